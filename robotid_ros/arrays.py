@@ -1,0 +1,97 @@
+"""Checks at the boundary: arrays are copied once, checked, and made read-only."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from robotid_ros.errors import RobotIdError
+
+__all__ = ['Array', 'IntArray', 'frozen_array', 'require_names']
+
+Array: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+
+
+def frozen_array(
+    value: ArrayLike,
+    name: str,
+    shape: tuple[int | None, ...],
+    error: type[RobotIdError],
+    *,
+    finite: bool = True,
+) -> Array:
+    """Return a read-only float copy of ``value`` after checking its shape and values.
+
+    Parameters
+    ----------
+    value : array_like
+        What the caller gave.
+    name : str
+        How the message calls it.
+    shape : tuple of int or None
+        Expected length of each axis; None takes any length.
+    error : type of RobotIdError
+        What to raise.
+    finite : bool
+        Refuse NaN and infinities.
+
+    Returns
+    -------
+    ndarray, float64, read-only
+
+    Raises
+    ------
+    RobotIdError
+        Of the given type, if the shape differs or a value is not finite.
+    """
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as cause:
+        raise error(f'{name}: expected numbers of shape {_spell(shape)}, got {value!r:.80}') from cause
+    fits = array.ndim == len(shape) and all(
+        want is None or want == have for want, have in zip(shape, array.shape, strict=True)
+    )
+    if not fits:
+        raise error(f'{name}: expected shape {_spell(shape)}, got {array.shape}')
+    if finite and not np.isfinite(array).all():
+        where = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
+        raise error(f'{name}: expected finite numbers, got {array[where]} at index {where}')
+    array.flags.writeable = False
+    return array
+
+
+def require_names(
+    wanted: Sequence[str], available: Sequence[str], what: str, where: str, error: type[RobotIdError]
+) -> list[int]:
+    """Return the position of each wanted name among the available ones.
+
+    Parameters
+    ----------
+    wanted, available : sequence of str
+        Names asked for and names there are.
+    what, where : str
+        For the message: "joint", "the URDF".
+    error : type of RobotIdError
+        What to raise.
+
+    Returns
+    -------
+    list of int
+        ``available[result[k]] == wanted[k]``.
+
+    Raises
+    ------
+    RobotIdError
+        Of the given type, naming the first missing name and all available ones.
+    """
+    index = {name: k for k, name in enumerate(available)}
+    for name in wanted:
+        if name not in index:
+            raise error(f"{what} '{name}' is not in {where}; it has: {', '.join(available) or 'none'}")
+    return [index[name] for name in wanted]
+
+
+def _spell(shape: tuple[int | None, ...]) -> str:
+    return '(' + ', '.join('any' if k is None else str(k) for k in shape) + ')'

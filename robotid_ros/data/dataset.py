@@ -1,0 +1,163 @@
+"""A processed dataset: aligned joint motion and torque, ready for identification."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from robotid_ros.arrays import Array, IntArray, frozen_array
+from robotid_ros.errors import DataError
+
+__all__ = ['Dataset', 'concatenate']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """N samples of the motion of n joints and of the torque that went with it.
+
+    All of ``q, dq, ddq, tau_filtered`` went through the same zero-phase filter (or the same period
+    averaging), so they are aligned; ``tau`` is what was measured, unfiltered, and is what every
+    published error is computed against.
+
+    Attributes
+    ----------
+    joint_names : tuple of str
+    time : ndarray, shape (N,)
+        Strictly increasing within a trajectory [s].
+    q, dq, ddq : ndarray, shape (N, n)
+        [rad, rad/s, rad/s^2, or m, ...]
+    tau : ndarray, shape (N, n)
+        Measured torque as recorded [N m or N].
+    tau_filtered : ndarray, shape (N, n)
+        The same, filtered like the motion; equal to ``tau`` where nothing was filtered.
+    rate : float
+        Sampling rate [Hz].
+    cutoff : float
+        Bandwidth of the filter [Hz]; half the rate where nothing was filtered. Samples closer
+        than 1/(2 cutoff) are correlated; :meth:`decimation` says how many may be skipped.
+    noise_std : ndarray, shape (n,), or None
+        Standard deviation of the measured torque per sample [N m], where the repetitions tell it.
+    periods : int
+        Number of periods averaged into each sample; 1 for a plain recording.
+    trajectory : ndarray of int, shape (N,)
+        Which run a sample belongs to, 0-based and contiguous.
+    sources : tuple of str
+        A name for each trajectory.
+    provenance : mapping
+        Files, hashes, settings, counts; plain numbers, strings and lists.
+    """
+
+    joint_names: tuple[str, ...]
+    time: Array
+    q: Array
+    dq: Array
+    ddq: Array
+    tau: Array
+    rate: float
+    cutoff: float
+    tau_filtered: Array = field(default_factory=lambda: np.zeros(0))
+    noise_std: Array | None = None
+    periods: int = 1
+    trajectory: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    sources: tuple[str, ...] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, 'time', frozen_array(self.time, 'time', (None,), DataError))
+        shape = (len(self.time), len(self.joint_names))
+        for name in ('q', 'dq', 'ddq', 'tau'):
+            object.__setattr__(self, name, frozen_array(getattr(self, name), name, shape, DataError))
+        filtered = self.tau if np.size(self.tau_filtered) == 0 else self.tau_filtered
+        object.__setattr__(self, 'tau_filtered', frozen_array(filtered, 'tau_filtered', shape, DataError))
+        if self.noise_std is not None:
+            object.__setattr__(self, 'noise_std', frozen_array(self.noise_std, 'noise_std', shape[1:], DataError))
+        labels = (
+            np.zeros(shape[0], dtype=np.int64) if np.size(self.trajectory) == 0 else np.array(self.trajectory, np.int64)
+        )
+        if labels.shape != shape[:1]:
+            raise DataError(f'trajectory: expected shape ({shape[0]},), got {labels.shape}')
+        labels.flags.writeable = False
+        object.__setattr__(self, 'trajectory', labels)
+        if not (self.rate > 0.0 and self.cutoff > 0.0):
+            raise DataError(f'rate and cutoff must be positive; got {self.rate:g} and {self.cutoff:g} Hz')
+        count = int(labels.max()) + 1 if len(labels) else 0
+        if not self.sources:
+            object.__setattr__(self, 'sources', tuple(f'trajectory {k + 1}' for k in range(count)))
+        if len(self.sources) != count:
+            raise DataError(f'sources: expected {count} names, got {len(self.sources)}')
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return len(self.joint_names)
+
+    @property
+    def decimation(self) -> int:
+        """How many samples one independent sample spans: rate / (2 cutoff), at least 1."""
+        return max(1, int(self.rate / (2.0 * self.cutoff)))
+
+    def select(self, mask: Array | IntArray) -> 'Dataset':
+        """Return some samples, given by a boolean mask or increasing indices; labels are renumbered."""
+        labels = self.trajectory[mask]
+        kept, renumbered = np.unique(labels, return_inverse=True)
+        return Dataset(
+            joint_names=self.joint_names,
+            time=self.time[mask],
+            q=self.q[mask],
+            dq=self.dq[mask],
+            ddq=self.ddq[mask],
+            tau=self.tau[mask],
+            tau_filtered=self.tau_filtered[mask],
+            rate=self.rate,
+            cutoff=self.cutoff,
+            noise_std=self.noise_std,
+            periods=self.periods,
+            trajectory=renumbered.astype(np.int64),
+            sources=tuple(self.sources[k] for k in kept),
+            provenance=self.provenance,
+        )
+
+    def trajectories(self) -> 'list[Dataset]':
+        """Return the runs, one dataset each."""
+        return [self.select(self.trajectory == k) for k in range(len(self.sources))]
+
+
+def concatenate(datasets: Sequence[Dataset]) -> Dataset:
+    """Return several datasets of the same joints as one; runs keep their identity.
+
+    Rate and cutoff are the lowest of the parts; the noise is their root mean square where all
+    know it.
+
+    Raises
+    ------
+    DataError
+        If there is none, or joints differ.
+    """
+    if not datasets:
+        raise DataError('expected at least one dataset, got none')
+    names = datasets[0].joint_names
+    for other in datasets[1:]:
+        if other.joint_names != names:
+            raise DataError(f'datasets of different joints: {", ".join(names)} and {", ".join(other.joint_names)}')
+    offsets = np.cumsum([0, *(len(d.sources) for d in datasets[:-1])])
+    noise = [d.noise_std for d in datasets if d.noise_std is not None]
+    return Dataset(
+        joint_names=names,
+        time=np.concatenate([d.time for d in datasets]),
+        q=np.concatenate([d.q for d in datasets]),
+        dq=np.concatenate([d.dq for d in datasets]),
+        ddq=np.concatenate([d.ddq for d in datasets]),
+        tau=np.concatenate([d.tau for d in datasets]),
+        tau_filtered=np.concatenate([d.tau_filtered for d in datasets]),
+        rate=min(d.rate for d in datasets),
+        cutoff=min(d.cutoff for d in datasets),
+        noise_std=np.sqrt(np.mean(np.square(noise), axis=0)) if len(noise) == len(datasets) else None,
+        periods=min(d.periods for d in datasets),
+        trajectory=np.concatenate([d.trajectory + k for d, k in zip(datasets, offsets, strict=True)]),
+        sources=tuple(source for d in datasets for source in d.sources),
+        provenance={'parts': [dict(d.provenance) for d in datasets]},
+    )

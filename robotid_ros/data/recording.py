@@ -1,0 +1,109 @@
+"""A raw recording of joint signals, exactly as it came."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from robotid_ros.arrays import Array, frozen_array, require_names
+from robotid_ros.errors import DataError
+
+__all__ = ['Recording']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """Joint signals over time; sampling may be irregular, values may be missing (NaN).
+
+    Attributes
+    ----------
+    joint_names : tuple of str
+        Names of the n columns.
+    time : ndarray, shape (N,)
+        Stamps of the messages [s]; finite, not necessarily increasing: a raw recording keeps
+        what came.
+    position : ndarray, shape (N, n)
+        [rad or m]
+    velocity, acceleration : ndarray, shape (N, n), or None
+        [rad/s, rad/s^2]
+    effort : ndarray, shape (N, n), or None
+        [N m or N], or whatever the driver puts there: the robot configuration says.
+    current : ndarray, shape (N, n), or None
+        Motor currents [A].
+    provenance : mapping
+        Source file, its hash, what was repaired or is missing; plain numbers, strings and lists.
+    """
+
+    joint_names: tuple[str, ...]
+    time: Array
+    position: Array
+    velocity: Array | None = None
+    acceleration: Array | None = None
+    effort: Array | None = None
+    current: Array | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, 'time', frozen_array(self.time, 'time', (None,), DataError))
+        shape = (len(self.time), len(self.joint_names))
+        if shape[1] == 0:
+            raise DataError('a recording needs at least one joint; it has none')
+        if len(set(self.joint_names)) != shape[1]:
+            raise DataError(f'joint names must differ; got {", ".join(self.joint_names)}')
+        for name in ('position', 'velocity', 'acceleration', 'effort', 'current'):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, frozen_array(value, name, shape, DataError, finite=False))
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def select(self, joints: tuple[str, ...]) -> 'Recording':
+        """Return the columns of some joints, in the order asked for.
+
+        Raises
+        ------
+        DataError
+            If a joint is not in the recording.
+        """
+        index = require_names(joints, self.joint_names, 'joint', 'the recording', DataError)
+
+        def pick(value: Array | None) -> Array | None:
+            return None if value is None else value[:, index]
+
+        return Recording(
+            joint_names=tuple(joints),
+            time=self.time,
+            position=self.position[:, index],
+            velocity=pick(self.velocity),
+            acceleration=pick(self.acceleration),
+            effort=pick(self.effort),
+            current=pick(self.current),
+            provenance=self.provenance,
+        )
+
+    def slice(self, start: int, stop: int) -> 'Recording':
+        """Return samples ``start`` to ``stop - 1``."""
+
+        def cut(value: Array | None) -> Array | None:
+            return None if value is None else value[start:stop]
+
+        return Recording(
+            joint_names=self.joint_names,
+            time=self.time[start:stop],
+            position=self.position[start:stop],
+            velocity=cut(self.velocity),
+            acceleration=cut(self.acceleration),
+            effort=cut(self.effort),
+            current=cut(self.current),
+            provenance={**self.provenance, 'samples': [int(start), int(min(stop, len(self.time)))]},
+        )
+
+    @property
+    def rate(self) -> float:
+        """Median sampling rate [Hz]; 0 where there are fewer than two samples."""
+        if len(self.time) < 2:
+            return 0.0
+        step = float(np.median(np.diff(self.time)))
+        return 1.0 / step if step > 0.0 else 0.0

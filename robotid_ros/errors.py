@@ -1,0 +1,64 @@
+"""The tree of errors this package raises.
+
+Every message says what was expected, what came, and what is available or can be done.
+Errors caused by input are :class:`ValueError` too, so that callers who know nothing of this
+package can still catch them.
+"""
+
+__all__ = [
+    'CalibrationError',
+    'DataError',
+    'ExcitationError',
+    'IdentificationError',
+    'MissingDependencyError',
+    'ModelError',
+    'ModelWarning',
+    'RobotIdError',
+]
+
+
+class RobotIdError(Exception):
+    """Root of every error this package raises on purpose."""
+
+
+class ModelError(RobotIdError, ValueError):
+    """A robot description cannot be used as it stands."""
+
+
+class DataError(RobotIdError, ValueError):
+    """A recording or dataset cannot be used as it stands."""
+
+
+class ExcitationError(RobotIdError, ValueError):
+    """No trajectory satisfies the request, or one breaks a limit."""
+
+
+class IdentificationError(RobotIdError, ValueError):
+    """The data do not allow a usable dynamic model."""
+
+
+class CalibrationError(RobotIdError, ValueError):
+    """The data do not allow a usable kinematic calibration."""
+
+
+class MissingDependencyError(RobotIdError, ImportError):
+    """An optional dependency is needed and absent; the message names the extra to install."""
+
+    @classmethod
+    def of(cls, package: str, extra: str, purpose: str) -> 'MissingDependencyError':
+        """Return the error for one missing package.
+
+        Parameters
+        ----------
+        package : str
+            Name on PyPI.
+        extra : str
+            The extra of ``robotid_ros`` that brings it.
+        purpose : str
+            What it is needed for, to follow "is needed to".
+        """
+        return cls(f"'{package}' is needed to {purpose}; install it with: pip install 'robotid_ros[{extra}]'")
+
+
+class ModelWarning(UserWarning):
+    """A robot description is usable, but something in it deserves a look."""

@@ -1,0 +1,70 @@
+"""Limits of the joints of an arm; infinity stands for "none given"."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.errors import ModelError
+
+__all__ = ['JointLimits']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointLimits:
+    """Position, velocity, acceleration, jerk and effort limits of n joints.
+
+    Attributes
+    ----------
+    lower, upper : ndarray, shape (n,)
+        Position limits [rad or m]; -inf and inf where there is none.
+    velocity, acceleration, jerk, effort : ndarray, shape (n,)
+        Largest magnitudes [rad/s, rad/s^2, rad/s^3, N m; or m and N]; inf where there is none.
+
+    Raises
+    ------
+    ModelError
+        If shapes differ, a value is NaN, lower exceeds upper or a magnitude is not positive.
+    """
+
+    lower: Array
+    upper: Array
+    velocity: Array
+    acceleration: Array
+    jerk: Array
+    effort: Array
+
+    def __post_init__(self) -> None:
+        count = len(np.atleast_1d(self.lower))
+        for field in fields(self):
+            value = frozen_array(getattr(self, field.name), f'{field.name} limits', (count,), ModelError, finite=False)
+            if np.isnan(value).any():
+                raise ModelError(f'{field.name} limits: expected numbers or infinity, got NaN')
+            if field.name not in ('lower', 'upper') and (value <= 0.0).any():
+                k = int(np.argmax(value <= 0.0))
+                raise ModelError(f'{field.name} limit of joint {k + 1}: expected a positive number, got {value[k]:g}')
+            object.__setattr__(self, field.name, value)
+        if (self.lower > self.upper).any():
+            k = int(np.argmax(self.lower > self.upper))
+            raise ModelError(
+                f'position limits of joint {k + 1}: lower {self.lower[k]:g} exceeds upper {self.upper[k]:g}'
+            )
+
+    @classmethod
+    def unlimited(cls, count: int) -> 'JointLimits':
+        """Return limits that allow everything, for ``count`` joints."""
+        inf = np.full(count, np.inf)
+        return cls(lower=-inf, upper=inf, velocity=inf, acceleration=inf, jerk=inf, effort=inf)
+
+    def overridden(self, **values: Any) -> 'JointLimits':
+        """Return a copy with the named limits replaced; NaN entries keep what was there."""
+        new: dict[str, Array] = {}
+        for name, value in values.items():
+            array = np.asarray(value, dtype=float)
+            new[name] = np.where(np.isnan(array), getattr(self, name), array)
+        return replace(self, **new)
+
+    def select(self, index: list[int]) -> 'JointLimits':
+        """Return the limits of some joints, in the order of ``index``."""
+        return JointLimits(**{field.name: getattr(self, field.name)[index] for field in fields(self)})

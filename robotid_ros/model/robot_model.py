@@ -1,0 +1,204 @@
+"""What a robot arm is to this package: a serial chain of moving joints and rigid links."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.errors import ModelError
+from robotid_ros.model.joint_limits import JointLimits
+
+__all__ = ['AttachedLink', 'JointType', 'RobotModel', 'STANDARD_GRAVITY']
+
+JointType: TypeAlias = Literal['revolute', 'prismatic']
+
+STANDARD_GRAVITY = (0.0, 0.0, -9.81)
+
+
+def _unset() -> Array:
+    """Return the empty array that stands for a field's default, which depends on n."""
+    return np.zeros(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachedLink:
+    """A link of the description that moves rigidly with one joint.
+
+    Attributes
+    ----------
+    name : str
+    placement : ndarray, shape (4, 4)
+        Its frame in the frame of the moving link it belongs to [m].
+    inertial : ndarray, shape (10,)
+        Its inertial parameters in its own frame, as described.
+    """
+
+    name: str
+    placement: Array
+    inertial: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotModel:
+    """A serial arm of n moving joints, base to tip.
+
+    Link i (0-based) moves with joint i; its frame is the joint's frame after the motion:
+
+        T_i(q_i) = placements[i] @ M(axes[i], q_i)
+
+    with M a rotation about, or a translation along, the axis. Measured (motor-side, but scaled to
+    the joint) coordinates q relate to the chain's by q_chain = coupling @ q, hence
+    tau = coupling^T tau_chain.
+
+    Attributes
+    ----------
+    name : str
+    joint_names, link_names : tuple of str
+    joint_types : tuple of {'revolute', 'prismatic'}
+    placements : ndarray, shape (n, 4, 4)
+        Frame of joint i in the frame of link i - 1 (the base frame for i = 0), at q = 0 [m].
+    axes : ndarray, shape (n, 3)
+        Unit joint axes in the joint frames.
+    inertial : ndarray, shape (n, 10)
+        Standard inertial parameters of each link, fixed attachments included, in the order of
+        :data:`robotid_ros.model.inertia.INERTIAL_NAMES`, about the link frame's origin.
+    rotor_inertia : ndarray, shape (n,)
+        Inertia of the rotors times the square of the gear ratio [kg m^2, or kg].
+    damping, friction : ndarray, shape (n,)
+        Prior viscous [N m s/rad] and Coulomb [N m] friction.
+    gear_ratio : ndarray, shape (n,)
+    limits : JointLimits
+    gravity : ndarray, shape (3,)
+        Acceleration of free fall in the base frame [m/s^2].
+    coupling : ndarray, shape (n, n)
+    tip : ndarray, shape (4, 4)
+        Tip frame in the frame of the last link.
+    base_name, tip_name : str
+    attached : tuple of tuple of AttachedLink
+        For each moving link, the links of the description that were lumped into it.
+    source : str or None
+        Text of the URDF it came from.
+    """
+
+    name: str
+    joint_names: tuple[str, ...]
+    joint_types: tuple[JointType, ...]
+    placements: Array
+    axes: Array
+    inertial: Array
+    link_names: tuple[str, ...] = ()
+    rotor_inertia: Array = field(default_factory=_unset)
+    damping: Array = field(default_factory=_unset)
+    friction: Array = field(default_factory=_unset)
+    gear_ratio: Array = field(default_factory=_unset)
+    limits: JointLimits = field(default_factory=lambda: JointLimits.unlimited(0))
+    gravity: Array = field(default_factory=lambda: np.array(STANDARD_GRAVITY))
+    coupling: Array = field(default_factory=_unset)
+    tip: Array = field(default_factory=lambda: np.eye(4))
+    base_name: str = 'base'
+    tip_name: str = 'tip'
+    attached: tuple[tuple[AttachedLink, ...], ...] = ()
+    source: str | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.joint_names)
+        if n == 0:
+            raise ModelError('a robot needs at least one moving joint; the chain has none')
+        if len(set(self.joint_names)) != n:
+            raise ModelError(f'joint names must differ; got {", ".join(self.joint_names)}')
+        if len(self.joint_types) != n or not set(self.joint_types) <= {'revolute', 'prismatic'}:
+            raise ModelError(f"joint_types: expected {n} of 'revolute' or 'prismatic', got {self.joint_types}")
+
+        def put(name: str, shape: tuple[int, ...], default: Array | None = None) -> None:
+            value = getattr(self, name)
+            value = default if default is not None and np.size(value) == 0 else value
+            object.__setattr__(self, name, frozen_array(value, name, shape, ModelError))
+
+        put('placements', (n, 4, 4))
+        put('axes', (n, 3))
+        put('inertial', (n, 10))
+        for name in ('rotor_inertia', 'damping', 'friction'):
+            put(name, (n,), np.zeros(n))
+        put('gear_ratio', (n,), np.ones(n))
+        put('gravity', (3,))
+        put('coupling', (n, n), np.eye(n))
+        put('tip', (4, 4))
+        if not self.link_names:
+            object.__setattr__(self, 'link_names', tuple(f'link{k + 1}' for k in range(n)))
+        if len(self.limits.lower) == 0:
+            object.__setattr__(self, 'limits', JointLimits.unlimited(n))
+        if np.abs(np.linalg.norm(self.axes, axis=1) - 1.0).max() > 1e-9:
+            raise ModelError('axes: expected unit vectors')
+        if len(self.limits.lower) != n:
+            raise ModelError(f'limits: expected {n} joints, got {len(self.limits.lower)}')
+        if abs(np.linalg.det(self.coupling)) < 1e-12:
+            raise ModelError('coupling: expected an invertible matrix')
+
+    @property
+    def n(self) -> int:
+        """Number of moving joints."""
+        return len(self.joint_names)
+
+    @classmethod
+    def from_urdf(
+        cls,
+        source: str | Path,
+        tip: str | None = None,
+        joints: Sequence[str] | None = None,
+        *,
+        base: str | None = None,
+        gravity: Sequence[float] = STANDARD_GRAVITY,
+    ) -> 'RobotModel':
+        """Read an arm from a URDF.
+
+        Parameters
+        ----------
+        source : str or Path
+            A file, or the XML text itself.
+        tip : str, optional
+            Link at the end of the chain; by default the last link before the tree branches into
+            several moving branches.
+        joints : sequence of str, optional
+            Joints to keep moving, in any order; the other joints of the chain are locked at zero.
+        base : str, optional
+            Link at the start of the chain; by default the root.
+        gravity : sequence of float
+            Acceleration of free fall in the base link's frame [m/s^2].
+
+        Raises
+        ------
+        ModelError
+            If the file is absent, is not XML, or describes no usable serial arm.
+        """
+        from robotid_ros.model.urdf import robot_model_from_urdf
+
+        return robot_model_from_urdf(source, tip=tip, joints=joints, base=base, gravity=gravity)
+
+    @classmethod
+    def from_mdh(cls, rows: Sequence[Sequence[float]], **options: object) -> 'RobotModel':
+        """Build an arm from modified (Khalil/Craig) DH rows ``(alpha, a, d, theta)``.
+
+        T_i = Rx(alpha) Tx(a) Rz(theta + q) Tz(d); each row stands before its joint. See
+        :func:`robotid_ros.model.dh.robot_model_from_mdh` for the options.
+        """
+        from robotid_ros.model.dh import robot_model_from_mdh
+
+        return robot_model_from_mdh(rows, **options)  # type: ignore[arg-type]
+
+    @classmethod
+    def from_dh(cls, rows: Sequence[Sequence[float]], **options: object) -> 'RobotModel':
+        """Build an arm from standard DH rows ``(theta, d, a, alpha)``.
+
+        T_i = Rz(theta + q) Tz(d) Tx(a) Rx(alpha). See
+        :func:`robotid_ros.model.dh.robot_model_from_dh` for the options.
+        """
+        from robotid_ros.model.dh import robot_model_from_dh
+
+        return robot_model_from_dh(rows, **options)  # type: ignore[arg-type]
+
+    def with_inertial(self, inertial: Array, **changes: object) -> 'RobotModel':
+        """Return a copy with other inertial parameters, shape (n, 10), and any other fields changed."""
+        return replace(self, inertial=inertial, **changes)  # type: ignore[arg-type]

@@ -1,0 +1,62 @@
+from pathlib import Path
+from xml.etree import ElementTree
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).parent
+PACKAGE = 'robotid_ros'
+MANIFEST = ElementTree.parse(ROOT / 'package.xml').getroot()  # the one place that holds the version
+
+NODES = ('excitation', 'recorder', 'identification', 'simulated_arm')
+
+ROS = [
+    'ros-rclpy[fastrtps]',
+    'ros-sensor-msgs',
+    'ros-trajectory-msgs',
+    'ros-std-msgs',
+    'ros-std-srvs',
+    'ros-diagnostic-msgs',
+    'ros-builtin-interfaces',
+    'ros-ament-index-python',
+]
+BAG = ['rosbags>=0.10']
+PLOT = ['matplotlib>=3.7']
+SIM = ['mujoco>=3.2']
+TEST = ['pytest>=7,<9', 'hypothesis>=6.80', 'pin>=2.7']
+LINT = ['ruff', 'mypy', 'types-PyYAML']
+
+
+def files(folder: str, pattern: str) -> list[str]:
+    return sorted(str(path.relative_to(ROOT)) for path in (ROOT / folder).glob(pattern) if path.is_file())
+
+
+setup(
+    name=PACKAGE,
+    version=MANIFEST.findtext('version'),
+    description=MANIFEST.findtext('description'),
+    long_description=(ROOT / 'README.md').read_text(encoding='utf-8'),
+    long_description_content_type='text/markdown',
+    license=MANIFEST.findtext('license'),
+    packages=find_packages(include=[PACKAGE, f'{PACKAGE}.*']),
+    package_data={PACKAGE: ['py.typed', 'robots/*.urdf', 'robots/*.yaml', 'report/templates/*']},
+    python_requires='>=3.10',
+    install_requires=['numpy>=1.26', 'scipy>=1.11', 'PyYAML>=6.0', 'joblib>=1.2'],
+    extras_require={
+        'ros': ROS,
+        'bag': BAG,
+        'plot': PLOT,
+        'sim': SIM,
+        'test': TEST,
+        'lint': LINT,
+        'all': [*ROS, *BAG, *PLOT, *SIM],
+    },
+    entry_points={'console_scripts': ['robotid = robotid_ros.cli:main']},
+    data_files=[
+        ('share/ament_index/resource_index/packages', [f'resource/{PACKAGE}']),
+        (f'share/{PACKAGE}', ['package.xml']),
+        (f'share/{PACKAGE}/launch', files('launch', '*.launch.py')),
+        (f'share/{PACKAGE}/config', files('config', '*.yaml')),
+        (f'lib/{PACKAGE}', [f'resource/executables/{node}' for node in NODES]),
+    ],
+    zip_safe=False,
+)
