@@ -1,0 +1,100 @@
+"""Batch forward kinematics and Jacobians of a serial arm."""
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.model.robot_model import RobotModel
+
+__all__ = ['joint_motion', 'link_transforms', 'point_jacobian', 'tip_transforms']
+
+
+def joint_motion(model: RobotModel, q: Array) -> Array:
+    """Return the motion of each joint, M(axis_i, q_i): Rodrigues' rotation or a translation.
+
+    Parameters
+    ----------
+    model : RobotModel
+    q : ndarray, shape (N, n)
+        Coordinates of the chain's joints, coupling already applied [rad or m].
+
+    Returns
+    -------
+    ndarray, shape (N, n, 4, 4)
+    """
+    axes = model.axes
+    cross = np.zeros((model.n, 3, 3))
+    cross[:, [2, 0, 1], [1, 2, 0]] = axes[:, [0, 1, 2]]
+    cross[:, [1, 2, 0], [2, 0, 1]] = -axes[:, [0, 1, 2]]
+    result = np.zeros((len(q), model.n, 4, 4))
+    result[..., :, :] = np.eye(4)
+    revolute = np.array([kind == 'revolute' for kind in model.joint_types])
+    sine = np.sin(q[:, revolute])[..., None, None]
+    versine = (1.0 - np.cos(q[:, revolute]))[..., None, None]
+    k = cross[revolute]
+    result[:, revolute, :3, :3] += sine * k + versine * (k @ k)
+    result[:, ~revolute, :3, 3] = q[:, ~revolute, None] * axes[~revolute]
+    return result
+
+
+def link_transforms(model: RobotModel, q: Array) -> Array:
+    """Return the pose of every link frame in the base frame.
+
+    T_0i = T_0,i-1 placements_i M(axis_i, q_i)
+
+    Parameters
+    ----------
+    model : RobotModel
+    q : ndarray, shape (N, n)
+        Joint coordinates [rad or m].
+
+    Returns
+    -------
+    ndarray, shape (N, n, 4, 4)
+    """
+    chain_q = np.atleast_2d(np.asarray(q, dtype=float)) @ model.coupling.T
+    local = model.placements @ joint_motion(model, chain_q)
+    result = np.empty_like(local)
+    result[:, 0] = local[:, 0]
+    for i in range(1, model.n):
+        result[:, i] = result[:, i - 1] @ local[:, i]
+    return result
+
+
+def tip_transforms(model: RobotModel, q: Array) -> Array:
+    """Return the pose of the tip frame in the base frame, shape (N, 4, 4), for q of shape (N, n)."""
+    result: Array = link_transforms(model, q)[:, -1] @ model.tip
+    return result
+
+
+def point_jacobian(model: RobotModel, q: Array, link: int, point: Array) -> Array:
+    """Return the Jacobian of a point fixed to a link: [v; w] = J dq, in the base frame.
+
+    For a revolute joint i the column is [z_i x (p - o_i); z_i], for a prismatic one [z_i; 0].
+
+    Parameters
+    ----------
+    model : RobotModel
+    q : ndarray, shape (N, n)
+        Joint coordinates [rad or m].
+    link : int
+        Which moving link carries the point, 0-based; negative counts from the last.
+    point : ndarray, shape (3,)
+        The point in the link's frame [m].
+
+    Returns
+    -------
+    ndarray, shape (N, 6, n)
+        Linear rows [m] first, then angular ones [1].
+    """
+    poses = link_transforms(model, q)
+    link = link % model.n
+    target = poses[:, link, :3, :3] @ np.asarray(point, dtype=float) + poses[:, link, :3, 3]
+    axes = np.einsum('nkij,kj->nki', poses[:, :, :3, :3], model.axes)
+    result = np.zeros((len(poses), 6, model.n))
+    for i in range(link + 1):
+        if model.joint_types[i] == 'revolute':
+            result[:, :3, i] = np.cross(axes[:, i], target - poses[:, i, :3, 3])
+            result[:, 3:, i] = axes[:, i]
+        else:
+            result[:, :3, i] = axes[:, i]
+    return result @ model.coupling
