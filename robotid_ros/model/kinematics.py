@@ -32,7 +32,7 @@ def joint_motion(model: RobotModel, q: Array) -> Array:
     versine = (1.0 - np.cos(q[:, revolute]))[..., None, None]
     k = cross[revolute]
     result[:, revolute, :3, :3] += sine * k + versine * (k @ k)
-    result[:, ~revolute, :3, 3] = q[:, ~revolute, None] * axes[~revolute]
+    result[..., :3, 3][:, ~revolute] = q[:, ~revolute, None] * axes[~revolute]
     return result
 
 
