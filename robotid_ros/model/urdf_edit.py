@@ -1,0 +1,243 @@
+"""Change numbers in a URDF's text and leave every other character as it was.
+
+The text is parsed for the positions of its tags only; new attribute values are spliced in, so
+comments, order, spacing, macros' leftovers and unknown elements survive.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from xml.parsers import expat
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import ModelError
+from robotid_ros.model.inertia import split_inertial_parameters
+from robotid_ros.model.transforms import rpy_of_rotation
+
+__all__ = ['replace_inertials', 'replace_joint_dynamics', 'replace_origins']
+
+_ATTRIBUTE = re.compile(rb'(\s+)([^\s=/>]+)(\s*=\s*)("[^"]*"|\'[^\']*\')')
+
+
+@dataclass(slots=True)
+class _Element:
+    """Where one element stands in the bytes of the text."""
+
+    tag: str
+    name: str
+    start: int
+    open_end: int = 0  # just behind the start tag
+    close_start: int = 0  # where the end tag starts; open_end for <tag/>
+    children: 'list[_Element]' = field(default_factory=list)
+
+    def child(self, tag: str) -> '_Element | None':
+        return next((c for c in self.children if c.tag == tag), None)
+
+
+class _Splicer:
+    """Collects replacements of byte ranges and applies them from the end."""
+
+    def __init__(self, text: str) -> None:
+        self.data = text.encode('utf-8')
+        self.edits: list[tuple[int, int, bytes]] = []
+        self.root = _positions(self.data)
+
+    def find(self, tag: str, name: str) -> _Element:
+        for element in self.root.children:
+            if element.tag == tag and element.name == name:
+                return element
+        names = ', '.join(e.name for e in self.root.children if e.tag == tag)
+        raise ModelError(f"{tag} '{name}' is not in the URDF; it has: {names or 'none'}")
+
+    def set_attributes(self, element: _Element, values: Mapping[str, str]) -> None:
+        tag_text = self.data[element.start : element.open_end]
+        left = dict(values)
+
+        def swap(match: re.Match[bytes]) -> bytes:
+            key = match[2].decode()
+            if key not in left:
+                return match[0]
+            quote = match[4][:1]
+            return match[1] + match[2] + match[3] + quote + left.pop(key).encode() + quote
+
+        new = _ATTRIBUTE.sub(swap, tag_text)
+        end = b'/>' if new.endswith(b'/>') else b'>'
+        extra = b''.join(f' {key}="{value}"'.encode() for key, value in left.items())
+        self.edits.append((element.start, element.open_end, new[: -len(end)].rstrip() + extra + end))
+
+    def add_child(self, parent: _Element, text: str) -> None:
+        """Insert an element before the parent's end tag, opening <parent/> where needed."""
+        line = self.data.rfind(b'\n', 0, parent.start) + 1
+        lead = self.data[line : parent.start]
+        indent = lead if not lead.strip() else b''
+        if self.data[: parent.open_end].endswith(b'/>'):
+            opened = self.data[parent.start : parent.open_end - 2].rstrip() + b'>'
+            closing = b'\n' + indent + f'</{parent.tag}>'.encode()
+            inside = b'\n' + indent + b'  ' + text.encode()
+            self.edits.append((parent.start, parent.open_end, opened + inside + closing))
+        else:
+            at = parent.close_start
+            before = self.data[:at].rstrip(b' \t')
+            if before.endswith(b'\n'):  # the end tag has a line of its own
+                self.edits.append((len(before), len(before), indent + b'  ' + text.encode() + b'\n'))
+            else:
+                self.edits.append((at, at, text.encode()))
+
+    def result(self) -> str:
+        data = self.data
+        for start, end, new in sorted(self.edits, reverse=True):
+            data = data[:start] + new + data[end:]
+        return data.decode('utf-8')
+
+
+def replace_inertials(text: str, inertials: Mapping[str, Array]) -> str:
+    """Return the URDF with other inertial parameters of some links.
+
+    Parameters
+    ----------
+    text : str
+        A URDF.
+    inertials : mapping of str to ndarray, shape (10,)
+        Standard inertial parameters about the link frame's origin by link name; they are written
+        as mass, centre of mass and inertia about it, along the link frame's axes, with all digits.
+
+    Raises
+    ------
+    ModelError
+        If a link is not in the URDF or the text is not well-formed.
+    """
+    splicer = _Splicer(text)
+    for link, pi in inertials.items():
+        mass, com, tensor = split_inertial_parameters(np.asarray(pi, dtype=float))
+        wanted = {
+            'origin': {'xyz': _numbers(com), 'rpy': '0 0 0'},
+            'mass': {'value': _numbers(mass)},
+            'inertia': {
+                'ixx': _numbers(tensor[0, 0]),
+                'ixy': _numbers(tensor[0, 1]),
+                'ixz': _numbers(tensor[0, 2]),
+                'iyy': _numbers(tensor[1, 1]),
+                'iyz': _numbers(tensor[1, 2]),
+                'izz': _numbers(tensor[2, 2]),
+            },
+        }
+        _set_children(splicer, splicer.find('link', link), 'inertial', wanted)
+    return splicer.result()
+
+
+def replace_origins(text: str, origins: Mapping[str, Array]) -> str:
+    """Return the URDF with other origins of some joints.
+
+    Parameters
+    ----------
+    text : str
+        A URDF.
+    origins : mapping of str to ndarray, shape (4, 4)
+        Joint frame in the parent link's frame at zero position [m], by joint name.
+
+    Raises
+    ------
+    ModelError
+        If a joint is not in the URDF or the text is not well-formed.
+    """
+    splicer = _Splicer(text)
+    for joint, transform in origins.items():
+        values = {'xyz': _numbers(transform[:3, 3]), 'rpy': _numbers(rpy_of_rotation(transform))}
+        _set_child(splicer, splicer.find('joint', joint), 'origin', values)
+    return splicer.result()
+
+
+def replace_joint_dynamics(text: str, dynamics: Mapping[str, tuple[float, float]]) -> str:
+    """Return the URDF with ``<dynamics damping= friction=>`` set on some joints.
+
+    Parameters
+    ----------
+    text : str
+        A URDF.
+    dynamics : mapping of str to (float, float)
+        Viscous [N m s/rad] and Coulomb [N m] friction by joint name.
+
+    Raises
+    ------
+    ModelError
+        If a joint is not in the URDF or the text is not well-formed.
+    """
+    splicer = _Splicer(text)
+    for joint, (damping, friction) in dynamics.items():
+        values = {'damping': _numbers(damping), 'friction': _numbers(friction)}
+        _set_child(splicer, splicer.find('joint', joint), 'dynamics', values)
+    return splicer.result()
+
+
+def _set_child(splicer: _Splicer, parent: _Element, tag: str, attributes: Mapping[str, str]) -> None:
+    child = parent.child(tag)
+    if child is None:
+        splicer.add_child(parent, _spell(tag, attributes))
+    else:
+        splicer.set_attributes(child, attributes)
+
+
+def _set_children(splicer: _Splicer, parent: _Element, tag: str, children: Mapping[str, Mapping[str, str]]) -> None:
+    """Set the attributes of grandchildren, making the child where it is absent."""
+    child = parent.child(tag)
+    if child is None:
+        inside = ''.join(_spell(name, attributes) for name, attributes in children.items())
+        splicer.add_child(parent, f'<{tag}>{inside}</{tag}>')
+        return
+    missing = [name for name in children if child.child(name) is None]
+    for name, attributes in children.items():
+        grandchild = child.child(name)
+        if grandchild is not None:
+            splicer.set_attributes(grandchild, attributes)
+    if missing:
+        splicer.add_child(child, ''.join(_spell(name, children[name]) for name in missing))
+
+
+def _spell(tag: str, attributes: Mapping[str, str]) -> str:
+    return f'<{tag} ' + ' '.join(f'{key}="{value}"' for key, value in attributes.items()) + '/>'
+
+
+def _numbers(values: Array | float) -> str:
+    return ' '.join(repr(float(value) + 0.0) for value in np.atleast_1d(values))
+
+
+def _positions(data: bytes) -> _Element:
+    """Return the tree of elements with the byte positions of their tags."""
+    parser = expat.ParserCreate()
+    top = _Element('', '', 0)
+    stack = [top]
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        at = parser.CurrentByteIndex
+        element = _Element(tag, attributes.get('name', ''), at, open_end=_tag_end(data, at))
+        stack[-1].children.append(element)
+        stack.append(element)
+
+    def end(_: str) -> None:
+        element = stack.pop()
+        at = parser.CurrentByteIndex  # of "</tag>", or of "<tag/>" itself or just behind it
+        element.close_start = at if data[at : at + 2] == b'</' and at >= element.open_end else element.open_end
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as cause:
+        raise ModelError(f'the URDF is not well-formed XML: {cause}') from cause
+    return top.children[0]
+
+
+def _tag_end(data: bytes, start: int) -> int:
+    """Return the position just behind the start tag at ``start``; quoted '>' do not end it."""
+    quote = 0
+    for k in range(start, len(data)):
+        byte = data[k]
+        if quote:
+            quote = 0 if byte == quote else quote
+        elif byte in b'"\'':
+            quote = byte
+        elif byte == ord('>'):
+            return k + 1
+    return len(data)

@@ -1,0 +1,93 @@
+"""Edits of a URDF's text change the numbers asked for and nothing else."""
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from robotid_ros.errors import ModelError
+from robotid_ros.model.inertia import inertial_parameters, split_inertial_parameters
+from robotid_ros.model.transforms import rpy_rotation, translation
+from robotid_ros.model.urdf_edit import replace_inertials, replace_joint_dynamics, replace_origins
+
+URDF = """<?xml version="1.0"?>
+<!-- bench arm, mass > guess -->
+<robot name="édge">
+  <link name="base"/>
+  <link name="arm">
+    <!-- from the drawing -->
+    <inertial>
+      <mass value='2.0'/>  <!-- weighed -->
+      <origin rpy="0.1 0.2 0.3" xyz="0.1 0 0"/>
+      <inertia ixx="1" ixy="0" ixz="0"
+               iyy="1" iyz="0" izz="1" />
+    </inertial>
+    <visual name="a > b"><geometry><box size="1 1 1"/></geometry></visual>
+  </link>
+  <link name="hand"></link>
+  <joint name="j1" type="revolute">
+    <parent link="base"/><child link="arm"/>
+    <axis xyz="0 0 1"/>
+    <limit lower="-1" upper="1" velocity="1" effort="1"/>
+  </joint>
+  <joint name="j2" type="revolute"><parent link="arm"/><child link="hand"/><origin xyz="1 0 0"/><axis xyz="0 1 0"/>
+    <limit lower="-1" upper="1" velocity="1" effort="1"/><dynamics damping="0.1" note="kept"/></joint>
+</robot>
+"""
+
+
+def _body(rng: np.random.Generator) -> np.ndarray:
+    half = rng.normal(size=(3, 3))
+    sigma = half @ half.T + 0.1 * np.eye(3)
+    return inertial_parameters(rng.uniform(1, 5), rng.normal(size=3), np.trace(sigma) * np.eye(3) - sigma)
+
+
+def test_new_inertials_are_read_by_an_independent_parser() -> None:
+    rng = np.random.default_rng(3)
+    wanted = {'base': _body(rng), 'arm': _body(rng), 'hand': _body(rng)}
+    edited = replace_inertials(URDF, wanted)
+    model = pin.buildModelFromXML(edited)
+    for joint, link in ((1, 'arm'), (2, 'hand')):
+        mass, com, tensor = split_inertial_parameters(wanted[link])
+        body = model.inertias[joint]
+        assert body.mass == pytest.approx(mass, rel=1e-14)
+        assert body.lever == pytest.approx(com, rel=1e-12)
+        assert body.inertia == pytest.approx(tensor, rel=1e-10, abs=1e-12)
+
+
+def test_everything_else_survives_to_the_letter() -> None:
+    edited = replace_inertials(URDF, {'arm': _body(np.random.default_rng(4))})
+    changed = [(a, b) for a, b in zip(URDF.splitlines(), edited.splitlines(), strict=True) if a != b]
+    assert len(changed) == 4  # mass, origin and the two lines of the inertia
+    assert '<!-- weighed -->' in edited
+    assert all(old.split('=')[0] == new.split('=')[0] for old, new in changed)
+
+
+def test_origins_and_dynamics_are_set_or_added() -> None:
+    transform = translation([0.1, -0.2, 0.3]) @ rpy_rotation(0.4, -0.5, 0.6)
+    edited = replace_origins(URDF, {'j1': transform, 'j2': transform})
+    edited = replace_joint_dynamics(edited, {'j1': (0.5, 1.5), 'j2': (0.25, 0.75)})
+    model = pin.buildModelFromXML(edited)
+    for k in (1, 2):
+        assert model.jointPlacements[k].homogeneous == pytest.approx(transform, abs=1e-15)
+    dynamics = {e.get('name'): e.find('dynamics') for e in ElementTree.fromstring(edited.encode()).findall('joint')}
+    assert dynamics['j1'].attrib == {'damping': '0.5', 'friction': '1.5'}
+    assert dynamics['j2'].attrib == {'damping': '0.25', 'note': 'kept', 'friction': '0.75'}
+
+
+def test_no_edit_returns_the_same_text() -> None:
+    assert replace_inertials(URDF, {}) == URDF
+
+
+@pytest.mark.parametrize(
+    ('call', 'message'),
+    [
+        (lambda: replace_inertials(URDF, {'leg': np.zeros(10)}), "link 'leg' is not in the URDF; it has: base, arm"),
+        (lambda: replace_origins(URDF, {'j9': np.eye(4)}), "joint 'j9' is not in the URDF; it has: j1, j2"),
+        (lambda: replace_origins('<robot><link', {}), 'not well-formed'),
+    ],
+)
+def test_bad_input_is_named(call, message) -> None:
+    with pytest.raises(ModelError, match=message):
+        call()
