@@ -1,0 +1,40 @@
+"""Coulomb friction."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.friction.direction import direction
+from robotid_ros.friction.protocol import FrictionBase, FrictionBasis, Quantity
+
+__all__ = ['Coulomb']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coulomb(FrictionBase):
+    """Friction of constant magnitude: tau = coulomb sign(v)."""
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return 'coulomb'
+
+    @property
+    def linear_names(self) -> tuple[str, ...]:
+        """One linear parameter."""
+        return ('coulomb',)
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """A torque."""
+        return ('force',)
+
+    def smoothed(self, velocity_scale: Array | float | None) -> 'Coulomb':
+        """Return the model with another width of the sign."""
+        return replace(self, velocity_scale=velocity_scale)  # type: ignore[arg-type]
+
+    def basis(self, velocity: Array, shape: Array, load: Array | None = None) -> FrictionBasis:
+        """Return columns and derivatives."""
+        sign, slope = direction(velocity, self.velocity_scale)
+        return FrictionBasis(sign[..., None], slope[..., None], np.zeros((*velocity.shape, 1, 0)))

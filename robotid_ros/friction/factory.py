@@ -1,0 +1,69 @@
+"""Friction models by name."""
+
+from collections.abc import Callable
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import IdentificationError
+from robotid_ros.friction.coulomb import Coulomb
+from robotid_ros.friction.coulomb_viscous import CoulombViscous
+from robotid_ros.friction.daemi_heimann import DaemiHeimann
+from robotid_ros.friction.options import Asymmetric, LoadDependent, WithOffset
+from robotid_ros.friction.protocol import FrictionModel
+from robotid_ros.friction.static import StaticCoulombViscous
+from robotid_ros.friction.stribeck import Stribeck
+
+__all__ = ['FRICTION_MODELS', 'FRICTION_OPTIONS', 'friction_model']
+
+FRICTION_MODELS: dict[str, Callable[..., FrictionModel]] = {
+    'coulomb': Coulomb,
+    'coulomb_viscous': CoulombViscous,
+    'static': StaticCoulombViscous,
+    'stribeck': Stribeck,
+    'daemi_heimann': DaemiHeimann,
+}
+FRICTION_OPTIONS = ('asymmetric', 'load', 'offset')
+
+
+def friction_model(
+    name: str,
+    *,
+    asymmetric: bool = False,
+    load_dependent: bool = False,
+    offset: bool = False,
+    velocity_scale: Array | float | None = None,
+) -> FrictionModel:
+    """Return a friction model by name.
+
+    Parameters
+    ----------
+    name : str
+        ``coulomb``, ``coulomb_viscous``, ``static``, ``stribeck`` or ``daemi_heimann``, optionally
+        followed by options: ``'stribeck+load+offset'``.
+    asymmetric, load_dependent, offset : bool
+        The same options: parameters of their own for each direction; Coulomb friction that grows
+        with the transmitted torque; a constant torque.
+    velocity_scale : float or ndarray, shape (n,), optional
+        Replace sign(v) by tanh(v / velocity_scale) [rad/s].
+
+    Raises
+    ------
+    IdentificationError
+        If the name or an option is unknown.
+    """
+    base, *options = name.split('+')
+    if base not in FRICTION_MODELS:
+        raise IdentificationError(f"friction model '{base}' is unknown; there are: {', '.join(FRICTION_MODELS)}")
+    for option in options:
+        if option not in FRICTION_OPTIONS:
+            raise IdentificationError(
+                f"friction option '{option}' is unknown; there are: {', '.join(FRICTION_OPTIONS)}, joined by '+'"
+            )
+    model = FRICTION_MODELS[base](velocity_scale=velocity_scale)
+    scale = model.velocity_scale
+    if asymmetric or 'asymmetric' in options:
+        model = Asymmetric(inner=model, velocity_scale=scale)
+    if load_dependent or 'load' in options:
+        model = LoadDependent(inner=model, velocity_scale=scale)
+    if offset or 'offset' in options:
+        model = WithOffset(inner=model, velocity_scale=scale)
+    return model
