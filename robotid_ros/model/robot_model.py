@@ -76,6 +76,9 @@ class RobotModel:
     coupling : ndarray, shape (n, n)
     tip : ndarray, shape (4, 4)
         Tip frame in the frame of the last link.
+    base_inertial : ndarray, shape (10,)
+        Inertial parameters of everything fixed to the base, in the base frame; they matter only
+        where the base floats.
     base_name, tip_name : str
     attached : tuple of tuple of AttachedLink
         For each moving link, the links of the description that were lumped into it.
@@ -98,6 +101,7 @@ class RobotModel:
     gravity: Array = field(default_factory=lambda: np.array(STANDARD_GRAVITY))
     coupling: Array = field(default_factory=_unset)
     tip: Array = field(default_factory=lambda: np.eye(4))
+    base_inertial: Array = field(default_factory=lambda: np.zeros(10))
     base_name: str = 'base'
     tip_name: str = 'tip'
     attached: tuple[tuple[AttachedLink, ...], ...] = ()
@@ -126,6 +130,7 @@ class RobotModel:
         put('gravity', (3,))
         put('coupling', (n, n), np.eye(n))
         put('tip', (4, 4))
+        put('base_inertial', (10,))
         if not self.link_names:
             object.__setattr__(self, 'link_names', tuple(f'link{k + 1}' for k in range(n)))
         if len(self.limits.lower) == 0:

@@ -67,16 +67,8 @@ def robot_model_from_urdf(
     base_name = chain[0].parent if chain else (base or tree.root)
     tip_name = chain[-1].child if chain else (tip or tree.root)
     moving = _moving_joints(tree, chain, joints)
-    placements, attached, tip_placement = _lump(tree, chain, base_name, moving)
-    inertial = np.stack(
-        [
-            sum(
-                (transform_inertial_parameters(a.inertial, a.placement[:3, :3], a.placement[:3, 3]) for a in links),
-                start=np.zeros(10),
-            )
-            for links in attached
-        ]
-    )
+    placements, attached, tip_placement, on_base = _lump(tree, chain, base_name, moving)
+    inertial = np.stack([_lumped_inertial(links) for links in attached])
     _warn_of_inertias(moving, inertial)
     _warn_of_limits(moving)
     gears = [tree.gears.get(joint.name, (1.0, 0.0)) for joint in moving]
@@ -103,6 +95,7 @@ def robot_model_from_urdf(
         ),
         gravity=np.asarray(gravity, dtype=float),
         tip=tip_placement,
+        base_inertial=_lumped_inertial(on_base),
         base_name=base_name,
         tip_name=tip_name,
         attached=attached,
@@ -355,24 +348,25 @@ def _joint_type(joint: _UrdfJoint) -> JointType:
 
 def _lump(
     tree: _UrdfTree, chain: list[_UrdfJoint], base_name: str, moving: list[_UrdfJoint]
-) -> tuple[Array, tuple[tuple[AttachedLink, ...], ...], Array]:
+) -> tuple[Array, tuple[tuple[AttachedLink, ...], ...], Array, tuple[AttachedLink, ...]]:
     """Walk the tree with every joint that is not moving held at zero.
 
     Returns the placement of each moving joint in its predecessor's frame, the links carried by
-    each, and the chain's end in the last frame.
+    each, the chain's end in the last frame, and the links fixed to the base.
     """
     index = {joint.name: k for k, joint in enumerate(moving)}
     placements = np.empty((len(moving), 4, 4))
     attached: list[list[AttachedLink]] = [[] for _ in moving]
     end = chain[-1].child
     end_placement = np.eye(4)
+    on_base: list[AttachedLink] = []
     locked: list[str] = []
 
     stack: list[tuple[str, int, Array]] = [(base_name, -1, np.eye(4))]
     while stack:
         link, owner, placement = stack.pop()
-        if owner >= 0:
-            attached[owner].append(AttachedLink(name=link, placement=placement, inertial=tree.inertials[link]))
+        carried = on_base if owner < 0 else attached[owner]
+        carried.append(AttachedLink(name=link, placement=placement, inertial=tree.inertials[link]))
         if link == end:
             end_placement = placement
         for joint in tree.children[link]:
@@ -390,7 +384,12 @@ def _lump(
             ModelWarning,
             stacklevel=5,
         )
-    return placements, tuple(tuple(links) for links in attached), end_placement
+    return placements, tuple(tuple(links) for links in attached), end_placement, tuple(on_base)
+
+
+def _lumped_inertial(links: Sequence[AttachedLink]) -> Array:
+    moved = (transform_inertial_parameters(a.inertial, a.placement[:3, :3], a.placement[:3, 3]) for a in links)
+    return sum(moved, start=np.zeros(10))
 
 
 def _warn_of_inertias(moving: list[_UrdfJoint], inertial: Array) -> None:
