@@ -156,6 +156,11 @@ class RobotConfig:
             **texts,
         )
 
+    @classmethod
+    def keys(cls) -> tuple[str, ...]:
+        """Return the keys a configuration file may hold."""
+        return _KEYS
+
     def meaning(self, joints: Sequence[str]) -> tuple[EffortMeaning, ...]:
         """Return what the effort of each joint holds.
 

@@ -1,0 +1,170 @@
+"""Between ROS messages and numpy: stamps, joint states, trajectories, status."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from builtin_interfaces.msg import Duration, Time
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from robotid_ros.arrays import Array, require_names
+from robotid_ros.errors import DataError
+
+__all__ = [
+    'LATCHED',
+    'duration_message',
+    'joint_state_values',
+    'seconds',
+    'status_message',
+    'time_message',
+    'trajectory_arrays',
+    'trajectory_message',
+]
+
+LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+"""For what a late subscriber must still see: descriptions, references, results."""
+
+
+def seconds(stamp: Time | Duration) -> float:
+    """Return a stamp or duration in seconds."""
+    return float(stamp.sec) + 1e-9 * float(stamp.nanosec)
+
+
+def _split(value: float) -> tuple[int, int]:
+    total = round(value * 1e9)
+    return total // 1_000_000_000, total % 1_000_000_000
+
+
+def time_message(value: float) -> Time:
+    """Return a time in seconds as a message, rounded to nanoseconds."""
+    sec, nanosec = _split(value)
+    return Time(sec=sec, nanosec=nanosec)
+
+
+def duration_message(value: float) -> Duration:
+    """Return a duration in seconds as a message, rounded to nanoseconds."""
+    sec, nanosec = _split(value)
+    return Duration(sec=sec, nanosec=nanosec)
+
+
+def joint_state_values(message: JointState, joints: Sequence[str]) -> tuple[Array, Array | None, Array | None]:
+    """Return position, velocity and effort of some joints, in the order asked for.
+
+    Parameters
+    ----------
+    message : JointState
+        With joints in any order, and possibly others.
+    joints : sequence of str
+        The n joints wanted.
+
+    Returns
+    -------
+    position : ndarray, shape (n,)
+    velocity, effort : ndarray, shape (n,), or None where the message has none
+
+    Raises
+    ------
+    DataError
+        If a joint is missing or a field has another length than the names.
+    """
+    index = require_names(joints, message.name, 'joint', 'the joint state', DataError)
+    values: list[Array | None] = []
+    for field in ('position', 'velocity', 'effort'):
+        data = np.asarray(getattr(message, field), dtype=float)
+        if len(data) not in (0, len(message.name)):
+            raise DataError(f'joint state: {len(message.name)} names but {len(data)} entries of {field}')
+        values.append(data[index] if len(data) else None)
+    position, velocity, effort = values
+    if position is None:
+        raise DataError('the joint state has no positions')
+    return position, velocity, effort
+
+
+def trajectory_message(
+    joints: Sequence[str],
+    start: float,
+    times: Array,
+    position: Array,
+    velocity: Array | None = None,
+    acceleration: Array | None = None,
+    effort: Array | None = None,
+) -> JointTrajectory:
+    """Return a trajectory message.
+
+    Parameters
+    ----------
+    joints : sequence of str
+        The n joints.
+    start : float
+        The time the points count from [s]; 0 stands for "when it arrives".
+    times : ndarray, shape (N,)
+        From the start [s].
+    position, velocity, acceleration, effort : ndarray, shape (N, n)
+        [rad, rad/s, rad/s^2, N m]; None leaves the field empty.
+    """
+    message = JointTrajectory(joint_names=list(joints))
+    message.header.stamp = time_message(start)
+    columns = [None if c is None else np.asarray(c, dtype=float) for c in (position, velocity, acceleration, effort)]
+    for k, moment in enumerate(times):
+        p, v, a, e = ([] if c is None else c[k].tolist() for c in columns)
+        message.points.append(
+            JointTrajectoryPoint(
+                positions=p, velocities=v, accelerations=a, effort=e, time_from_start=duration_message(float(moment))
+            )
+        )
+    return message
+
+
+def trajectory_arrays(
+    message: JointTrajectory, joints: Sequence[str]
+) -> tuple[Array, Array, Array | None, Array | None, Array | None]:
+    """Return times, positions, velocities, accelerations and efforts of a trajectory message.
+
+    Parameters
+    ----------
+    message : JointTrajectory
+    joints : sequence of str
+        The n joints wanted, in any order.
+
+    Returns
+    -------
+    times : ndarray, shape (N,)
+        From the message's stamp [s].
+    position : ndarray, shape (N, n)
+    velocity, acceleration, effort : ndarray, shape (N, n), or None where a point lacks them
+
+    Raises
+    ------
+    DataError
+        If a joint is missing or a point has another number of positions than there are joints.
+    """
+    index = require_names(joints, message.joint_names, 'joint', 'the trajectory', DataError)
+    count = len(message.joint_names)
+    times = np.array([seconds(point.time_from_start) for point in message.points])
+
+    def column(field: str) -> Array | None:
+        rows = [getattr(point, field) for point in message.points]
+        if any(len(row) != count for row in rows):
+            return None
+        return np.array(rows, dtype=float).reshape(len(rows), count)[:, index]
+
+    position = column('positions')
+    if position is None:
+        raise DataError(f'trajectory: expected {count} positions in every point')
+    return times, position, column('velocities'), column('accelerations'), column('effort')
+
+
+def status_message(name: str, level: bytes, message: str, values: Mapping[str, object]) -> DiagnosticStatus:
+    """Return a diagnostic status; values are spelled with four digits where they are numbers."""
+    return DiagnosticStatus(
+        name=name,
+        hardware_id='robotid',
+        level=level,
+        message=message,
+        values=[
+            KeyValue(key=key, value=f'{value:.4g}' if isinstance(value, float) else str(value))
+            for key, value in values.items()
+        ],
+    )

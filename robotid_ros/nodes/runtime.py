@@ -1,0 +1,117 @@
+"""Start a node, spin it, and end it cleanly on SIGINT and SIGTERM.
+
+The executor spins in a thread of its own while the main thread waits for a signal, so that the
+node can still publish, above all its last stop trajectory, while it is being shut down; rclpy's
+own handlers would take the context away first.
+"""
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import rclpy
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+from rclpy.task import Future
+
+from robotid_ros.errors import RobotIdError
+
+__all__ = ['BackgroundWorker', 'run_node']
+
+Result = TypeVar('Result')
+
+
+def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> int:
+    """Run one node until it is told to stop.
+
+    Parameters
+    ----------
+    factory : callable
+        Makes the node. A ``close()`` method of the node, where it has one, is called before the
+        executor stops; it may publish and wait.
+    args : sequence of str, optional
+        ROS arguments; those of the process by default.
+
+    Returns
+    -------
+    int
+        0 after a signal, 2 if ROS or the node refused its arguments, 1 if a callback failed.
+    """
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    except (_rclpy.RCLError, _rclpy.UnknownROSArgsError) as cause:
+        print(str(cause).replace('\n', ' '), file=sys.stderr)
+        return 2
+    try:
+        node = factory()
+    except RobotIdError as refusal:
+        print(str(refusal), file=sys.stderr)
+        rclpy.try_shutdown()
+        return 2
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    failure: list[BaseException] = []
+
+    def spin() -> None:
+        try:
+            executor.spin()
+        except ExternalShutdownException:
+            pass
+        except BaseException as cause:
+            failure.append(cause)
+        finally:
+            stop.set()
+
+    thread = threading.Thread(target=spin, name='executor', daemon=True)
+    thread.start()
+    stop.wait()
+    close = getattr(node, 'close', None)
+    if close is not None:
+        close()
+    executor.shutdown(timeout_sec=0.0 if failure else 5.0)  # a failed callback counts as running for ever
+    thread.join(timeout=5.0)
+    if failure:
+        node.get_logger().fatal(f'stopped by an unexpected error: {failure[0]!r}')
+    node.destroy_node()
+    rclpy.try_shutdown()
+    return 1 if failure else 0
+
+
+class BackgroundWorker:
+    """Runs slow work off the executor's thread and hands its result back to a coroutine.
+
+    A service callback may be a coroutine: ``answer = await worker.run(function)``.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix='worker')
+        self._wake = node.create_guard_condition(lambda: None)
+
+    def run(self, function: Callable[..., Result], *arguments: Any) -> Future:
+        """Return a future of ``function(*arguments)``, computed in the worker's thread."""
+        future = Future(executor=self._node.executor)
+
+        def work() -> None:
+            try:
+                result = function(*arguments)
+            except Exception as cause:
+                future.set_exception(cause)
+            else:
+                future.set_result(result)
+            self._wake.trigger()  # an idle executor would otherwise not look at the future again
+
+        self._pool.submit(work)
+        return future
+
+    def close(self) -> None:
+        """Forget work that has not begun; running work ends by itself."""
+        self._pool.shutdown(wait=False, cancel_futures=True)

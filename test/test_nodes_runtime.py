@@ -1,0 +1,142 @@
+"""What every node relies on: parameters from dataclasses, clean ends, answers from a worker thread."""
+
+import signal
+import textwrap
+
+import pytest
+from ros_helpers import NodeProcess, ros_environment
+
+pytest.importorskip('rclpy', reason='needs the ros extra')
+pytestmark = pytest.mark.ros
+
+PROBE = textwrap.dedent("""
+    import dataclasses, sys, threading
+    from rclpy.node import Node
+    from std_srvs.srv import Trigger
+    from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, parameter, read_parameters
+    from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+
+    @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+    class Config:
+        period: float = dataclasses.field(default=20.0, metadata=parameter('period', unit='s', range=(0.1, 100.0)))
+        harmonics: int = dataclasses.field(default=5, metadata=parameter('harmonics', range=(1, 20)))
+        criterion: str = dataclasses.field(default='a', metadata=parameter('criterion', choices=('a', 'b')))
+        names: tuple[str, ...] = dataclasses.field(default=(), metadata=parameter('names'))
+        weights: tuple[float, ...] = dataclasses.field(default=(1.0,), metadata=parameter('weights'))
+
+    class Probe(Node):
+        def __init__(self):
+            super().__init__('probe')
+            self.config = declare_parameters(self, Config)
+            self.robot = declare_robot_config(self)
+            self.worker = BackgroundWorker(self)
+            self.create_service(Trigger, '~/work', self.work)
+            self.create_service(Trigger, '~/fail', self.fail)
+            print('config', self.config, self.robot, flush=True)
+        async def work(self, request, response):
+            response.message = await self.worker.run(lambda: threading.current_thread().name)
+            response.success = True
+            return response
+        def fail(self, request, response):
+            raise RuntimeError('broken callback')
+        def close(self):
+            print('closing', flush=True)
+            self.worker.close()
+
+    if __name__ == '__main__':
+        sys.exit(run_node(Probe))
+""")
+
+CLIENT = textwrap.dedent("""
+    import sys, rclpy
+    from std_srvs.srv import Trigger
+    from rcl_interfaces.srv import SetParameters
+    from rclpy.parameter import Parameter
+    rclpy.init()
+    node = rclpy.create_node('client')
+    def call(kind, name, request):
+        client = node.create_client(kind, name)
+        assert client.wait_for_service(30.0)
+        future = client.call_async(request)
+        rclpy.spin_until_future_complete(node, future, timeout_sec=30.0)
+        return future.result()
+    print('worked', call(Trigger, '/probe/work', Trigger.Request()).message)
+    def put(name, value):
+        request = SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
+        result = call(SetParameters, '/probe/set_parameters', request).results[0]
+        print(name, result.successful, result.reason)
+    put('period', 10)
+    put('period', -1.0)
+    put('criterion', 'c')
+    put('harmonics', 2.5)
+    if 'fail' in sys.argv:
+        client = node.create_client(Trigger, '/probe/fail')
+        client.wait_for_service(30.0)
+        client.call_async(Trigger.Request())
+        rclpy.spin_once(node, timeout_sec=0.5)
+    rclpy.shutdown()
+""")
+
+
+@pytest.fixture
+def scripts(tmp_path):
+    (tmp_path / 'probe.py').write_text(PROBE)
+    (tmp_path / 'client.py').write_text(CLIENT)
+    return tmp_path
+
+
+def test_parameters_services_and_a_clean_end(scripts) -> None:
+    environment = ros_environment()
+    arguments = ['--ros-args', '-p', 'period:=16', '-p', 'names:=[a, b]', '-p', 'weights:=[1, 2]']
+    with NodeProcess([str(scripts / 'probe.py'), *arguments], environment) as probe:
+        probe.wait_for_line('config')
+        assert "period=16.0, harmonics=5, criterion='a', names=('a', 'b'), weights=(1.0, 2.0)" in probe.output
+        with NodeProcess([str(scripts / 'client.py')], environment) as client:
+            assert client.wait() == 0, client.output
+        assert 'worked worker' in client.output
+        assert 'period True' in client.output
+        assert 'period False Parameter period out of range' in client.output
+        assert "criterion False parameter 'criterion': expected one of a, b, got 'c'" in client.output
+        assert "harmonics False parameter 'harmonics': expected int, got 2.5" in client.output
+        probe.signal(signal.SIGTERM)
+        assert probe.wait() == 0
+        assert probe.lines[-1] == 'closing'
+
+
+@pytest.mark.parametrize(
+    ('argument', 'message'),
+    [
+        ('period:=1000.0', 'Parameter period out of range Min: 0.1, Max: 100.0, value: 1000.0'),
+        ('criterion:=best', "parameter 'criterion': expected one of a, b, got 'best'"),
+        ('weights:=[1, 2.5]', 'Sequence should be of same type'),
+        ('names:=3', "parameter 'names': expected a list of str, got 3"),
+    ],
+)
+def test_a_bad_value_at_start_is_refused_in_one_line(scripts, argument, message) -> None:
+    with NodeProcess([str(scripts / 'probe.py'), '--ros-args', '-p', argument], ros_environment()) as probe:
+        assert probe.wait() == 2
+        assert message in probe.lines[-1]
+        assert 'Traceback' not in probe.output
+
+
+def test_a_broken_callback_ends_the_node_with_its_reason(scripts) -> None:
+    environment = ros_environment()
+    with NodeProcess([str(scripts / 'probe.py')], environment) as probe:
+        probe.wait_for_line('config')
+        with NodeProcess([str(scripts / 'client.py'), 'fail'], environment) as client:
+            client.wait()
+        assert probe.wait() == 1
+        assert 'broken callback' in probe.output
+        assert 'closing' in probe.output
+
+
+def test_a_robot_configuration_file_is_a_parameter_file(scripts, tmp_path) -> None:
+    config = tmp_path / 'arm.yaml'
+    config.write_text(
+        '/**:\n  ros__parameters:\n    joints: [j1, j2]\n    effort: {j1: current, j2: torque}\n'
+        '    torque_constants: {j1: 0.1}\n    gear_ratios: {j1: 101}\n    limits: {velocity: {j1: 2, j2: 1.5}}\n'
+    )
+    with NodeProcess([str(scripts / 'probe.py'), '--ros-args', '--params-file', str(config)], ros_environment()) as p:
+        p.wait_for_line('config')
+        assert "joints=('j1', 'j2'), effort={'j1': 'current', 'j2': 'torque'}" in p.output
+        assert "limits={'velocity': {'j1': 2.0, 'j2': 1.5}}" in p.output
