@@ -73,7 +73,8 @@ CLIENT = textwrap.dedent("""
         client = node.create_client(Trigger, '/probe/fail')
         client.wait_for_service(30.0)
         client.call_async(Trigger.Request())
-        rclpy.spin_once(node, timeout_sec=0.5)
+        while client.service_is_ready():  # until the node is gone
+            rclpy.spin_once(node, timeout_sec=0.1)
     rclpy.shutdown()
 """)
 
