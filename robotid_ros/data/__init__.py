@@ -1,6 +1,19 @@
 """Recordings as they came, datasets ready for identification, and their files."""
 
+from robotid_ros.data.csv_table import write_csv
 from robotid_ros.data.dataset import Dataset, concatenate
+from robotid_ros.data.readers import read_recording
 from robotid_ros.data.recording import Recording
+from robotid_ros.data.storage import load_dataset, load_recording, save_dataset, save_recording
 
-__all__ = ['Dataset', 'Recording', 'concatenate']
+__all__ = [
+    'Dataset',
+    'Recording',
+    'concatenate',
+    'load_dataset',
+    'load_recording',
+    'read_recording',
+    'save_dataset',
+    'save_recording',
+    'write_csv',
+]

@@ -21,8 +21,8 @@ class Recording:
     joint_names : tuple of str
         Names of the n columns.
     time : ndarray, shape (N,)
-        Stamps of the messages [s]; finite, not necessarily increasing: a raw recording keeps
-        what came.
+        Stamps of the messages [s], counted from ``origin``; finite, not necessarily increasing:
+        a raw recording keeps what came.
     position : ndarray, shape (N, n)
         [rad or m]
     velocity, acceleration : ndarray, shape (N, n), or None
@@ -31,6 +31,11 @@ class Recording:
         [N m or N], or whatever the driver puts there: the robot configuration says.
     current : ndarray, shape (N, n), or None
         Motor currents [A].
+    origin : int
+        What to add to ``time`` for the stamps as they came [ns]; a double cannot hold the seconds
+        since 1970 to better than 0.2 microseconds.
+    arrival : ndarray, shape (N,), or None
+        When each message was written or received, by a clock that does not jump with the stamps [s].
     provenance : mapping
         Source file, its hash, what was repaired or is missing; plain numbers, strings and lists.
     """
@@ -42,6 +47,8 @@ class Recording:
     acceleration: Array | None = None
     effort: Array | None = None
     current: Array | None = None
+    origin: int = 0
+    arrival: Array | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -55,6 +62,8 @@ class Recording:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, frozen_array(value, name, shape, DataError, finite=False))
+        if self.arrival is not None:
+            object.__setattr__(self, 'arrival', frozen_array(self.arrival, 'arrival', shape[:1], DataError))
 
     def __len__(self) -> int:
         return len(self.time)
@@ -80,6 +89,8 @@ class Recording:
             acceleration=pick(self.acceleration),
             effort=pick(self.effort),
             current=pick(self.current),
+            origin=self.origin,
+            arrival=self.arrival,
             provenance=self.provenance,
         )
 
@@ -97,6 +108,8 @@ class Recording:
             acceleration=cut(self.acceleration),
             effort=cut(self.effort),
             current=cut(self.current),
+            origin=self.origin,
+            arrival=cut(self.arrival),
             provenance={**self.provenance, 'samples': [int(start), int(min(stop, len(self.time)))]},
         )
 

@@ -1,0 +1,253 @@
+"""Serialised ``sensor_msgs/msg/JointState`` to arrays, thousands of messages at a time, without ROS.
+
+Messages of one layout (same joint names in the same order, same array lengths, same frame) differ
+only in their stamp and their doubles, at fixed places. The first message of a layout is read field
+by field; the others are recognised by comparing their fixed bytes and read as one block.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robotid_ros.arrays import Array, IntArray
+
+__all__ = ['JointStateBatch', 'JointStateDecoder', 'decode_layout']
+
+ByteArray = NDArray[np.uint8]
+HEADER = 4  # encapsulation bytes; alignment counts from behind them
+FIELDS = ('position', 'velocity', 'effort')
+
+# Why a message gave no sample.
+COMPLETE, UNDECODABLE, OTHER_JOINTS, INCOMPLETE = 0, 1, 2, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where things are in a message, and which of its bytes never change.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Joints, in the message's order.
+    offsets : tuple of int
+        First byte of positions, velocities and efforts; -1 where that array is empty.
+    fixed : ndarray of int
+        Indices of the bytes that are the layout: encapsulation, strings, lengths.
+    little_endian : bool
+    """
+
+    names: tuple[str, ...]
+    offsets: tuple[int, int, int]
+    fixed: IntArray
+    little_endian: bool
+
+
+class _Reader:
+    """Field-by-field reading of one message, with bounds."""
+
+    def __init__(self, data: bytes, aligned_empty: bool) -> None:
+        self.data = data
+        self.at = HEADER
+        self.order = 'little' if data[1] & 1 else 'big'
+        self.aligned_empty = aligned_empty
+        self.fixed: list[tuple[int, int]] = [(0, 2)]
+
+    def align(self, size: int) -> None:
+        self.at += -(self.at - HEADER) % size
+
+    def skip(self, size: int) -> None:
+        self.at += size
+        if self.at > len(self.data):
+            raise ValueError('the message ends too early')
+
+    def length(self, largest: int) -> int:
+        self.align(4)
+        start = self.at
+        self.skip(4)
+        value = int.from_bytes(self.data[start : self.at], 'little' if self.order == 'little' else 'big')
+        if value > largest:
+            raise ValueError('a length exceeds the message')
+        self.fixed.append((start, self.at))
+        return value
+
+    def string(self) -> str:
+        size = self.length(len(self.data))
+        start = self.at
+        self.skip(size)
+        self.fixed.append((start, self.at))
+        return self.data[start : self.at].rstrip(b'\0').decode('utf-8')
+
+    def doubles(self, names: int) -> int:
+        count = self.length(len(self.data) // 8)
+        if count == 0:
+            if self.aligned_empty:
+                self.align(8)
+            return -1
+        if count != names:
+            raise ValueError('an array is not as long as the list of names')
+        self.align(8)
+        start = self.at
+        self.skip(8 * count)
+        return start
+
+
+def decode_layout(data: bytes) -> Layout | None:
+    """Return the layout of one serialised message, or None where it is not a JointState.
+
+    Both ways in which implementations align an empty array of doubles are tried.
+
+    Parameters
+    ----------
+    data : bytes
+        Encapsulation header and plain CDR, either byte order.
+    """
+    if len(data) < HEADER + 24 or data[0] != 0 or data[1] > 1:
+        return None
+    for aligned_empty in (False, True):
+        reader = _Reader(data, aligned_empty)
+        try:
+            reader.skip(8)  # the stamp
+            reader.string()
+            names = tuple(reader.string() for _ in range(reader.length(len(data) // 5)))
+            offsets = (reader.doubles(len(names)), reader.doubles(len(names)), reader.doubles(len(names)))
+        except (ValueError, UnicodeDecodeError):
+            continue
+        if len(data) - reader.at <= 7:  # nothing but padding may follow
+            fixed = np.concatenate([np.arange(a, b) for a, b in reader.fixed])
+            return Layout(names, offsets, fixed, reader.order == 'little')
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointStateBatch:
+    """M messages as arrays; values that a message did not have are NaN.
+
+    Attributes
+    ----------
+    stamp : ndarray of int64, shape (M,)
+        Header stamps [ns].
+    position, velocity, effort : ndarray, shape (M, n)
+    reason : ndarray of uint8, shape (M,)
+        0 for a complete message; 1 undecodable, 2 none of the joints in it, 3 some joint missing.
+    layout : ndarray of int64, shape (M,)
+        Number of the message's layout within the decoder; -1 where undecodable.
+    """
+
+    stamp: IntArray
+    position: Array
+    velocity: Array
+    effort: Array
+    reason: ByteArray
+    layout: IntArray
+
+
+@dataclass(slots=True)
+class JointStateDecoder:
+    """Decodes streams of serialised JointState messages; remembers the layouts it met.
+
+    Attributes
+    ----------
+    joints : tuple of str
+        The joints wanted, in the order wanted; empty takes those of the first message.
+    layouts : list of Layout
+        Every layout met so far.
+    """
+
+    MOST_LAYOUTS: ClassVar[int] = 64  # beyond that, messages are not worth remembering
+
+    joints: tuple[str, ...] = ()
+    layouts: list[Layout] = field(default_factory=list)
+    _known: dict[int, list[tuple[int, ByteArray]]] = field(default_factory=dict)
+
+    def decode(self, messages: Sequence[bytes]) -> JointStateBatch:
+        """Return the messages as arrays."""
+        lengths = np.fromiter((len(m) for m in messages), dtype=np.int64, count=len(messages))
+        return self.decode_block(np.frombuffer(b''.join(messages), dtype=np.uint8), lengths)
+
+    def decode_block(self, payload: ByteArray, lengths: IntArray) -> JointStateBatch:
+        """Return messages that lie one behind the other as arrays.
+
+        Parameters
+        ----------
+        payload : ndarray of uint8, shape (sum of lengths,)
+        lengths : ndarray of int, shape (M,)
+        """
+        count = len(lengths)
+        if not self.joints:
+            self._take_joints(payload, lengths)
+        shape = (count, len(self.joints))
+        stamp = np.zeros(count, dtype=np.int64)
+        values = [np.full(shape, np.nan) for _ in FIELDS]
+        reason = np.full(count, UNDECODABLE, dtype=np.uint8)
+        label = np.full(count, -1, dtype=np.int64)
+        starts = np.cumsum(lengths) - lengths
+        for length in np.unique(lengths):
+            chosen = np.flatnonzero(lengths == length)
+            if len(chosen) == count:
+                rows = payload.reshape(count, length)
+            else:
+                rows = payload[starts[chosen, None] + np.arange(length)]
+            while len(chosen):
+                number, same = self._match(rows)
+                if number >= 0:
+                    self._read(self.layouts[number], rows[same], chosen[same], stamp, values, reason)
+                    label[chosen[same]] = number
+                chosen, rows = chosen[~same], rows[~same]
+        return JointStateBatch(
+            stamp=stamp, position=values[0], velocity=values[1], effort=values[2], reason=reason, layout=label
+        )
+
+    def _take_joints(self, payload: ByteArray, lengths: IntArray) -> None:
+        at = 0
+        for length in lengths:
+            layout = decode_layout(payload[at : at + length].tobytes())
+            if layout is not None and layout.names and layout.offsets[0] >= 0:
+                self.joints = layout.names
+                return
+            at += int(length)
+
+    def _match(self, rows: ByteArray) -> tuple[int, NDArray[np.bool_]]:
+        """Return the layout of the first row, and which rows share it."""
+        known = self._known.setdefault(rows.shape[1], [])
+        for number, template in known:
+            fixed = self.layouts[number].fixed
+            if np.array_equal(rows[0, fixed], template):
+                return number, np.asarray((rows[:, fixed] == template).all(axis=1))
+        layout = decode_layout(rows[0].tobytes())
+        if layout is None:
+            return -1, np.arange(len(rows)) == 0
+        if len(self.layouts) >= self.MOST_LAYOUTS:
+            self.layouts.clear()
+            self._known.clear()
+            known = self._known.setdefault(rows.shape[1], [])
+        self.layouts.append(layout)
+        template = rows[0, layout.fixed].copy()
+        known.append((len(self.layouts) - 1, template))
+        return len(self.layouts) - 1, np.asarray((rows[:, layout.fixed] == template).all(axis=1))
+
+    def _read(
+        self, layout: Layout, rows: ByteArray, at: IntArray, stamp: IntArray, values: list[Array], reason: ByteArray
+    ) -> None:
+        order = '<' if layout.little_endian else '>'
+        seconds = np.ascontiguousarray(rows[:, HEADER : HEADER + 4]).view(f'{order}i4')[:, 0]
+        nanoseconds = np.ascontiguousarray(rows[:, HEADER + 4 : HEADER + 8]).view(f'{order}u4')[:, 0]
+        stamp[at] = seconds.astype(np.int64) * 1_000_000_000 + nanoseconds
+        where = {name: k for k, name in enumerate(layout.names)}
+        own = [k for k, joint in enumerate(self.joints) if joint in where]
+        theirs = [where[self.joints[k]] for k in own]
+        if not own or layout.offsets[0] < 0:
+            reason[at] = OTHER_JOINTS
+            return
+        reason[at] = COMPLETE if len(own) == len(self.joints) else INCOMPLETE
+        straight = theirs == list(range(len(layout.names))) and len(own) == len(self.joints)
+        for target, offset in zip(values, layout.offsets, strict=True):
+            if offset < 0:
+                continue
+            block = np.ascontiguousarray(rows[:, offset : offset + 8 * len(layout.names)]).view(f'{order}f8')
+            if straight:
+                target[at] = block
+            else:
+                target[at[:, None], np.array(own)] = block[:, theirs]

@@ -1,0 +1,70 @@
+"""One function that reads whatever a recording came in."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from robotid_ros.data.csv_table import read_csv
+from robotid_ros.data.raw_log import is_raw_log, read_raw_log
+from robotid_ros.data.recording import Recording
+from robotid_ros.data.rosbag import read_rosbag
+from robotid_ros.data.storage import file_hash, load_recording
+from robotid_ros.errors import DataError
+
+__all__ = ['read_recording']
+
+
+def read_recording(path: str | Path, topic: str | None = None, joints: Sequence[str] | None = None) -> Recording:
+    """Read a recording: CSV, npz, a bag, or a folder that the recorder node wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``*.csv``; ``*.npz``; a rosbag2 folder, its ``metadata.yaml``, ``*.db3`` or ``*.mcap``; a
+        folder of the recorder node.
+    topic : str, optional
+        Which topic of a bag.
+    joints : sequence of str, optional
+        Which joints, in which order; all of them in the file's order otherwise.
+
+    Returns
+    -------
+    Recording
+        With the file's name and hash in its provenance.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, it is none of these, it is damaged, or a joint is not in it.
+    MissingDependencyError
+        If it is a bag and ``rosbags`` is not installed.
+
+    Examples
+    --------
+    >>> recording = read_recording('run.csv')  # doctest: +SKIP
+    >>> recording.joint_names, recording.rate  # doctest: +SKIP
+    (('shoulder', 'elbow'), 1000.0)
+    """
+    path = Path(path)
+    if not path.exists():
+        raise DataError(f'{path} does not exist')
+    if path.is_dir() and is_raw_log(path):
+        return read_raw_log(path, joints)
+    if path.is_dir() or path.name == 'metadata.yaml' or path.suffix in ('.db3', '.mcap'):
+        return read_rosbag(path, topic, joints)
+    if topic is not None:
+        raise DataError(f"{path} has no topics; leave the topic '{topic}' out")
+    if path.suffix == '.npz':
+        recording = load_recording(path)
+        source = {'file': path.name, 'sha256': file_hash(path), 'origin': dict(recording.provenance)}
+        recording = Recording(
+            **{name: getattr(recording, name) for name in Recording.__slots__ if name != 'provenance'},
+            provenance=source,
+        )
+    elif path.suffix in ('.csv', '.txt'):
+        recording = read_csv(path)
+    else:
+        raise DataError(
+            f'{path}: expected .csv, .npz, .db3, .mcap, or the folder of a bag or of the recorder node; '
+            f"got '{path.suffix or path.name}'"
+        )
+    return recording if joints is None else recording.select(tuple(joints))

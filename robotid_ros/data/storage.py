@@ -1,0 +1,174 @@
+"""Files of this package: written whole or not at all, read without executing anything."""
+
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from robotid_ros.data.dataset import Dataset
+from robotid_ros.data.recording import Recording
+from robotid_ros.errors import DataError
+
+__all__ = ['atomic_file', 'file_hash', 'load_dataset', 'load_recording', 'save_dataset', 'save_recording']
+
+RECORDING_KIND = 'robotid_ros recording 1'
+DATASET_KIND = 'robotid_ros dataset 1'
+
+
+def file_hash(path: str | Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal, as ``sha256sum`` prints it."""
+    with open(path, 'rb') as file:
+        return hashlib.file_digest(file, 'sha256').hexdigest() if hasattr(hashlib, 'file_digest') else _digest(file)
+
+
+def _digest(file: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    while block := file.read(1 << 20):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+@contextmanager
+def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file for writing that takes its name only when everything is written.
+
+    Parameters
+    ----------
+    path : str or Path
+        Final name; an older file of that name stays as it is until the new one is complete.
+
+    Raises
+    ------
+    DataError
+        If the folder does not exist or cannot be written.
+    """
+    path = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f'.{path.name}.', suffix='.part', dir=path.parent)
+    except OSError as cause:
+        raise DataError(f'cannot write {path}: {cause.strerror}; give a folder that exists and is writable') from cause
+    try:
+        with os.fdopen(handle, 'wb') as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException as cause:
+        with suppress(OSError):
+            os.unlink(temporary)
+        if isinstance(cause, OSError):
+            raise DataError(f'cannot write {path}: {cause.strerror}') from cause
+        raise
+
+
+def save_recording(path: str | Path, recording: Recording) -> None:
+    """Write a recording as npz (uncompressed numpy arrays; text as JSON)."""
+    arrays = {
+        name: getattr(recording, name)
+        for name in ('time', 'position', 'velocity', 'acceleration', 'effort', 'current', 'arrival')
+        if getattr(recording, name) is not None
+    }
+    header = {'kind': RECORDING_KIND, 'joint_names': recording.joint_names, 'origin': recording.origin}
+    _save(path, header, arrays, recording.provenance)
+
+
+def save_dataset(path: str | Path, dataset: Dataset) -> None:
+    """Write a dataset as npz (uncompressed numpy arrays; text as JSON)."""
+    names = ('time', 'q', 'dq', 'ddq', 'tau', 'tau_filtered', 'noise_std', 'trajectory')
+    arrays = {name: getattr(dataset, name) for name in names if getattr(dataset, name) is not None}
+    header = {
+        'kind': DATASET_KIND,
+        'joint_names': dataset.joint_names,
+        'rate': dataset.rate,
+        'cutoff': dataset.cutoff,
+        'periods': dataset.periods,
+        'sources': dataset.sources,
+    }
+    _save(path, header, arrays, dataset.provenance)
+
+
+def load_recording(path: str | Path) -> Recording:
+    """Read a recording written by :func:`save_recording`.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, damaged or something else.
+    """
+    header, arrays = _load(path, RECORDING_KIND)
+    return Recording(
+        joint_names=tuple(header['joint_names']),
+        origin=int(header['origin']),
+        provenance=header['provenance'],
+        **arrays,
+    )
+
+
+def load_dataset(path: str | Path) -> Dataset:
+    """Read a dataset written by :func:`save_dataset`.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, damaged or something else.
+    """
+    header, arrays = _load(path, DATASET_KIND)
+    return Dataset(
+        joint_names=tuple(header['joint_names']),
+        rate=header['rate'],
+        cutoff=header['cutoff'],
+        periods=header['periods'],
+        sources=tuple(header['sources']),
+        provenance=header['provenance'],
+        **arrays,
+    )
+
+
+def npz_kind(path: str | Path) -> str:
+    """Return what an npz file says it holds; an empty string where it says nothing."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return str(json.loads(str(archive['header']))['kind'])
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError):
+        return ''
+
+
+def _save(
+    path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, Any], provenance: Mapping[str, Any]
+) -> None:
+    text = json.dumps({**header, 'provenance': provenance}, default=_plain)
+    with atomic_file(path) as file:
+        np.savez(file, header=np.array(text), **arrays)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return dict(value)
+    return str(value)
+
+
+def _load(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    path = Path(path)
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files if name != 'header'}
+            header = json.loads(str(archive['header']))
+    except FileNotFoundError as cause:
+        raise DataError(f'{path} does not exist') from cause
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as cause:
+        raise DataError(f'{path}: expected an npz file of this package, got something else or a damaged one') from cause
+    if header.get('kind') != kind:
+        raise DataError(f'{path}: expected a {kind!r}, got a {header.get("kind")!r}')
+    return header, arrays
