@@ -1,1 +1,22 @@
-"""dynamics."""
+"""Dynamics of serial arms: inverse dynamics, regressors, base parameters, generated minimal models."""
+
+from robotid_ros.dynamics.base_parameters import BaseParameters, base_parameters
+from robotid_ros.dynamics.newton_euler import inverse_dynamics
+from robotid_ros.dynamics.regressor import (
+    column_names,
+    full_regressor,
+    observation_matrix,
+    regressor,
+    standard_parameters,
+)
+
+__all__ = [
+    'BaseParameters',
+    'base_parameters',
+    'column_names',
+    'full_regressor',
+    'inverse_dynamics',
+    'observation_matrix',
+    'regressor',
+    'standard_parameters',
+]

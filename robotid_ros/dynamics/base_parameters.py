@@ -1,0 +1,214 @@
+"""Base parameters: the combinations of standard parameters that the joint torques depend on.
+
+M. Gautier, "Numerical calculation of the base inertial parameters of robots", J. Robotic Systems
+8 (1991). The regressor of random samples H is reduced column by column in the given order, so that
+the columns kept are those of the classical symbolic rules: H P = [Hb Hd], Hd = Hb Kd,
+beta = delta_b + Kd delta_d.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from robotid_ros.arrays import Array, IntArray
+from robotid_ros.dynamics.regressor import column_names, full_regressor, observation_matrix, standard_parameters
+from robotid_ros.errors import ModelError
+from robotid_ros.model import RobotModel
+
+__all__ = ['BaseParameters', 'base_parameters']
+
+_NEGLIGIBLE = 1e-12
+_TERMS_IN_NAME = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BaseParameters:
+    """A minimal set of parameters, as independent columns and a linear map.
+
+    tau = Y_b beta with Y_b the independent columns of the full regressor and beta = map @ delta.
+
+    Attributes
+    ----------
+    model : RobotModel
+    rotor_inertia, viscous, coulomb, offset : bool
+        Which columns stand beside the inertial ones.
+    independent : ndarray of int, shape (b,)
+        Columns of the full regressor that are kept, ascending.
+    map : ndarray, shape (b, p)
+        Base parameters from standard parameters.
+    columns : tuple of str, length p
+        Names of the standard parameters.
+    never_acting : tuple of str
+        Standard parameters that no motion can make felt.
+    """
+
+    model: RobotModel
+    rotor_inertia: bool
+    viscous: bool
+    coulomb: bool
+    offset: bool
+    independent: IntArray
+    map: Array
+    columns: tuple[str, ...]
+    never_acting: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The kept parameter first, then what is regrouped with it: 'Izz1 + Iyy2 + 0.4624*m3 + ...'."""
+        return tuple(self._combination(k, limit=_TERMS_IN_NAME, digits=4) for k in range(len(self.independent)))
+
+    @property
+    def options(self) -> dict[str, bool]:
+        """The keyword arguments that say which columns the full regressor has."""
+        return {
+            'rotor_inertia': self.rotor_inertia,
+            'viscous': self.viscous,
+            'coulomb': self.coulomb,
+            'offset': self.offset,
+        }
+
+    @property
+    def values(self) -> Array:
+        """The model's own base parameters beta, shape (b,)."""
+        return np.asarray(self.map @ standard_parameters(self.model, **self.options))
+
+    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """Return the independent columns of the regressor.
+
+        Parameters
+        ----------
+        q, dq, ddq : ndarray, shape (N, n)
+            Joint positions, velocities and accelerations [rad, rad/s, rad/s^2].
+
+        Returns
+        -------
+        ndarray, shape (N, n, b)
+
+        Raises
+        ------
+        DataError
+            If the shapes do not fit the model.
+        """
+        return full_regressor(self.model, q, dq, ddq, **self.options)[:, :, self.independent]
+
+    def relations(self) -> tuple[str, ...]:
+        """Return the regrouping as equations, one per base parameter.
+
+        Returns
+        -------
+        tuple of str
+            For example ``'Izz1_b = Izz1 + Iyy2 + 0.4624*m3'``.
+        """
+        return tuple(
+            f'{self.columns[column]}_b = {self._combination(k, limit=None, digits=10)}'
+            for k, column in enumerate(self.independent)
+        )
+
+    def _combination(self, k: int, *, limit: int | None, digits: int) -> str:
+        head = int(self.independent[k])
+        row = self.map[k]
+        others = [int(j) for j in np.flatnonzero(row) if j != head]
+        text = self.columns[head]
+        for j in others[:limit]:
+            sign, size = ('-' if row[j] < 0.0 else '+'), abs(row[j])
+            text += f' {sign} {self.columns[j]}' if size == 1.0 else f' {sign} {size:.{digits}g}*{self.columns[j]}'
+        return text + (' + ...' if limit is not None and len(others) > limit else '')
+
+
+def base_parameters(
+    model: RobotModel,
+    *,
+    rotor_inertia: bool = False,
+    viscous: bool = False,
+    coulomb: bool = False,
+    offset: bool = False,
+    tolerance: float = 1e-9,
+    rng: np.random.Generator | None = None,
+) -> BaseParameters:
+    """Return the base parameters of an arm.
+
+    Parameters
+    ----------
+    model : RobotModel
+    rotor_inertia, viscous, coulomb, offset : bool
+        Which drive parameters stand beside the inertial ones.
+    tolerance : float
+        A column is dependent when what the columns before it leave of it is smaller than this part
+        of its length. Raise it to, say, 1e-5 for descriptions whose right angles are written with
+        five digits.
+    rng : numpy.random.Generator, optional
+        Source of the random samples; by default one with a fixed seed.
+
+    Returns
+    -------
+    BaseParameters
+
+    Raises
+    ------
+    ModelError
+        If the tolerance is not between 0 and 1.
+
+    References
+    ----------
+    Gautier (1991), section III.
+    """
+    if not 0.0 < tolerance < 1.0:
+        raise ModelError(f'tolerance: expected a number between 0 and 1, got {tolerance}')
+    rng = np.random.default_rng(0) if rng is None else rng
+    options = {'rotor_inertia': rotor_inertia, 'viscous': viscous, 'coulomb': coulomb, 'offset': offset}
+    names = column_names(model, **options)
+    count = 2 * len(names) + 20
+    span = np.where([kind == 'revolute' for kind in model.joint_types], np.pi, 1.0)
+    q = rng.uniform(-span, span, (count, model.n))
+    dq, ddq = rng.uniform(-np.pi, np.pi, (2, count, model.n))
+    observations = observation_matrix(full_regressor(model, q, dq, ddq, **options))
+    independent, never, grouping = _reduce(observations, tolerance)
+    grouping.flags.writeable = False
+    independent.flags.writeable = False
+    return BaseParameters(
+        model=model,
+        **options,
+        independent=independent,
+        map=grouping,
+        columns=names,
+        never_acting=tuple(names[k] for k in never),
+    )
+
+
+def _reduce(observations: Array, tolerance: float) -> tuple[IntArray, IntArray, Array]:
+    """Return the columns kept, those that are zero, and the map: a QR that skips dependent columns.
+
+    Each column is orthogonalised twice against those already kept, so that round-off in a dependent
+    column cannot enter the basis, as it does in a QR without pivoting.
+    """
+    length = np.linalg.norm(observations, axis=0)
+    acting = length > tolerance * max(float(length.max()), np.finfo(float).tiny)
+    basis = np.empty((observations.shape[0], 0), order='F')
+    kept: list[int] = []
+    triangle = np.zeros((observations.shape[1], observations.shape[1]))
+    for k in np.flatnonzero(acting):
+        column = observations[:, k] / length[k]
+        projection = np.zeros(len(kept))
+        for _ in range(2):
+            step = basis.T @ column
+            projection += step
+            column = column - basis @ step
+        rest = float(np.linalg.norm(column))
+        triangle[: len(kept), k] = projection
+        if rest > tolerance:
+            triangle[len(kept), k] = rest
+            basis = np.column_stack([basis, column / rest])
+            kept.append(int(k))
+    rank = len(kept)
+    independent = np.array(kept, dtype=np.int64)
+    dependent = np.array([k for k in np.flatnonzero(acting) if k not in set(kept)], dtype=np.int64)
+    grouping = np.zeros((rank, observations.shape[1]))
+    grouping[np.arange(rank), independent] = 1.0
+    if rank and len(dependent):
+        solved = scipy.linalg.solve_triangular(triangle[:rank, independent], triangle[:rank, dependent])
+        solved *= length[dependent] / length[independent][:, None]
+        solved[np.abs(solved) < _NEGLIGIBLE] = 0.0
+        whole = np.round(solved)
+        grouping[:, dependent] = np.where(np.abs(solved - whole) < _NEGLIGIBLE, whole, solved)
+    return independent, np.flatnonzero(~acting), grouping

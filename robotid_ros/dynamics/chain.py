@@ -1,0 +1,121 @@
+"""The chain a recursion walks: each link in a frame whose z axis is the joint's axis."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import DataError
+from robotid_ros.model import RobotModel
+from robotid_ros.model.inertia import transform_inertial_parameters
+
+__all__ = ['Chain', 'Part', 'aligned_chain', 'checked_samples', 'checked_part']
+
+Part: TypeAlias = Literal['all', 'gravity', 'kinetic']
+"""Which torques: all, those of gravity alone (at rest), or those of motion alone (without gravity)."""
+
+# Samples per block: the block's intermediate vectors stay in the second-level cache.
+BLOCK = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """A robot's geometry in z-aligned frames.
+
+    Attributes
+    ----------
+    revolute : tuple of bool
+    rotations : ndarray, shape (n, 3, 3)
+        Constant orientation of aligned frame i at q = 0 in aligned frame i - 1.
+    offsets : ndarray, shape (n, 3)
+        Origin of frame i at q = 0 in aligned frame i - 1 [m].
+    slides : ndarray, shape (n, 3)
+        Direction along which the origin of frame i moves, in aligned frame i - 1; zero for a revolute joint.
+    to_aligned : ndarray, shape (n, 10, 10)
+        Inertial parameters in the aligned frame from those in the link frame.
+    aligned : ndarray, shape (n,), bool
+        Whether link frame and aligned frame are the same.
+    start : ndarray, shape (3,)
+        Minus the acceleration of free fall, in the base frame [m/s^2].
+    """
+
+    revolute: tuple[bool, ...]
+    rotations: Array
+    offsets: Array
+    slides: Array
+    to_aligned: Array
+    aligned: tuple[bool, ...]
+    start: Array
+
+
+def aligned_chain(model: RobotModel, part: Part = 'all') -> Chain:
+    """Return the model's geometry with every joint axis along z.
+
+    Parameters
+    ----------
+    model : RobotModel
+    part : {'all', 'gravity', 'kinetic'}
+        ``'kinetic'`` leaves gravity out.
+    """
+    n = model.n
+    align = np.stack([_alignment(axis) for axis in model.axes])
+    rotations, slides = np.empty((n, 3, 3)), np.zeros((n, 3))
+    offsets = np.empty((n, 3))
+    previous = np.eye(3)
+    for k in range(n):
+        placement = model.placements[k]
+        rotations[k] = previous.T @ placement[:3, :3] @ align[k]
+        offsets[k] = previous.T @ placement[:3, 3]
+        if model.joint_types[k] == 'prismatic':
+            slides[k] = rotations[k][:, 2]
+        previous = align[k]
+    to_aligned = np.stack([transform_inertial_parameters(np.eye(10), e.T, np.zeros(3)).T for e in align])
+    return Chain(
+        revolute=tuple(kind == 'revolute' for kind in model.joint_types),
+        rotations=rotations,
+        offsets=offsets,
+        slides=slides,
+        to_aligned=to_aligned,
+        aligned=tuple(bool(np.array_equal(e, np.eye(3))) for e in align),
+        start=np.zeros(3) if part == 'kinetic' else -model.gravity,
+    )
+
+
+def checked_samples(model: RobotModel, **arrays: Array) -> list[Array]:
+    """Return the arrays as float64 after checking that each has shape (N, n) with one N.
+
+    Raises
+    ------
+    DataError
+        Naming the array whose shape does not fit.
+    """
+    checked = [np.asarray(value, dtype=np.float64) for value in arrays.values()]
+    for name, value in zip(arrays, checked, strict=True):
+        if value.ndim != 2 or value.shape[1] != model.n:
+            raise DataError(f'{name}: expected shape (N, {model.n}), one row per sample, got {value.shape}')
+        if value.shape[0] != checked[0].shape[0]:
+            first = next(iter(arrays))
+            raise DataError(f'{name}: expected {checked[0].shape[0]} samples as in {first}, got {value.shape[0]}')
+    return checked
+
+
+def checked_part(part: Part, dq: Array, ddq: Array) -> tuple[Array, Array]:
+    """Return the velocities and accelerations that count for a part: none for gravity alone."""
+    if part not in ('all', 'gravity', 'kinetic'):
+        raise DataError(f"part: expected 'all', 'gravity' or 'kinetic', got {part!r}")
+    if part == 'gravity':
+        return np.zeros_like(dq), np.zeros_like(ddq)
+    return dq, ddq
+
+
+def _alignment(axis: Array) -> Array:
+    """Return a rotation whose third column is the axis; exact, and sparse, for axes along x, y and z."""
+    if np.array_equal(axis, [0.0, 0.0, 1.0]):
+        return np.eye(3)
+    k = int(np.argmin(np.abs(axis[::-1])))
+    first = np.zeros(3)
+    first[2 - k] = 1.0
+    first = first - axis * (axis @ first)
+    first /= np.linalg.norm(first)
+    return np.column_stack([first, np.cross(axis, first), axis])
