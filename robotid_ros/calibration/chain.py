@@ -1,0 +1,275 @@
+"""The arm as a chain of elementary motions, each of which may be a parameter.
+
+Between two joints lies a rigid segment, a product of elementary rotations and translations. A
+parameter moves everything beyond it along or about one axis, so that its column of the position
+Jacobian is ``u`` (translation) or ``u x (p - o)`` (rotation), and of the orientation Jacobian 0 or
+``u``, with ``u`` and ``o`` the axis and a point on it at the current pose: for a DH row, z_{i-1}
+through o_{i-1} (theta, d), x_i through o_i (a, alpha) and y_i through o_i (beta). Joint offsets
+that depend on the pose (:mod:`robotid_ros.calibration.joint_terms`) act about the joint axes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.model.dh_file import DHTable
+from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.model.transforms import rotation_x, rotation_y, rotation_z, translation
+
+__all__ = ['PARALLEL', 'ChainPose', 'Elementary', 'KinematicChain', 'chain_of_dh', 'chain_of_model', 'parallel_rows']
+
+PARALLEL = np.deg2rad(5.0)
+"""Neighbouring axes closer than this to parallel get Hayati's beta: their common normal is ill-defined."""
+
+_ROTATIONS = (rotation_x, rotation_y, rotation_z)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elementary:
+    """One elementary motion whose size is a parameter.
+
+    Attributes
+    ----------
+    rotates : bool
+        About the axis, else along it.
+    axis : int
+        0, 1, 2 for x, y, z of the frame it stands in.
+    parameter : int
+        Index of its size among the chain's values.
+    """
+
+    rotates: bool
+    axis: int
+    parameter: int
+
+    def transform(self, size: float) -> Array:
+        """Return the motion, shape (4, 4)."""
+        if self.rotates:
+            return _ROTATIONS[self.axis](size)
+        return translation(np.eye(3)[self.axis] * size)
+
+
+Step: TypeAlias = Elementary | Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainPose:
+    """The chain at N poses, in the frame it was placed in.
+
+    Attributes
+    ----------
+    rotation, position : ndarray, shape (N, 3, 3) and (N, 3)
+        Of the tip frame.
+    axes, origins : ndarray, shape (N, 3, P)
+        Axis of each parameter, and a point on it.
+    joint_axes, joint_origins : ndarray, shape (N, 3, n)
+        Axis of each joint, and a point on it.
+    """
+
+    rotation: Array
+    position: Array
+    axes: Array
+    origins: Array
+    joint_axes: Array
+    joint_origins: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KinematicChain:
+    """A serial arm as segments and joints, base to tip: S_0 M_1(q_1) S_1 ... M_n(q_n) S_n.
+
+    Attributes
+    ----------
+    joint_names : tuple of str
+    prismatic : ndarray of bool, shape (n,)
+    joint_axes : ndarray, shape (n, 3)
+        Unit axes in the frame before the motion.
+    coupling : ndarray, shape (n, n)
+        Chain coordinates are coupling @ q.
+    segments : tuple of tuple of (Elementary or ndarray of shape (4, 4))
+        n + 1 of them.
+    names : tuple of str
+        Of the P parameters.
+    rotates : ndarray of bool, shape (P,)
+        Which parameters are angles [rad]; the others are lengths [m].
+    nominal : ndarray, shape (P,)
+    """
+
+    joint_names: tuple[str, ...]
+    prismatic: Array
+    joint_axes: Array
+    coupling: Array
+    segments: tuple[tuple[Step, ...], ...]
+    names: tuple[str, ...]
+    rotates: Array
+    nominal: Array
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return len(self.joint_names)
+
+    def segment_transforms(self, values: Array) -> Array:
+        """Return the segments for given parameter values, shape (n + 1, 4, 4)."""
+        return np.stack([self._segment(steps, values)[0] for steps in self.segments])
+
+    def _segment(self, steps: Sequence[Step], values: Array) -> tuple[Array, list[int], Array, Array]:
+        """Return a segment, which parameters it has, and their axes and origins in its first frame, (3, k)."""
+        transform = np.eye(4)
+        parameters: list[int] = []
+        axes: list[Array] = []
+        origins: list[Array] = []
+        for step in steps:
+            if isinstance(step, Elementary):
+                parameters.append(step.parameter)
+                axes.append(transform[:3, step.axis])
+                origins.append(transform[:3, 3])
+                transform = transform @ step.transform(float(values[step.parameter]))
+            else:
+                transform = transform @ step
+        empty = np.zeros((3, 0))
+        return transform, parameters, np.array(axes).T if axes else empty, np.array(origins).T if axes else empty
+
+    def evaluate(self, values: Array, q: Array, *, base: Array | None = None, shift: Array | None = None) -> ChainPose:
+        """Place the chain at N poses.
+
+        Parameters
+        ----------
+        values : ndarray, shape (P,)
+        q : ndarray, shape (N, n)
+            Joint coordinates as measured [rad or m].
+        base : ndarray, shape (N, 4, 4), optional
+            Base frame of each pose in the frame that the result is expressed in.
+        shift : ndarray, shape (N, n), optional
+            Added to the chain coordinates.
+        """
+        count = len(q)
+        chain_q = q @ self.coupling.T
+        if shift is not None:
+            chain_q = chain_q + shift
+        rotation = np.tile(np.eye(3), (count, 1, 1)) if base is None else base[:, :3, :3]
+        position = np.zeros((count, 3)) if base is None else base[:, :3, 3]
+        axes, origins = np.empty((count, 3, len(self.names))), np.empty((count, 3, len(self.names)))
+        joint_axes, joint_origins = np.empty((count, 3, self.n)), np.empty((count, 3, self.n))
+        for i, steps in enumerate(self.segments):
+            segment, parameters, local_axes, local_origins = self._segment(steps, values)
+            if parameters:
+                axes[:, :, parameters] = _times(rotation, local_axes)
+                origins[:, :, parameters] = _times(rotation, local_origins) + position[:, :, None]
+            position = position + _times(rotation, segment[:3, 3:])[:, :, 0]
+            rotation = _times(rotation, segment[:3, :3])
+            if i == self.n:
+                break
+            along = _times(rotation, self.joint_axes[i][:, None])[:, :, 0]
+            joint_axes[:, :, i], joint_origins[:, :, i] = along, position
+            if self.prismatic[i]:
+                position = position + along * chain_q[:, i, None]
+            else:
+                rotation = _turned(rotation, self.joint_axes[i], chain_q[:, i])
+        return ChainPose(
+            rotation=rotation,
+            position=position,
+            axes=axes,
+            origins=origins,
+            joint_axes=joint_axes,
+            joint_origins=joint_origins,
+        )
+
+
+def _times(batch: Array, matrix: Array) -> Array:
+    """Return batch @ matrix for one (3, k) matrix, as one product instead of N."""
+    count = len(batch)
+    product: Array = (batch.reshape(3 * count, 3) @ matrix).reshape(count, 3, -1)
+    return product
+
+
+def _turned(rotation: Array, axis: Array, angle: Array) -> Array:
+    """Return rotation @ R(axis, angle) by Rodrigues' formula, shape (N, 3, 3)."""
+    skew = np.array([[0.0, -axis[2], axis[1]], [axis[2], 0.0, -axis[0]], [-axis[1], axis[0], 0.0]])
+    first = _times(rotation, skew)
+    sine, versine = np.sin(angle)[:, None, None], 2.0 * np.square(np.sin(0.5 * angle))[:, None, None]
+    result: Array = rotation + sine * first + versine * _times(first, skew)
+    return result
+
+
+def parallel_rows(table: DHTable, tolerance: float = PARALLEL) -> list[int]:
+    """Return the rows of a table that need beta: those between two (nearly) parallel revolute axes.
+
+    A standard row i lies between joints i and i + 1, a modified one between i - 1 and i.
+    """
+    ends = range(table.n - 1) if table.convention == 'standard' else range(1, table.n)
+    beyond = 1 if table.convention == 'standard' else -1
+    return [
+        i
+        for i in ends
+        if abs(np.sin(table.alpha[i])) < np.sin(tolerance)
+        and table.joint_types[i] == table.joint_types[i + beyond] == 'revolute'
+    ]
+
+
+def chain_of_dh(table: DHTable) -> KinematicChain:
+    """Return the chain of a DH table: theta, d, a, alpha of every row, and beta where axes are parallel."""
+    n = table.n
+    segments: list[list[Step]] = [[] for _ in range(n + 1)]
+    names: list[str] = []
+    rotates: list[bool] = []
+    nominal: list[float] = []
+    with_beta = set(parallel_rows(table))
+
+    def put(segment: int, i: int, symbol: str, axis: int) -> None:
+        rotation = symbol in ('theta', 'alpha', 'beta')
+        segments[segment].append(Elementary(rotates=rotation, axis=axis, parameter=len(names)))
+        names.append(f'{table.joint_names[i]}.{symbol}')
+        rotates.append(rotation)
+        nominal.append(float(getattr(table, symbol)[i]))
+
+    for i in range(n):
+        tilted = i in with_beta or table.beta[i] != 0.0
+        if table.convention == 'standard':
+            row = [('theta', 2), ('d', 2), ('a', 0), ('alpha', 0)] + ([('beta', 1)] if tilted else [])
+            for symbol, axis in row:
+                put(i + 1, i, symbol, axis)
+        else:
+            for symbol, axis in [('alpha', 0), ('a', 0)] + ([('beta', 1)] if tilted else []):
+                put(i, i, symbol, axis)
+            for symbol, axis in [('theta', 2), ('d', 2)]:
+                put(i + 1, i, symbol, axis)
+    return KinematicChain(
+        joint_names=table.joint_names,
+        prismatic=np.array([kind == 'prismatic' for kind in table.joint_types]),
+        joint_axes=np.tile([0.0, 0.0, 1.0], (n, 1)),
+        coupling=np.diag(table.direction),
+        segments=tuple(tuple(steps) for steps in segments),
+        names=tuple(names),
+        rotates=np.array(rotates),
+        nominal=np.array(nominal),
+    )
+
+
+def chain_of_model(model: RobotModel) -> KinematicChain:
+    """Return the chain of a model: a small motion x, y, z, rx, ry, rz in the frame of every joint origin.
+
+    placement_i = nominal placement_i @ Tx(x) Ty(y) Tz(z) Rx(rx) Ry(ry) Rz(rz), all zero nominally.
+    """
+    segments: list[tuple[Step, ...]] = []
+    names: list[str] = []
+    for i, joint in enumerate(model.joint_names):
+        steps: list[Step] = [model.placements[i]]
+        for k, symbol in enumerate(('x', 'y', 'z', 'rx', 'ry', 'rz')):
+            steps.append(Elementary(rotates=k >= 3, axis=k % 3, parameter=len(names)))
+            names.append(f'{joint}.{symbol}')
+        segments.append(tuple(steps))
+    segments.append((model.tip,))
+    return KinematicChain(
+        joint_names=model.joint_names,
+        prismatic=np.array([kind == 'prismatic' for kind in model.joint_types]),
+        joint_axes=model.axes,
+        coupling=model.coupling,
+        segments=tuple(segments),
+        names=tuple(names),
+        rotates=np.tile([False] * 3 + [True] * 3, model.n),
+        nominal=np.zeros(len(names)),
+    )

@@ -1,0 +1,266 @@
+"""Denavit-Hartenberg tables in YAML files: read, checked, written back after a calibration."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import yaml
+
+from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.errors import ModelError
+from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.model.robot_model import STANDARD_GRAVITY, JointType, RobotModel
+from robotid_ros.model.transforms import rotation_x, rotation_y, rotation_z, translation
+
+__all__ = ['DHConvention', 'DHTable', 'read_dh_file']
+
+DHConvention: TypeAlias = Literal['standard', 'modified']
+
+_LENGTHS = {'m': 1.0, 'mm': 1e-3}
+_ANGLES = {'rad': 1.0, 'deg': np.pi / 180.0}
+_TOP_KEYS = ('name', 'convention', 'length_unit', 'angle_unit', 'gravity', 'joints')
+_JOINT_KEYS = ('name', 'type', 'theta', 'd', 'a', 'alpha', 'beta', 'direction', 'lower', 'upper')
+_LONGEST = 30.0  # [m]; no arm has a link of this length, but many tables are in millimetres
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DHTable:
+    """A serial arm as a DH table, with Hayati's extra rotation beta.
+
+    Standard (distal) rows: A_i = Rz(theta_i + q_i) Tz(d_i) Tx(a_i) Rx(alpha_i) Ry(beta_i).
+    Modified (Khalil/Craig) rows: A_i = Rx(alpha_i) Tx(a_i) Ry(beta_i) Rz(theta_i + q_i) Tz(d_i).
+    A prismatic joint adds q_i to d_i instead. q_i = direction_i * (joint coordinate).
+
+    Attributes
+    ----------
+    joint_names : tuple of str
+    theta, d, a, alpha, beta : ndarray, shape (n,)
+        [rad, m, m, rad, rad]; beta is zero in a nominal table.
+    convention : {'standard', 'modified'}
+    joint_types : tuple of {'revolute', 'prismatic'}
+        Revolute by default.
+    direction : ndarray, shape (n,)
+        +1, or -1 where the controller counts a joint the other way round than the table.
+    limits : JointLimits
+        Only lower and upper are read from a file.
+    gravity : ndarray, shape (3,)
+        In the base frame [m/s^2].
+    name : str
+
+    Raises
+    ------
+    ModelError
+        If shapes differ, a value is not finite, a direction is not +-1 or a name repeats.
+    """
+
+    joint_names: tuple[str, ...]
+    theta: Array
+    d: Array
+    a: Array
+    alpha: Array
+    beta: Array = field(default_factory=lambda: np.zeros(0))
+    convention: DHConvention = 'standard'
+    joint_types: tuple[JointType, ...] = ()
+    direction: Array = field(default_factory=lambda: np.zeros(0))
+    limits: JointLimits = field(default_factory=lambda: JointLimits.unlimited(0))
+    gravity: Array = field(default_factory=lambda: np.array(STANDARD_GRAVITY))
+    name: str = 'robot'
+
+    def __post_init__(self) -> None:
+        n = len(self.joint_names)
+        if n == 0:
+            raise ModelError('a DH table needs at least one joint; it has none')
+        if len(set(self.joint_names)) != n:
+            raise ModelError(f'joint names must differ; got {", ".join(self.joint_names)}')
+        if self.convention not in ('standard', 'modified'):
+            raise ModelError(f"convention: expected 'standard' or 'modified', got '{self.convention}'")
+        for name, default in (
+            ('theta', 0.0),
+            ('d', 0.0),
+            ('a', 0.0),
+            ('alpha', 0.0),
+            ('beta', 0.0),
+            ('direction', 1.0),
+        ):
+            value = getattr(self, name)
+            value = np.full(n, default) if name in ('beta', 'direction') and np.size(value) == 0 else value
+            object.__setattr__(self, name, frozen_array(value, name, (n,), ModelError))
+        object.__setattr__(self, 'gravity', frozen_array(self.gravity, 'gravity', (3,), ModelError))
+        if not np.isin(self.direction, (-1.0, 1.0)).all():
+            raise ModelError(f'direction: expected 1 or -1, got {self.direction.tolist()}')
+        if not self.joint_types:
+            object.__setattr__(self, 'joint_types', ('revolute',) * n)
+        if len(self.joint_types) != n or not set(self.joint_types) <= {'revolute', 'prismatic'}:
+            raise ModelError(f"type: expected {n} of 'revolute' or 'prismatic', got {self.joint_types}")
+        if len(self.limits.lower) == 0:
+            object.__setattr__(self, 'limits', JointLimits.unlimited(n))
+        if len(self.limits.lower) != n:
+            raise ModelError(f'limits: expected {n} joints, got {len(self.limits.lower)}')
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return len(self.joint_names)
+
+    def robot_model(self) -> RobotModel:
+        """Return the arm as a massless :class:`RobotModel` whose joint axes are z."""
+        placements = np.empty((self.n, 4, 4))
+        below = np.eye(4)
+        for i in range(self.n):
+            about_z = rotation_z(self.theta[i]) @ translation([0.0, 0.0, self.d[i]])
+            along_x = translation([self.a[i], 0.0, 0.0])
+            twist, tilt = rotation_x(self.alpha[i]), rotation_y(self.beta[i])
+            if self.convention == 'standard':
+                placements[i] = below
+                below = about_z @ along_x @ twist @ tilt
+            else:  # what stands about z commutes with the joint's motion, so it may stand before it
+                placements[i] = twist @ along_x @ tilt @ about_z
+        return RobotModel(
+            name=self.name,
+            joint_names=self.joint_names,
+            joint_types=self.joint_types,
+            placements=placements,
+            axes=np.tile([0.0, 0.0, 1.0], (self.n, 1)),
+            inertial=np.zeros((self.n, 10)),
+            coupling=np.diag(self.direction),
+            limits=self.limits,
+            gravity=self.gravity,
+            tip=below,
+        )
+
+    def to_yaml(self) -> str:
+        """Return the table as YAML that :func:`read_dh_file` reads back to the last digit [rad, m]."""
+        joints: list[dict[str, Any]] = []
+        for i, name in enumerate(self.joint_names):
+            row: dict[str, Any] = {'name': name}
+            if self.joint_types[i] != 'revolute':
+                row['type'] = self.joint_types[i]
+            row |= {key: float(getattr(self, key)[i]) for key in ('theta', 'd', 'a', 'alpha')}
+            if self.beta[i] != 0.0:
+                row['beta'] = float(self.beta[i])
+            if self.direction[i] < 0.0:
+                row['direction'] = -1
+            row |= {
+                key: float(bound[i])
+                for key, bound in (('lower', self.limits.lower), ('upper', self.limits.upper))
+                if np.isfinite(bound[i])
+            }
+            joints.append(row)
+        content: dict[str, Any] = {'name': self.name, 'convention': self.convention}
+        if not np.array_equal(self.gravity, STANDARD_GRAVITY):
+            content['gravity'] = self.gravity.tolist()
+        return yaml.safe_dump({**content, 'joints': joints}, sort_keys=False, width=200)
+
+
+def read_dh_file(path: str | Path) -> DHTable:
+    """Read a DH table from a YAML file.
+
+    The file holds ``convention: standard | modified`` and ``joints:``, a list of ``{name, theta,
+    d, a, alpha}``; a row may also have ``type: prismatic``, ``beta``, ``direction: -1``, ``lower``
+    and ``upper``. Units are rad and m unless ``angle_unit: deg`` or ``length_unit: mm`` says
+    otherwise. ``name`` and ``gravity`` are optional.
+
+    Raises
+    ------
+    ModelError
+        If the file is absent, is not YAML, or a key or value is not what was expected.
+    """
+    path = Path(path).expanduser()
+    try:
+        text = path.read_text(encoding='utf-8')
+    except FileNotFoundError as cause:
+        raise ModelError(f"DH file '{path}' does not exist") from cause
+    except (OSError, UnicodeDecodeError) as cause:
+        raise ModelError(f"DH file '{path}' cannot be read: {cause}") from cause
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as cause:
+        raise ModelError(f"DH file '{path}' is not valid YAML: {' '.join(str(cause).split())}") from cause
+    return _table(content, f"DH file '{path}'")
+
+
+def _table(content: Any, where: str) -> DHTable:
+    if not isinstance(content, Mapping):
+        raise ModelError(f"{where}: expected the keys 'convention' and 'joints', got {type(content).__name__}")
+    _require_keys(content, _TOP_KEYS, where)
+    convention = content.get('convention')
+    if convention not in ('standard', 'modified'):
+        raise ModelError(f"{where}: 'convention' must be 'standard' or 'modified'; it is {convention!r}")
+    length = _unit(content, 'length_unit', _LENGTHS, 'm', where)
+    angle = _unit(content, 'angle_unit', _ANGLES, 'rad', where)
+    joints = content.get('joints')
+    if not isinstance(joints, list) or not joints or not all(isinstance(row, Mapping) for row in joints):
+        raise ModelError(f"{where}: 'joints' must be a list of {{name, theta, d, a, alpha}}; it is {joints!r:.60}")
+    rows = [_row(row, k, length, angle, where) for k, row in enumerate(joints)]
+    bounds = {key: np.array([row[key] for row in rows]) for key in ('lower', 'upper')}
+    return DHTable(
+        name=str(content.get('name', 'robot')),
+        convention=convention,
+        joint_names=tuple(row['name'] for row in rows),
+        joint_types=tuple(row['type'] for row in rows),
+        **{key: np.array([row[key] for row in rows]) for key in ('theta', 'd', 'a', 'alpha', 'beta', 'direction')},
+        limits=JointLimits.unlimited(len(rows)).overridden(**bounds),
+        gravity=content.get('gravity', STANDARD_GRAVITY),
+    )
+
+
+def _row(row: Mapping[str, Any], k: int, length: float, angle: float, where: str) -> dict[str, Any]:
+    name = str(row.get('name', f'joint{k + 1}'))
+    owner = f"{where}, joint '{name}'"
+    _require_keys(row, _JOINT_KEYS, owner)
+    kind = row.get('type', 'revolute')
+    if kind not in ('revolute', 'prismatic'):
+        raise ModelError(f"{owner}: 'type' must be 'revolute' or 'prismatic'; it is {kind!r}")
+    for key in ('theta', 'd', 'a', 'alpha'):
+        if key not in row:
+            raise ModelError(f"{owner}: '{key}' is missing; a row holds theta, d, a and alpha")
+    values = {key: _number(row, key, 0.0, owner) for key in ('theta', 'd', 'a', 'alpha', 'beta')}
+    for key in ('theta', 'alpha', 'beta'):
+        values[key] *= angle
+        if abs(values[key]) > 2.01 * np.pi:
+            raise ModelError(
+                f"{owner}: {key} = {row[key]} rad is more than a turn; if it is in degrees, say 'angle_unit: deg'"
+            )
+    for key in ('d', 'a'):
+        values[key] *= length
+        if abs(values[key]) > _LONGEST:
+            raise ModelError(
+                f"{owner}: {key} = {row[key]} m is longer than any arm; if it is in millimetres, say 'length_unit: mm'"
+            )
+    joint_unit = angle if kind == 'revolute' else length
+    return {
+        'name': name,
+        'type': kind,
+        **values,
+        'direction': _number(row, 'direction', 1.0, owner),
+        'lower': _number(row, 'lower', np.nan, owner) * joint_unit,
+        'upper': _number(row, 'upper', np.nan, owner) * joint_unit,
+    }
+
+
+def _number(row: Mapping[str, Any], key: str, default: float, owner: str) -> float:
+    if key not in row:
+        return default
+    value = row[key]
+    try:  # PyYAML reads 1e-3, without a point, as a string
+        number = np.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not np.isfinite(number):
+        raise ModelError(f"{owner}: '{key}' must be a finite number; it is {value!r}")
+    return number
+
+
+def _unit(content: Mapping[str, Any], key: str, units: Mapping[str, float], default: str, where: str) -> float:
+    unit = content.get(key, default)
+    if unit not in units:
+        raise ModelError(f"{where}: '{key}' must be one of {', '.join(units)}; it is {unit!r}")
+    return units[unit]
+
+
+def _require_keys(content: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    for key in content:
+        if key not in known:
+            raise ModelError(f"{where}: unknown key '{key}'; known are: {', '.join(known)}")
