@@ -1,0 +1,66 @@
+"""Files written whole or not at all, and told apart by their hash."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from robotid_ros.errors import DataError
+
+__all__ = ['atomic_file', 'file_hash', 'write_text']
+
+
+def file_hash(path: str | Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal, as ``sha256sum`` prints it."""
+    with open(path, 'rb') as file:
+        return hashlib.file_digest(file, 'sha256').hexdigest() if hasattr(hashlib, 'file_digest') else _digest(file)
+
+
+def _digest(file: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    while block := file.read(1 << 20):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+@contextmanager
+def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file for writing that takes its name only when everything is written.
+
+    Parameters
+    ----------
+    path : str or Path
+        Final name; an older file of that name stays as it is until the new one is complete.
+
+    Raises
+    ------
+    DataError
+        If the folder does not exist or cannot be written.
+    """
+    path = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f'.{path.name}.', suffix='.part', dir=path.parent)
+    except OSError as cause:
+        raise DataError(f'cannot write {path}: {cause.strerror}; give a folder that exists and is writable') from cause
+    try:
+        with os.fdopen(handle, 'wb') as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException as cause:
+        with suppress(OSError):
+            os.unlink(temporary)
+        if isinstance(cause, OSError):
+            raise DataError(f'cannot write {path}: {cause.strerror}') from cause
+        raise
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file as UTF-8, whole or not at all; see :func:`atomic_file`."""
+    with atomic_file(path) as file:
+        file.write(text.encode('utf-8'))

@@ -1,0 +1,84 @@
+"""Imports go downwards only; the core needs no ROS, no MuJoCo, no compiler."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / 'robotid_ros'
+
+LAYERS = [
+    {'errors'},
+    {'arrays', 'files'},
+    {'model', 'signals'},
+    {'dynamics', 'friction', 'data'},
+    {'excitation', 'identification', 'calibration', 'simulation'},
+    {'free_floating'},  # its trajectories are those of excitation
+    {'report', 'workflow'},
+    {'cli', 'demo', 'nodes'},
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+OPTIONAL = {
+    'rclpy': {'nodes'},
+    'sensor_msgs': {'nodes'},
+    'trajectory_msgs': {'nodes'},
+    'std_msgs': {'nodes'},
+    'std_srvs': {'nodes'},
+    'diagnostic_msgs': {'nodes'},
+    'builtin_interfaces': {'nodes'},
+    'rcl_interfaces': {'nodes'},
+    'mujoco': {'simulation'},
+}
+
+
+def _area(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix('.py')
+
+
+def _imports(path: Path) -> list[tuple[str, int]]:
+    found: list[tuple[str, int]] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f'{path}:{node.lineno}: relative import'
+            found.append((node.module or '', node.lineno))
+    return found
+
+
+FILES = sorted(path for path in PACKAGE.rglob('*.py') if path != PACKAGE / '__init__.py')
+
+
+@pytest.mark.parametrize('path', FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_down(path: Path) -> None:
+    area = _area(path)
+    assert area in LEVEL, f'{area} has no place in the architecture'
+    for module, line in _imports(path):
+        top, *below = module.split('.')
+        if top == 'robotid_ros' and below:
+            other = below[0]
+            same = other == area or other == '__version__'
+            assert same or LEVEL[other] < LEVEL[area], f'{path}:{line}: {area} must not import {other}'
+        elif top in OPTIONAL:
+            assert area in OPTIONAL[top], f'{path}:{line}: {area} must not import {top}'
+
+
+def test_the_core_imports_with_everything_optional_hidden() -> None:
+    core = [
+        '.'.join(path.relative_to(ROOT).with_suffix('').parts)
+        for path in FILES
+        if _area(path) not in ('nodes', 'simulation')
+    ]
+    hidden = [*OPTIONAL, 'matplotlib', 'rosbags', 'pinocchio', 'pytest', 'hypothesis']
+    program = (
+        'import importlib, os, sys\n'
+        "os.environ['PATH'] = ''\n"
+        f'for name in {hidden}: sys.modules[name] = None\n'
+        f'for name in {core}: importlib.import_module(name)\n'
+    )
+    done = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
