@@ -1,1 +1,23 @@
-"""simulation."""
+"""A simulated arm in MuJoCo, with friction, drives and sensors, and known truth."""
+
+from robotid_ros.simulation.arm_truth import ArmTruth, nominal_truth, perturb, read_truth, write_truth
+from robotid_ros.simulation.joint_friction import JointFriction, prior_friction
+from robotid_ros.simulation.plant import Plant, PlantMotion
+from robotid_ros.simulation.sensors import Sensors, effort_scale
+from robotid_ros.simulation.simulated_run import SimulatedRun, simulate_trajectory
+
+__all__ = [
+    'ArmTruth',
+    'JointFriction',
+    'Plant',
+    'PlantMotion',
+    'Sensors',
+    'SimulatedRun',
+    'effort_scale',
+    'nominal_truth',
+    'perturb',
+    'prior_friction',
+    'read_truth',
+    'simulate_trajectory',
+    'write_truth',
+]

@@ -1,0 +1,284 @@
+"""The arm that is simulated: what an identification does not know and has to find."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.dynamics import inverse_dynamics
+from robotid_ros.errors import DataError, ModelError
+from robotid_ros.model import RobotModel
+from robotid_ros.model.inertia import (
+    INERTIAL_NAMES,
+    physical_violation,
+    pseudo_inertia,
+    pseudo_inertia_parameters,
+)
+from robotid_ros.simulation.joint_friction import JointFriction, prior_friction
+
+__all__ = ['ArmTruth', 'nominal_truth', 'perturb', 'read_truth', 'write_truth']
+
+# Motor-side torque constant [N m/A] where none is given: between those published for the large and
+# the small joints of a UR10 (13.1 and 10.6 N m/A at the joint, behind 101:1).
+_TYPICAL_TORQUE_CONSTANT = 0.12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmTruth:
+    """True dynamics of a simulated arm.
+
+    Attributes
+    ----------
+    model : RobotModel
+        Kinematics as described; true inertial parameters, rotor inertias and gear ratios.
+    friction : JointFriction
+    torque_constant : ndarray, shape (n,)
+        True motor-side torque constants [N m/A, or N m per A at the rotor].
+    provenance : mapping
+        How it was drawn; plain numbers and strings.
+
+    Raises
+    ------
+    ModelError
+        If a link is not a body that can exist, or a torque constant is not positive.
+    """
+
+    model: RobotModel
+    friction: JointFriction
+    torque_constant: Array
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n = self.model.n
+        for name, pi in zip(self.model.link_names, self.model.inertial, strict=True):
+            reason = physical_violation(pi)
+            if reason is not None:
+                raise ModelError(f"link '{name}' cannot be simulated: {reason}")
+        if len(self.friction.coulomb) != n:
+            raise ModelError(f'friction: expected {n} joints, got {len(self.friction.coulomb)}')
+        constant = frozen_array(self.torque_constant, 'torque_constant', (n,), ModelError)
+        if (constant <= 0.0).any():
+            raise ModelError(f'torque_constant: expected positive numbers, got {constant.min():g}')
+        object.__setattr__(self, 'torque_constant', constant)
+
+    @property
+    def drive_gain(self) -> Array:
+        """Joint torque per motor current, k_t times the gear ratio, shape (n,) [N m/A]."""
+        gain: Array = self.torque_constant * self.model.gear_ratio
+        return gain
+
+    def torque(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """Return the torques that make the true arm move so, friction and rotors included.
+
+        tau = ID(q, dq, ddq) + I_a ddq + tau_f(dq)
+
+        Parameters
+        ----------
+        q, dq, ddq : ndarray, shape (N, n)
+            [rad, rad/s, rad/s^2]
+
+        Returns
+        -------
+        ndarray, shape (N, n)
+            [N m]
+        """
+        return inverse_dynamics(self.model, q, dq, ddq) + self.friction.torque(dq)
+
+
+def nominal_truth(
+    model: RobotModel, *, friction: JointFriction | None = None, torque_constant: Sequence[float] | Array | None = None
+) -> ArmTruth:
+    """Return an arm that is exactly as its URDF says.
+
+    Parameters
+    ----------
+    model : RobotModel
+    friction : JointFriction, optional
+        :func:`prior_friction` of the model by default.
+    torque_constant : array_like, shape (n,), optional
+        Motor side [N m/A]; 0.12 by default.
+    """
+    constant = np.full(model.n, _TYPICAL_TORQUE_CONSTANT) if torque_constant is None else np.asarray(torque_constant)
+    return ArmTruth(
+        model=model,
+        friction=prior_friction(model) if friction is None else friction,
+        torque_constant=constant,
+        provenance={'inertial_scale': 0.0, 'friction_scale': 0.0},
+    )
+
+
+def perturb(
+    model: RobotModel,
+    rng: np.random.Generator,
+    scale: float = 0.1,
+    *,
+    friction_scale: float = 0.2,
+    breakaway_ratio: float = 0.0,
+    friction: JointFriction | None = None,
+    torque_constant: Sequence[float] | Array | None = None,
+) -> ArmTruth:
+    """Draw an arm whose dynamics differ from its URDF, but which can exist.
+
+    The mass distribution of each link is stretched, sheared and moved by an affine map and its
+    mass is scaled: the pseudo-inertia becomes J' = G J G^T with
+
+        G = [[E + s U, s r u], [0, 1 + s w]]
+
+    where s is the scale, U, u, w are uniform in [-1, 1] and r is the link's radius of gyration.
+    J' is positive definite whenever J is and G is regular, so that every drawn link is physical
+    (Wensing, Kim and Slotine, 2018).
+
+    Parameters
+    ----------
+    model : RobotModel
+        As described.
+    rng : numpy.random.Generator
+    scale : float
+        s, from 0 to 0.3.
+    friction_scale : float
+        Largest relative change of friction and rotor inertia, from 0 to 0.9.
+    breakaway_ratio : float
+        Stribeck's excess over Coulomb friction F_b/F_c, not negative; zero switches the effect off.
+    friction : JointFriction, optional
+        Where to start from; :func:`prior_friction` of the model by default.
+    torque_constant : array_like, shape (n,), optional
+        Motor side [N m/A], taken as true; 0.12 by default.
+
+    Raises
+    ------
+    ModelError
+        If a number is out of its range, or the URDF's links are not physical to begin with.
+    """
+    for name, value, upper in (
+        ('scale', scale, 0.3),
+        ('friction_scale', friction_scale, 0.9),
+        ('breakaway_ratio', breakaway_ratio, np.inf),
+    ):
+        if not 0.0 <= value <= upper:
+            raise ModelError(f'{name}: expected a number from 0 to {upper:g}, got {value:g}')
+    start = nominal_truth(model, friction=friction, torque_constant=torque_constant)
+    n = model.n
+
+    def vary(values: Array, share: float) -> Array:
+        varied: Array = values * (1.0 + share * rng.uniform(-1.0, 1.0, n))
+        return varied
+
+    inertial = np.stack([_deformed(pi, rng, scale) for pi in model.inertial])
+    coulomb = vary(start.friction.coulomb, friction_scale)
+    return ArmTruth(
+        model=model.with_inertial(inertial, rotor_inertia=vary(model.rotor_inertia, friction_scale)),
+        friction=replace(
+            start.friction,
+            coulomb=coulomb,
+            viscous=vary(start.friction.viscous, friction_scale),
+            breakaway=breakaway_ratio * coulomb if breakaway_ratio > 0.0 else start.friction.breakaway,
+        ),
+        torque_constant=start.torque_constant,
+        provenance={'inertial_scale': float(scale), 'friction_scale': float(friction_scale)},
+    )
+
+
+def _deformed(pi: Array, rng: np.random.Generator, scale: float) -> Array:
+    """Return the link after a random affine map of its mass distribution."""
+    matrix = np.eye(4)
+    draw = rng.uniform(-1.0, 1.0, (3, 4))
+    weight = rng.uniform(-1.0, 1.0)
+    mass = pi[9]
+    if mass <= 0.0 or scale == 0.0:
+        return pi
+    source = pseudo_inertia(pi)
+    com = source[:3, 3] / mass
+    radius = np.sqrt(max(np.trace(source[:3, :3]) / mass - com @ com, 0.0))
+    matrix[:3, :3] += scale * draw[:, :3]
+    matrix[:3, 3] = scale * radius * draw[:, 3]
+    # A mass factor of (1 + s w) is a factor of its root on the homogeneous coordinate.
+    return pseudo_inertia_parameters((1.0 + scale * weight) * matrix @ source @ matrix.T)
+
+
+def write_truth(path: str | Path, truth: ArmTruth) -> None:
+    """Write the truth as YAML, for tests and comparisons only.
+
+    Parameters
+    ----------
+    path : str or Path
+        Written under a temporary name and renamed, so that a reader never sees half of it.
+    truth : ArmTruth
+
+    Raises
+    ------
+    DataError
+        If the file cannot be written.
+    """
+    model = truth.model
+
+    def per_joint(values: Array) -> dict[str, float]:
+        return {name: float(value) for name, value in zip(model.joint_names, values, strict=True)}
+
+    document = {
+        'robot': model.name,
+        'joints': list(model.joint_names),
+        'gravity': [float(value) for value in model.gravity],
+        'standard_parameters': {
+            link: {name: float(value) for name, value in zip(INERTIAL_NAMES, pi, strict=True)}
+            for link, pi in zip(model.link_names, model.inertial, strict=True)
+        },
+        'rotor_inertia': per_joint(model.rotor_inertia),
+        'friction': truth.friction.as_mapping(model.joint_names),
+        'gear_ratio': per_joint(model.gear_ratio),
+        'torque_constant': per_joint(truth.torque_constant),
+        'provenance': dict(truth.provenance),
+    }
+    path = Path(path).expanduser()
+    unfinished = path.with_name(path.name + '.part')
+    try:
+        unfinished.write_text(yaml.safe_dump(document, sort_keys=False), encoding='utf-8')
+        unfinished.replace(path)
+    except OSError as cause:
+        raise DataError(f"truth file '{path}' cannot be written: {cause.strerror or cause}") from cause
+
+
+def read_truth(path: str | Path, model: RobotModel) -> ArmTruth:
+    """Read a truth file.
+
+    Parameters
+    ----------
+    path : str or Path
+    model : RobotModel
+        The described arm, for its kinematics; must have the same joints and links.
+
+    Raises
+    ------
+    DataError
+        If the file is absent or is not a truth file of this arm.
+    """
+    try:
+        document = yaml.safe_load(Path(path).expanduser().read_text(encoding='utf-8'))
+        if tuple(document['joints']) != model.joint_names:
+            raise DataError(
+                f"truth file '{path}' is of the joints {', '.join(document['joints'])}; "
+                f'the arm has: {", ".join(model.joint_names)}'
+            )
+
+        def per_joint(key: str) -> Array:
+            return np.array([document[key][joint] for joint in model.joint_names])
+
+        links = document['standard_parameters']
+        return ArmTruth(
+            model=model.with_inertial(
+                np.array([[links[link][name] for name in INERTIAL_NAMES] for link in model.link_names]),
+                rotor_inertia=per_joint('rotor_inertia'),
+                gear_ratio=per_joint('gear_ratio'),
+                gravity=np.array(document['gravity'], dtype=float),
+            ),
+            friction=JointFriction.from_mapping(document['friction'], model.joint_names),
+            torque_constant=per_joint('torque_constant'),
+            provenance=document.get('provenance', {}),
+        )
+    except OSError as cause:
+        raise DataError(f"truth file '{path}' cannot be read: {cause.strerror or cause}") from cause
+    except (yaml.YAMLError, KeyError, TypeError) as cause:
+        raise DataError(f"'{path}' is not a truth file of this package: {type(cause).__name__} {cause}") from cause

@@ -1,0 +1,143 @@
+"""Friction of the simulated joints: the truth that an identification is asked to find."""
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.errors import ModelError
+from robotid_ros.model import RobotModel
+
+__all__ = ['JointFriction', 'prior_friction']
+
+# Share of the effort limit that dry friction takes, and viscous friction at the velocity limit,
+# where a URDF tells nothing: strain wave drives of arms between 5 and 50 kg lie around it.
+_TYPICAL_COULOMB_SHARE = 0.04
+_TYPICAL_VISCOUS_SHARE = 0.06
+
+
+def _unset() -> Array:
+    return np.zeros(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointFriction:
+    """Coulomb, viscous and Stribeck friction of n joints, and a constant offset.
+
+    tau_f = [F_c + F_b exp(-(dq/v_s)^2)] sign(dq) + F_v dq + F_o
+
+    (Armstrong-Helouvry, Dupont, Canudas de Wit, 1994, section 2, with the breakaway excess
+    F_b = F_s - F_c). Within the dry part, sign(0) stands for any value between -1 and 1.
+
+    Attributes
+    ----------
+    coulomb : ndarray, shape (n,)
+        F_c [N m or N]; not negative.
+    viscous : ndarray, shape (n,)
+        F_v [N m s/rad or N s/m]; not negative.
+    breakaway : ndarray, shape (n,)
+        F_b [N m or N]; not negative, zero by default.
+    stribeck_velocity : ndarray, shape (n,)
+        v_s [rad/s or m/s]; positive, 0.1 by default.
+    offset : ndarray, shape (n,)
+        F_o [N m or N]; zero by default.
+
+    Raises
+    ------
+    ModelError
+        If shapes differ or a value has the wrong sign.
+    """
+
+    coulomb: Array
+    viscous: Array
+    breakaway: Array = field(default_factory=_unset)
+    stribeck_velocity: Array = field(default_factory=_unset)
+    offset: Array = field(default_factory=_unset)
+
+    def __post_init__(self) -> None:
+        n = len(np.atleast_1d(self.coulomb))
+        defaults = {'breakaway': 0.0, 'stribeck_velocity': 0.1, 'offset': 0.0}
+        for name in self.names():
+            value = getattr(self, name)
+            if np.size(value) == 0 and name in defaults:
+                value = np.full(n, defaults[name])
+            value = frozen_array(value, f'friction: {name}', (n,), ModelError)
+            lowest = value.min(initial=np.inf)
+            if (name == 'stribeck_velocity' and lowest <= 0.0) or (name != 'offset' and lowest < 0.0):
+                raise ModelError(f'friction: expected {name} to be positive, got {lowest:g}')
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the names of the parameters, in the order of the fields."""
+        return tuple(entry.name for entry in fields(cls))
+
+    @classmethod
+    def none(cls, count: int) -> 'JointFriction':
+        """Return ``count`` joints without friction."""
+        return cls(coulomb=np.zeros(count), viscous=np.zeros(count))
+
+    def dry_level(self, dq: Array) -> Array:
+        """Return the magnitude of the dry part, F_c + F_b exp(-(dq/v_s)^2).
+
+        Parameters
+        ----------
+        dq : ndarray, shape (..., n)
+            Joint velocities [rad/s or m/s].
+
+        Returns
+        -------
+        ndarray, shape (..., n)
+            [N m or N]
+        """
+        ratio = dq / self.stribeck_velocity
+        level: Array = self.coulomb + self.breakaway * np.exp(-(ratio * ratio))
+        return level
+
+    def torque(self, dq: Array) -> Array:
+        """Return the friction torques of moving joints, opposing the motion when subtracted.
+
+        Parameters
+        ----------
+        dq : ndarray, shape (..., n)
+            Joint velocities [rad/s or m/s]; a joint at exactly zero gets no dry friction.
+
+        Returns
+        -------
+        ndarray, shape (..., n)
+            tau_f [N m or N]
+        """
+        dq = np.asarray(dq, dtype=float)
+        torque: Array = self.dry_level(dq) * np.sign(dq) + self.viscous * dq + self.offset
+        return torque
+
+    def as_mapping(self, joint_names: tuple[str, ...]) -> dict[str, dict[str, float]]:
+        """Return the parameters per joint, in plain numbers."""
+        return {
+            joint: {name: float(getattr(self, name)[k]) for name in self.names()} for k, joint in enumerate(joint_names)
+        }
+
+    @classmethod
+    def from_mapping(cls, values: dict[str, dict[str, Any]], joint_names: tuple[str, ...]) -> 'JointFriction':
+        """Return the friction that :meth:`as_mapping` wrote."""
+        return cls(**{name: np.array([values[joint][name] for joint in joint_names]) for name in cls.names()})
+
+
+def prior_friction(model: RobotModel) -> JointFriction:
+    """Return the friction a URDF states, or a typical one where it states none.
+
+    A joint whose ``<dynamics>`` has neither damping nor friction gets Coulomb friction of 4 % of
+    its effort limit, and viscous friction that reaches 6 % of it at the velocity limit; none where
+    it has no such limits.
+
+    Parameters
+    ----------
+    model : RobotModel
+    """
+    silent = (model.friction == 0.0) & (model.damping == 0.0)
+    effort = np.where(np.isfinite(model.limits.effort), model.limits.effort, 0.0)
+    return JointFriction(
+        coulomb=np.where(silent, _TYPICAL_COULOMB_SHARE * effort, model.friction),
+        viscous=np.where(silent, _TYPICAL_VISCOUS_SHARE * effort / model.limits.velocity, model.damping),
+    )

@@ -1,0 +1,74 @@
+"""Write a serial arm in MuJoCo's format, without losing anything on the way.
+
+MuJoCo's own URDF reader drops or changes what this package cares about (it merges the links of
+fixed joints, re-orders joints, takes no rotor inertia), so the model is written from what this
+package read.
+"""
+
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import ModelError
+from robotid_ros.model import RobotModel
+from robotid_ros.model.inertia import split_inertial_parameters
+
+__all__ = ['mjcf_of']
+
+
+def mjcf_of(model: RobotModel, *, time_step: float) -> str:
+    """Return the MJCF text of an arm fixed to the world, without friction, contacts or limits.
+
+    Every joint has a friction-loss constraint of level zero, to be set by the plant. Its reference
+    stops the joint within one step (time constant 2 h, the shortest MuJoCo takes) and its
+    impedance is almost one: the constraint then is dry friction in its set-valued form, with
+    exactly the given level as long as the joint slips.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Its rotor inertias become ``armature``.
+    time_step : float
+        h [s].
+
+    Raises
+    ------
+    ModelError
+        If the joints are coupled, or a link has neither mass nor rotor inertia.
+    """
+    if not np.array_equal(model.coupling, np.eye(model.n)):
+        raise ModelError('coupled joints cannot be simulated: expected the identity as coupling matrix')
+    mass, com, inertia = split_inertial_parameters(model.inertial)
+    bodies: list[str] = []
+    for i, name in enumerate(model.link_names):
+        if mass[i] <= 0.0:
+            raise ModelError(f"link '{name}' has no mass and cannot be simulated; give it one in the URDF")
+        placement = model.placements[i]
+        kind = 'slide' if model.joint_types[i] == 'prismatic' else 'hinge'
+        bodies.append(
+            f'<body name={quoteattr(name)} pos="{_spell(placement[:3, 3])}" xyaxes="{_spell(placement[:3, :2].T)}">'
+            f'<joint name={quoteattr(model.joint_names[i])} type="{kind}" axis="{_spell(model.axes[i])}" '
+            f'armature="{_spell(model.rotor_inertia[i])}" solreffriction="{_spell(2.0 * time_step)} 1" '
+            f'solimpfriction="0.9999 0.9999 0.001 0.5 1"/>'
+            f'<inertial pos="{_spell(com[i])}" mass="{_spell(mass[i])}" fullinertia="{_full_inertia(inertia[i])}"/>'
+        )
+    return (
+        f'<mujoco model={quoteattr(model.name)}>'
+        '<compiler angle="radian" autolimits="false" balanceinertia="false"/>'
+        f'<option timestep="{_spell(time_step)}" gravity="{_spell(model.gravity)}" integrator="Euler" '
+        'solver="Newton" iterations="100" tolerance="1e-14">'
+        # Damping is applied at the velocity of the instant; MuJoCo's implicit damping would
+        # evaluate it half a step late.
+        '<flag contact="disable" limit="disable" eulerdamp="disable"/></option>'
+        f'<worldbody>{"".join(bodies)}{"</body>" * model.n}</worldbody></mujoco>'
+    )
+
+
+def _spell(values: Array | float) -> str:
+    return ' '.join(repr(float(value)) for value in np.ravel(values))
+
+
+def _full_inertia(tensor: Array) -> str:
+    """Return the six entries in MuJoCo's order: the diagonal, then xy, xz, yz."""
+    return _spell(tensor[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]])

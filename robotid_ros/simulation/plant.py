@@ -1,0 +1,292 @@
+"""A simulated arm: MuJoCo moves it, a joint position controller like a real arm's drives it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.errors import MissingDependencyError, ModelError
+from robotid_ros.model import RobotModel
+from robotid_ros.simulation.arm_truth import ArmTruth
+from robotid_ros.simulation.joint_friction import prior_friction
+from robotid_ros.simulation.mjcf import mjcf_of
+
+__all__ = ['Plant', 'PlantMotion']
+
+# Below this velocity of the reference [rad/s or m/s] the controller's friction compensation fades
+# out, so that it does nothing at rest. At 1 mrad/s a reversal takes one or two steps; drives that
+# fade out earlier stick for longer.
+_COMPENSATION_VELOCITY = 0.001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlantMotion:
+    """What the arm did at N instants; every row satisfies the equation of motion.
+
+    M(q) ddq + I_a ddq + c(q, dq) + g(q) + friction = torque = motor_torque + disturbance
+
+    Attributes
+    ----------
+    position, velocity, acceleration : ndarray, shape (N, n)
+        [rad, rad/s, rad/s^2; or m]
+    torque : ndarray, shape (N, n)
+        Everything that drives the joints [N m or N].
+    motor_torque : ndarray, shape (N, n)
+        What the motors exert and the current shows [N m or N].
+    friction : ndarray, shape (N, n)
+        Friction torque, sticking joints included [N m or N].
+    """
+
+    position: Array
+    velocity: Array
+    acceleration: Array
+    torque: Array
+    motor_torque: Array
+    friction: Array
+
+    def rows(self, index: slice) -> 'PlantMotion':
+        """Return some of the instants."""
+        return PlantMotion(**{name: getattr(self, name)[index] for name in self.__slots__})
+
+
+class Plant:
+    """A simulated arm with friction, rotor inertia, torque noise and a position controller.
+
+    Time goes in steps of h = 1/rate. MuJoCo's semi-implicit Euler integrator is a leapfrog:
+    positions stand at the instants t_k, velocities half a step before. Velocity-dependent forces
+    are evaluated at dq_k = dq_{k-1/2} + h/2 ddq_{k-1}, the velocity at the instant itself, which
+    makes the scheme second-order accurate and gives positions whose second difference is exactly
+    the ``ddq_k`` that belongs to ``tau_k``: the recorded motion carries no half-step delay for an
+    identification to mistake for inertia or damping.
+
+    Dry friction is MuJoCo's friction-loss constraint, solved implicitly with the accelerations
+    and not a force computed from the velocity before the step: a force would have to be smoothed
+    over a band of velocities, or chatter, and could not hold a joint at rest. As long as a joint
+    slips, the constraint exerts the stated level exactly; one that sticks takes what it needs.
+    Viscous friction and offsets, which are smooth, are generalised forces.
+
+    The controller is computed torque with the *described* dynamics, as drives have it:
+
+        tau = ID_nominal(q_r, dq_r, ddq_r + w^2 (q_r - q) + 2 w (dq_r - dq)) + friction_nominal(dq_r),
+
+    limited to the effort limits, with w = 2 pi bandwidth.
+
+    Parameters
+    ----------
+    truth : ArmTruth
+        What moves.
+    nominal : RobotModel
+        What the controller believes.
+    rate : float
+        Steps per second [Hz].
+    bandwidth : float
+        Of the position controller [Hz]; at most rate/20.
+    torque_noise : ndarray, shape (n,), optional
+        Standard deviation of a white disturbance at the joints, which the motors do not see
+        [N m or N]; zero by default.
+    rng : numpy.random.Generator, optional
+        Needed for the noise.
+
+    Raises
+    ------
+    ModelError
+        If the arms differ in their joints, or a number is out of its range.
+    MissingDependencyError
+        If MuJoCo is not installed.
+    """
+
+    def __init__(
+        self,
+        truth: ArmTruth,
+        nominal: RobotModel,
+        *,
+        rate: float = 1000.0,
+        bandwidth: float = 15.0,
+        torque_noise: Array | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> None:
+        if truth.model.joint_names != nominal.joint_names:
+            raise ModelError(
+                f'the true arm has the joints {", ".join(truth.model.joint_names)}, '
+                f'the described one: {", ".join(nominal.joint_names)}'
+            )
+        if not 100.0 <= rate <= 20000.0:
+            raise ModelError(f'rate: expected 100 to 20000 Hz, got {rate:g}')
+        if not 0.0 < bandwidth <= rate / 20.0:
+            raise ModelError(
+                f'bandwidth: expected a positive number up to rate/20 = {rate / 20.0:g} Hz, got {bandwidth:g}'
+            )
+        n = nominal.n
+        noise = np.zeros(n) if torque_noise is None else torque_noise
+        self.torque_noise = frozen_array(noise, 'torque_noise', (n,), ModelError)
+        if self.torque_noise.any() and rng is None:
+            raise ModelError('torque_noise: expected a random generator with it')
+        self.truth = truth
+        self.nominal = nominal
+        self.rate = float(rate)
+        self.bandwidth = float(bandwidth)
+        self._rng = rng
+        self._mujoco = _import_mujoco()
+        self._arm = self._compile(truth.model)
+        self._state = self._mujoco.MjData(self._arm)
+        self._believed_arm = self._compile(nominal)
+        self._believed = self._mujoco.MjData(self._believed_arm)
+        self._compensation = prior_friction(nominal)
+        self._stiffness = (2.0 * np.pi * bandwidth) ** 2
+        self._rate_gain = 2.0 * (2.0 * np.pi * bandwidth)
+        self._half_velocity = np.zeros(n)
+        self._acceleration = np.zeros(n)
+        self.reset(np.zeros(n))
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the joints, base to tip."""
+        return self.nominal.joint_names
+
+    def reset(self, q: Array, dq: Array | None = None, ddq: Array | None = None) -> None:
+        """Put the arm somewhere, at rest or in motion.
+
+        Parameters
+        ----------
+        q : ndarray, shape (n,)
+            Positions [rad or m].
+        dq, ddq : ndarray, shape (n,), optional
+            Velocities and accelerations at that instant; zero by default.
+        """
+        n = self.nominal.n
+        zero = np.zeros(n)
+        position = frozen_array(q, 'q', (n,), ModelError)
+        velocity = frozen_array(zero if dq is None else dq, 'dq', (n,), ModelError)
+        acceleration = frozen_array(zero if ddq is None else ddq, 'ddq', (n,), ModelError)
+        self._mujoco.mj_resetData(self._arm, self._state)
+        self._state.qpos[:] = position
+        self._acceleration[:] = acceleration
+        self._half_velocity[:] = velocity - acceleration / (2.0 * self.rate)
+
+    def run(self, q_ref: Array, dq_ref: Array, ddq_ref: Array) -> PlantMotion:
+        """Follow a reference for N steps.
+
+        Parameters
+        ----------
+        q_ref, dq_ref, ddq_ref : ndarray, shape (N, n)
+            The reference at the instants of the steps [rad, rad/s, rad/s^2; or m].
+
+        Returns
+        -------
+        PlantMotion
+            The motion at the same instants.
+
+        Raises
+        ------
+        ModelError
+            If the simulation diverges.
+        """
+        motor_torque = np.empty_like(q_ref, dtype=float)
+        compensation = self._compensation.coulomb * np.tanh(dq_ref / _COMPENSATION_VELOCITY)
+        compensation += self._compensation.viscous * dq_ref
+
+        def servo(k: int, q: Array, dq: Array) -> Array:
+            wanted = ddq_ref[k] + self._stiffness * (q_ref[k] - q) + self._rate_gain * (dq_ref[k] - dq)
+            torque: Array = motor_torque[k]
+            self._believed_torque(q_ref[k], dq_ref[k], wanted, torque)
+            torque += compensation[k]
+            np.maximum(torque, -self.nominal.limits.effort, out=torque)
+            np.minimum(torque, self.nominal.limits.effort, out=torque)
+            return torque
+
+        return self._advance(motor_torque, servo)
+
+    def run_torque(self, motor_torque: Array) -> PlantMotion:
+        """Apply motor torques without any controller for N steps.
+
+        Parameters
+        ----------
+        motor_torque : ndarray, shape (N, n)
+            [N m or N]
+
+        Returns
+        -------
+        PlantMotion
+
+        Raises
+        ------
+        ModelError
+            If the simulation diverges.
+        """
+        applied = np.array(motor_torque, dtype=float)
+        return self._advance(applied, lambda k, q, dq: applied[k])
+
+    def _advance(self, motor_torque: Array, controller: Any) -> PlantMotion:
+        """Step through the rows of ``motor_torque``, which the controller fills as it goes."""
+        mujoco, arm, state, friction = self._mujoco, self._arm, self._state, self.truth.friction
+        steps, n = motor_torque.shape
+        half_step = 0.5 / self.rate
+        position, velocity, acceleration, slip = (np.empty((steps, n)) for _ in range(4))
+        disturbance = np.zeros((steps, n))
+        if self._rng is not None and self.torque_noise.any():
+            disturbance = self.torque_noise * self._rng.standard_normal((steps, n))
+        arm.dof_frictionloss[:] = friction.coulomb
+        stribeck = bool(friction.breakaway.any())
+        half_velocity, last_acceleration = self._half_velocity, self._acceleration
+        for k in range(steps):
+            dq = half_velocity + half_step * last_acceleration
+            if stribeck:
+                arm.dof_frictionloss[:] = friction.dry_level(dq)
+            state.qvel[:] = dq
+            mujoco.mj_step1(arm, state)
+            position[k] = state.qpos
+            velocity[k] = dq
+            torque = controller(k, position[k], dq)
+            smooth = friction.viscous * dq + friction.offset
+            state.qfrc_applied[:] = torque + disturbance[k] - smooth
+            # Dry friction stops a joint where the step itself would end at rest: it counts from
+            # the half-step velocity that the integrator holds.
+            state.qvel[:] = half_velocity
+            mujoco.mj_referenceConstraint(arm, state)
+            mujoco.mj_step2(arm, state)
+            half_velocity[:] = state.qvel
+            last_acceleration[:] = state.qacc
+            acceleration[k] = last_acceleration
+            slip[k] = smooth - state.qfrc_constraint
+        if not np.isfinite(half_velocity).all() or any(warning.number for warning in state.warning):
+            raise ModelError(
+                f'the simulation of {self.nominal.name} diverged: raise the rate above {self.rate:g} Hz, '
+                'or check the masses and inertias in the URDF'
+            )
+        return PlantMotion(
+            position=position,
+            velocity=velocity,
+            acceleration=acceleration,
+            torque=motor_torque + disturbance,
+            motor_torque=motor_torque,
+            friction=slip,
+        )
+
+    def _believed_torque(self, q: Array, dq: Array, ddq: Array, torque: Array) -> None:
+        """Write the inverse dynamics of the described arm into ``torque``."""
+        mujoco, arm, state = self._mujoco, self._believed_arm, self._believed
+        state.qpos[:] = q
+        state.qvel[:] = dq
+        state.qacc[:] = ddq
+        mujoco.mj_kinematics(arm, state)
+        mujoco.mj_comPos(arm, state)
+        mujoco.mj_comVel(arm, state)
+        mujoco.mj_rne(arm, state, 1, torque)
+        torque += self.nominal.rotor_inertia * ddq
+
+    def _compile(self, model: RobotModel) -> Any:
+        try:
+            return self._mujoco.MjModel.from_xml_string(mjcf_of(model, time_step=1.0 / self.rate))
+        except ValueError as cause:
+            if isinstance(cause, ModelError):
+                raise
+            raise ModelError(f'MuJoCo does not take the arm {model.name}: {" ".join(str(cause).split())}') from cause
+
+
+def _import_mujoco() -> Any:
+    try:
+        import mujoco
+    except ImportError as cause:
+        raise MissingDependencyError.of('mujoco', 'sim', 'simulate an arm') from cause
+    return mujoco

@@ -1,0 +1,149 @@
+"""What the sensors of an arm make of its motion: quantised, noisy positions, velocities, currents."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.errors import ModelError
+from robotid_ros.model import RobotModel
+from robotid_ros.simulation.plant import PlantMotion
+
+__all__ = ['Measurement', 'Sensors', 'effort_scale']
+
+_UNLIMITED_EFFORT = 50.0
+
+
+def effort_scale(model: RobotModel) -> Array:
+    """Return the effort that noise levels are fractions of: the limits, or 50 N m where there is none."""
+    scale: Array = np.where(np.isfinite(model.limits.effort), model.limits.effort, _UNLIMITED_EFFORT)
+    return scale
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """Measured joint signals at N instants, each of shape (N, n).
+
+    Attributes
+    ----------
+    position, velocity : ndarray
+        [rad, rad/s; or m]
+    effort : ndarray
+        Motor torque at the joint, as the drive computes it from its current [N m or N].
+    current : ndarray
+        Motor current [A].
+    """
+
+    position: Array
+    velocity: Array
+    effort: Array
+    current: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensors:
+    """Sensors of an arm of n joints.
+
+    Attributes
+    ----------
+    encoder_resolution : ndarray, shape (n,)
+        Smallest step of the positions [rad or m]; zero for none.
+    position_noise, velocity_noise : ndarray, shape (n,)
+        Standard deviations [rad, rad/s; or m]; position noise is added before the quantisation.
+    effort_noise : ndarray, shape (n,)
+        Standard deviation of the torque computed from the current [N m or N].
+    drive_gain : ndarray, shape (n,)
+        Joint torque per motor current [N m/A].
+
+    Raises
+    ------
+    ModelError
+        If shapes differ, a level is negative, or a gain is not positive.
+    """
+
+    encoder_resolution: Array
+    position_noise: Array
+    velocity_noise: Array
+    effort_noise: Array
+    drive_gain: Array
+
+    def __post_init__(self) -> None:
+        n = len(np.atleast_1d(self.drive_gain))
+        for name in self.__slots__:
+            value = frozen_array(getattr(self, name), name, (n,), ModelError)
+            if (value < 0.0).any() or (name == 'drive_gain' and (value == 0.0).any()):
+                raise ModelError(f'{name}: expected positive numbers, got {value.min():g}')
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def perfect(cls, drive_gain: Array) -> 'Sensors':
+        """Return sensors without noise or quantisation."""
+        zero = np.zeros(len(drive_gain))
+        return cls(
+            encoder_resolution=zero,
+            position_noise=zero,
+            velocity_noise=zero,
+            effort_noise=zero,
+            drive_gain=drive_gain,
+        )
+
+    @classmethod
+    def typical(
+        cls,
+        model: RobotModel,
+        drive_gain: Array,
+        *,
+        encoder_bits: int = 19,
+        position_noise: float = 2e-5,
+        velocity_noise: float = 1e-3,
+        effort_noise: float = 3e-3,
+    ) -> 'Sensors':
+        """Return the sensors of a good industrial arm.
+
+        Parameters
+        ----------
+        model : RobotModel
+        drive_gain : ndarray, shape (n,)
+            [N m/A]
+        encoder_bits : int
+            Encoder steps per turn (per metre, for a prismatic joint) as a power of two; 0 for
+            no quantisation.
+        position_noise, velocity_noise : float
+            Standard deviations [rad, rad/s; or m].
+        effort_noise : float
+            Standard deviation as a fraction of each joint's effort limit.
+        """
+        span = np.where([kind == 'revolute' for kind in model.joint_types], 2.0 * np.pi, 1.0)
+        return cls(
+            encoder_resolution=span / 2.0**encoder_bits if encoder_bits > 0 else np.zeros(model.n),
+            position_noise=np.full(model.n, position_noise),
+            velocity_noise=np.full(model.n, velocity_noise),
+            effort_noise=effort_noise * effort_scale(model),
+            drive_gain=drive_gain,
+        )
+
+    def measure(self, motion: PlantMotion, rng: np.random.Generator) -> Measurement:
+        """Return what the sensors show.
+
+        Parameters
+        ----------
+        motion : PlantMotion
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        Measurement
+        """
+        noise = rng.standard_normal((3, *motion.position.shape))
+        position = motion.position + self.position_noise * noise[0]
+        step = self.encoder_resolution
+        if step.any():
+            safe = np.where(step == 0.0, 1.0, step)
+            position = np.where(step == 0.0, position, np.rint(position / safe) * safe)
+        effort = motion.motor_torque + self.effort_noise * noise[2]
+        return Measurement(
+            position=position,
+            velocity=motion.velocity + self.velocity_noise * noise[1],
+            effort=effort,
+            current=effort / self.drive_gain,
+        )

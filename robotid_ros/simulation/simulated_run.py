@@ -1,0 +1,126 @@
+"""Run a trajectory on a simulated arm, faster than real time, and record it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.data import Recording
+from robotid_ros.errors import DataError
+from robotid_ros.simulation.plant import Plant
+from robotid_ros.simulation.sensors import Sensors
+from robotid_ros.simulation.spline import interpolate
+
+__all__ = ['SimulatedRun', 'simulate_trajectory']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedRun:
+    """A recording of a simulated arm, and what really happened.
+
+    Attributes
+    ----------
+    recording : Recording
+        What the sensors showed: position, velocity, effort [N m] and current [A].
+    time : ndarray, shape (N,)
+        [s]
+    position, velocity, acceleration : ndarray, shape (N, n)
+        The true motion [rad, rad/s, rad/s^2; or m].
+    torque : ndarray, shape (N, n)
+        What drove the joints, without any noise of a sensor: inverse dynamics of the true motion
+        plus friction [N m or N].
+    motor_torque : ndarray, shape (N, n)
+        The part of it that the motors exerted; the rest is the torque disturbance [N m or N].
+    friction : ndarray, shape (N, n)
+        Friction torque [N m or N].
+    """
+
+    recording: Recording
+    time: Array
+    position: Array
+    velocity: Array
+    acceleration: Array
+    torque: Array
+    motor_torque: Array
+    friction: Array
+
+
+def simulate_trajectory(
+    plant: Plant,
+    time: Array,
+    q_ref: Array,
+    dq_ref: Array,
+    ddq_ref: Array,
+    *,
+    rate: float = 500.0,
+    sensors: Sensors | None = None,
+    rng: np.random.Generator | None = None,
+) -> SimulatedRun:
+    """Let a simulated arm follow a reference from its first to its last point.
+
+    The arm starts on the reference, in motion if the reference is. Between the points the
+    reference is the quintic that meets them, as a trajectory controller has it.
+
+    Parameters
+    ----------
+    plant : Plant
+    time : ndarray, shape (K,)
+        Strictly increasing, at any spacing [s].
+    q_ref, dq_ref, ddq_ref : ndarray, shape (K, n)
+        Reference [rad, rad/s, rad/s^2; or m].
+    rate : float
+        Of the recording [Hz]; the plant's rate is a multiple of it.
+    sensors : Sensors, optional
+        Noise and quantisation; perfect by default.
+    rng : numpy.random.Generator, optional
+        For the sensors' noise; seed 0 by default.
+
+    Returns
+    -------
+    SimulatedRun
+
+    Raises
+    ------
+    DataError
+        If shapes or times do not fit, or the rate does not divide the plant's.
+    ModelError
+        If the simulation diverges.
+    """
+    n = plant.nominal.n
+    time = frozen_array(time, 'time', (None,), DataError)
+    q_knot, dq_knot, ddq_knot = (
+        frozen_array(value, name, (len(time), n), DataError)
+        for name, value in (('q_ref', q_ref), ('dq_ref', dq_ref), ('ddq_ref', ddq_ref))
+    )
+    if len(time) < 2 or (np.diff(time) <= 0.0).any():
+        raise DataError(f'time: expected at least two strictly increasing instants, got {len(time)}')
+    every = round(plant.rate / rate) if rate > 0.0 else 0
+    if every < 1 or abs(every * rate - plant.rate) > 1e-9 * plant.rate:
+        raise DataError(f'rate: expected a divisor of the rate of the plant, {plant.rate:g} Hz, got {rate:g} Hz')
+    count = int(np.floor((time[-1] - time[0]) * plant.rate * (1.0 + 1e-12) + 1e-6)) + 1
+    instants = time[0] + np.arange(count) / plant.rate
+    within = np.minimum(instants, np.nextafter(time[-1], time[0]))
+    q, dq, ddq = interpolate(time, q_knot, dq_knot, ddq_knot, within)
+    plant.reset(q[0], dq[0], ddq[0])
+    motion = plant.run(q, dq, ddq).rows(slice(None, None, every))
+    instants = instants[::every]
+    rng = np.random.default_rng(0) if rng is None else rng
+    seen = (Sensors.perfect(plant.truth.drive_gain) if sensors is None else sensors).measure(motion, rng)
+    return SimulatedRun(
+        recording=Recording(
+            joint_names=plant.joint_names,
+            time=instants,
+            position=seen.position,
+            velocity=seen.velocity,
+            effort=seen.effort,
+            current=seen.current,
+            provenance={'source': f'simulated {plant.nominal.name}', 'physics_rate': plant.rate},
+        ),
+        time=instants,
+        position=motion.position,
+        velocity=motion.velocity,
+        acceleration=motion.acceleration,
+        torque=motion.torque,
+        motor_torque=motion.motor_torque,
+        friction=motion.friction,
+    )

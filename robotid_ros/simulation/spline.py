@@ -1,0 +1,145 @@
+"""Piecewise polynomials through trajectory points: linear, cubic or quintic by what the points hold."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+
+__all__ = ['Spline', 'TrajectoryPoints', 'interpolate']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrajectoryPoints:
+    """Points of a trajectory of n joints; rows of NaN stand for what a point does not hold.
+
+    Attributes
+    ----------
+    time : ndarray, shape (K,)
+        Strictly increasing [s].
+    position : ndarray, shape (K, n)
+        [rad or m]
+    velocity, acceleration : ndarray, shape (K, n)
+        [rad/s, rad/s^2; or m]; NaN rows where a point has none.
+    """
+
+    time: Array
+    position: Array
+    velocity: Array
+    acceleration: Array
+
+    def preceded_by(self, time: float, q: Array, dq: Array, ddq: Array) -> 'TrajectoryPoints':
+        """Return the points with one more before them."""
+        return TrajectoryPoints(
+            time=np.concatenate([[time], self.time]),
+            position=np.vstack([q, self.position]),
+            velocity=np.vstack([dq, self.velocity]),
+            acceleration=np.vstack([ddq, self.acceleration]),
+        )
+
+
+class Spline:
+    """Motion through points, held at the last position afterwards.
+
+    Between two points that hold positions only the motion is linear; where both hold velocities
+    it is the cubic, and where both hold accelerations too the quintic, that meets them:
+
+        q(s) = c_0 + c_1 s + ... + c_5 s^5,   0 <= s < T.
+
+    Parameters
+    ----------
+    points : TrajectoryPoints
+        At least one.
+    """
+
+    def __init__(self, points: TrajectoryPoints) -> None:
+        self.start = float(points.time[0])
+        self.end = float(points.time[-1])
+        self._knots = points.time
+        self._last = points.position[-1]
+        self._coefficients = _coefficients(points)
+        powers = np.arange(6.0)
+        self._first = powers[1:, None]
+        self._second = (powers[2:] * powers[1:-1])[:, None]
+
+    def sample(self, times: Array) -> tuple[Array, Array, Array]:
+        """Return positions, velocities and accelerations, each of shape (N, n).
+
+        Parameters
+        ----------
+        times : ndarray, shape (N,)
+            Not before the first point [s].
+        """
+        n = len(self._last)
+        q, dq, ddq = np.tile(self._last, (len(times), 1)), np.zeros((len(times), n)), np.zeros((len(times), n))
+        moving = times < self.end
+        if moving.any():
+            at = times[moving]
+            segment = np.maximum(np.searchsorted(self._knots, at, side='right') - 1, 0)
+            c = self._coefficients[segment]
+            s = (at - self._knots[segment])[:, None, None] ** np.arange(6.0)[:, None]
+            q[moving] = (c * s).sum(axis=1)
+            dq[moving] = (c[:, 1:] * self._first * s[:, :5]).sum(axis=1)
+            ddq[moving] = (c[:, 2:] * self._second * s[:, :4]).sum(axis=1)
+        return q, dq, ddq
+
+
+def interpolate(
+    time: Array, position: Array, velocity: Array | None, acceleration: Array | None, at: Array
+) -> tuple[Array, Array, Array]:
+    """Return positions, velocities and accelerations between trajectory points.
+
+    Parameters
+    ----------
+    time : ndarray, shape (K,)
+        Strictly increasing [s].
+    position : ndarray, shape (K, n)
+    velocity, acceleration : ndarray, shape (K, n), or None
+        [rad/s, rad/s^2; or m]
+    at : ndarray, shape (N,)
+        Instants within the time of the points [s]; the last position is held afterwards.
+
+    Returns
+    -------
+    q, dq, ddq : ndarray, shape (N, n)
+    """
+    nothing = np.full_like(position, np.nan)
+    points = TrajectoryPoints(
+        time=time,
+        position=position,
+        velocity=nothing if velocity is None else velocity,
+        acceleration=nothing if acceleration is None else acceleration,
+    )
+    return Spline(points).sample(at)
+
+
+def _coefficients(points: TrajectoryPoints) -> Array:
+    """Return c_0 ... c_5 of every segment, shape (K - 1, 6, n)."""
+    T = np.diff(points.time)[:, None]
+    p0, p1 = points.position[:-1], points.position[1:]
+    v0, v1 = points.velocity[:-1], points.velocity[1:]
+    a0, a1 = points.acceleration[:-1], points.acceleration[1:]
+    c = np.zeros((len(T), 6, points.position.shape[1]))
+    c[:, 0] = p0
+    c[:, 1] = (p1 - p0) / T
+    cubic = ~np.isnan(v0 + v1).any(axis=1)
+    quintic = cubic & ~np.isnan(a0 + a1).any(axis=1)
+
+    k = cubic & ~quintic
+    gap = p1[k] - p0[k]
+    c[k, 1] = v0[k]
+    c[k, 2] = (3.0 * gap / T[k] - 2.0 * v0[k] - v1[k]) / T[k]
+    c[k, 3] = (-2.0 * gap / T[k] + v0[k] + v1[k]) / T[k] ** 2
+
+    # What the first three coefficients leave of position, velocity and acceleration at the end.
+    k = quintic
+    t = T[k]
+    c[k, 1] = v0[k]
+    c[k, 2] = 0.5 * a0[k]
+    gap = p1[k] - p0[k] - v0[k] * t - 0.5 * a0[k] * t**2
+    rate = (v1[k] - v0[k] - a0[k] * t) * t
+    bend = (a1[k] - a0[k]) * t**2
+    c[k, 3] = (10.0 * gap - 4.0 * rate + 0.5 * bend) / t**3
+    c[k, 4] = (-15.0 * gap + 7.0 * rate - bend) / t**4
+    c[k, 5] = (6.0 * gap - 3.0 * rate + 0.5 * bend) / t**5
+    return c
