@@ -1,5 +1,7 @@
 """Exciting trajectories: Fourier series, criteria, limits, and their optimisation."""
 
+from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.excitation.fourier import FourierTrajectory
+from robotid_ros.excitation.optimizer import ExcitationDesign, check_excitation, optimize_excitation
 
-__all__ = ['FourierTrajectory']
+__all__ = ['ExcitationConfig', 'ExcitationDesign', 'FourierTrajectory', 'check_excitation', 'optimize_excitation']

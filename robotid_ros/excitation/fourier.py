@@ -70,9 +70,9 @@ def fourier_jerk_basis(t: ArrayLike, harmonics: int, base_frequency: float) -> A
 
 def _harmonics(t: ArrayLike, harmonics: int, base_frequency: float) -> tuple[Array, Array, Array]:
     """Return l w, sin(l w t) and cos(l w t); the phase is reduced first, so that late periods stay exact."""
-    order = np.arange(1, harmonics + 1)
+    order = np.arange(1, harmonics + 1, dtype=np.float64)
     cycles = np.mod(np.atleast_1d(np.asarray(t, dtype=np.float64)) * base_frequency, 1.0)
-    phase = 2.0 * math.pi * np.multiply.outer(cycles, order)
+    phase: Array = 2.0 * math.pi * np.multiply.outer(cycles, order)
     return 2.0 * math.pi * base_frequency * order, np.sin(phase), np.cos(phase)
 
 
@@ -193,7 +193,7 @@ class FourierTrajectory:
             [s]
         """
         count = max(1, math.ceil(self.period * rate - 1e-9))
-        return np.arange(count) * (self.period / count)
+        return np.linspace(0.0, self.period, count, endpoint=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and lists, enough to rebuild the trajectory to the last digit."""

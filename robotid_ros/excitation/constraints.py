@@ -1,0 +1,247 @@
+"""Joint and torque limits along a motion: values, exact gradients, and how to name them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import ExcitationError
+from robotid_ros.excitation.motion import Motion, MotionGradient
+from robotid_ros.excitation.observation import Observation
+from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.model.robot_model import RobotModel
+
+__all__ = ['Bound', 'Constraint', 'JointRanges', 'Pullback', 'TorqueLimits', 'scaled_limits']
+
+Pullback: TypeAlias = Callable[[Array, MotionGradient], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """One bound: sign * value <= sign * bound.
+
+    Attributes
+    ----------
+    quantity, subject, unit : str
+        'velocity', "joint 'elbow'", 'rad/s'.
+    bound : float
+        The largest value allowed (sign +1), or the smallest one (sign -1).
+    sign : float
+        +1 or -1.
+    scale : float
+        What an excess is divided by, so that excesses of different units can be compared.
+    """
+
+    quantity: str
+    subject: str
+    unit: str
+    bound: float
+    sign: float
+    scale: float
+
+    @property
+    def label(self) -> str:
+        """The bound in words: "velocity of joint 'elbow' <= 3.14 rad/s"."""
+        return f'{self.quantity} of {self.subject} {"<=" if self.sign > 0 else ">="} {self.bound:.6g} {self.unit}'
+
+    def spell(self, excess: float, time: float | None) -> str:
+        """Return a sentence part that says what broke the bound, by how much and when.
+
+        Parameters
+        ----------
+        excess : float
+            Normalised excess, positive where the bound is broken.
+        time : float or None
+            [s]
+        """
+        value = self.bound + self.sign * self.scale * excess
+        when = '' if time is None else f' at t = {time:.3f} s'
+        side = 'largest' if self.sign > 0 else 'smallest'
+        return (
+            f'{self.quantity} of {self.subject} is {value:.6g} {self.unit}{when}, '
+            f'the {side} allowed is {self.bound:.6g} {self.unit}'
+        )
+
+
+class Constraint(Protocol):
+    """Bounds on a motion that hold at every instant."""
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """The m bounds, in the order of the columns of :meth:`evaluate`."""
+        ...
+
+    def evaluate(self, motion: Motion) -> tuple[Array, Pullback]:
+        """Return the normalised excesses and their pull-back.
+
+        The excess of bound k is sign (value - bound) / scale: positive where it is broken. The
+        pull-back takes weights of the same shape and adds the gradient of their weighted sum.
+
+        Parameters
+        ----------
+        motion : Motion
+
+        Returns
+        -------
+        excess : ndarray, shape (N, m)
+        pullback : callable
+        """
+        ...
+
+
+def scaled_limits(
+    limits: JointLimits, *, position: float, velocity: float, acceleration: float, jerk: float, effort: float
+) -> JointLimits:
+    """Return limits shrunk by factors in (0, 1]; position ranges shrink about their middle.
+
+    A range that is open on one side keeps its finite side.
+    """
+    with np.errstate(invalid='ignore'):
+        middle, half = (limits.lower + limits.upper) / 2.0, (limits.upper - limits.lower) / 2.0
+    closed = np.isfinite(half)
+    return JointLimits(
+        lower=np.where(closed, middle - position * half, limits.lower),
+        upper=np.where(closed, middle + position * half, limits.upper),
+        velocity=limits.velocity * velocity,
+        acceleration=limits.acceleration * acceleration,
+        jerk=limits.jerk * jerk,
+        effort=limits.effort * effort,
+    )
+
+
+class JointRanges:
+    """Position, velocity, acceleration and jerk limits of the joints.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Gives the names and the units.
+    limits : JointLimits
+    """
+
+    def __init__(self, model: RobotModel, limits: JointLimits) -> None:
+        self.limits = limits
+        sides: tuple[tuple[str, str, Array, Array], ...] = (
+            ('position', '', limits.lower, limits.upper),
+            ('velocity', '/s', -limits.velocity, limits.velocity),
+            ('acceleration', '/s^2', -limits.acceleration, limits.acceleration),
+            ('jerk', '/s^3', -limits.jerk, limits.jerk),
+        )
+        bounds: list[Bound] = []
+        self._columns: list[tuple[int, int]] = []
+        for order, (quantity, suffix, lower, upper) in enumerate(sides):
+            for j, name in enumerate(model.joint_names):
+                unit = ('rad' if model.joint_types[j] == 'revolute' else 'm') + suffix
+                half = (upper[j] - lower[j]) / 2.0
+                for sign, bound in ((-1.0, lower[j]), (1.0, upper[j])):
+                    if np.isfinite(bound):
+                        bounds.append(
+                            Bound(
+                                quantity=quantity,
+                                subject=f"joint '{name}'",
+                                unit=unit,
+                                bound=float(bound),
+                                sign=sign,
+                                scale=float(half) if np.isfinite(half) and half > 1e-6 else 1.0,
+                            )
+                        )
+                        self._columns.append((order, j))
+        self.bounds = tuple(bounds)
+        self._sign = np.array([bound.sign for bound in bounds])
+        self._bound = np.array([bound.bound for bound in bounds])
+        self._scale = np.array([bound.scale for bound in bounds])
+        self._order = np.array([order for order, _ in self._columns], dtype=np.int64)
+        self._joint = np.array([j for _, j in self._columns], dtype=np.int64)
+
+    def evaluate(self, motion: Motion) -> tuple[Array, Pullback]:
+        """Return the normalised excesses, shape (N, m), and their pull-back; see :class:`Constraint`."""
+        derivatives = (motion.q, motion.dq, motion.ddq, motion.dddq)
+        values = np.empty((len(motion.t), len(self.bounds)))
+        for order, derivative in enumerate(derivatives):
+            chosen = self._order == order
+            values[:, chosen] = derivative[:, self._joint[chosen]]
+        factor = self._sign / self._scale
+
+        def pullback(weights: Array, gradient: MotionGradient) -> None:
+            scaled = weights * factor
+            for order, part in enumerate((gradient.q, gradient.dq, gradient.ddq, gradient.dddq)):
+                for k in np.flatnonzero(self._order == order):
+                    part[:, self._joint[k]] += scaled[:, k]
+
+        return factor * (values - self._bound), pullback
+
+
+class TorqueLimits:
+    """Torque limits of the joints under the prior model: tau = Y beta.
+
+    The torque is linear in the regressor, so its gradient goes through the regressor's.
+
+    Parameters
+    ----------
+    model : RobotModel
+    effort : ndarray, shape (n,)
+        Largest torque magnitudes [N m or N]; infinity where there is none.
+    observation : Observation
+        Holds the prior base parameters.
+    """
+
+    def __init__(self, model: RobotModel, effort: Array, observation: Observation) -> None:
+        self._joints = np.flatnonzero(np.isfinite(effort))
+        self._effort = np.asarray(effort)[self._joints]
+        self._prior = observation.prior
+        self.bounds = tuple(
+            Bound(
+                quantity='torque',
+                subject=f"joint '{model.joint_names[j]}'",
+                unit='N m' if model.joint_types[j] == 'revolute' else 'N',
+                bound=sign * float(effort[j]),
+                sign=sign,
+                scale=float(effort[j]),
+            )
+            for sign in (-1.0, 1.0)
+            for j in self._joints
+        )
+
+    def evaluate(self, motion: Motion) -> tuple[Array, Pullback]:
+        """Return the normalised excesses, shape (N, m), and their pull-back; see :class:`Constraint`."""
+        relative = (motion.regressor @ self._prior)[:, self._joints] / self._effort
+
+        def pullback(weights: Array, gradient: MotionGradient) -> None:
+            half = len(self._joints)
+            per_joint = (weights[:, half:] - weights[:, :half]) / self._effort
+            full = np.zeros(motion.q.shape)
+            full[:, self._joints] = per_joint
+            gradient.add_regressor(full[:, :, None] * self._prior)
+
+        return np.hstack([-relative - 1.0, relative - 1.0]), pullback
+
+
+def check_reachable(model: RobotModel, limits: JointLimits, start: Sequence[float] | None) -> None:
+    """Refuse limits that no periodic motion can satisfy, and limits that do not bound it.
+
+    Raises
+    ------
+    ExcitationError
+        Naming the joint and the limit.
+    """
+    for j, name in enumerate(model.joint_names):
+        unit = 'rad' if model.joint_types[j] == 'revolute' else 'm'
+        lower, upper = limits.lower[j], limits.upper[j]
+        if not upper - lower > 1e-6:
+            raise ExcitationError(
+                f"position limits of joint '{name}' leave no room to move: lower {lower:g} {unit}, "
+                f'upper {upper:g} {unit}; widen them, or leave the joint out'
+            )
+        reach = upper - lower
+        if not np.isfinite([reach, limits.velocity[j], limits.acceleration[j]]).any():
+            raise ExcitationError(
+                f"joint '{name}' has no finite position range, velocity limit or acceleration limit, "
+                'so its best motion is unbounded; give at least one of them'
+            )
+        if start is not None and not lower <= start[j] <= upper:
+            raise ExcitationError(
+                f"start position of joint '{name}' is {start[j]:g} {unit}, "
+                f'outside its limits {lower:g} to {upper:g} {unit}'
+            )

@@ -1,0 +1,182 @@
+"""How well a motion excites the base parameters: condition number, D-, A- and E-optimality.
+
+All are functions of the information matrix of the weighted observation matrix W (rows divided by
+each joint's noise, and by the square root of the number of samples):
+
+    M = W^T W + M_earlier
+
+so their gradients with respect to the regressor's entries are 2 W (dJ/dM).
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import ExcitationError
+
+__all__ = [
+    'CRITERIA',
+    'CriterionName',
+    'Excitation',
+    'criterion_gradient',
+    'information_matrix',
+    'measure_excitation',
+]
+
+CriterionName: TypeAlias = Literal['condition', 'condition-scaled', 'd-optimal', 'a-optimal', 'e-optimal']
+CRITERIA: tuple[CriterionName, ...] = ('condition', 'condition-scaled', 'd-optimal', 'a-optimal', 'e-optimal')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excitation:
+    """The criteria of one motion, all of them.
+
+    Attributes
+    ----------
+    condition : float
+        Condition number of the observation matrix in SI units.
+    condition_scaled : float
+        The same after its columns are scaled to unit length, so that units do not matter.
+    log_det : float
+        ln det M, per sample; larger is better (D-optimality).
+    mean_variance : float
+        tr(M^-1) / b, of one sample's worth of information; smaller is better (A-optimality).
+    worst_variance : float
+        1 / smallest eigenvalue of M; smaller is better (E-optimality).
+    """
+
+    condition: float
+    condition_scaled: float
+    log_det: float
+    mean_variance: float
+    worst_variance: float
+
+    def value(self, criterion: CriterionName) -> float:
+        """Return the criterion by name, turned so that smaller is better."""
+        return {
+            'condition': self.condition,
+            'condition-scaled': self.condition_scaled,
+            'd-optimal': -self.log_det,
+            'a-optimal': self.mean_variance,
+            'e-optimal': self.worst_variance,
+        }[criterion]
+
+
+def information_matrix(regressor: Array, noise: Array) -> Array:
+    """Return the mean information of one sample, M = sum_k Y_k^T diag(1/noise^2) Y_k / N.
+
+    Parameters
+    ----------
+    regressor : ndarray, shape (N, n, b)
+    noise : ndarray, shape (n,)
+        Standard deviation of each joint's torque [N m].
+
+    Returns
+    -------
+    ndarray, shape (b, b)
+    """
+    rows = (regressor / noise[:, None]).reshape(-1, regressor.shape[2])
+    information: Array = rows.T @ rows / len(regressor)
+    return information
+
+
+def measure_excitation(information: Array) -> Excitation:
+    """Return all criteria of an information matrix.
+
+    The condition numbers are those of the observation matrix, hence square roots of M's. A
+    matrix that is singular to working precision gives infinities.
+
+    Parameters
+    ----------
+    information : ndarray, shape (b, b)
+
+    Raises
+    ------
+    ExcitationError
+        If a column is zero: that parameter does not show in the torque at all.
+    """
+    diagonal = np.diag(information)
+    if not (diagonal > 0.0).all():
+        raise ExcitationError(
+            f'base parameter {int(np.argmin(diagonal)) + 1} of {len(diagonal)} acts on no torque of this motion'
+        )
+    values = np.linalg.eigvalsh(information)
+    scaled = np.linalg.eigvalsh(information / np.sqrt(np.outer(diagonal, diagonal)))
+    small = len(values) * np.finfo(float).eps
+    if values[0] <= small * values[-1] * 1e-6 or scaled[0] <= small * scaled[-1]:
+        return Excitation(
+            condition=np.inf, condition_scaled=np.inf, log_det=-np.inf, mean_variance=np.inf, worst_variance=np.inf
+        )
+    return Excitation(
+        condition=float(np.sqrt(values[-1] / values[0])),
+        condition_scaled=float(np.sqrt(scaled[-1] / scaled[0])),
+        log_det=float(np.log(values).sum()),
+        mean_variance=float((1.0 / values).mean()),
+        worst_variance=float(1.0 / values[0]),
+    )
+
+
+def criterion_gradient(information: Array, criterion: CriterionName, sharpness: float) -> tuple[float, Array]:
+    """Return a smooth form of the criterion, ln-like, and its gradient with respect to M.
+
+    Extreme eigenvalues are not differentiable where two of them meet, and at the optimum they do.
+    They are replaced by Schatten norms of finite order r, which bound them and tend to them:
+
+        ln cond ~ (ln tr M^r + ln tr M^-r) / (2 r)
+
+    At r = 1 this is the condition number in the Frobenius norm.
+
+    Parameters
+    ----------
+    information : ndarray, shape (b, b)
+    criterion : str
+        One of :data:`CRITERIA`.
+    sharpness : float
+        The order r; used by the condition numbers and E-optimality.
+
+    Returns
+    -------
+    value : float
+        Smaller is better; infinite where M is singular.
+    gradient : ndarray, shape (b, b)
+        Symmetric.
+    """
+    if criterion == 'condition-scaled':
+        return _scaled_condition(information, sharpness)
+    values, vectors = np.linalg.eigh(information)
+    if not values[0] > 0.0:
+        return np.inf, np.zeros_like(information)
+    if criterion == 'd-optimal':
+        count = len(values)
+        value, slope = -np.log(values).sum() / count, -1.0 / values / count
+    elif criterion == 'a-optimal':
+        value, slope = _log_power_sum(values, -1.0)
+    elif criterion == 'e-optimal':
+        value, slope = _log_power_sum(values, -sharpness)
+    else:
+        high, high_slope = _log_power_sum(values, sharpness)
+        low, low_slope = _log_power_sum(values, -sharpness)
+        value, slope = 0.5 * (high + low), 0.5 * (high_slope + low_slope)
+    return float(value), (vectors * slope) @ vectors.T
+
+
+def _log_power_sum(values: Array, power: float) -> tuple[float, Array]:
+    """Return ln(sum values^power) / |power| and its gradient."""
+    logs = power * np.log(values)
+    peak = logs.max()
+    weights = np.exp(logs - peak)
+    total = weights.sum()
+    return float((peak + np.log(total)) / abs(power)), np.sign(power) * weights / total / values
+
+
+def _scaled_condition(information: Array, sharpness: float) -> tuple[float, Array]:
+    """Return the smooth ln cond of D M D, D = diag(M)^-1/2, and its gradient with respect to M."""
+    scale = 1.0 / np.sqrt(np.diag(information))
+    normalised = information * np.outer(scale, scale)
+    value, inner = criterion_gradient(normalised, 'condition', sharpness)
+    gradient = inner * np.outer(scale, scale)
+    # M_kl appears in its own entry, and M_kk besides in the scaling of row and column k
+    gradient[np.diag_indices_from(gradient)] -= (inner * normalised).sum(axis=1) * scale**2
+    return value, gradient

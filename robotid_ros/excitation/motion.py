@@ -1,0 +1,150 @@
+"""Sampled joint motion, what is computed from it once, and gradients on their way back to it."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.excitation.fourier import FourierTrajectory, fourier_basis, fourier_jerk_basis
+from robotid_ros.model.kinematics import link_transforms
+from robotid_ros.model.robot_model import RobotModel
+
+if TYPE_CHECKING:
+    from robotid_ros.excitation.observation import Observation
+
+__all__ = ['FourierGrid', 'Motion', 'MotionGradient']
+
+
+class Motion:
+    """Joint motion at N times, with the link poses and the regressor computed when first asked for.
+
+    Attributes
+    ----------
+    model : RobotModel
+    t : ndarray, shape (N,)
+        [s]
+    q, dq, ddq, dddq : ndarray, shape (N, n)
+        [rad, rad/s, rad/s^2, rad/s^3, or m, ...]
+    """
+
+    def __init__(
+        self,
+        model: RobotModel,
+        t: Array,
+        derivatives: tuple[Array, Array, Array, Array],
+        observation: 'Observation | None' = None,
+    ) -> None:
+        self.model = model
+        self.t = t
+        self.q, self.dq, self.ddq, self.dddq = derivatives
+        self._observation = observation
+
+    @classmethod
+    def of(
+        cls, trajectory: FourierTrajectory, model: RobotModel, t: Array, observation: 'Observation | None' = None
+    ) -> 'Motion':
+        """Return the motion of a Fourier trajectory at times ``t`` [s], shape (N,)."""
+        return cls(model, t, (*trajectory.evaluate(t), trajectory.jerk(t)), observation)
+
+    @cached_property
+    def poses(self) -> Array:
+        """Pose of every link frame in the base frame, shape (N, n, 4, 4)."""
+        return link_transforms(self.model, self.q)
+
+    @cached_property
+    def joint_axes(self) -> Array:
+        """Axis of every joint in the base frame, shape (N, n, 3)."""
+        axes: Array = np.einsum('nkij,kj->nki', self.poses[:, :, :3, :3], self.model.axes)
+        return axes
+
+    @cached_property
+    def regressor(self) -> Array:
+        """Regressor of the base parameters, shape (N, n, b)."""
+        if self._observation is None:
+            raise RuntimeError('this motion was made without base parameters')
+        return self._observation.regressor(self)
+
+
+@dataclass(slots=True, kw_only=True)
+class MotionGradient:
+    """Derivative of a scalar with respect to a sampled motion, summed up term by term.
+
+    Attributes
+    ----------
+    q, dq, ddq, dddq : ndarray, shape (N, n)
+        With respect to position, velocity, acceleration and jerk.
+    regressor : ndarray, shape (N, n, b), or None
+        With respect to the regressor's entries, still to be carried through its derivative.
+    """
+
+    q: Array
+    dq: Array
+    ddq: Array
+    dddq: Array
+    regressor: Array | None = field(default=None)
+
+    @classmethod
+    def zeros(cls, shape: tuple[int, int]) -> 'MotionGradient':
+        """Return a zero gradient for N samples of n joints."""
+        return cls(q=np.zeros(shape), dq=np.zeros(shape), ddq=np.zeros(shape), dddq=np.zeros(shape))
+
+    def add_regressor(self, weights: Array) -> None:
+        """Add a term with respect to the regressor's entries, shape (N, n, b)."""
+        self.regressor = weights if self.regressor is None else self.regressor + weights
+
+    def add_point(self, motion: Motion, link: int, points: Array, force: Array) -> None:
+        """Add a term with respect to points that move with a link: J^T f, sample by sample.
+
+        Parameters
+        ----------
+        motion : Motion
+        link : int
+            Which moving link carries the points; -1 for the base, which adds nothing.
+        points, force : ndarray, shape (N, 3)
+            The points and the derivatives with respect to them, in the base frame.
+        """
+        if link < 0:
+            return
+        chain = np.zeros_like(self.q)
+        for i in range(link + 1):
+            axis = motion.joint_axes[:, i]
+            if motion.model.joint_types[i] == 'revolute':
+                axis = np.cross(axis, points - motion.poses[:, i, :3, 3])
+            chain[:, i] = np.einsum('ni,ni->n', axis, force)
+        self.q += chain @ motion.model.coupling
+
+
+class FourierGrid:
+    """The series' terms at fixed times: from coefficients to a motion, and gradients back.
+
+    Parameters
+    ----------
+    model : RobotModel
+    t : ndarray, shape (N,)
+        [s]
+    harmonics : int
+    base_frequency : float
+        [Hz]
+    """
+
+    def __init__(self, model: RobotModel, t: Array, harmonics: int, base_frequency: float) -> None:
+        self.model = model
+        self.t = t
+        jerk = fourier_jerk_basis(t, harmonics, base_frequency)
+        self._bases = (*fourier_basis(t, harmonics, base_frequency), jerk)
+
+    def motion(self, coefficients: Array, observation: 'Observation | None' = None) -> Motion:
+        """Return the motion of coefficients, shape (n, 2 L + 1)."""
+        rows = coefficients.T
+        position, velocity, acceleration, jerk = (basis @ rows for basis in self._bases)
+        return Motion(self.model, self.t, (position, velocity, acceleration, jerk), observation)
+
+    def pull_back(self, gradient: MotionGradient) -> Array:
+        """Return the derivative with respect to the coefficients, shape (n, 2 L + 1)."""
+        parts = (gradient.q, gradient.dq, gradient.ddq, gradient.dddq)
+        total: Array = sum(  # type: ignore[assignment]
+            part.T @ basis for part, basis in zip(parts, self._bases, strict=True)
+        )
+        return total

@@ -1,0 +1,110 @@
+"""The base regressor as the optimiser sees it: differentiable, with each joint's noise divided out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotid_ros.arrays import Array, IntArray, frozen_array
+from robotid_ros.dynamics import BaseParameters, base_parameters
+from robotid_ros.errors import ExcitationError
+from robotid_ros.excitation.motion import Motion, MotionGradient
+from robotid_ros.model.robot_model import RobotModel
+
+__all__ = ['Observation', 'observation_of']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """Which parameters are to be found, how noisy each joint's torque is, and the prior values.
+
+    Attributes
+    ----------
+    base : BaseParameters
+    prior : ndarray, shape (b,)
+        Prior values of the base parameters, for the torque limits.
+    noise : ndarray, shape (n,)
+        Standard deviation of each joint's torque relative to the others'; ones where unknown.
+    coulomb : ndarray of int, shape (n,)
+        Base column of each joint's Coulomb friction; -1 where there is none.
+    smoothing : ndarray, shape (n,)
+        Velocity over which sign(dq) is smoothed to tanh(dq / smoothing) [rad/s]; 0 keeps the sign.
+    """
+
+    base: BaseParameters
+    prior: Array
+    noise: Array
+    coulomb: IntArray
+    smoothing: Array
+
+    def regressor(self, motion: Motion) -> Array:
+        """Return the base regressor, shape (N, n, b), Coulomb columns smoothed where asked."""
+        result = self.base.regressor(motion.q, motion.dq, motion.ddq)
+        smoothed = [j for j in range(motion.model.n) if self.coulomb[j] >= 0 and self.smoothing[j] > 0.0]
+        if smoothed:
+            result = np.array(result)
+            for j in smoothed:
+                result[:, j, self.coulomb[j]] = np.tanh(motion.dq[:, j] / self.smoothing[j])
+        return result
+
+    def pull_back(self, motion: Motion, gradient: MotionGradient) -> None:
+        """Carry the gradient with respect to the regressor on to the motion, in place."""
+        if gradient.regressor is None:
+            return
+        weights, gradient.regressor = gradient.regressor, None
+        for j in range(motion.model.n):
+            if self.coulomb[j] >= 0 and self.smoothing[j] > 0.0:
+                column = self.coulomb[j]
+                slope = (1.0 - motion.regressor[:, j, column] ** 2) / self.smoothing[j]
+                gradient.dq[:, j] += weights[:, j, column] * slope
+        parts = self.base.regressor_vjp(motion.q, motion.dq, motion.ddq, weights)
+        gradient.q += parts[0]
+        gradient.dq += parts[1]
+        gradient.ddq += parts[2]
+
+
+def observation_of(
+    model: RobotModel,
+    *,
+    rotor_inertia: bool = True,
+    viscous: bool = True,
+    coulomb: bool = True,
+    offset: bool = True,
+    noise: Sequence[float] = (),
+    smoothing: float = 0.02,
+) -> Observation:
+    """Return the observation of a model's base parameters.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Its inertial parameters, rotor inertia, damping and friction are the prior values.
+    rotor_inertia, viscous, coulomb, offset : bool
+        Which parameters besides the inertial ones are to be identified.
+    noise : sequence of float, shape (n,)
+        Standard deviation of each joint's torque [N m]; only the ratios matter. Equal if empty.
+    smoothing : float
+        Width of the smoothed sign(dq) as a fraction of the velocity limit (of 1 rad/s where there
+        is none); 0 keeps the sign.
+
+    Raises
+    ------
+    ExcitationError
+        If the noise has the wrong length or is not positive.
+    """
+    n = model.n
+    base = base_parameters(model, rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, offset=offset)
+    sigma = frozen_array(noise if len(noise) else np.ones(n), 'noise', (n,), ExcitationError)
+    if (sigma <= 0.0).any():
+        raise ExcitationError(f'noise: expected positive standard deviations [N m], got {sigma.min():g}')
+    first = n * (10 + rotor_inertia + viscous)
+    place = {int(column): k for k, column in enumerate(base.independent)}
+    columns = [place.get(first + j, -1) if coulomb else -1 for j in range(n)]
+    speed = np.where(np.isfinite(model.limits.velocity), model.limits.velocity, 1.0)
+    return Observation(
+        base=base,
+        prior=base.values,
+        noise=sigma,
+        coulomb=np.array(columns, dtype=np.int64),
+        smoothing=smoothing * speed,
+    )

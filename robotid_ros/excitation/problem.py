@@ -1,0 +1,212 @@
+"""An excitation design as an optimisation problem: variables, smooth objective, exact gradient."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.linalg
+
+from robotid_ros.arrays import Array
+from robotid_ros.excitation.constraints import Constraint, JointRanges
+from robotid_ros.excitation.criteria import (
+    CriterionName,
+    Excitation,
+    criterion_gradient,
+    information_matrix,
+    measure_excitation,
+)
+from robotid_ros.excitation.extremes import trajectory_extremes
+from robotid_ros.excitation.fourier import FourierTrajectory, fourier_basis
+from robotid_ros.excitation.motion import FourierGrid, Motion, MotionGradient
+from robotid_ros.excitation.observation import Observation
+from robotid_ros.excitation.verification import scale_into_joint_limits
+from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.model.robot_model import RobotModel
+
+__all__ = ['ExcitationProblem', 'free_directions']
+
+_REPORT_SAMPLES = 1000
+
+
+def free_directions(harmonics: int, base_frequency: float, *, at_rest: bool, fixed_start: bool) -> Array:
+    """Return an orthonormal basis of the coefficients that keep the start conditions.
+
+    Zero velocity and acceleration at t = 0, and a position that does not change, are linear in the
+    coefficients of each joint: A c = const. The basis spans the null space of A.
+
+    Parameters
+    ----------
+    harmonics : int
+    base_frequency : float
+        [Hz]
+    at_rest : bool
+        Zero velocity and acceleration at t = 0.
+    fixed_start : bool
+        The position at t = 0 stays.
+
+    Returns
+    -------
+    ndarray, shape (2 L + 1, d)
+    """
+    position, velocity, acceleration = fourier_basis([0.0], harmonics, base_frequency)
+    rows = [np.zeros((0, 2 * harmonics + 1))]
+    rows += [velocity, acceleration / (2.0 * np.pi * base_frequency)] if at_rest else []
+    rows += [position] if fixed_start else []
+    basis: Array = scipy.linalg.null_space(np.vstack(rows))
+    return basis
+
+
+class ExcitationProblem:
+    """Augmented Lagrangian of a design: criterion, joint limits on a fine grid, the rest on a coarse one.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : JointLimits
+    constraints : sequence of Constraint
+        Besides the joint limits.
+    observation : Observation
+    criterion : str
+    earlier : ndarray, shape (b, b), or None
+        Information already there, in units of one sample of this design.
+    harmonics : int
+    period : float
+        [s]
+    start : ndarray, shape (n,), or None
+        Given start position [rad or m].
+    at_rest : bool
+    """
+
+    def __init__(
+        self,
+        *,
+        model: RobotModel,
+        limits: JointLimits,
+        constraints: Sequence[Constraint],
+        observation: Observation,
+        criterion: CriterionName,
+        earlier: Array | None,
+        harmonics: int,
+        period: float,
+        start: Array | None,
+        at_rest: bool,
+    ) -> None:
+        self.model, self.limits, self.constraints = model, limits, tuple(constraints)
+        self.observation, self.criterion, self.earlier = observation, criterion, earlier
+        self.harmonics, self.base_frequency, self.start = harmonics, 1.0 / period, start
+        self.ranges = JointRanges(model, limits)
+        # twenty samples per highest harmonic; the regressor, richer than the motion, needs no more
+        # for the extremes of its spectrum than its mean over the period
+        count = max(20 * harmonics, 60)
+        fine = np.linspace(0.0, period, 4 * count, endpoint=False)
+        self._coarse = FourierGrid(model, fine[::4], harmonics, self.base_frequency)
+        self._fine = FourierGrid(model, fine, harmonics, self.base_frequency)
+        self._free = free_directions(harmonics, self.base_frequency, at_rest=at_rest, fixed_start=start is not None)
+        self._held = np.zeros((model.n, 2 * harmonics + 1))
+        if start is not None:
+            self._held[:, -1] = start
+
+    @property
+    def multiplier_shapes(self) -> tuple[tuple[int, int], ...]:
+        """Shapes of the multipliers: joint limits first, then the other constraints in order."""
+        coarse, fine = len(self._coarse.t), len(self._fine.t)
+        return ((fine, len(self.ranges.bounds)), *((coarse, len(c.bounds)) for c in self.constraints))
+
+    def coefficients(self, variables: Array) -> Array:
+        """Return the coefficients, shape (n, 2 L + 1), of free variables."""
+        rows: Array = self._held + variables.reshape(self.model.n, -1) @ self._free.T
+        return rows
+
+    def variables(self, trajectory: FourierTrajectory) -> Array:
+        """Return the free variables of a trajectory that keeps the start conditions."""
+        rows: Array = (trajectory.coefficients - self._held) @ self._free
+        return rows.ravel()
+
+    def trajectory(self, variables: Array) -> FourierTrajectory:
+        """Return the trajectory of free variables."""
+        return FourierTrajectory.from_coefficients(self.coefficients(variables), self.base_frequency)
+
+    def random_variables(self, rng: np.random.Generator) -> Array:
+        """Return a random first guess inside the joint limits, at a random part of what they allow."""
+        shape = rng.standard_normal((self.model.n, self._free.shape[1])) @ self._free.T
+        if self.start is None:
+            shape[:, -1] = 0.0
+        extremes, _ = trajectory_extremes(FourierTrajectory.from_coefficients(shape, self.base_frequency))
+        low = np.where(np.isfinite(self.limits.lower), self.limits.lower, -np.pi)
+        high = np.where(np.isfinite(self.limits.upper), self.limits.upper, np.pi)
+        allowed = np.array([high - low, *(2.0 * limit for limit in self._rates())])
+        factor = (allowed / (extremes[..., 1] - extremes[..., 0])).min(axis=0) * rng.uniform(0.5, 0.95, self.model.n)
+        rows = self._held + factor[:, None] * shape
+        if self.start is None:
+            rows[:, -1] = (low + high) / 2.0 + rng.uniform(-0.25, 0.25, self.model.n) * (high - low)
+        trajectory = FourierTrajectory.from_coefficients(rows, self.base_frequency)
+        return self.variables(scale_into_joint_limits(trajectory, self.limits, self.start))
+
+    def _rates(self) -> tuple[Array, Array, Array]:
+        return self.limits.velocity, self.limits.acceleration, self.limits.jerk
+
+    def excess(self, variables: Array) -> list[Array]:
+        """Return the normalised excesses of the joint limits and of each other constraint."""
+        rows = self.coefficients(variables)
+        coarse = self._coarse.motion(rows, self.observation)
+        return [
+            self.ranges.evaluate(self._fine.motion(rows))[0],
+            *(constraint.evaluate(coarse)[0] for constraint in self.constraints),
+        ]
+
+    def lagrangian(
+        self, variables: Array, multipliers: Sequence[Array], penalty: float, sharpness: float
+    ) -> tuple[float, Array]:
+        """Return the augmented Lagrangian and its gradient with respect to the variables.
+
+            L = J + 1/(2 mu) mean_t sum_k (max(0, lambda + mu g)^2 - lambda^2)
+
+        Parameters
+        ----------
+        variables : ndarray, shape (n d,)
+        multipliers : sequence of ndarray
+            lambda, of the shapes of :attr:`multiplier_shapes`.
+        penalty : float
+            mu
+        sharpness : float
+            See :func:`robotid_ros.excitation.criteria.criterion_gradient`.
+
+        Notes
+        -----
+        Source: Nocedal and Wright, "Numerical Optimization", 2nd ed., eq. 17.55.
+        """
+        rows = self.coefficients(variables)
+        coarse, fine = self._coarse.motion(rows, self.observation), self._fine.motion(rows)
+        coarse_gradient = MotionGradient.zeros(coarse.q.shape)
+        fine_gradient = MotionGradient.zeros(fine.q.shape)
+        value = self._criterion(coarse, coarse_gradient, sharpness)
+        if not np.isfinite(value):
+            return 1e10, np.zeros_like(variables)
+        terms = [(self.ranges, fine, fine_gradient)]
+        terms += [(constraint, coarse, coarse_gradient) for constraint in self.constraints]  # type: ignore[misc]
+        for (constraint, motion, gradient), multiplier in zip(terms, multipliers, strict=True):
+            excess, pull_back = constraint.evaluate(motion)
+            shifted = np.maximum(0.0, multiplier + penalty * excess)
+            value += float(np.sum(shifted**2 - multiplier**2)) / (2.0 * penalty * len(motion.t))
+            pull_back(shifted / len(motion.t), gradient)
+        self.observation.pull_back(coarse, coarse_gradient)
+        total = self._coarse.pull_back(coarse_gradient) + self._fine.pull_back(fine_gradient)
+        return value, (total @ self._free).ravel()
+
+    def _criterion(self, motion: Motion, gradient: MotionGradient, sharpness: float) -> float:
+        """Return the smooth criterion and add its gradient with respect to the regressor."""
+        noise = self.observation.noise
+        information = information_matrix(motion.regressor, noise)
+        if self.earlier is not None:
+            information = information + self.earlier
+        value, slope = criterion_gradient(information, self.criterion, sharpness)
+        if np.isfinite(value):
+            weighted = motion.regressor / (noise**2)[:, None]
+            gradient.add_regressor((2.0 / len(motion.t)) * (weighted @ slope))
+        return value
+
+    def measure(self, trajectory: FourierTrajectory) -> Excitation:
+        """Return the criteria of a trajectory, with the true sign of the velocity, densely sampled."""
+        times = trajectory.sample_times(_REPORT_SAMPLES / trajectory.period)
+        regressor = self.observation.base.regressor(*trajectory.evaluate(times))
+        information = information_matrix(regressor, self.observation.noise)
+        return measure_excitation(information if self.earlier is None else information + self.earlier)

@@ -1,0 +1,192 @@
+"""The last word on a trajectory: a check between all samples, and scaling back inside the limits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import ExcitationError
+from robotid_ros.excitation.constraints import Bound, Constraint
+from robotid_ros.excitation.extremes import trajectory_extremes
+from robotid_ros.excitation.fourier import FourierTrajectory
+from robotid_ros.excitation.motion import Motion
+from robotid_ros.excitation.observation import Observation
+from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.model.robot_model import RobotModel
+
+__all__ = ['Peak', 'require_within', 'scale_into_joint_limits', 'scale_into_limits', 'worst_excesses']
+
+_FINE_RATE, _COARSE_RATE = 10_000.0, 1_000.0
+_CHUNK = 4_000
+_NEAR = 0.01
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peak:
+    """How close a motion comes to one bound.
+
+    Attributes
+    ----------
+    bound : Bound
+    excess : float
+        Largest normalised excess; positive where the bound is broken.
+    time : float
+        When [s].
+    """
+
+    bound: Bound
+    excess: float
+    time: float
+
+    def __str__(self) -> str:
+        return self.bound.spell(self.excess, self.time)
+
+
+def worst_excesses(
+    trajectory: FourierTrajectory,
+    model: RobotModel,
+    constraints: Sequence[Constraint],
+    observation: Observation | None = None,
+    *,
+    rate: float = _FINE_RATE,
+) -> list[Peak]:
+    """Return, for every bound, how close one period of the trajectory comes to it.
+
+    The motion is looked at with 1 kHz, and with ``rate`` wherever that comes within one per cent
+    of a bound or beyond it; what a smooth excess can do between two samples at 1 kHz is far less.
+
+    Parameters
+    ----------
+    trajectory : FourierTrajectory
+    model : RobotModel
+    constraints : sequence of Constraint
+    observation : Observation, optional
+        Needed by torque limits.
+    rate : float
+        [Hz]
+    """
+    peaks: list[Peak] = []
+    coarse = trajectory.sample_times(min(rate, _COARSE_RATE))
+    step = trajectory.period / len(coarse)
+    factor = max(1, int(np.ceil(rate * step - 1e-9)))
+    for constraint in constraints:
+        if not constraint.bounds:
+            continue
+        excess = _evaluate(trajectory, model, constraint, observation, coarse)
+        times, worst = coarse[np.argmax(excess, axis=0)], excess.max(axis=0)
+        near = np.flatnonzero((excess > -_NEAR).any(axis=1))
+        if factor > 1 and len(near):
+            offsets = np.arange(-factor + 1, factor) * (step / factor)
+            fine = np.unique(np.add.outer(coarse[near], offsets))
+            closer = _evaluate(trajectory, model, constraint, observation, fine)
+            better = closer.max(axis=0) > worst
+            times = np.where(better, np.mod(fine[np.argmax(closer, axis=0)], trajectory.period), times)
+            worst = np.maximum(worst, closer.max(axis=0))
+        peaks += [
+            Peak(bound=bound, excess=float(worst[k]), time=float(times[k])) for k, bound in enumerate(constraint.bounds)
+        ]
+    return peaks
+
+
+def _evaluate(
+    trajectory: FourierTrajectory,
+    model: RobotModel,
+    constraint: Constraint,
+    observation: Observation | None,
+    times: Array,
+) -> Array:
+    """Return the excesses at many times, in chunks that fit the cache."""
+    parts = [
+        constraint.evaluate(Motion.of(trajectory, model, times[k : k + _CHUNK], observation))[0]
+        for k in range(0, len(times), _CHUNK)
+    ]
+    return np.concatenate(parts)
+
+
+def require_within(peaks: Sequence[Peak]) -> None:
+    """Refuse a trajectory that breaks a bound.
+
+    Raises
+    ------
+    ExcitationError
+        Naming the quantity, joint or link, limit and time.
+    """
+    broken = sorted((peak for peak in peaks if peak.excess > _TOLERANCE), key=lambda peak: -peak.excess)
+    if broken:
+        more = f' ({len(broken) - 1} more limits are broken)' if len(broken) > 1 else ''
+        raise ExcitationError(f'{broken[0]}{more}')
+
+
+def scale_into_joint_limits(
+    trajectory: FourierTrajectory, limits: JointLimits, start: Array | None = None
+) -> FourierTrajectory:
+    """Return the trajectory with each joint's amplitude reduced until all its joint limits hold.
+
+    The extremes are exact, and so is the result. Scaling keeps zero velocity and acceleration at
+    the start; with a given start position the joint is scaled about it, otherwise its mean
+    position moves as far as needed.
+
+    Parameters
+    ----------
+    trajectory : FourierTrajectory
+    limits : JointLimits
+    start : ndarray, shape (n,), optional
+        Position at t = 0 that has to stay [rad or m].
+    """
+    extremes, _ = trajectory_extremes(trajectory)
+    low, high = extremes[0, :, 0], extremes[0, :, 1]
+    with np.errstate(divide='ignore', invalid='ignore'):
+        ratios = [
+            limit / np.abs(extremes[order]).max(axis=1)
+            for order, limit in ((1, limits.velocity), (2, limits.acceleration), (3, limits.jerk))
+        ]
+        if start is None:
+            ratios.append((limits.upper - limits.lower) / (high - low))
+        else:
+            ratios += [(limits.upper - start) / (high - start), (limits.lower - start) / (low - start)]
+    # a thousandth of a millionth stays free, so that rounding elsewhere never breaks a limit
+    ratios = [np.where(np.isnan(ratio) | (ratio * (1.0 - 1e-9) >= 1.0), 1.0, ratio * (1.0 - 1e-9)) for ratio in ratios]
+    factor = np.clip(np.min(ratios, axis=0), 0.0, 1.0)
+    if start is not None:
+        offset = start + factor * (trajectory.offset - start)
+    else:
+        below, above = factor * (low - trajectory.offset), factor * (high - trajectory.offset)
+        slack = 5e-10 * np.where(np.isfinite(limits.upper - limits.lower), limits.upper - limits.lower, 0.0)
+        offset = np.clip(trajectory.offset, limits.lower - below + slack, limits.upper - above - slack)
+    return replace(trajectory, a=trajectory.a * factor[:, None], b=trajectory.b * factor[:, None], offset=offset)
+
+
+def scale_into_limits(
+    trajectory: FourierTrajectory,
+    model: RobotModel,
+    limits: JointLimits,
+    constraints: Sequence[Constraint],
+    observation: Observation | None = None,
+    start: Array | None = None,
+) -> tuple[FourierTrajectory, list[Peak]]:
+    """Return the trajectory scaled back until every limit holds, and how close it comes to each.
+
+    Joint limits are met exactly, joint by joint. For the others all amplitudes shrink together
+    about the mean (or given start) position.
+
+    Raises
+    ------
+    ExcitationError
+        If even standing still breaks a limit, naming it.
+    """
+    inside = scale_into_joint_limits(trajectory, limits, start)
+    centre = inside.offset if start is None else start
+    factor = 1.0
+    for _ in range(40):
+        scaled = replace(
+            inside, a=factor * inside.a, b=factor * inside.b, offset=centre + factor * (inside.offset - centre)
+        )
+        peaks = worst_excesses(scaled, model, constraints, observation)
+        worst = max((peak.excess for peak in peaks), default=0.0)
+        if worst <= _TOLERANCE:
+            return scaled, peaks
+        factor *= 1.0 - min(max(1.2 * worst, 1e-6), 0.3)
+    require_within(peaks)
+    return scaled, peaks
