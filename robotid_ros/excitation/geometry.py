@@ -60,11 +60,12 @@ class Geometry:
     capsules: tuple[Capsule, ...]
     ignored: frozenset[frozenset[str]] = field(default_factory=frozenset)
 
-    def pairs(self, model: RobotModel) -> list[tuple[int, int]]:
+    def pairs(self, model: RobotModel, distance: float = 0.0) -> list[tuple[int, int]]:
         """Return the pairs of capsules to keep apart.
 
         Capsules of the same link, of neighbouring links and of ignored pairs are left out, and so
-        are pairs that overlap in nearly all poses: they overlap by construction.
+        are pairs that are closer than ``distance`` [m] in nearly all poses: they are so by
+        construction.
 
         Raises
         ------
@@ -87,7 +88,7 @@ class Geometry:
         for i, j in wanted:
             first, second = closest_points(*ends[i], *ends[j])
             gap = np.linalg.norm(first - second, axis=1) - self.capsules[i].radius - self.capsules[j].radius
-            if np.mean(gap <= 0.0) < _ALWAYS:
+            if np.mean(gap <= distance) < _ALWAYS:
                 result.append((i, j))
         return result
 

@@ -95,7 +95,7 @@ class Clearance:
     def __init__(self, model: RobotModel, geometry: Geometry, distance: float) -> None:
         self._capsules = geometry.capsules
         self._links = [find_frame(model, capsule.frame)[0] for capsule in geometry.capsules]
-        self._pairs = geometry.pairs(model)
+        self._pairs = geometry.pairs(model, distance)
         self.bounds = tuple(
             Bound(
                 quantity='clearance',
