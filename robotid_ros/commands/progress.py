@@ -1,0 +1,63 @@
+"""A progress bar on the terminal for whatever takes longer than two seconds."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol, TextIO
+
+__all__ = ['Progress', 'progress_bar']
+
+PATIENCE = 2.0  # seconds before a bar appears
+INTERVAL = 0.1  # seconds between two drawings
+WIDTH = 28
+
+
+class Progress(Protocol):
+    """What slow functions call: the fraction done, 0 to 1, and what is being done."""
+
+    def __call__(self, fraction: float, message: str) -> None:
+        """Report progress."""
+
+
+@contextmanager
+def progress_bar(title: str, stream: TextIO | None = None) -> Iterator[Progress]:
+    """Yield a callback that draws a bar on a terminal, and a line per tenth elsewhere.
+
+    Parameters
+    ----------
+    title : str
+        What stands before the bar.
+    stream : file, optional
+        Standard error by default, so that standard output stays clean.
+    """
+    out = sys.stderr if stream is None else stream
+    terminal = out.isatty()
+    begun = time.monotonic()
+    drawn = 0.0
+    tenth = -1
+    shown = False
+
+    def report(fraction: float, message: str) -> None:
+        nonlocal drawn, tenth, shown
+        now = time.monotonic()
+        fraction = min(max(fraction, 0.0), 1.0)
+        if now - begun < PATIENCE:
+            return
+        if terminal and now - drawn >= INTERVAL:
+            drawn, shown = now, True
+            filled = round(WIDTH * fraction)
+            bar = '█' * filled + '·' * (WIDTH - filled)
+            out.write(f'\r\033[K{title} {bar} {100 * fraction:3.0f} % {message}'[:200])
+            out.flush()
+        elif not terminal and int(10 * fraction) > tenth:
+            tenth = int(10 * fraction)
+            out.write(f'{title}: {100 * fraction:.0f} % {message}\n')
+            out.flush()
+
+    try:
+        yield report
+    finally:
+        if shown:
+            out.write('\r\033[K')
+            out.flush()

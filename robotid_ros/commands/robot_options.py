@@ -1,0 +1,99 @@
+"""Options that several commands share: which robot, which configuration, where output goes."""
+
+import argparse
+from importlib import resources
+from pathlib import Path
+
+from robotid_ros.errors import DataError, ModelError
+from robotid_ros.model import RobotConfig, RobotModel
+from robotid_ros.model.dh_file import read_dh_file
+
+__all__ = ['add_robot_arguments', 'load_config', 'load_robot', 'output_folder', 'packaged_robots', 'robot_file']
+
+
+def add_robot_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add ``--robot``, ``--tip``, ``--joints`` and ``--config``."""
+    known = ', '.join(packaged_robots())
+    parser.add_argument(
+        '--robot',
+        required=True,
+        metavar='URDF',
+        help=f'a URDF, a DH table (YAML), or the name of a packaged arm: {known}',
+    )
+    parser.add_argument('--tip', metavar='LINK', help='end of the chain; by default the last link before it branches')
+    parser.add_argument(
+        '--joints', nargs='+', metavar='JOINT', help='identify these joints only; the others are held at zero'
+    )
+    parser.add_argument('--config', metavar='YAML', help='robot configuration: limits, meaning of effort, motor data')
+
+
+def packaged_robots() -> tuple[str, ...]:
+    """Return the names of the arms that come with the package."""
+    folder = resources.files('robotid_ros') / 'robots'
+    return tuple(sorted(item.name.removesuffix('.urdf') for item in folder.iterdir() if item.name.endswith('.urdf')))
+
+
+def robot_file(name: str) -> Path:
+    """Return the file of a robot given as a path or as the name of a packaged arm.
+
+    Raises
+    ------
+    ModelError
+        If it is neither.
+    """
+    path = Path(name).expanduser()
+    if path.is_file():
+        return path
+    if name in packaged_robots():
+        return Path(str(resources.files('robotid_ros') / 'robots' / f'{name}.urdf'))
+    raise ModelError(
+        f"robot '{name}': no such file, and no packaged arm of that name; packaged are: {', '.join(packaged_robots())}"
+    )
+
+
+def load_config(options: argparse.Namespace) -> RobotConfig | None:
+    """Return the robot configuration of ``--config``, or None where none was given."""
+    return None if options.config is None else RobotConfig.from_yaml(options.config)
+
+
+def load_robot(options: argparse.Namespace, config: RobotConfig | None) -> RobotModel:
+    """Return the arm of ``--robot`` with the configuration's limits, chain ends and gravity.
+
+    Raises
+    ------
+    ModelError
+        If the description cannot be used.
+    """
+    path = robot_file(options.robot)
+    if path.suffix in ('.yaml', '.yml'):
+        if options.joints or options.tip:
+            raise ModelError('--joints and --tip choose from a URDF; a DH table is taken whole')
+        model = read_dh_file(path).robot_model()
+    else:
+        joints = options.joints or (None if config is None else config.joints)
+        model = RobotModel.from_urdf(
+            path,
+            tip=options.tip or (config.tip if config else None),
+            joints=joints,
+            base=config.base if config else None,
+            gravity=config.gravity if config else (0.0, 0.0, -9.81),
+        )
+    if config is None:
+        return model
+    return model.with_inertial(model.inertial, limits=config.apply_limits(model.joint_names, model.limits))
+
+
+def output_folder(path: str | Path) -> Path:
+    """Return a folder for results, made if needed.
+
+    Raises
+    ------
+    DataError
+        If it cannot be made, or is a file.
+    """
+    folder = Path(path).expanduser()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as cause:
+        raise DataError(f"output folder '{folder}' cannot be made: {cause.strerror}") from cause
+    return folder

@@ -1,0 +1,148 @@
+"""Node processes that are watched while they run and never outlive their parent."""
+
+import ctypes
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from robotid_ros.errors import RobotIdError
+
+__all__ = ['NodeDiedError', 'NodeGroup', 'isolated_environment', 'parameter_arguments']
+
+_PR_SET_PDEATHSIG = 1
+
+
+class NodeDiedError(RobotIdError, RuntimeError):
+    """A node ended while it was needed."""
+
+
+def isolated_environment() -> dict[str, str]:
+    """Return an environment in which nodes hear only each other.
+
+    A demonstration must never move a real arm that listens on the same network: discovery stays
+    on this machine, in a random domain.
+    """
+    environment = dict(os.environ)
+    environment['ROS_DOMAIN_ID'] = str(random.SystemRandom().randint(1, 101))
+    environment['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+    if environment.get('ROS_DISTRO') == 'humble':  # knows the older variable only
+        environment['ROS_LOCALHOST_ONLY'] = '1'
+    environment['PYTHONUNBUFFERED'] = '1'
+    for variable in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS'):
+        environment.setdefault(variable, '1')
+    return environment
+
+
+def parameter_arguments(values: Mapping[str, object], remappings: Mapping[str, str] | None = None) -> list[str]:
+    """Return ``--ros-args -p name:=value ... -r from:=to ...``."""
+    arguments = ['--ros-args']
+    for name, value in values.items():
+        spelled = str(value).lower() if isinstance(value, bool) else _spell(value)
+        arguments += ['-p', f'{name}:={spelled}']
+    for old, new in (remappings or {}).items():
+        arguments += ['-r', f'{old}:={new}']
+    return arguments
+
+
+def _spell(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return '[' + ', '.join(_spell(entry) for entry in value) + ']'
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _die_with_parent() -> None:
+    """Ask the kernel to end this process when its parent dies, however it dies."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+class NodeGroup:
+    """Starts node modules as processes, keeps their output, and ends them all.
+
+    Parameters
+    ----------
+    environment : mapping of str to str
+        For every process.
+    folder : Path
+        Where each node's output is kept, as ``<name>.log``.
+    """
+
+    def __init__(self, environment: Mapping[str, str], folder: Path) -> None:
+        self._environment = dict(environment)
+        self._folder = folder
+        self._processes: dict[str, subprocess.Popen[str]] = {}
+        self._tails: dict[str, deque[str]] = {}
+        self._readers: list[threading.Thread] = []
+
+    def start(self, name: str, arguments: Sequence[str] = ()) -> None:
+        """Start ``python -m robotid_ros.nodes.<name>``."""
+        process = subprocess.Popen(
+            [sys.executable, '-m', f'robotid_ros.nodes.{name}', *arguments],
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,  # Ctrl-C reaches the parent alone, which then ends them in order
+            preexec_fn=_die_with_parent if sys.platform == 'linux' else None,
+        )
+        self._processes[name] = process
+        self._tails[name] = deque(maxlen=20)
+        reader = threading.Thread(target=self._collect, args=(name, process), daemon=True)
+        reader.start()
+        self._readers.append(reader)
+
+    def _collect(self, name: str, process: 'subprocess.Popen[str]') -> None:
+        assert process.stdout is not None
+        with open(self._folder / f'{name}.log', 'w', encoding='utf-8') as log:
+            for line in process.stdout:
+                log.write(line)
+                log.flush()
+                self._tails[name].append(line.rstrip())
+
+    def pids(self) -> dict[str, int]:
+        """Return the process number of each node."""
+        return {name: process.pid for name, process in self._processes.items()}
+
+    def check(self) -> None:
+        """Raise if a node has ended.
+
+        Raises
+        ------
+        NodeDiedError
+            Naming the node, how it ended and the last line it wrote.
+        """
+        for name, process in self._processes.items():
+            code = process.poll()
+            if code is None:
+                continue
+            how = f'was killed by {signal.Signals(-code).name}' if code < 0 else f'ended with exit code {code}'
+            last = next((line for line in reversed(self._tails[name]) if line), 'it wrote nothing')
+            raise NodeDiedError(f"the node '{name}' {how}; its last line: {last}")
+
+    def stop(self, patience: float = 8.0) -> None:
+        """End all nodes: SIGINT first, SIGKILL for those that have not ended within ``patience`` seconds."""
+        for process in self._processes.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+        for process in self._processes.values():
+            try:
+                process.wait(timeout=patience)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        for reader in self._readers:
+            reader.join(timeout=2.0)
+
+    def __enter__(self) -> 'NodeGroup':
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

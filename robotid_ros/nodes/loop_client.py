@@ -1,0 +1,121 @@
+"""A client of the three nodes: calls their services and follows their status, as a user would."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticStatus
+from rcl_interfaces.srv import SetParameters
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
+from rclpy.signals import SignalHandlerOptions
+from std_srvs.srv import Trigger
+
+from robotid_ros.errors import RobotIdError
+from robotid_ros.nodes.conversions import LATCHED
+
+__all__ = ['LoopClient', 'ServiceError']
+
+
+class ServiceError(RobotIdError, RuntimeError):
+    """A node refused a request, or did not answer in time."""
+
+
+class LoopClient:
+    """Calls services one at a time while watching that the nodes live.
+
+    Parameters
+    ----------
+    watch : callable
+        Called several times a second while waiting; raises to give up.
+    domain : int
+        ROS domain of the nodes.
+    nodes : sequence of str
+        Nodes whose ``status`` topic is followed.
+    """
+
+    def __init__(self, watch: Callable[[], None], domain: int, nodes: tuple[str, ...]) -> None:
+        self._watch = watch
+        self._context = rclpy.Context()
+        rclpy.init(context=self._context, domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
+        self._node = rclpy.create_node('robotid_client', context=self._context)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self._node)
+        self.status: dict[str, DiagnosticStatus] = {}
+        for name in nodes:
+            self._node.create_subscription(
+                DiagnosticStatus, f'/{name}/status', lambda message, name=name: self._keep(name, message), 10
+            )
+
+    def _keep(self, name: str, message: DiagnosticStatus) -> None:
+        self.status[name] = message
+
+    def status_value(self, node: str, key: str) -> str | None:
+        """Return one value of a node's last status, or None while there is none."""
+        message = self.status.get(node)
+        return None if message is None else next((item.value for item in message.values if item.key == key), None)
+
+    def subscribe(self, kind: type, topic: str, callback: Callable[[Any], None]) -> None:
+        """Follow a latched topic."""
+        self._node.create_subscription(kind, topic, callback, LATCHED)
+
+    def wait(self, condition: Callable[[], bool], what: str, deadline: float) -> None:
+        """Handle messages until a condition holds.
+
+        Raises
+        ------
+        ServiceError
+            After ``deadline`` seconds.
+        """
+        end = time.monotonic() + deadline
+        while not condition():
+            self._watch()
+            if time.monotonic() > end:
+                raise ServiceError(f'{what} did not happen within {deadline:g} s')
+            self._executor.spin_once(timeout_sec=0.1)
+
+    def call(self, service: str, deadline: float) -> str:
+        """Call a Trigger service and return its message.
+
+        Raises
+        ------
+        ServiceError
+            If it answers ``success: false``, or nothing in time.
+        """
+        response = self._request(Trigger, service, Trigger.Request(), deadline)
+        if not response.success:
+            raise ServiceError(f'{service}: {response.message}')
+        return str(response.message)
+
+    def set_parameters(self, node: str, values: Mapping[str, Any], deadline: float = 10.0) -> None:
+        """Set parameters of a node.
+
+        Raises
+        ------
+        ServiceError
+            If one is refused.
+        """
+        request = SetParameters.Request(
+            parameters=[Parameter(k, value=v).to_parameter_msg() for k, v in values.items()]
+        )
+        response = self._request(SetParameters, f'/{node}/set_parameters', request, deadline)
+        for result in response.results:
+            if not result.successful:
+                raise ServiceError(f'/{node}: {result.reason}')
+
+    def _request(self, kind: Any, service: str, request: Any, deadline: float) -> Any:
+        client = self._node.create_client(kind, service)
+        try:
+            self.wait(client.service_is_ready, f'the service {service} appearing', deadline)
+            future = client.call_async(request)
+            self.wait(future.done, f'an answer of {service}', deadline)
+            return future.result()
+        finally:
+            self._node.destroy_client(client)
+
+    def close(self) -> None:
+        """Leave the graph."""
+        self._executor.shutdown(timeout_sec=1.0)
+        self._node.destroy_node()
+        rclpy.shutdown(context=self._context)

@@ -1,0 +1,96 @@
+"""Robot configurations: read, refused with the reason, applied."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from robotid_ros.errors import ModelError
+from robotid_ros.model import JointLimits, RobotConfig
+
+GOOD = {
+    'joints': ['j1', 'j2'],
+    'effort': {'j1': 'current', 'j2': 'torque'},
+    'torque_constants': {'j1': 0.125},
+    'gear_ratios': {'j1': 101},
+    'limits': {'velocity': {'j2': 1.5}, 'acceleration': 8.0},
+    'joint_states_topic': '/arm/joint_states',
+}
+
+
+def test_a_ros_parameter_file_and_a_plain_file_read_alike(tmp_path: Path) -> None:
+    plain, wrapped = tmp_path / 'plain.yaml', tmp_path / 'wrapped.yaml'
+    body = 'joints: [j1, j2]\neffort: torque\ntip: flange\n'
+    plain.write_text(body)
+    wrapped.write_text('/**:\n  ros__parameters:\n' + ''.join(f'    {line}\n' for line in body.splitlines()))
+    one, other = RobotConfig.from_yaml(plain), RobotConfig.from_yaml(wrapped)
+    assert one == other
+    assert one.meaning(['j2', 'j1']) == ('torque', 'torque')
+    assert one.tip == 'flange'
+
+
+def test_torque_per_ampere_is_constant_times_ratio() -> None:
+    config = RobotConfig.from_dict(GOOD)
+    assert config.torque_per_ampere(['j1']) == pytest.approx([0.125 * 101])
+    with pytest.raises(ModelError, match="joint 'j2' reports a current but has no torque constant"):
+        config.torque_per_ampere(['j1', 'j2'])
+
+
+def test_limits_take_the_place_of_the_urdfs_and_only_those() -> None:
+    limits = JointLimits(
+        lower=[-1, -2], upper=[1, 2], velocity=[3, 3], acceleration=[np.inf] * 2, jerk=[np.inf] * 2, effort=[10, 20]
+    )
+    new = RobotConfig.from_dict(GOOD).apply_limits(['j1', 'j2'], limits)
+    assert new.velocity.tolist() == [3.0, 1.5]
+    assert new.acceleration.tolist() == [8.0, 8.0]
+    assert new.lower.tolist() == [-1.0, -2.0]
+
+
+def test_effort_without_a_meaning_is_refused_never_guessed() -> None:
+    config = RobotConfig.from_dict({'joints': ['j1', 'j2'], 'effort': {'j1': 'torque'}})
+    with pytest.raises(ModelError, match=r"does not say what JointState.effort of joint 'j2' holds; set 'effort'"):
+        config.meaning(['j1', 'j2'])
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        ({'joint': ['j1']}, "unknown key 'joint'; expected one of: joints"),
+        ({'joints': 'j1'}, "'joints': expected a list of joint names, got 'j1'"),
+        ({'joints': []}, "'joints': expected a list"),
+        ({'effort': {'j1': 'volts'}}, "effort of joint 'j1': expected 'torque' .* got 'volts'"),
+        ({'effort': {'j3': 'torque'}}, "'effort' names joint 'j3', which is not in 'joints': j1, j2"),
+        ({'torque_constants': {'j1': -0.1}}, "'torque_constants' of joint 'j1': expected a positive number"),
+        ({'gear_ratios': {'j1': 'many'}}, "'gear_ratios' of joint 'j1': expected a number, got 'many'"),
+        ({'limits': {'speed': 1.0}}, "'limits': expected a mapping of lower, upper"),
+        ({'gravity': [0, 0]}, "'gravity': expected three numbers"),
+    ],
+)
+def test_bad_entries_are_named(change: dict, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        RobotConfig.from_dict({**GOOD, **change})
+
+
+@pytest.mark.parametrize(
+    ('text', 'message'), [('joints: [', 'cannot be read'), ('- a\n', 'expected a mapping'), ('', 'expected a mapping')]
+)
+def test_bad_files_are_named(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / 'arm.yaml'
+    path.write_text(text)
+    with pytest.raises(ModelError, match=message) as caught:
+        RobotConfig.from_yaml(path)
+    assert str(path) in str(caught.value)
+    assert '\n' not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match='does not exist'):
+        RobotConfig.from_yaml(tmp_path / 'none.yaml')
+
+
+def test_every_shipped_configuration_reads_and_says_what_effort_is() -> None:
+    files = sorted((Path(__file__).parents[1] / 'config').glob('*.yaml'))
+    robots = [path for path in files if path.stem not in ('gazebo_controllers', 'own_arm')]
+    for path in robots:
+        config = RobotConfig.from_yaml(path)
+        assert len(config.meaning(config.joints)) == len(config.joints), path
