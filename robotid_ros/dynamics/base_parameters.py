@@ -6,14 +6,24 @@ the columns kept are those of the classical symbolic rules: H P = [Hb Hd], Hd = 
 beta = delta_b + Kd delta_d.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.linalg
 
 from robotid_ros.arrays import Array, IntArray
-from robotid_ros.dynamics.regressor import column_names, full_regressor, observation_matrix, standard_parameters
-from robotid_ros.errors import ModelError
+from robotid_ros.dynamics.chain import checked_samples
+from robotid_ros.dynamics.kernel import Kernel, KernelStore, checked_output
+from robotid_ros.dynamics.regressor import (
+    Columns,
+    column_names,
+    drive_symbols,
+    full_regressor,
+    observation_matrix,
+    standard_parameters,
+)
+from robotid_ros.dynamics.regressor_graph import regressor_function, regressor_gradient_function
+from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model import RobotModel
 
 __all__ = ['BaseParameters', 'base_parameters']
@@ -52,6 +62,7 @@ class BaseParameters:
     map: Array
     columns: tuple[str, ...]
     never_acting: tuple[str, ...]
+    _kernels: KernelStore = field(default_factory=KernelStore, init=False, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,27 +70,29 @@ class BaseParameters:
         return tuple(self._combination(k, limit=_TERMS_IN_NAME, digits=4) for k in range(len(self.independent)))
 
     @property
-    def options(self) -> dict[str, bool]:
+    def options(self) -> Columns:
         """The keyword arguments that say which columns the full regressor has."""
-        return {
-            'rotor_inertia': self.rotor_inertia,
-            'viscous': self.viscous,
-            'coulomb': self.coulomb,
-            'offset': self.offset,
-        }
+        return Columns(rotor_inertia=self.rotor_inertia, viscous=self.viscous, coulomb=self.coulomb, offset=self.offset)
 
     @property
     def values(self) -> Array:
         """The model's own base parameters beta, shape (b,)."""
         return np.asarray(self.map @ standard_parameters(self.model, **self.options))
 
-    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
+    def regressor(self, q: Array, dq: Array, ddq: Array, *, out: Array | None = None, compiled: bool = True) -> Array:
         """Return the independent columns of the regressor.
+
+        Evaluated by a kernel traced for this arm at the first call: compiled where a C compiler is
+        at hand, in numpy otherwise.
 
         Parameters
         ----------
         q, dq, ddq : ndarray, shape (N, n)
             Joint positions, velocities and accelerations [rad, rad/s, rad/s^2].
+        out : ndarray, shape (N, n, b), optional
+            Where to write the result.
+        compiled : bool
+            False to use the numpy kernel in any case.
 
         Returns
         -------
@@ -90,7 +103,50 @@ class BaseParameters:
         DataError
             If the shapes do not fit the model.
         """
-        return full_regressor(self.model, q, dq, ddq, **self.options)[:, :, self.independent]
+        samples = checked_samples(self.model, q=q, dq=dq, ddq=ddq)
+        shape = (len(samples[0]), self.model.n, len(self.independent))
+        result = checked_output(out, shape)
+        self._kernel('regressor', compiled)(samples, [result.reshape(shape[0], -1)])
+        return result
+
+    def regressor_vjp(
+        self, q: Array, dq: Array, ddq: Array, weights: Array, *, compiled: bool = True
+    ) -> tuple[Array, Array, Array]:
+        """Return the gradient of a weighted sum of the regressor's entries, sample by sample.
+
+        With s = sum_ij weights_ij Y_ij: the derivatives of s by q, dq and ddq, exact, by reverse accumulation.
+        For a scalar f of all regressors, pass the weights df/dY. The sign in a Coulomb column counts
+        as constant.
+
+        Parameters
+        ----------
+        q, dq, ddq : ndarray, shape (N, n)
+        weights : ndarray, shape (N, n, b)
+        compiled : bool
+            False to use the numpy kernel in any case.
+
+        Returns
+        -------
+        by_q, by_dq, by_ddq : ndarray, shape (N, n)
+
+        Raises
+        ------
+        DataError
+            If the shapes do not fit the model.
+        """
+        samples = checked_samples(self.model, q=q, dq=dq, ddq=ddq)
+        shape = (len(samples[0]), self.model.n, len(self.independent))
+        weights = np.ascontiguousarray(weights, dtype=np.float64)
+        if weights.shape != shape:
+            raise DataError(f'weights: expected shape {shape}, as the regressor has, got {weights.shape}')
+        results = (np.empty(shape[:2]), np.empty(shape[:2]), np.empty(shape[:2]))
+        self._kernel('gradient', compiled)([*samples, weights.reshape(shape[0], -1)], results)
+        return results
+
+    def _kernel(self, what: str, compiled: bool) -> Kernel:
+        make = regressor_function if what == 'regressor' else regressor_gradient_function
+        symbols, columns = drive_symbols(self.options), self.independent.tolist()
+        return self._kernels.get(what, lambda: make(self.model, symbols, columns), compiled=compiled)
 
     def relations(self) -> tuple[str, ...]:
         """Return the regrouping as equations, one per base parameter.
@@ -156,7 +212,7 @@ def base_parameters(
     if not 0.0 < tolerance < 1.0:
         raise ModelError(f'tolerance: expected a number between 0 and 1, got {tolerance}')
     rng = np.random.default_rng(0) if rng is None else rng
-    options = {'rotor_inertia': rotor_inertia, 'viscous': viscous, 'coulomb': coulomb, 'offset': offset}
+    options = Columns(rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, offset=offset)
     names = column_names(model, **options)
     count = 2 * len(names) + 20
     span = np.where([kind == 'revolute' for kind in model.joint_types], np.pi, 1.0)

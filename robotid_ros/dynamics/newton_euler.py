@@ -89,7 +89,7 @@ def inverse_dynamics(
     chain = aligned_chain(model, part)
     inertial = np.einsum('kij,kj->ki', chain.to_aligned, model.inertial)
     tau = np.empty_like(q)
-    moved = [np.ascontiguousarray((model.coupling @ x.T)) for x in (q, rate, change)]
+    moved = [np.ascontiguousarray(model.coupling @ x.T) for x in (q, rate, change)]
     for start in range(0, len(q), BLOCK):
         block = slice(start, start + BLOCK)
         motions = link_motions(chain, *(x[:, block] for x in moved))

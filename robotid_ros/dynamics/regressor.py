@@ -5,6 +5,8 @@ parameters of manipulator loads and links", Int. J. Robotics Research 5 (1986); 
 from the principle of virtual power with the joint screws seen in each link's frame.
 """
 
+from typing import TypedDict
+
 import numpy as np
 
 from robotid_ros.arrays import Array
@@ -14,7 +16,35 @@ from robotid_ros.errors import DataError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import INERTIAL_NAMES
 
-__all__ = ['column_names', 'full_regressor', 'observation_matrix', 'regressor', 'standard_parameters']
+__all__ = [
+    'Columns',
+    'column_names',
+    'drive_symbols',
+    'full_regressor',
+    'observation_matrix',
+    'regressor',
+    'standard_parameters',
+]
+
+
+class Columns(TypedDict):
+    """Which columns stand beside the inertial ones; keyword arguments of several functions."""
+
+    rotor_inertia: bool
+    viscous: bool
+    coulomb: bool
+    offset: bool
+
+
+def drive_symbols(columns: Columns) -> tuple[str, ...]:
+    """Return the symbols of the drive parameters asked for, in their order."""
+    wanted = (
+        ('Ia', columns['rotor_inertia']),
+        ('Fv', columns['viscous']),
+        ('Fc', columns['coulomb']),
+        ('offset', columns['offset']),
+    )
+    return tuple(symbol for symbol, asked in wanted if asked)
 
 
 def regressor(model: RobotModel, q: Array, dq: Array, ddq: Array, *, part: Part = 'all') -> Array:
@@ -115,10 +145,8 @@ def column_names(
     Links and joints are counted from 1, base to tip.
     """
     names = [f'{name}{k}' for k in range(1, model.n + 1) for name in INERTIAL_NAMES]
-    for wanted, symbol in ((rotor_inertia, 'Ia'), (viscous, 'Fv'), (coulomb, 'Fc'), (offset, 'offset')):
-        if wanted:
-            names += [f'{symbol}{k}' for k in range(1, model.n + 1)]
-    return tuple(names)
+    columns = Columns(rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, offset=offset)
+    return (*names, *(f'{symbol}{k}' for symbol in drive_symbols(columns) for k in range(1, model.n + 1)))
 
 
 def standard_parameters(

@@ -1,0 +1,143 @@
+"""Compile generated C once, keep it in the user's cache directory, load it safely."""
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.dynamics.emit_c import batch_source
+from robotid_ros.dynamics.graph_function import GraphFunction
+
+__all__ = ['CompiledKernel', 'cache_directory', 'compiled_kernel', 'find_compiler']
+
+_FLAGS = ('-std=gnu11', '-O2', '-march=native', '-ffp-contract=fast', '-fno-math-errno', '-fPIC', '-shared')
+_TIME_LIMIT = 120.0
+
+
+class CompiledKernel:
+    """A graph function compiled to machine code; called like :class:`NumpyKernel`."""
+
+    __slots__ = ('_call', '_library', 'function')
+
+    def __init__(self, function: GraphFunction, library: Path) -> None:
+        self.function = function
+        self._library = ctypes.CDLL(str(library))
+        call = getattr(self._library, function.name)
+        call.restype = None
+        call.argtypes = [ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+        self._call = call
+
+    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Fill the output arrays; see :meth:`NumpyKernel.__call__`. Outputs must be contiguous."""
+        ready = [np.ascontiguousarray(x, dtype=np.float64) for x in inputs]
+        given = (ctypes.c_void_p * len(ready))(*(x.ctypes.data for x in ready))
+        made = (ctypes.c_void_p * len(outputs))(*(y.ctypes.data for y in outputs))
+        self._call(len(outputs[0]), given, made)
+
+
+def compiled_kernel(function: GraphFunction) -> CompiledKernel | None:
+    """Return the compiled function, or None where it cannot be had.
+
+    The library is looked up by the hash of everything that went into it: source, flags, compiler
+    and processor. A library is loaded only if it and its directory belong to this user and nobody
+    else can write them. ``ROBOTID_NO_COMPILER=1`` in the environment turns compiling off.
+
+    Parameters
+    ----------
+    function : GraphFunction
+    """
+    compiler = find_compiler()
+    if compiler is None:
+        return None
+    directory = cache_directory()
+    if directory is None:
+        return None
+    source = batch_source(function)
+    identity = '\0'.join((source, *_FLAGS, _compiler_identity(compiler), _processor_identity()))
+    library = directory / f'{function.name}-{hashlib.sha256(identity.encode()).hexdigest()[:32]}.so'
+    try:
+        if not _trusted(library) and not _build(compiler, source, library):
+            return None
+        return CompiledKernel(function, library)
+    except OSError:
+        return None
+
+
+def find_compiler() -> str | None:
+    """Return the path of a C compiler: ``$CC``, cc, gcc or clang; None where there is none or it is turned off."""
+    if os.environ.get('ROBOTID_NO_COMPILER', '') not in ('', '0'):
+        return None
+    for name in (os.environ.get('CC', ''), 'cc', 'gcc', 'clang'):
+        path = shutil.which(name) if name else None
+        if path:
+            return path
+    return None
+
+
+def cache_directory() -> Path | None:
+    """Return the directory of compiled kernels, made if need be; None where it cannot be trusted.
+
+    ``$XDG_CACHE_HOME/robotid_ros``, by default ``~/.cache/robotid_ros``.
+    """
+    try:
+        base = os.environ.get('XDG_CACHE_HOME') or str(Path.home() / '.cache')
+        directory = Path(base) / 'robotid_ros'
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return directory if _trusted(directory) else None
+    except (OSError, RuntimeError):
+        return None
+
+
+def _trusted(path: Path) -> bool:
+    """Return whether a path exists, is this user's, and nobody else can write it."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    private = not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return private and not stat.S_ISLNK(status.st_mode) and status.st_uid == os.getuid()
+
+
+def _build(compiler: str, source: str, library: Path) -> bool:
+    """Compile under a temporary name and rename, so that a library is there whole or not at all."""
+    with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
+        code, result = Path(scratch) / 'kernel.c', Path(scratch) / 'kernel.so'
+        code.write_text(source, encoding='ascii')
+        command = [compiler, *_FLAGS, str(code), '-o', str(result), '-lm']
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=_TIME_LIMIT, check=False)
+        except subprocess.TimeoutExpired:
+            return False
+        if done.returncode != 0 or not result.is_file():
+            return False
+        result.chmod(0o700)
+        result.replace(library)
+    return True
+
+
+def _compiler_identity(compiler: str) -> str:
+    real = Path(compiler).resolve()
+    status = real.stat()
+    return f'{real} {status.st_size} {status.st_mtime_ns}'
+
+
+@lru_cache(maxsize=1)
+def _processor_identity() -> str:
+    """Return what decides the meaning of -march=native."""
+    try:
+        for line in Path('/proc/cpuinfo').read_text(encoding='utf-8').splitlines():
+            if line.startswith(('flags', 'Features')):
+                return platform.machine() + line
+    except OSError:
+        pass
+    return platform.machine() + platform.processor()

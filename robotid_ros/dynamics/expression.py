@@ -1,0 +1,303 @@
+"""Expression graphs: scalar formulas in which every distinct operation exists once.
+
+Nodes are hash-consed: building an expression that is already there returns the node that holds it,
+so common subexpressions never arise. Constants fold, zeros and ones vanish, and a minus sign is
+carried by the reference to a node rather than by a node of its own; negation therefore costs
+nothing (it turns an addition into a subtraction).
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+__all__ = ['Expression', 'Graph', 'Number', 'Op', 'OperationCount']
+
+
+class Op:
+    """Kinds of nodes."""
+
+    CONSTANT = 0
+    INPUT = 1
+    ADD = 2
+    MULTIPLY = 3
+    SIN = 4
+    COS = 5
+    SIGN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class OperationCount:
+    """What one evaluation costs.
+
+    Attributes
+    ----------
+    multiplications : int
+        Every multiplication emitted, by constants too.
+    additions : int
+        Every addition and subtraction emitted.
+    trigonometric : int
+        Sines and cosines; not part of the other two.
+    """
+
+    multiplications: int
+    additions: int
+    trigonometric: int = 0
+
+    def __iter__(self) -> Iterator[int]:
+        """Unpack as (multiplications, additions)."""
+        return iter((self.multiplications, self.additions))
+
+
+class Graph:
+    """A growing, hash-consed set of operations.
+
+    A reference is twice the node's index, plus one where the node's value is negated. Arguments of
+    a node always have smaller indices than the node.
+    """
+
+    __slots__ = ('_constants', '_index', 'first', 'kind', 'second', 'value')
+
+    def __init__(self) -> None:
+        self.kind: list[int] = []
+        self.first: list[int] = []
+        self.second: list[int] = []
+        self.value: list[float] = []
+        self._index: dict[tuple[int, int, int], int] = {}
+        self._constants: dict[float, int] = {}
+
+    def input(self, slot: int) -> 'Expression':
+        """Return the input with this number."""
+        return Expression(self, 2 * self._node(Op.INPUT, slot, 0))
+
+    def inputs(self, start: int, count: int) -> list['Expression']:
+        """Return ``count`` inputs numbered from ``start``."""
+        return [self.input(start + k) for k in range(count)]
+
+    def constant(self, value: float) -> 'Expression':
+        """Return a constant."""
+        return Expression(self, self.constant_reference(value))
+
+    def constant_reference(self, value: float) -> int:
+        """Return the reference to a constant; its node holds the absolute value."""
+        size = abs(float(value))
+        node = self._constants.get(size)
+        if node is None:
+            node = self._append(Op.CONSTANT, 0, 0, size)
+            self._constants[size] = node
+        return 2 * node + (1 if value < 0.0 else 0)
+
+    def add(self, a: int, b: int) -> int:
+        """Return the reference to a + b."""
+        kind, value = self.kind, self.value
+        i, j = a >> 1, b >> 1
+        if kind[i] == Op.CONSTANT:
+            if kind[j] == Op.CONSTANT:
+                return self.constant_reference(self.constant_value(a) + self.constant_value(b))
+            if value[i] == 0.0:
+                return b
+        elif kind[j] == Op.CONSTANT and value[j] == 0.0:
+            return a
+        if i == j:
+            return self.constant_reference(0.0) if a != b else self.multiply(self.constant_reference(2.0), a)
+        if i > j:
+            a, b = b, a
+        flip = a & 1
+        return 2 * self._node(Op.ADD, a ^ flip, b ^ flip) + flip
+
+    def multiply(self, a: int, b: int) -> int:
+        """Return the reference to a * b."""
+        flip = (a ^ b) & 1
+        a, b = a & ~1, b & ~1
+        i, j = a >> 1, b >> 1
+        kind, value = self.kind, self.value
+        if kind[j] == Op.CONSTANT:
+            a, b, i, j = b, a, j, i
+        if kind[i] == Op.CONSTANT:
+            if kind[j] == Op.CONSTANT:
+                return self.constant_reference(value[i] * value[j]) ^ flip
+            if value[i] == 0.0:
+                return a
+            if value[i] == 1.0:
+                return b ^ flip
+            if kind[j] == Op.MULTIPLY and kind[self.first[j] >> 1] == Op.CONSTANT:
+                merged = self.constant_reference(value[i] * value[self.first[j] >> 1])
+                return self.multiply(merged, self.second[j]) ^ flip
+        elif i > j:
+            a, b = b, a
+        return (2 * self._node(Op.MULTIPLY, a, b)) ^ flip
+
+    def unary(self, op: int, a: int) -> int:
+        """Return the reference to sin, cos or sign of a."""
+        if self.kind[a >> 1] == Op.CONSTANT:
+            x = self.constant_value(a)
+            folded = {Op.SIN: math.sin(x), Op.COS: math.cos(x), Op.SIGN: float(x > 0.0) - float(x < 0.0)}
+            return self.constant_reference(folded[op])
+        odd = 0 if op == Op.COS else a & 1
+        return (2 * self._node(op, a & ~1, 0)) ^ odd
+
+    def constant_value(self, a: int) -> float:
+        """Return the value of a reference to a constant."""
+        return -self.value[a >> 1] if a & 1 else self.value[a >> 1]
+
+    def is_zero(self, a: int) -> bool:
+        """Return whether a reference is to the constant zero."""
+        return self.kind[a >> 1] == Op.CONSTANT and self.value[a >> 1] == 0.0
+
+    def arguments(self, node: int) -> tuple[int, ...]:
+        """Return the references a node works on."""
+        kind = self.kind[node]
+        if kind in (Op.ADD, Op.MULTIPLY):
+            return (self.first[node], self.second[node])
+        return (self.first[node],) if kind >= Op.SIN else ()
+
+    def schedule(self, outputs: Iterable[int]) -> list[int]:
+        """Return the nodes that the outputs need, arguments first, each output as early as it can be.
+
+        Going depth-first from one output after the other keeps few intermediate values alive.
+        """
+        seen = bytearray(len(self.kind))
+        order: list[int] = []
+        for output in outputs:
+            stack = [output >> 1]
+            while stack:
+                node = stack[-1]
+                if seen[node]:
+                    stack.pop()
+                    continue
+                waiting = [a >> 1 for a in self.arguments(node) if not seen[a >> 1]]
+                if waiting:
+                    stack.extend(reversed(waiting))
+                else:
+                    seen[node] = 1
+                    order.append(node)
+                    stack.pop()
+        return order
+
+    def count(self, outputs: Iterable[int]) -> OperationCount:
+        """Return the operations that evaluating the outputs takes."""
+        kinds = [self.kind[node] for node in self.schedule(outputs)]
+        return OperationCount(
+            multiplications=kinds.count(Op.MULTIPLY),
+            additions=kinds.count(Op.ADD),
+            trigonometric=kinds.count(Op.SIN) + kinds.count(Op.COS),
+        )
+
+    def _node(self, kind: int, first: int, second: int) -> int:
+        key = (kind, first, second)
+        node = self._index.get(key)
+        if node is None:
+            node = self._append(kind, first, second, 0.0)
+            self._index[key] = node
+        return node
+
+    def _append(self, kind: int, first: int, second: int, value: float) -> int:
+        self.kind.append(kind)
+        self.first.append(first)
+        self.second.append(second)
+        self.value.append(value)
+        return len(self.kind) - 1
+
+
+class Expression:
+    """A reference to a node of a graph, with arithmetic."""
+
+    __slots__ = ('graph', 'reference')
+
+    def __init__(self, graph: Graph, reference: int) -> None:
+        self.graph = graph
+        self.reference = reference
+
+    def _of(self, other: 'Number') -> int:
+        return other.reference if isinstance(other, Expression) else self.graph.constant_reference(float(other))
+
+    def __add__(self, other: 'Number') -> 'Expression':
+        return Expression(self.graph, self.graph.add(self.reference, self._of(other)))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: 'Number') -> 'Expression':
+        return Expression(self.graph, self.graph.add(self.reference, self._of(other) ^ 1))
+
+    def __rsub__(self, other: 'Number') -> 'Expression':
+        return Expression(self.graph, self.graph.add(self._of(other), self.reference ^ 1))
+
+    def __mul__(self, other: 'Number') -> 'Expression':
+        return Expression(self.graph, self.graph.multiply(self.reference, self._of(other)))
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> 'Expression':
+        return Expression(self.graph, self.reference ^ 1)
+
+    def sin(self) -> 'Expression':
+        """Return the sine."""
+        return Expression(self.graph, self.graph.unary(Op.SIN, self.reference))
+
+    def cos(self) -> 'Expression':
+        """Return the cosine."""
+        return Expression(self.graph, self.graph.unary(Op.COS, self.reference))
+
+    def sign(self) -> 'Expression':
+        """Return -1, 0 or 1."""
+        return Expression(self.graph, self.graph.unary(Op.SIGN, self.reference))
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether this is the constant zero."""
+        return self.graph.is_zero(self.reference)
+
+
+Number: TypeAlias = Expression | float
+
+
+def gradient(graph: Graph, seeds: Sequence[tuple[int, int]]) -> dict[int, int]:
+    """Return the derivatives of sum_k w_k y_k with respect to every input, in the same graph.
+
+    Reverse accumulation: one sweep from the last node to the first, whatever the number of inputs.
+    The derivative of a sign is taken as zero.
+
+    Parameters
+    ----------
+    graph : Graph
+        Grows by the operations of the sweep.
+    seeds : sequence of (y, w)
+        References to the outputs and to their weights.
+
+    Returns
+    -------
+    dict
+        From input number to the reference of the derivative; inputs without influence are absent.
+
+    References
+    ----------
+    A. Griewank and A. Walther, "Evaluating Derivatives" (2008), section 3.2.
+    """
+    adjoint: dict[int, int] = {}
+
+    def collect(reference: int, value: int) -> None:
+        node, value = reference >> 1, value ^ (reference & 1)
+        adjoint[node] = graph.add(adjoint[node], value) if node in adjoint else value
+
+    for output, weight in seeds:
+        collect(output, weight)
+    result: dict[int, int] = {}
+    for node in sorted(graph.schedule([output for output, _ in seeds]), reverse=True):
+        if node not in adjoint:
+            continue
+        bar, kind = adjoint[node], graph.kind[node]
+        if kind == Op.INPUT:
+            result[graph.first[node]] = bar
+        elif kind == Op.ADD:
+            collect(graph.first[node], bar)
+            collect(graph.second[node], bar)
+        elif kind == Op.MULTIPLY:
+            first, second = graph.first[node], graph.second[node]
+            if graph.kind[first >> 1] != Op.CONSTANT:
+                collect(first, graph.multiply(bar, second))
+            collect(second, graph.multiply(bar, first))
+        elif kind == Op.SIN:
+            collect(graph.first[node], graph.multiply(bar, graph.unary(Op.COS, graph.first[node])))
+        elif kind == Op.COS:
+            collect(graph.first[node], graph.multiply(bar, graph.unary(Op.SIN, graph.first[node])) ^ 1)
+    return result

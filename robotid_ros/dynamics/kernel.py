@@ -1,0 +1,58 @@
+"""The fastest way to evaluate a graph function here: compiled where possible, numpy otherwise."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.dynamics.compiler import CompiledKernel, compiled_kernel
+from robotid_ros.dynamics.graph_function import GraphFunction, NumpyKernel
+from robotid_ros.errors import DataError
+
+__all__ = ['Kernel', 'KernelStore', 'best_kernel', 'checked_output']
+
+Kernel = CompiledKernel | NumpyKernel
+
+
+class KernelStore:
+    """Kernels made at first use; a copy sent to another process starts empty and makes its own."""
+
+    __slots__ = ('_kernels',)
+
+    def __init__(self) -> None:
+        self._kernels: dict[str, Kernel] = {}
+
+    def __reduce__(self) -> tuple[type['KernelStore'], tuple[()]]:
+        return (KernelStore, ())
+
+    def get(self, key: str, make: Callable[[], GraphFunction], *, compiled: bool = True) -> Kernel:
+        """Return the kernel under this name, tracing and compiling its function if it is not there."""
+        name = key if compiled else f'{key} in numpy'
+        if name not in self._kernels:
+            self._kernels[name] = best_kernel(make()) if compiled else NumpyKernel(function=make())
+        return self._kernels[name]
+
+
+def best_kernel(function: GraphFunction) -> Kernel:
+    """Return the compiled kernel where a C compiler and a cache directory are at hand, else the numpy kernel.
+
+    Parameters
+    ----------
+    function : GraphFunction
+    """
+    return compiled_kernel(function) or NumpyKernel(function=function)
+
+
+def checked_output(out: Array | None, shape: Sequence[int]) -> Array:
+    """Return the array to write to: a new one, or the caller's after checking it.
+
+    Raises
+    ------
+    DataError
+        If ``out`` is not a writeable, contiguous float64 array of this shape.
+    """
+    if out is None:
+        return np.empty(tuple(shape))
+    if out.shape != tuple(shape) or out.dtype != np.float64 or not out.flags.c_contiguous or not out.flags.writeable:
+        raise DataError(f'out: expected a writeable contiguous float64 array of shape {tuple(shape)}, got {out.shape}')
+    return out
