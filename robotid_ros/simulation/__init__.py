@@ -5,14 +5,17 @@ from robotid_ros.simulation.joint_friction import JointFriction, prior_friction
 from robotid_ros.simulation.plant import Plant, PlantMotion
 from robotid_ros.simulation.sensors import Sensors, effort_scale
 from robotid_ros.simulation.simulated_run import SimulatedRun, simulate_trajectory
+from robotid_ros.simulation.trajectory_follower import CommandPoint, TrajectoryFollower
 
 __all__ = [
     'ArmTruth',
+    'CommandPoint',
     'JointFriction',
     'Plant',
     'PlantMotion',
     'Sensors',
     'SimulatedRun',
+    'TrajectoryFollower',
     'effort_scale',
     'nominal_truth',
     'perturb',

@@ -11,6 +11,7 @@ import yaml
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import DataError, ModelError
+from robotid_ros.files import write_text
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import (
     INERTIAL_NAMES,
@@ -205,7 +206,7 @@ def write_truth(path: str | Path, truth: ArmTruth) -> None:
     Parameters
     ----------
     path : str or Path
-        Written under a temporary name and renamed, so that a reader never sees half of it.
+        Written whole or not at all.
     truth : ArmTruth
 
     Raises
@@ -232,13 +233,7 @@ def write_truth(path: str | Path, truth: ArmTruth) -> None:
         'torque_constant': per_joint(truth.torque_constant),
         'provenance': dict(truth.provenance),
     }
-    path = Path(path).expanduser()
-    unfinished = path.with_name(path.name + '.part')
-    try:
-        unfinished.write_text(yaml.safe_dump(document, sort_keys=False), encoding='utf-8')
-        unfinished.replace(path)
-    except OSError as cause:
-        raise DataError(f"truth file '{path}' cannot be written: {cause.strerror or cause}") from cause
+    write_text(Path(path).expanduser(), yaml.safe_dump(document, sort_keys=False))
 
 
 def read_truth(path: str | Path, model: RobotModel) -> ArmTruth:

@@ -1,0 +1,169 @@
+"""The node ``simulated_arm``: an arm in a physics engine that listens and speaks like a real one.
+
+It takes ``trajectory_msgs/JointTrajectory`` by the rules of ros2_control's
+joint_trajectory_controller and publishes ``sensor_msgs/JointState`` as its
+joint_state_broadcaster does, and a latched ``robot_description``.
+"""
+
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy, qos_profile_system_default
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
+
+from robotid_ros.errors import DataError
+from robotid_ros.nodes.conversions import LATCHED
+from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config
+from robotid_ros.nodes.runtime import run_node
+from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, build_parts
+from robotid_ros.nodes.simulated_arm_messages import ClockTemplate, JointStateTemplate
+from robotid_ros.simulation import CommandPoint, write_truth
+
+__all__ = ['SimulatedArm', 'main']
+
+_NANOSECONDS = 1_000_000_000
+
+# A subscriber may stall this long [s] before a reliable publisher forgets what it still has to send.
+_HISTORY = 2.0
+
+# How far the physics may fall behind before it is worth a line in the log, and how often [s].
+_WORTH_A_WARNING = 0.2
+_WARNING_PERIOD = 10.0
+
+
+class SimulatedArm(Node):
+    """An arm in a physics engine, in real time or faster.
+
+    The physics run in a thread of their own, step after step against absolute deadlines: a delay
+    is made up by computing faster, and no step or joint state is ever left out. Stamps are the
+    simulated time, which begins at the system's time and does not drift from it at speed 1.
+    """
+
+    def __init__(self) -> None:
+        super().__init__('simulated_arm')
+        self._config = declare_parameters(self, SimulatedArmConfig)
+        self._parts = build_parts(self._config, declare_robot_config(self))
+        names = self._parts.plant.joint_names
+        if self._config.truth_file:
+            write_truth(self._config.truth_file, self._parts.truth)
+
+        depth = max(10, round(_HISTORY * self._config.publish_rate * self._config.speed))
+        self._states = self.create_publisher(
+            JointState, 'joint_states', QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE)
+        )
+        self._description = self.create_publisher(String, 'robot_description', LATCHED)
+        self._description.publish(String(data=self._parts.description))
+        self._clock_publisher = (
+            self.create_publisher(Clock, '/clock', QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT))
+            if self._config.publish_clock
+            else None
+        )
+        # The controller's own subscription has the system's default profile.
+        self.create_subscription(JointTrajectory, 'joint_trajectory', self._receive, qos_profile_system_default)
+        self._commands: deque[tuple[Sequence[str], float | None, list[CommandPoint]]] = deque()
+        self._failure: BaseException | None = None
+        self._report_failure = self.create_guard_condition(self._raise_failure)
+
+        if self._config.speed != 1.0 and not self._config.publish_clock:
+            self.get_logger().warning(
+                f'simulated time runs at {self._config.speed:g} times the real one and nobody is told: set '
+                'publish_clock, and use_sim_time in every other node'
+            )
+        self.get_logger().info(
+            f'simulating {self._parts.plant.nominal.name} ({", ".join(names)}): physics at '
+            f'{self._config.physics_rate:g} Hz, joint states at {self._config.publish_rate:g} Hz, '
+            f'{self._config.speed:g} times real time'
+        )
+        self._stop = threading.Event()
+        self._origin = time.time_ns()
+        self._thread = threading.Thread(target=self._simulate, name='physics', daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the physics."""
+        self._stop.set()
+        self._thread.join(timeout=5.0)
+
+    def _receive(self, message: JointTrajectory) -> None:
+        stamp = message.header.stamp.sec * _NANOSECONDS + message.header.stamp.nanosec
+        points = [
+            CommandPoint(
+                point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec,
+                point.positions,
+                point.velocities,
+                point.accelerations,
+                point.effort,
+            )
+            for point in message.points
+        ]
+        start = None if stamp == 0 else (stamp - self._origin) / _NANOSECONDS
+        self._commands.append((message.joint_names, start, points))
+
+    def _simulate(self) -> None:
+        try:
+            self._run_physics()
+        except BaseException as cause:
+            self._failure = cause
+            self._report_failure.trigger()
+
+    def _run_physics(self) -> None:
+        parts, config = self._parts, self._config
+        template, clock = JointStateTemplate(parts.plant.joint_names), ClockTemplate()
+        offsets = np.arange(parts.steps)
+        clock_every = max(1, round(config.publish_rate / config.clock_rate))
+        begin = time.perf_counter()
+        last_warning = -np.inf
+        block = 0
+        while not self._stop.is_set():
+            step = block * parts.steps
+            now = step / config.physics_rate
+            ahead = begin + now / config.speed - time.perf_counter()
+            if ahead > 0.0:
+                time.sleep(ahead)
+            elif -ahead > _WORTH_A_WARNING and begin + now - last_warning > _WARNING_PERIOD:
+                last_warning = begin + now
+                self.get_logger().warning(
+                    f'the physics are {-ahead:.2f} s late; the steps are made up for: lower physics_rate, '
+                    'publish_rate or speed if this goes on'
+                )
+            while self._commands:
+                self._take(*self._commands.popleft(), now)
+            reference = parts.follower.sample((step + offsets) / config.physics_rate)
+            motion = parts.plant.run(*reference).rows(slice(0, 1))
+            seen = parts.sensors.measure(motion, parts.sensor_rng)
+            stamp = self._origin + round(step * _NANOSECONDS / config.physics_rate)
+            effort = np.where(parts.shows_current, seen.current[0], seen.effort[0])
+            if self._clock_publisher is not None and block % clock_every == 0:
+                self._clock_publisher.publish(clock.at(stamp))
+            self._states.publish(template.filled(stamp, seen.position[0], seen.velocity[0], effort))
+            block += 1
+
+    def _take(self, names: Sequence[str], start: float | None, points: list[CommandPoint], now: float) -> None:
+        """Hand a trajectory to the follower, and say once what became of it."""
+        try:
+            self._parts.follower.command(names, start, points, now)
+        except DataError as refusal:
+            self.get_logger().error(f'trajectory rejected: {refusal}')
+            return
+        self.get_logger().debug(f'trajectory of {len(points)} points over {points[-1].time:.3f} s taken over')
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node until it is told to stop."""
+    return run_node(SimulatedArm, args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,258 @@
+"""Parameters of the simulated arm, and the arm, sensors and follower they describe."""
+
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import ModelError
+from robotid_ros.model import RobotModel
+from robotid_ros.model.robot_config import RobotConfig
+from robotid_ros.nodes.parameters import parameter
+from robotid_ros.simulation import (
+    ArmTruth,
+    Plant,
+    Sensors,
+    TrajectoryFollower,
+    effort_scale,
+    perturb,
+)
+
+__all__ = ['SimulatedArmConfig', 'SimulatedArmParts', 'build_parts']
+
+_DEFAULT_ROBOT = 'ur10e'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedArmConfig:
+    """Everything about the simulated arm that can be set; all of it before the start."""
+
+    robot: str = field(
+        default='',
+        metadata=parameter(
+            f"URDF file, or the name of a packaged one; empty for the robot configuration's, or {_DEFAULT_ROBOT}",
+            read_only=True,
+        ),
+    )
+    tip: str = field(
+        default='', metadata=parameter('link at the end of the chain; empty for the last one', read_only=True)
+    )
+    initial_position: tuple[float, ...] = field(
+        default=(),
+        metadata=parameter('where the arm starts; empty for zero, or the nearest within the limits', unit='rad or m'),
+    )
+    physics_rate: float = field(
+        default=1000.0, metadata=parameter('steps of the physics', unit='Hz', range=(100.0, 20000.0), read_only=True)
+    )
+    publish_rate: float = field(
+        default=500.0,
+        metadata=parameter('joint states; a divisor of physics_rate', unit='Hz', range=(1.0, 20000.0), read_only=True),
+    )
+    bandwidth: float = field(
+        default=15.0, metadata=parameter('of the position controller', unit='Hz', range=(0.5, 1000.0), read_only=True)
+    )
+    trajectory_replacement: str = field(
+        default='immediate',
+        metadata=parameter(
+            'how a new trajectory replaces a running one: at once, or blended as the newest controllers do',
+            choices=('immediate', 'blend'),
+            read_only=True,
+        ),
+    )
+    effort_content: str = field(
+        default='torque',
+        metadata=parameter(
+            "what the effort of the joint states holds, unless the robot configuration's effort says it: joint torque "
+            '[N m] or motor current [A]',
+            choices=('torque', 'current'),
+            read_only=True,
+        ),
+    )
+    inertial_perturbation: float = field(
+        default=0.1,
+        metadata=parameter(
+            'how far masses and inertias are drawn from those of the URDF, relative', range=(0.0, 0.3), read_only=True
+        ),
+    )
+    friction_perturbation: float = field(
+        default=0.2,
+        metadata=parameter(
+            'how far friction and rotor inertias are drawn from those of the URDF, relative',
+            range=(0.0, 0.9),
+            read_only=True,
+        ),
+    )
+    breakaway_ratio: float = field(
+        default=0.0,
+        metadata=parameter(
+            "Stribeck's excess of the breakaway over the Coulomb friction, relative", range=(0.0, 5.0), read_only=True
+        ),
+    )
+    encoder_bits: int = field(
+        default=19,
+        metadata=parameter(
+            'encoder steps per turn (or metre) as a power of 2; 0: exact', range=(0, 32), read_only=True
+        ),
+    )
+    position_noise: float = field(
+        default=2e-5, metadata=parameter('standard deviation', unit='rad or m', range=(0.0, 0.1), read_only=True)
+    )
+    velocity_noise: float = field(
+        default=1e-3, metadata=parameter('standard deviation', unit='rad/s or m/s', range=(0.0, 1.0), read_only=True)
+    )
+    effort_noise: float = field(
+        default=3e-3,
+        metadata=parameter('standard deviation, as a fraction of the effort limits', range=(0.0, 1.0), read_only=True),
+    )
+    torque_noise: float = field(
+        default=1e-3,
+        metadata=parameter(
+            'disturbance at the joints that the effort does not show: standard deviation, as a fraction of the '
+            'effort limits',
+            range=(0.0, 1.0),
+            read_only=True,
+        ),
+    )
+    seed: int = field(
+        default=0, metadata=parameter('of the perturbation and of the noise', range=(0, 2**31 - 1), read_only=True)
+    )
+    truth_file: str = field(
+        default='', metadata=parameter('where to write the true parameters (YAML); empty for nowhere', read_only=True)
+    )
+    speed: float = field(
+        default=1.0, metadata=parameter('simulated seconds per second', range=(0.01, 100.0), read_only=True)
+    )
+    publish_clock: bool = field(
+        default=False, metadata=parameter('publish the simulated time on /clock', read_only=True)
+    )
+    clock_rate: float = field(
+        default=100.0,
+        metadata=parameter('of /clock, in simulated time', unit='Hz', range=(1.0, 1000.0), read_only=True),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedArmParts:
+    """What the node drives.
+
+    Attributes
+    ----------
+    description : str
+        Text of the URDF.
+    truth : ArmTruth
+    plant : Plant
+    sensors : Sensors
+    follower : TrajectoryFollower
+    sensor_rng : numpy.random.Generator
+    shows_current : ndarray of bool, shape (n,)
+        Joints whose effort holds the motor current.
+    steps : int
+        Of the physics, per joint state.
+    """
+
+    description: str
+    truth: ArmTruth
+    plant: Plant
+    sensors: Sensors
+    follower: TrajectoryFollower
+    sensor_rng: np.random.Generator
+    shows_current: np.ndarray
+    steps: int
+
+
+def build_parts(config: SimulatedArmConfig, robot: RobotConfig | None) -> SimulatedArmParts:
+    """Return the simulated arm that the parameters describe.
+
+    Parameters
+    ----------
+    config : SimulatedArmConfig
+    robot : RobotConfig or None
+        Where it is given: joints, limits, torque constants, gear ratios, the meaning of effort.
+
+    Raises
+    ------
+    ModelError
+        If the URDF or a parameter cannot be used.
+    """
+    steps = round(config.physics_rate / config.publish_rate)
+    if steps < 1 or abs(steps * config.publish_rate - config.physics_rate) > 1e-9 * config.physics_rate:
+        raise ModelError(
+            f"parameter 'publish_rate': expected a divisor of physics_rate ({config.physics_rate:g} Hz), "
+            f'got {config.publish_rate:g} Hz'
+        )
+    model = _described_arm(config, robot)
+    constants = robot.torque_constants if robot is not None else {}
+    # Truth and noise have streams of their own: the arm stays the same whatever is measured.
+    truth_rng, torque_rng, sensor_rng = (
+        np.random.default_rng(seed) for seed in np.random.SeedSequence(config.seed).spawn(3)
+    )
+    given = np.array([constants.get(name, np.nan) for name in model.joint_names])
+    truth = perturb(
+        model,
+        truth_rng,
+        config.inertial_perturbation,
+        friction_scale=config.friction_perturbation,
+        breakaway_ratio=config.breakaway_ratio,
+        torque_constant=None if np.isnan(given).any() else given,
+    )
+    plant = Plant(
+        truth,
+        model,
+        rate=config.physics_rate,
+        bandwidth=config.bandwidth,
+        torque_noise=config.torque_noise * effort_scale(model),
+        rng=torque_rng,
+    )
+    start = _initial_position(config.initial_position, model)
+    plant.reset(start)
+    meaning = robot.effort if robot is not None else {}
+    return SimulatedArmParts(
+        description=model.source or '',
+        truth=replace(truth, provenance={**truth.provenance, 'seed': config.seed}),
+        plant=plant,
+        sensors=Sensors.typical(
+            model,
+            truth.drive_gain,
+            encoder_bits=config.encoder_bits,
+            position_noise=config.position_noise,
+            velocity_noise=config.velocity_noise,
+            effort_noise=config.effort_noise,
+        ),
+        follower=TrajectoryFollower(model.joint_names, start, blend=config.trajectory_replacement == 'blend'),
+        sensor_rng=sensor_rng,
+        shows_current=np.array([meaning.get(name, config.effort_content) == 'current' for name in model.joint_names]),
+        steps=steps,
+    )
+
+
+def _described_arm(config: SimulatedArmConfig, robot: RobotConfig | None) -> RobotModel:
+    wanted = config.robot or (robot.urdf if robot is not None else None) or _DEFAULT_ROBOT
+    packaged = resources.files('robotid_ros') / 'robots' / f'{wanted}.urdf'
+    source = packaged.read_text(encoding='utf-8') if packaged.is_file() else Path(wanted).expanduser()
+    tip = config.tip or (robot.tip if robot is not None else None)
+    if robot is None:
+        return RobotModel.from_urdf(source, tip=tip)
+    model = RobotModel.from_urdf(source, tip=tip, joints=robot.joints, base=robot.base, gravity=robot.gravity)
+    ratios = [
+        robot.gear_ratios.get(name, ratio) for name, ratio in zip(model.joint_names, model.gear_ratio, strict=True)
+    ]
+    return replace(model, limits=robot.apply_limits(model.joint_names, model.limits), gear_ratio=np.array(ratios))
+
+
+def _initial_position(given: tuple[float, ...], model: RobotModel) -> Array:
+    lower, upper = model.limits.lower, model.limits.upper
+    if not given:
+        return np.clip(np.zeros(model.n), lower, upper)
+    if len(given) != model.n:
+        raise ModelError(f"parameter 'initial_position': expected {model.n} numbers, got {len(given)}")
+    start = np.array(given)
+    outside = np.flatnonzero(~((start >= lower) & (start <= upper)))
+    if len(outside) > 0:
+        k = int(outside[0])
+        raise ModelError(
+            f"parameter 'initial_position': joint '{model.joint_names[k]}' is limited to "
+            f'{lower[k]:g} to {upper[k]:g}, got {start[k]:g}'
+        )
+    return start

@@ -1,0 +1,69 @@
+"""Serialised messages that differ only in some numbers, written without any message object.
+
+A joint state of six joints takes about 60 us to build and serialise through rclpy; writing its
+numbers into a serialised template takes a few.
+"""
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+from builtin_interfaces.msg import Time
+from rclpy.serialization import serialize_message
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+
+from robotid_ros.arrays import Array
+
+__all__ = ['ClockTemplate', 'JointStateTemplate']
+
+# Marks that are searched for in the serialised template, so that nothing here has to know the
+# layout of a message; none of them can occur there by chance.
+_STAMP = struct.pack('=iI', 0x1F2E3D4C, 0x0B1A2938)
+_NANOSECONDS = 1_000_000_000
+
+
+def _marked_stamp() -> Time:
+    sec, nanosec = struct.unpack('=iI', _STAMP)
+    return Time(sec=sec, nanosec=nanosec)
+
+
+class ClockTemplate:
+    """A serialised ``rosgraph_msgs/msg/Clock``."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray(serialize_message(Clock(clock=_marked_stamp())))
+        self._stamp = self._bytes.index(_STAMP)
+
+    def at(self, nanoseconds: int) -> bytes:
+        """Return the message for a time since the epoch [ns]."""
+        struct.pack_into('=iI', self._bytes, self._stamp, *divmod(nanoseconds, _NANOSECONDS))
+        return bytes(self._bytes)
+
+
+class JointStateTemplate:
+    """A serialised ``sensor_msgs/msg/JointState`` of some joints.
+
+    Parameters
+    ----------
+    joint_names : sequence of str
+    """
+
+    def __init__(self, joint_names: Sequence[str]) -> None:
+        n = len(joint_names)
+        marks = {field: [float(-7e250 * (k + 1))] * n for k, field in enumerate(('position', 'velocity', 'effort'))}
+        message = JointState(name=list(joint_names), **marks)
+        message.header.stamp = _marked_stamp()
+        self._bytes = bytearray(serialize_message(message))
+        self._stamp = self._bytes.index(_STAMP)
+        self._fields = tuple(
+            np.frombuffer(self._bytes, dtype='=f8', count=n, offset=self._bytes.index(struct.pack(f'={n}d', *mark)))
+            for mark in marks.values()
+        )
+
+    def filled(self, nanoseconds: int, position: Array, velocity: Array, effort: Array) -> bytes:
+        """Return the message with a stamp [ns since the epoch] and values of shape (n,)."""
+        struct.pack_into('=iI', self._bytes, self._stamp, *divmod(nanoseconds, _NANOSECONDS))
+        for field, values in zip(self._fields, (position, velocity, effort), strict=True):
+            field[:] = values
+        return bytes(self._bytes)
