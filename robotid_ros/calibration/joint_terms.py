@@ -1,0 +1,163 @@
+"""What a geometric model leaves out: joint offsets that depend on the pose.
+
+Every term adds ``coefficient * basis(q)`` to the coordinate of one joint:
+
+- eccentricity of an encoder: first harmonics, sin(q_i) and cos(q_i);
+- compliance, where the masses are known: minus the gravity torque that the joint holds, so that
+  the coefficient is the spring's compliance [rad/(N m)];
+- compliance, where they are not: the gravity torque of a unit weight at the origins of the later
+  joints and at the tip, z_i . ((o_j - o_i) x g/|g|), so that each coefficient is compliance times
+  an unknown weight [rad/m].
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.calibration.chain import KinematicChain
+from robotid_ros.dynamics import inverse_dynamics
+from robotid_ros.errors import CalibrationError
+from robotid_ros.model.robot_model import RobotModel
+
+__all__ = ['TERM_KINDS', 'JointTerm', 'JointTerms', 'TermKind', 'joint_terms']
+
+TermKind: TypeAlias = Literal['eccentricity', 'compliance']
+TERM_KINDS: tuple[TermKind, ...] = ('eccentricity', 'compliance')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointTerm:
+    """One basis function of one joint's offset.
+
+    Attributes
+    ----------
+    name : str
+    joint : int
+    function : {'sine', 'cosine', 'torque', 'lever'}
+    target : int
+        For a lever: index of the joint whose origin carries the weight; n is the tip.
+    unit : str
+    """
+
+    name: str
+    joint: int
+    function: Literal['sine', 'cosine', 'torque', 'lever']
+    target: int = -1
+    unit: str = 'rad'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointTerms:
+    """Basis functions over one arm with its nominal geometry.
+
+    Attributes
+    ----------
+    chain : KinematicChain
+    gravity : ndarray, shape (3,)
+        In the base frame [m/s^2].
+    model : RobotModel or None
+        Gives the gravity torques where it has masses.
+    terms : tuple of JointTerm
+    """
+
+    chain: KinematicChain
+    gravity: Array
+    model: RobotModel | None = None
+    terms: tuple[JointTerm, ...] = ()
+
+    def basis(self, q: Array) -> Array:
+        """Return the basis functions at N poses, shape (N, T)."""
+        result = np.empty((len(q), len(self.terms)))
+        functions = {term.function for term in self.terms}
+        chain_q = q @ self.chain.coupling.T
+        torque = self._torque(q) if 'torque' in functions else chain_q
+        lever = self._levers(q) if 'lever' in functions else np.zeros((len(q), 0, 0))
+        for k, term in enumerate(self.terms):
+            if term.function == 'sine':
+                result[:, k] = np.sin(chain_q[:, term.joint])
+            elif term.function == 'cosine':
+                result[:, k] = np.cos(chain_q[:, term.joint])
+            elif term.function == 'torque':
+                result[:, k] = -torque[:, term.joint]
+            else:
+                result[:, k] = lever[:, term.joint, term.target]
+        return result
+
+    def selected(self, index: Sequence[int]) -> 'JointTerms':
+        """Return some of the terms."""
+        return JointTerms(
+            chain=self.chain, gravity=self.gravity, model=self.model, terms=tuple(self.terms[k] for k in index)
+        )
+
+    def _torque(self, q: Array) -> Array:
+        if self.model is None:
+            raise CalibrationError('compliance by torque needs a model with masses')
+        still = np.zeros_like(q)
+        measured: Array = inverse_dynamics(self.model, q, still, still)
+        return measured @ np.linalg.inv(self.chain.coupling)
+
+    def _levers(self, q: Array) -> Array:
+        """Return z_i . ((o_j - o_i) x g/|g|) for every joint i and target j, shape (N, n, n + 1)."""
+        pose = self.chain.evaluate(self.chain.nominal, q)
+        targets = np.concatenate([pose.joint_origins, pose.position[:, :, None]], axis=2)
+        down = self.gravity / np.linalg.norm(self.gravity)
+        # z . (r x g) = r . (g x z)
+        pull = np.cross(down[None, :, None], pose.joint_axes, axis=1)
+        result: Array = np.einsum('nci,ncj->nij', pull, targets)
+        result -= np.einsum('nci,nci->ni', pull, pose.joint_origins)[:, :, None]
+        return result
+
+
+def joint_terms(
+    chain: KinematicChain, kinds: Sequence[TermKind], gravity: Array, model: RobotModel | None = None
+) -> tuple[JointTerms, list[list[int]]]:
+    """Return every candidate term of the given kinds, and which of them stand or fall together.
+
+    Parameters
+    ----------
+    chain : KinematicChain
+    kinds : sequence of {'eccentricity', 'compliance'}
+    gravity : ndarray, shape (3,)
+        In the base frame [m/s^2]; without gravity there is no compliance term.
+    model : RobotModel, optional
+        For gravity torques; without masses in it, levers stand in.
+
+    Raises
+    ------
+    CalibrationError
+        If a kind is unknown.
+    """
+    for kind in kinds:
+        if kind not in TERM_KINDS:
+            raise CalibrationError(f"term: expected one of {', '.join(TERM_KINDS)}, got '{kind}'")
+    terms: list[JointTerm] = []
+    groups: list[list[int]] = []
+
+    def put(members: list[JointTerm]) -> None:
+        groups.append(list(range(len(terms), len(terms) + len(members))))
+        terms.extend(members)
+
+    massive = model is not None and bool((model.inertial[:, 9] > 0.0).any())
+    heavy = bool(np.linalg.norm(gravity) > 0.0)
+    for i, name in enumerate(chain.joint_names):
+        if chain.prismatic[i]:
+            continue
+        if 'eccentricity' in kinds:
+            put(
+                [
+                    JointTerm(name=f'{name}.sine', joint=i, function='sine'),
+                    JointTerm(name=f'{name}.cosine', joint=i, function='cosine'),
+                ]
+            )
+        if 'compliance' in kinds and heavy and massive:
+            put([JointTerm(name=f'{name}.compliance', joint=i, function='torque', unit='rad/(N*m)')])
+        elif 'compliance' in kinds and heavy:
+            for j in range(i + 1, chain.n + 1):
+                carrier = chain.joint_names[j] if j < chain.n else 'tip'
+                put(
+                    [JointTerm(name=f'{name}.compliance[{carrier}]', joint=i, function='lever', target=j, unit='rad/m')]
+                )
+    return JointTerms(chain=chain, gravity=gravity, model=model if massive else None, terms=tuple(terms)), groups

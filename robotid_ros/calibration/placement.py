@@ -1,0 +1,174 @@
+"""Where the measurement frames and the targets are, in closed form, from the nominal geometry.
+
+With the tip at (Q_j, p_j) in the base frame, a target at t and a frame (R, c):
+
+    m_j = R (p_j + Q_j t) + c    <=>    M m_j - Q_j t - c' = p_j,   M = R^T, c' = R^T c
+
+is linear in (M, c', t). Left free, M shows mistakes: its singular values are the scale between the
+two length units and a negative determinant is a mirrored frame.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotid_ros.arrays import Array, IntArray
+from robotid_ros.calibration.rotations import nearest_rotation
+
+__all__ = ['Placement', 'place']
+
+_SUBSETS = 60
+_SUBSET_SIZE = 8
+_POLISH_STEPS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Frames and targets that fit the nominal geometry.
+
+    Attributes
+    ----------
+    frames : ndarray, shape (S, 4, 4)
+        Robot base in each measurement frame.
+    targets : ndarray, shape (K, 3)
+        In the tip frame [m].
+    distance : ndarray, shape (N,)
+        What is left of each measurement [m].
+    """
+
+    frames: Array
+    targets: Array
+    distance: Array
+
+    @property
+    def error(self) -> float:
+        """Median distance [m]: outliers do not move it."""
+        return float(np.median(self.distance))
+
+
+def place(
+    position: Array,
+    tip_rotation: Array,
+    tip_position: Array,
+    set_index: IntArray,
+    point_index: IntArray,
+    *,
+    frames: Array | None = None,
+    targets: Array | None = None,
+    rng: np.random.Generator | None = None,
+) -> Placement:
+    """Find frames and targets without any guess.
+
+    The linear solution over all measurements, those over random small subsets (which an outlier
+    does not spoil), and Kabsch's with targets at the tip are made rotations, polished by
+    alternating Kabsch and linear steps with Cauchy weights, and the one with the lowest median
+    distance wins.
+
+    Parameters
+    ----------
+    position : ndarray, shape (N, 3)
+        Measured.
+    tip_rotation, tip_position : ndarray, shape (N, 3, 3) and (N, 3)
+        Nominal, in the base frame.
+    set_index, point_index : ndarray of int, shape (N,)
+    frames : ndarray, shape (S, 4, 4), optional
+        Known frames; estimated where not given.
+    targets : ndarray, shape (K, 3), optional
+        Known targets; estimated where not given.
+    rng : numpy.random.Generator, optional
+        Chooses the subsets.
+    """
+    rng = rng or np.random.default_rng(0)
+    solver = _Alternation(position, tip_rotation, tip_position, set_index, point_index, frames, targets)
+    count = int(point_index.max()) + 1
+    starts = [np.zeros((count, 3)) if targets is None else targets]
+    if frames is None and targets is None:
+        everything = np.arange(len(position))
+        starts.append(solver.linear_targets(everything))
+        for _ in range(_SUBSETS if len(position) > _SUBSET_SIZE else 0):
+            starts.append(solver.linear_targets(_stratified(set_index, point_index, rng)))
+    coarse = sorted((solver.polish(start, steps=2) for start in starts), key=lambda placement: placement.error)
+    return min((solver.polish(best.targets, _POLISH_STEPS) for best in coarse[:3]), key=lambda p: p.error)
+
+
+def _stratified(set_index: IntArray, point_index: IntArray, rng: np.random.Generator) -> IntArray:
+    """Return a few random measurements of every set and target."""
+    chosen: set[int] = set()
+    for labels in (set_index, point_index):
+        for label in range(int(labels.max()) + 1):
+            members = np.flatnonzero(labels == label)
+            chosen.update(rng.choice(members, min(_SUBSET_SIZE, len(members)), replace=False).tolist())
+    return np.array(sorted(chosen), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Alternation:
+    position: Array
+    tip_rotation: Array
+    tip_position: Array
+    set_index: IntArray
+    point_index: IntArray
+    frames: Array | None
+    targets: Array | None
+
+    def linear_targets(self, rows: IntArray) -> Array:
+        """Return the targets of the linear problem over some measurements, shape (K, 3)."""
+        sets, points = int(self.set_index.max()) + 1, int(self.point_index.max()) + 1
+        matrix = np.zeros((len(rows), 3, 12 * sets + 3 * points))
+        centre, size = self.position.mean(axis=0), max(float(np.ptp(self.position)), 1e-9)
+        measured = (self.position[rows] - centre) / size
+        at = np.arange(len(rows))
+        for axis in range(3):
+            for k in range(3):
+                matrix[at, axis, 12 * self.set_index[rows] + 3 * axis + k] = measured[:, k]
+                matrix[at, axis, 12 * sets + 3 * self.point_index[rows] + k] = -self.tip_rotation[rows, axis, k]
+            matrix[at, axis, 12 * self.set_index[rows] + 9 + axis] = -1.0
+        solution = np.linalg.lstsq(matrix.reshape(3 * len(rows), -1), self.tip_position[rows].ravel(), rcond=1e-9)[0]
+        return np.asarray(solution[12 * sets :].reshape(points, 3))
+
+    def polish(self, targets: Array, steps: int) -> Placement:
+        """Alternate between frames for given targets and targets for given frames, robustly."""
+        weights = np.ones(len(self.position))
+        for step in range(steps + 1):
+            base = self.tip_position + np.einsum('nij,nj->ni', self.tip_rotation, targets[self.point_index])
+            frames = self._kabsch(base, weights) if self.frames is None else self.frames
+            rotation, origin = frames[self.set_index, :3, :3], frames[self.set_index, :3, 3]
+            left = self.position - origin - np.einsum('nij,nj->ni', rotation, base)
+            distance = np.sqrt(np.square(left).sum(axis=1))
+            if step == steps:
+                break
+            scale = max(2.0 * float(np.median(distance)), 1e-12)
+            weights = 1.0 / (1.0 + np.square(distance / scale))
+            if self.targets is None:
+                targets = targets + self._target_steps(rotation @ self.tip_rotation, left, weights)
+        return Placement(frames=frames, targets=targets, distance=distance)
+
+    def _kabsch(self, base: Array, weights: Array) -> Array:
+        """Return the frame of every set that takes the base points to the measured ones."""
+        frames = np.tile(np.eye(4), (int(self.set_index.max()) + 1, 1, 1))
+        for s in range(len(frames)):
+            rows = self.set_index == s
+            w = weights[rows] / weights[rows].sum()
+            here, there = base[rows], self.position[rows]
+            from_mean, to_mean = w @ here, w @ there
+            rotation = nearest_rotation((there - to_mean).T @ ((here - from_mean) * w[:, None]))
+            frames[s, :3, :3], frames[s, :3, 3] = rotation, to_mean - rotation @ from_mean
+        return frames
+
+    def _target_steps(self, rotation: Array, left: Array, weights: Array) -> Array:
+        """Return the corrections of the targets, the frames' translations eliminated."""
+        points = int(self.point_index.max()) + 1
+        columns = np.zeros((len(left), 3, 3 * points))
+        rows = np.arange(len(left))
+        for axis in range(3):
+            columns[rows, :, 3 * self.point_index + axis] = rotation[:, :, axis]
+        right = left.copy()
+        if self.frames is None:
+            for s in range(int(self.set_index.max()) + 1):
+                of_set = self.set_index == s
+                w = weights[of_set] / weights[of_set].sum()
+                columns[of_set] -= np.tensordot(w, columns[of_set], axes=1)
+                right[of_set] -= w @ right[of_set]
+        root = np.sqrt(weights)[:, None]
+        matrix = (columns * root[:, :, None]).reshape(3 * len(left), -1)
+        return np.asarray(np.linalg.lstsq(matrix, (right * root).ravel(), rcond=1e-6)[0].reshape(points, 3))

@@ -1,0 +1,181 @@
+"""Measured points or poses of targets on the tool, with the joint coordinates they were taken at."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from robotid_ros.arrays import Array, IntArray, frozen_array, require_names
+from robotid_ros.calibration.masks import Mask
+from robotid_ros.errors import CalibrationError
+
+__all__ = ['MeasuredPoints', 'quaternion_of_rotation', 'rotation_of_quaternion']
+
+
+def _unset() -> Array:
+    """Return the empty array that stands for a field's default, which depends on N."""
+    return np.zeros(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredPoints:
+    """N measurements of where a target on the tool was.
+
+    Attributes
+    ----------
+    joint_names : tuple of str
+    q : ndarray, shape (N, n)
+        Joint coordinates [rad or m].
+    position : ndarray, shape (N, 3)
+        Of the target in the measurement frame of its set [m].
+    orientation : ndarray, shape (N, 4), or None
+        Unit quaternions (w, x, y, z) of the target's frame; a row of NaN where only the position
+        was measured.
+    sets : tuple of str
+        Which set each measurement belongs to; every set has a measurement frame of its own.
+    points : tuple of str
+        Which target on the tool was measured.
+    std : ndarray, shape (N, 3), or None
+        Standard deviation of the measured coordinates [m].
+    angle_std : ndarray, shape (N,), or None
+        Standard deviation of the measured orientation about each axis [rad].
+
+    Raises
+    ------
+    CalibrationError
+        If shapes differ, a number is not finite, a quaternion has no length, a standard deviation
+        is not positive, or an orientation has a deviation and its position has none or vice versa.
+    """
+
+    joint_names: tuple[str, ...]
+    q: Array
+    position: Array
+    orientation: Array | None = None
+    sets: tuple[str, ...] = ()
+    points: tuple[str, ...] = ()
+    std: Array | None = None
+    angle_std: Array | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        count, n = len(self.q), len(self.joint_names)
+        object.__setattr__(self, 'q', frozen_array(self.q, 'joint positions', (None, n), CalibrationError))
+        object.__setattr__(
+            self, 'position', frozen_array(self.position, 'measured positions', (count, 3), CalibrationError)
+        )
+        for name in ('sets', 'points'):
+            labels = getattr(self, name) or ('',) * count
+            if len(labels) != count:
+                raise CalibrationError(f'{name}: expected {count} labels, got {len(labels)}')
+            object.__setattr__(self, name, tuple(str(label) for label in labels))
+        if self.orientation is not None:
+            object.__setattr__(self, 'orientation', _unit_quaternions(self.orientation, count))
+        for name, shape in (('std', (count, 3)), ('angle_std', (count,))):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            value = frozen_array(value, name, shape, CalibrationError)
+            if (value <= 0.0).any():
+                raise CalibrationError(f'{name}: expected positive standard deviations, got {value.min():g}')
+            object.__setattr__(self, name, value)
+        if self.orientation is not None and (self.std is None) != (self.angle_std is None):
+            raise CalibrationError(
+                'measured poses need both standard deviations, of positions and of orientations, or neither; '
+                f'only {"std_angle" if self.std is None else "std"} is given'
+            )
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    @property
+    def has_orientation(self) -> Mask:
+        """Which measurements have an orientation, bool, shape (N,)."""
+        if self.orientation is None:
+            return np.zeros(len(self), dtype=bool)
+        result: Mask = np.isfinite(self.orientation[:, 0])
+        return result
+
+    def select(self, index: Mask | IntArray) -> 'MeasuredPoints':
+        """Return some measurements, by a boolean mask or indices."""
+        rows = np.arange(len(self))[index]
+        return MeasuredPoints(
+            joint_names=self.joint_names,
+            q=self.q[rows],
+            position=self.position[rows],
+            orientation=None if self.orientation is None else self.orientation[rows],
+            sets=tuple(self.sets[k] for k in rows),
+            points=tuple(self.points[k] for k in rows),
+            std=None if self.std is None else self.std[rows],
+            angle_std=None if self.angle_std is None else self.angle_std[rows],
+        )
+
+    def for_joints(self, joints: Sequence[str]) -> 'MeasuredPoints':
+        """Return the measurements with the joint columns in another order.
+
+        Raises
+        ------
+        CalibrationError
+            If a joint has no column, or a column names a joint that is not asked for.
+        """
+        index = require_names(tuple(joints), self.joint_names, 'joint', 'the points file', CalibrationError)
+        for name in self.joint_names:
+            if name not in joints:
+                raise CalibrationError(
+                    f"joint '{name}' of the points file is not in the robot; it has: {', '.join(joints)}"
+                )
+        return MeasuredPoints(
+            joint_names=tuple(joints),
+            q=self.q[:, index],
+            position=self.position,
+            orientation=self.orientation,
+            sets=self.sets,
+            points=self.points,
+            std=self.std,
+            angle_std=self.angle_std,
+        )
+
+
+def _unit_quaternions(value: Array, count: int) -> Array:
+    quaternions = np.array(frozen_array(value, 'measured orientations', (count, 4), CalibrationError, finite=False))
+    missing = np.isnan(quaternions).any(axis=1)
+    partly = missing & ~np.isnan(quaternions).all(axis=1)
+    if partly.any() or np.isinf(quaternions).any():
+        row = int(np.argmax(partly | np.isinf(quaternions).any(axis=1)))
+        raise CalibrationError(f'measured orientations: row {row + 1} is not a quaternion: {quaternions[row].tolist()}')
+    length = np.linalg.norm(quaternions, axis=1)
+    wrong = ~missing & (np.abs(length - 1.0) > 0.01)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise CalibrationError(
+            f'measured orientations: expected unit quaternions (w, x, y, z); row {row + 1} has length {length[row]:.4g}'
+        )
+    quaternions /= np.where(missing, 1.0, length)[:, None]
+    quaternions.flags.writeable = False
+    return quaternions
+
+
+def rotation_of_quaternion(quaternion: Array) -> Array:
+    """Return the rotation matrices of unit quaternions (w, x, y, z), shape (..., 3, 3)."""
+    w, x, y, z = np.moveaxis(quaternion, -1, 0)
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def quaternion_of_rotation(rotation: Array) -> Array:
+    """Return the unit quaternions (w, x, y, z), w >= 0, of rotation matrices, shape (..., 4).
+
+    The eigenvector of Bar-Itzhack's symmetric 4x4 matrix: no case distinction, no singularity.
+    """
+    r = rotation
+    k = np.empty((*r.shape[:-2], 4, 4))
+    trace = r[..., 0, 0] + r[..., 1, 1] + r[..., 2, 2]
+    k[..., 0, 0] = trace
+    for i, (j, m) in enumerate(((2, 1), (0, 2), (1, 0))):
+        k[..., 0, i + 1] = k[..., i + 1, 0] = r[..., j, m] - r[..., m, j]
+    k[..., 1:, 1:] = r + np.swapaxes(r, -1, -2) - trace[..., None, None] * np.eye(3)
+    vector = np.linalg.eigh(k)[1][..., -1]
+    result: Array = vector * np.where(vector[..., :1] < 0.0, -1.0, 1.0)
+    return result

@@ -1,0 +1,266 @@
+"""Residuals and analytic Jacobian of measured points: frames, tool points, geometry, joint terms.
+
+A target k on the tool, measured at q in set s, lies at
+
+    p = X_s T(q; geometry, terms) t_k
+
+with X_s the robot's base in the measurement frame of the set and t_k the target in the tip frame.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from robotid_ros.arrays import Array, IntArray
+from robotid_ros.calibration.chain import KinematicChain
+from robotid_ros.calibration.joint_terms import JointTerms
+from robotid_ros.calibration.masks import Mask
+from robotid_ros.calibration.points import MeasuredPoints, rotation_of_quaternion
+from robotid_ros.calibration.rotations import rotation_of_vector, vector_of_rotation
+
+__all__ = ['Problem', 'State']
+
+_AXES = ('x', 'y', 'z', 'rx', 'ry', 'rz')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Values of everything that may be estimated.
+
+    Attributes
+    ----------
+    frames : ndarray, shape (S, 4, 4)
+        Robot base in the measurement frame of each set.
+    tools : ndarray, shape (K, 4, 4)
+        Frame of each target in the tip frame.
+    geometry : ndarray, shape (P,)
+        Values of the chain's parameters.
+    coefficients : ndarray, shape (T,)
+        Of the joint terms.
+    """
+
+    frames: Array
+    tools: Array
+    geometry: Array
+    coefficients: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """N measurements and the model that predicts them.
+
+    The parameter vector is, in this order: for each set x y z rx ry rz of its frame (a motion in
+    the base frame), for each target the same of its frame (in the tip frame, the rotation in its
+    own), the chain's parameters, the joint terms' coefficients.
+
+    Attributes
+    ----------
+    chain : KinematicChain
+    terms : JointTerms
+    q : ndarray, shape (N, n)
+    basis : ndarray, shape (N, T)
+        The joint terms at q.
+    position : ndarray, shape (N, 3)
+    rotation : ndarray, shape (N, 3, 3), or None
+        Measured orientations; rows without one hold the identity and are not ``oriented``.
+    oriented : ndarray of bool, shape (N,)
+    set_index, point_index : ndarray of int, shape (N,)
+    set_names, point_names : tuple of str
+    scale : ndarray, shape (N, 3 or 6)
+        What residuals are multiplied by: 1/std where deviations were given, else 1; zero for an
+        orientation that was not measured.
+    weighted : bool
+        Whether the scale comes from given deviations.
+    """
+
+    chain: KinematicChain
+    terms: JointTerms
+    q: Array
+    basis: Array
+    position: Array
+    rotation: Array | None
+    oriented: Mask
+    set_index: IntArray
+    point_index: IntArray
+    set_names: tuple[str, ...]
+    point_names: tuple[str, ...]
+    scale: Array
+    weighted: bool
+
+    @classmethod
+    def of(
+        cls,
+        points: MeasuredPoints,
+        chain: KinematicChain,
+        terms: JointTerms,
+        *,
+        set_names: Sequence[str] | None = None,
+        point_names: Sequence[str] | None = None,
+    ) -> 'Problem':
+        """Return the problem of some measurements; labels may be given to fix their order."""
+        sets = tuple(dict.fromkeys(points.sets)) if set_names is None else tuple(set_names)
+        targets = tuple(dict.fromkeys(points.points)) if point_names is None else tuple(point_names)
+        oriented = points.has_orientation
+        rotation = None
+        if points.orientation is not None and oriented.any():
+            quaternion = np.where(oriented[:, None], points.orientation, np.array([1.0, 0.0, 0.0, 0.0]))
+            rotation = rotation_of_quaternion(quaternion)
+        scale = np.ones((len(points), 3 if rotation is None else 6))
+        if points.std is not None:
+            scale[:, :3] = 1.0 / points.std
+        if rotation is not None:
+            if points.angle_std is not None:
+                scale[:, 3:] = 1.0 / points.angle_std[:, None]
+            scale[~oriented, 3:] = 0.0
+        return cls(
+            chain=chain,
+            terms=terms,
+            q=points.q,
+            basis=terms.basis(points.q),
+            position=points.position,
+            rotation=rotation,
+            oriented=oriented,
+            set_index=np.array([sets.index(label) for label in points.sets], dtype=np.int64),
+            point_index=np.array([targets.index(label) for label in points.points], dtype=np.int64),
+            set_names=sets,
+            point_names=targets,
+            scale=scale,
+            weighted=points.std is not None,
+        )
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    @property
+    def width(self) -> int:
+        """Residuals per measurement: 3, or 6 with orientations."""
+        return int(self.scale.shape[1])
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Number of frame, tool, geometry and term parameters."""
+        return 6 * len(self.set_names), 6 * len(self.point_names), len(self.chain.names), len(self.terms.terms)
+
+    @property
+    def blocks(self) -> tuple[slice, slice, slice, slice]:
+        """Where the frame, tool, geometry and term parameters stand in the parameter vector."""
+        ends = np.cumsum(self.sizes)
+        return tuple(slice(int(e - s), int(e)) for s, e in zip(self.sizes, ends, strict=True))  # type: ignore[return-value]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all parameters, in the order of the parameter vector."""
+        result = [f'frame[{name}].{axis}' for name in self.set_names for axis in _AXES]
+        result += [f'tool[{name}].{axis}' for name in self.point_names for axis in _AXES]
+        result += self.chain.names
+        result += [term.name for term in self.terms.terms]
+        return tuple(result)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of all parameters, in the order of the parameter vector."""
+        pose = ('m',) * 3 + ('rad',) * 3
+        result = pose * (len(self.set_names) + len(self.point_names))
+        result += tuple('rad' if rotates else 'm' for rotates in self.chain.rotates)
+        return result + tuple(term.unit for term in self.terms.terms)
+
+    def subset(self, rows: Mask | IntArray) -> 'Problem':
+        """Return the problem of some measurements, with the same parameters."""
+        return replace(
+            self,
+            q=self.q[rows],
+            basis=self.basis[rows],
+            position=self.position[rows],
+            rotation=None if self.rotation is None else self.rotation[rows],
+            oriented=self.oriented[rows],
+            set_index=self.set_index[rows],
+            point_index=self.point_index[rows],
+            scale=self.scale[rows],
+        )
+
+    def with_terms(self, terms: JointTerms) -> 'Problem':
+        """Return the problem with other joint terms."""
+        return replace(self, terms=terms, basis=terms.basis(self.q))
+
+    def residual(self, state: State) -> Array:
+        """Return measured minus predicted, unscaled [m, rad], shape (N, 3 or 6)."""
+        return self.linearise(state)[0]
+
+    def linearise(self, state: State) -> tuple[Array, Array]:
+        """Return measured minus predicted, and the derivative of the predicted.
+
+        Orientation rows are rotation vectors in the measurement frame, log(R_measured R^T).
+
+        Returns
+        -------
+        residual : ndarray, shape (N, 3 or 6)
+            [m, rad], unscaled; zero for orientations that were not measured.
+        jacobian : ndarray, shape (N, 3 or 6, number of parameters)
+        """
+        frames = state.frames[self.set_index]
+        shift = np.zeros_like(self.q)
+        for k, term in enumerate(self.terms.terms):
+            shift[:, term.joint] += state.coefficients[k] * self.basis[:, k]
+        pose = self.chain.evaluate(state.geometry, self.q, base=frames, shift=shift)
+        tools = state.tools[self.point_index]
+        predicted = pose.position + np.einsum('nij,nj->ni', pose.rotation, tools[:, :3, 3])
+        residual = np.zeros((len(self), self.width))
+        residual[:, :3] = self.position - predicted
+        jacobian = np.zeros((len(self), self.width, sum(self.sizes)))
+        frame_block, tool_block, geometry_block, term_block = self.blocks
+        rows = np.arange(len(self))
+
+        arm = predicted - frames[:, :3, 3]
+        for k in range(6):
+            axis = frames[:, :3, k % 3]
+            column = frame_block.start + 6 * self.set_index + k
+            jacobian[rows, :3, column] = axis if k < 3 else np.cross(axis, arm)
+            if k >= 3 and self.width == 6:
+                jacobian[rows, 3:, column] = axis
+        for k in range(3):
+            jacobian[rows, :3, tool_block.start + 6 * self.point_index + k] = pose.rotation[:, :, k]
+
+        rotates = self.chain.rotates
+        block = jacobian[:, :, geometry_block]
+        block[:, :3] = np.where(rotates, _moment(pose.axes, predicted, pose.origins), pose.axes)
+        joints = [term.joint for term in self.terms.terms]
+        slides = self.chain.prismatic[joints] if joints else np.zeros(0, dtype=bool)
+        axes, origins = pose.joint_axes[:, :, joints], pose.joint_origins[:, :, joints]
+        basis = self.basis[:, None, :]
+        jacobian[:, :3, term_block] = basis * np.where(slides, axes, _moment(axes, predicted, origins))
+        if self.width == 6 and self.rotation is not None:
+            rotation = pose.rotation @ tools[:, :3, :3]
+            relative = self.rotation @ np.swapaxes(rotation, 1, 2)
+            residual[:, 3:] = vector_of_rotation(relative) * self.oriented[:, None]
+            for k in range(3):
+                jacobian[rows, 3:, tool_block.start + 6 * self.point_index + 3 + k] = rotation[:, :, k]
+            block[:, 3:] = np.where(rotates, pose.axes, 0.0)
+            jacobian[:, 3:, term_block] = basis * np.where(slides, 0.0, axes)
+        return residual, jacobian
+
+    def moved(self, state: State, step: Array) -> State:
+        """Return the state after a step of the parameter vector."""
+        frame_block, tool_block, geometry_block, term_block = self.blocks
+        frames, tools = state.frames.copy(), state.tools.copy()
+        for s, move in enumerate(step[frame_block].reshape(-1, 6)):
+            frames[s, :3, 3] += frames[s, :3, :3] @ move[:3]
+            frames[s, :3, :3] = frames[s, :3, :3] @ rotation_of_vector(move[3:])
+        for k, move in enumerate(step[tool_block].reshape(-1, 6)):
+            tools[k, :3, 3] += move[:3]
+            tools[k, :3, :3] = tools[k, :3, :3] @ rotation_of_vector(move[3:])
+        return State(
+            frames=frames,
+            tools=tools,
+            geometry=state.geometry + step[geometry_block],
+            coefficients=state.coefficients + step[term_block],
+        )
+
+
+def _moment(axes: Array, point: Array, origins: Array) -> Array:
+    """Return u x (p - o) for arrays (N, 3, k), (N, 3), (N, 3, k)."""
+    arm = point[:, :, None] - origins
+    result = np.empty_like(arm)
+    for a, b, c in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        result[:, a] = axes[:, b] * arm[:, c] - axes[:, c] * arm[:, b]
+    return result

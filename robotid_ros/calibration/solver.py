@@ -1,0 +1,300 @@
+"""Iterated robust least squares: Levenberg-Marquardt with a weak prior and reweighting.
+
+Minimises  sum_j w_j |S_j r_j|^2 + sigma^2 sum_k (delta_k / s_k)^2  where r_j is the residual of a
+measurement, S_j its scale, w_j its robust weight, sigma the noise and s_k the prior deviation of
+a correction delta_k. Weights, noise, the relation of orientation to position noise, and the prior
+deviations (one for all lengths, one for all angles, one for each kind of term, by expectation
+maximisation as in Gaussian variance components) are re-estimated between the steps.
+"""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+import numpy as np
+from scipy.stats import chi2
+
+from robotid_ros.arrays import Array, IntArray
+from robotid_ros.calibration.problem import Problem, State
+
+__all__ = ['Fit', 'Loss', 'Options', 'fit']
+
+Loss: TypeAlias = Literal['hampel', 'huber', 'linear']
+
+_NOISE_FLOOR = 1e-13  # [m], round-off of a metre-sized arm
+_PRIOR_FLOOR = 1e-7  # [m, rad]
+_TUNED_STEPS = 12
+_TUNING_ROUNDS = 3
+_HUBER_STEPS = 3  # a redescending loss starts from a convex one, lest it locks good points out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to fit.
+
+    Attributes
+    ----------
+    loss : {'hampel', 'huber', 'linear'}
+        Hampel: full weight up to what one in ten thousand Gaussian measurements exceeds, none
+        beyond twice that. Huber: constant influence beyond the 95 % quantile. Linear: plain squares.
+    prior : float or None
+        First guess of how far geometric parameters are from nominal [m, rad]; None: no prior.
+    iterations : int
+        Most steps.
+    """
+
+    loss: Loss = 'hampel'
+    prior: float | None = 0.01
+    iterations: int = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """Where the fit ended.
+
+    Attributes
+    ----------
+    state : State
+    free : ndarray of int, shape (f,)
+        Which parameters were estimated.
+    residual : ndarray, shape (N, 3 or 6)
+        Measured minus predicted, unscaled [m, rad].
+    weights : ndarray, shape (N,)
+    noise : float
+        Standard deviation of one scaled residual: [m], or 1 where deviations were given and right.
+    orientation_scale : float
+        Position noise over orientation noise [m/rad].
+    covariance : ndarray, shape (f, f)
+    jacobian : ndarray, shape (N, 3 or 6, f)
+        At the solution, scaled and weighted.
+    prior : ndarray, shape (f,)
+        Prior deviations; inf where there is none.
+    converged : bool
+    iterations : int
+    reason : str
+    """
+
+    state: State
+    free: IntArray
+    residual: Array
+    weights: Array
+    noise: float
+    orientation_scale: float
+    covariance: Array
+    jacobian: Array = field(repr=False)
+    prior: Array
+    converged: bool
+    iterations: int
+    reason: str
+
+
+@dataclass(slots=True)
+class _Balance:
+    """What is re-estimated between steps."""
+
+    weights: Array
+    noise: float
+    ratio: float  # orientation scale
+    prior: Array
+    damping: float = 0.0
+
+    @property
+    def penalty(self) -> Array:
+        result: Array = self.noise**2 / np.square(self.prior)
+        return result
+
+
+@dataclass(slots=True)
+class _Linear:
+    """The problem linearised at a state, scaled and weighted."""
+
+    state: State
+    residual: Array  # unscaled
+    jacobian: Array  # unscaled, all parameters
+    rows: Array
+    columns: Array
+
+    def apply(self, problem: Problem, balance: _Balance, free: IntArray) -> None:
+        scale = problem.scale * np.sqrt(balance.weights)[:, None]
+        scale[:, 3:] *= balance.ratio
+        self.rows = (self.residual * scale).ravel()
+        self.columns = (self.jacobian[:, :, free] * scale[:, :, None]).reshape(len(self.rows), len(free))
+
+
+def fit(problem: Problem, start: State, free: IntArray, options: Options | None = None) -> Fit:
+    """Estimate the free parameters.
+
+    Parameters
+    ----------
+    problem : Problem
+    start : State
+    free : ndarray of int, shape (f,)
+        Indices into the parameter vector.
+    options : Options, optional
+    """
+    options = options or Options()
+    groups = _prior_groups(problem, free)
+    prior = np.full(len(free), np.inf)
+    if options.prior is not None:
+        for members in groups:
+            prior[members] = options.prior
+    balance = _Balance(weights=np.ones(len(problem)), noise=0.0, ratio=1.0, prior=prior)
+    empty = np.zeros(0)
+    at = _Linear(start, *problem.linearise(start), empty, empty)
+    converged, reason, count = False, f'no convergence in {options.iterations} steps', 0
+    for count in range(1, options.iterations + 1):
+        _rebalance(problem, at.residual, balance, _loss_at(count, options), len(free))
+        at.apply(problem, balance, free)
+        if count <= _TUNED_STEPS:  # then frozen, so that the steps can converge
+            _tune(balance, at, _offset(problem, at.state, free), groups, options)
+        trial, tiny = _descend(problem, at, free, balance)
+        if trial is None:
+            reason = 'no step lowers the error any more'
+            break
+        at = trial
+        if tiny and count > _HUBER_STEPS:
+            converged, reason = True, 'the last step is far below the noise'
+            break
+    at.apply(problem, balance, free)
+    return Fit(
+        state=at.state,
+        free=free,
+        residual=at.residual,
+        weights=balance.weights,
+        noise=balance.noise,
+        orientation_scale=balance.ratio,
+        covariance=balance.noise**2 * _inverse(at.columns.T @ at.columns + np.diag(balance.penalty)),
+        jacobian=at.columns.reshape(len(problem), problem.width, len(free)),
+        prior=balance.prior,
+        converged=converged,
+        iterations=count,
+        reason=reason,
+    )
+
+
+def _loss_at(count: int, options: Options) -> Loss:
+    return 'huber' if options.loss == 'hampel' and count <= _HUBER_STEPS else options.loss
+
+
+def _offset(problem: Problem, state: State, free: IntArray) -> Array:
+    """Return how far the free parameters are from where their priors are centred; zero without prior."""
+    geometry, terms = problem.blocks[2:]
+    offset = np.zeros(sum(problem.sizes))
+    offset[geometry] = state.geometry - problem.chain.nominal
+    offset[terms] = state.coefficients
+    result: Array = offset[free]
+    return result
+
+
+def _descend(problem: Problem, at: _Linear, free: IntArray, balance: _Balance) -> tuple[_Linear | None, bool]:
+    """Return the next linearisation (None where no step lowers the cost), and whether the step was tiny."""
+    offset, penalty = _offset(problem, at.state, free), balance.penalty
+    hessian = at.columns.T @ at.columns + np.diag(penalty)
+    gradient = at.columns.T @ at.rows - penalty * offset
+    cost = at.rows @ at.rows + penalty @ np.square(offset)
+    while balance.damping < 1e9:
+        step = np.zeros(sum(problem.sizes))
+        step[free] = _solve(hessian, gradient, balance.damping)
+        state = problem.moved(at.state, step)
+        trial = _Linear(state, *problem.linearise(state), at.rows, at.columns)
+        trial.apply(problem, balance, free)
+        trial_cost = trial.rows @ trial.rows + penalty @ np.square(_offset(problem, state, free))
+        decrement = float(step[free] @ hessian @ step[free])
+        tiny = decrement <= max(1e-8 * balance.noise**2, 1e-28 * len(problem) * np.max(problem.scale) ** 2)
+        if trial_cost <= cost * (1.0 + 1e-9) or tiny:
+            balance.damping = 0.2 * balance.damping if balance.damping > 1e-9 else 0.0
+            return trial, tiny
+        balance.damping = max(10.0 * balance.damping, 1e-6)
+    return None, False
+
+
+def _prior_groups(problem: Problem, free: IntArray) -> list[IntArray]:
+    """Return positions in ``free`` of lengths, angles, and each unit of joint terms."""
+    geometry, terms = problem.blocks[2:]
+    kinds: dict[str, list[int]] = {}
+    units = problem.units
+    for k, index in enumerate(free):
+        if geometry.start <= index < geometry.stop:
+            kinds.setdefault(units[index], []).append(k)
+        elif terms.start <= index < terms.stop:
+            kinds.setdefault('term ' + units[index], []).append(k)
+    return [np.array(members, dtype=np.int64) for members in kinds.values()]
+
+
+@lru_cache(maxsize=64)
+def _quantile(probability: float, dof: int) -> float:
+    return float(chi2.ppf(probability, dof))
+
+
+def _rebalance(problem: Problem, residual: Array, balance: _Balance, loss: Loss, free: int) -> None:
+    """Update the relation of orientation to position noise, and the robust weights."""
+    scaled = residual * problem.scale
+    squares = np.square(scaled[:, :3]).sum(axis=1)
+    dof = np.full(len(problem), 3)
+    if problem.width == 6:
+        turned = np.square(scaled[:, 3:]).sum(axis=1)
+        if not problem.weighted:
+            position = float(np.median(squares[problem.oriented]))
+            angle = float(np.median(turned[problem.oriented]))
+            balance.ratio = float(np.clip(np.sqrt(position / max(angle, 1e-30)), 0.02, 50.0))
+        squares = squares + turned * balance.ratio**2
+        dof = np.where(problem.oriented, 6, 3)
+    if loss == 'linear':
+        return
+    spare = max(int(dof.sum()) - free, 1) / dof.sum()
+    variance = float(np.median(squares / _quantiles(0.5, dof))) / spare
+    distance = np.sqrt(squares / max(variance, _NOISE_FLOOR**2)) + 1e-12
+    if loss == 'huber':
+        balance.weights = np.minimum(1.0, np.sqrt(_quantiles(0.95, dof)) / distance)
+    else:
+        knee = np.sqrt(_quantiles(0.9999, dof))
+        balance.weights = np.minimum(1.0, np.clip(2.0 * knee - distance, 0.0, knee) / distance)
+
+
+def _quantiles(probability: float, dof: IntArray) -> Array:
+    """Return the quantile of chi-squared for 3 or 6 degrees of freedom each."""
+    three, six = _quantile_pair(probability)
+    return np.where(dof == 3, three, six)
+
+
+@lru_cache(maxsize=8)
+def _quantile_pair(probability: float) -> tuple[float, float]:
+    return float(chi2.ppf(probability, 3)), float(chi2.ppf(probability, 6))
+
+
+def _tune(balance: _Balance, at: _Linear, offset: Array, groups: list[IntArray], options: Options) -> None:
+    """Re-estimate noise and prior deviations from the linear problem's solution (EM, a few rounds)."""
+    normal, gradient, square = at.columns.T @ at.columns, at.columns.T @ at.rows, float(at.rows @ at.rows)
+    count = float(np.count_nonzero(at.rows))
+    if balance.noise == 0.0:
+        balance.noise = max(np.sqrt(square / max(count, 1.0)), _NOISE_FLOOR)
+    for _ in range(_TUNING_ROUNDS):
+        penalty = balance.penalty
+        inverse = _inverse(normal + np.diag(penalty))
+        step = inverse @ (gradient - penalty * offset)
+        left = square - 2.0 * step @ gradient + step @ normal @ step
+        used = float(np.sum(inverse * normal))
+        floor = max(_NOISE_FLOOR, 1e-9 * float(np.sqrt(square / max(count, 1.0))))  # what cancellation leaves of `left`
+        balance.noise = max(float(np.sqrt(max(left, 0.0) / max(count - used, 1.0))), floor)
+        if options.prior is None:
+            continue
+        for members in groups:
+            spread = np.square(offset + step)[members] + balance.noise**2 * np.diag(inverse)[members]
+            balance.prior[members] = np.clip(np.sqrt(np.mean(spread)), _PRIOR_FLOOR, options.prior)
+
+
+def _solve(hessian: Array, gradient: Array, damping: float) -> Array:
+    """Solve (H + damping diag H) x = g with unit diagonal; directions without information stay put."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
+    values, vectors = np.linalg.eigh(hessian * np.outer(scale, scale))
+    values = np.where(values > 1e-13 * values[-1], values + damping, np.inf)
+    result: Array = scale * (vectors @ ((vectors.T @ (scale * gradient)) / values))
+    return result
+
+
+def _inverse(hessian: Array) -> Array:
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
+    values, vectors = np.linalg.eigh(hessian * np.outer(scale, scale))
+    inverse = np.where(values > 1e-13 * values[-1], 1.0 / np.maximum(values, 1e-300), 0.0)
+    result: Array = (vectors * inverse) @ vectors.T * np.outer(scale, scale)
+    return result
