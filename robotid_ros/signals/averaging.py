@@ -1,0 +1,315 @@
+"""Averaging over periods, as the samples come, in memory that does not grow with their number."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from robotid_ros.arrays import Array, IntArray
+
+__all__ = ['AveragedPeriod', 'PeriodAverage']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AveragedPeriod:
+    """The mean of many periods over M phase bins.
+
+    Attributes
+    ----------
+    period : float
+        [s]
+    mean : ndarray, shape (M, C)
+        At phases ``m period / M``.
+    variance : ndarray, shape (M, C)
+        Of single samples about their bin's mean over the periods; NaN where only one period has any.
+    count : ndarray of int, shape (M,)
+        Samples in each bin; 0 where the mean is interpolated.
+    used : tuple of int
+        Numbers of the periods averaged, counted from the start of the first.
+    excluded : tuple of (int, str)
+        Numbers of the periods left out, and why.
+    noise_std : ndarray, shape (C,), or None
+        Standard deviation of a single sample over the periods; None with fewer than two.
+    drift : ndarray, shape (C,)
+        Root-mean-square change from the first periods averaged to the last.
+    channels : tuple of str
+    """
+
+    period: float
+    mean: Array
+    variance: Array
+    count: IntArray
+    used: tuple[int, ...]
+    excluded: tuple[tuple[int, str], ...]
+    noise_std: Array | None
+    drift: Array
+    channels: tuple[str, ...]
+
+    @property
+    def time(self) -> Array:
+        """Phases of the bins [s], shape (M,)."""
+        return np.asarray(np.arange(len(self.mean)) * (self.period / len(self.mean)))
+
+    @property
+    def averaged_noise_std(self) -> Array | None:
+        """Standard deviation of the means, shape (C,); None with fewer than two periods."""
+        if self.noise_std is None:
+            return None
+        filled = np.maximum(self.count[self.count > 0], 1)
+        return np.asarray(self.noise_std * np.sqrt(np.mean(1.0 / filled)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Period:
+    """One period on the grid of phases: values at the bins' centres, samples per bin."""
+
+    number: int
+    values: Array
+    count: IntArray
+
+
+@dataclass(slots=True)
+class PeriodAverage:
+    """Accumulates the average of a periodic signal sample by sample.
+
+    A sample's phase comes from its own stamp: bin ``m`` takes what lies within half a bin of phase
+    ``m T / M``. What a bin collects in one period is moved to the bin's centre along the
+    period's own slope, so that neither irregular sampling nor a rate that drifts
+    against the period smears the average or inflates its variance. A complete period is judged
+    before it is added: it must not deviate from the average, in root mean square or
+    anywhere at its largest, by more than ``outlier_factor`` times what periods usually do. The
+    first ``initial`` periods are held back and judged against their median; later ones against a
+    running average that follows slow drift.
+
+    Attributes
+    ----------
+    period : float
+        T [s]
+    bins : int
+        M
+    channels : tuple of str
+        Names of the C signals.
+    transient : int
+        Periods dropped at the start.
+    outlier_factor : float
+    initial : int
+        Periods held back.
+    coverage : float
+        Smallest share of its bins that a period must fill to count.
+    """
+
+    period: float
+    bins: int
+    channels: tuple[str, ...]
+    transient: int = 1
+    outlier_factor: float = 3.0
+    initial: int = 5
+    coverage: float = 0.5
+    used: list[int] = field(default_factory=list)
+    excluded: list[tuple[int, str]] = field(default_factory=list)
+    late: int = 0
+    _number: int | None = None  # of the period being collected
+    _condemned: str = ''
+    _offset: Array = field(default_factory=lambda: np.zeros(0))
+    _open: Array = field(default_factory=lambda: np.zeros(0))  # (M, C + 2): sums of values, of places, count
+    _held: list[_Period] = field(default_factory=list)
+    _count: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    _periods: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    _sum: Array = field(default_factory=lambda: np.zeros(0))
+    _squares: Array = field(default_factory=lambda: np.zeros(0))
+    _first: Array = field(default_factory=lambda: np.zeros(0))
+    _recent: Array = field(default_factory=lambda: np.zeros(0))
+    _usual: list[Array] = field(default_factory=list)  # deviations of accepted periods, (2, C) each
+
+    def __post_init__(self) -> None:
+        shape = (self.bins, len(self.channels))
+        self._open = np.zeros((self.bins, len(self.channels) + 2))
+        self._count = np.zeros(self.bins, dtype=np.int64)
+        self._periods = np.zeros(self.bins, dtype=np.int64)
+        self._sum, self._squares = np.zeros(shape), np.zeros(shape)
+
+    @property
+    def current(self) -> int | None:
+        """Number of the period being collected; None before the first sample."""
+        return self._number
+
+    def add(self, elapsed: Array, values: Array) -> None:
+        """Add samples in the order of their stamps.
+
+        Parameters
+        ----------
+        elapsed : ndarray, shape (M,)
+            Stamps, from the start of period 0 [s]; negative ones are ignored.
+        values : ndarray, shape (M, C)
+            Finite.
+        """
+        place = elapsed * (self.bins / self.period) + 0.5
+        index = np.floor(place).astype(np.int64)
+        number = index // self.bins
+        wanted = index >= 0
+        if self._number is not None:
+            self.late += int((number[wanted] < self._number).sum())
+            wanted &= number >= self._number
+        if not wanted.any():
+            return
+        if not len(self._offset):
+            self._offset = values[wanted].mean(axis=0)
+        place, index, number, values = place[wanted], index[wanted], number[wanted], values[wanted] - self._offset
+        for k in np.unique(number):
+            if k != self._number:
+                self._close()
+                self._number = int(k)
+            mine = slice(None) if number[0] == number[-1] == k else number == k
+            self._collect(index[mine] - k * self.bins, place[mine] - index[mine] - 0.5, values[mine])
+
+    def condemn(self, reason: str) -> None:
+        """Exclude the period being collected, whatever its samples say."""
+        self._condemned = reason
+
+    def _collect(self, index: IntArray, place: Array, values: Array) -> None:
+        low = int(index.min())
+        span = int(index.max()) - low + 1
+        index = index - low
+        target = self._open[low : low + span]
+        for c in range(values.shape[1]):
+            target[:, c] += np.bincount(index, weights=values[:, c], minlength=span)
+        target[:, -2] += np.bincount(index, weights=place, minlength=span)
+        target[:, -1] += np.bincount(index, minlength=span)
+
+    def _close(self) -> None:
+        """End the period being collected: hold it back, judge it, or drop it."""
+        if self._number is None:
+            return
+        number, condemned, self._condemned = self._number, self._condemned, ''
+        count = self._open[:, -1].astype(np.int64)
+        covered = np.count_nonzero(count) / self.bins
+        if number < self.transient:
+            self.excluded.append((number, 'transient'))
+        elif condemned:
+            self.excluded.append((number, condemned))
+        elif covered < self.coverage:
+            self.excluded.append((number, f'only {100.0 * covered:.0f} % of its samples are there'))
+        else:
+            self._judge(_Period(number, _centred(self._open), count))
+        self._open[:] = 0.0
+
+    def _judge(self, period: _Period) -> None:
+        if len(self._recent):
+            self._accept_or_exclude(period)
+            return
+        self._held.append(period)
+        if len(self._held) >= self.initial:
+            self._release()
+
+    def _release(self) -> None:
+        """Judge the periods held back against their median, which two bad ones in five cannot move."""
+        held, self._held = self._held, []
+        if not held:
+            return
+        if len(held) < 3:  # nobody could say which one is the outlier
+            self._recent = held[0].values.copy()
+            for period in held:
+                self._merge(period)
+            return
+        self._recent = np.median(np.stack([period.values for period in held]), axis=0)
+        deviations = [self._deviation(period) for period in held]
+        self._usual = [np.median(np.stack(deviations), axis=0)]
+        self._first = self._recent.copy()
+        for period in held:
+            self._accept_or_exclude(period)
+        self._first = self._recent.copy()
+
+    def _deviation(self, period: _Period) -> Array:
+        """Return root mean square and largest deviation per channel, shape (2, C)."""
+        difference = period.values - self._recent
+        difference[period.count == 0] = 0.0
+        filled = max(1, int(np.count_nonzero(period.count)))
+        return np.stack([np.sqrt((difference**2).sum(axis=0) / filled), np.abs(difference).max(axis=0)])
+
+    def _accept_or_exclude(self, period: _Period) -> None:
+        deviation = self._deviation(period)
+        strength = self._recent.std(axis=0)
+        usual = np.median(np.stack(self._usual), axis=0) if self._usual else deviation
+        limit = self.outlier_factor * usual + 1e-3 * strength * np.array([[1.0], [10.0]])
+        excess = np.where(deviation > limit + 1e-12, deviation / np.maximum(limit, 1e-12), 0.0)
+        if excess.any():
+            kind, channel = np.unravel_index(int(np.argmax(excess)), excess.shape)
+            what = f'{self.channels[channel]} is off by {deviation[kind, channel]:.3g} {("rms", "at most")[kind]}'
+            self.excluded.append((period.number, f'{what} (limit {limit[kind, channel]:.3g})'))
+            return
+        self._usual = [*self._usual[-19:], deviation]
+        self._merge(period)
+
+    def _merge(self, period: _Period) -> None:
+        filled = period.count > 0
+        weight = period.count[:, None].astype(np.float64)
+        self._count += period.count
+        self._periods += filled
+        self._sum += weight * period.values
+        self._squares += weight * period.values**2
+        self._recent[filled] += 0.2 * (period.values[filled] - self._recent[filled])
+        self.used.append(period.number)
+
+    def finish(self) -> AveragedPeriod | None:
+        """End the last period and return the average; None where no period is usable."""
+        self._close()
+        self._number = None
+        self._release()
+        if not self.used:
+            return None
+        weight = np.maximum(self._count, 1)[:, None]
+        mean = self._sum / weight
+        scatter = np.maximum(self._squares - weight * mean**2, 0.0)
+        freedom = (self._periods - 1)[:, None]
+        with np.errstate(divide='ignore', invalid='ignore'):
+            variance = np.where(freedom > 0, scatter / freedom, np.nan)
+        repeated = self._periods > 1
+        noise = np.sqrt(scatter[repeated].sum(axis=0) / freedom[repeated].sum()) if repeated.any() else None
+        drift = np.zeros(len(self.channels))
+        if len(self._first) and len(self._recent):
+            drift = np.sqrt(np.mean((self._recent - self._first) ** 2, axis=0))
+        return AveragedPeriod(
+            period=self.period,
+            mean=_filled(mean, self._count) + self._offset,
+            variance=variance,
+            count=self._count.copy(),
+            used=tuple(self.used),
+            excluded=tuple(self.excluded),
+            noise_std=noise,
+            drift=drift,
+            channels=tuple(self.channels),
+        )
+
+
+def _filled(values: Array, count: IntArray) -> Array:
+    """Return the columns with empty bins interpolated around the period."""
+    empty = np.flatnonzero(count == 0)
+    if not len(empty):
+        return values
+    full = np.flatnonzero(count)
+    result = values.copy()
+    for c in range(values.shape[1]):
+        result[empty, c] = np.interp(empty, full, values[full, c], period=len(values))
+    return result
+
+
+def _centred(sums: Array) -> Array:
+    """Return each bin's mean moved from its samples' mean place to its centre."""
+    count = sums[:, -1].astype(np.int64)
+    weight = np.maximum(count, 1)[:, None]
+    values = _filled(sums[:, :-2] / weight, count)
+    place = sums[:, -2] / weight[:, 0]
+    if np.abs(place).max() < 1e-9 or len(values) < 5:
+        return values
+    # Slope per bin: least squares over five bins, at their true places.
+    shifts = range(-2, 3)
+    spots = np.stack([np.roll(place, -k) + k for k in shifts])
+    spots -= spots.mean(axis=0)
+    slope = sum(spots[k + 2, :, None] * np.roll(values, -k, axis=0) for k in shifts)
+    slope /= (spots**2).sum(axis=0)[:, None]
+    return np.asarray(values - slope * place[:, None])
+
+
+def channel_names(joints: Sequence[str], quantities: Sequence[str]) -> tuple[str, ...]:
+    """Return ``quantity/joint`` for every quantity and joint."""
+    return tuple(f'{quantity}/{joint}' for quantity in quantities for joint in joints)

@@ -1,0 +1,251 @@
+"""Derivatives of sampled joint positions: differences, Savitzky-Golay, Fourier least squares."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import signal
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import DataError
+
+__all__ = ['FourierFit', 'central_difference', 'choose_harmonics', 'fit_fourier', 'savitzky_golay']
+
+
+def central_difference(values: Array, rate: float, derivative: int = 1, periodic: bool = False) -> Array:
+    """Differentiate by the central five-point formulas.
+
+    ``x'_i = (x_{i-2} - 8 x_{i-1} + 8 x_{i+1} - x_{i+2}) / (12 h)`` and
+    ``x''_i = (-x_{i-2} + 16 x_{i-1} - 30 x_i + 16 x_{i+1} - x_{i+2}) / (12 h^2)``; the two samples
+    at each end take the derivative of the quartic through the five samples there. Quartics are
+    differentiated exactly.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N,) or (N, n)
+        Evenly sampled; N at least 5.
+    rate : float
+        ``1 / h`` [Hz]
+    derivative : {1, 2}
+    periodic : bool
+        The signal repeats after N samples.
+
+    Returns
+    -------
+    ndarray, shape of ``values``
+
+    Raises
+    ------
+    DataError
+        If there are fewer than five samples, or another derivative is asked for.
+    """
+    x = np.asarray(values, dtype=np.float64)
+    if derivative not in (1, 2):
+        raise DataError(f'central difference: expected derivative 1 or 2, got {derivative}')
+    if len(x) < 5:
+        raise DataError(f'central difference: expected at least 5 samples, got {len(x)}')
+    if periodic:
+        x = np.concatenate([x[-2:], x, x[:2]])
+    count = len(x)
+    result = np.empty_like(x)
+    weights = _stencil(2, derivative)
+    result[2:-2] = sum(weight * x[k : count - 4 + k] for k, weight in enumerate(weights))
+    if periodic:
+        return result[2:-2] * rate**derivative
+    for place in (0, 1):
+        result[place] = np.tensordot(_stencil(place, derivative), x[:5], axes=1)
+        result[-1 - place] = np.tensordot(_stencil(4 - place, derivative), x[-5:], axes=1)
+    return result * rate**derivative
+
+
+def _stencil(place: int, derivative: int) -> Array:
+    """Return weights that differentiate a quartic through samples 0..4 at sample ``place``."""
+    powers = np.vander(np.arange(5.0) - place, 5, increasing=True)
+    target = np.zeros(5)
+    target[derivative] = float(derivative)  # 1! and 2!
+    return np.asarray(np.linalg.solve(powers.T, target))
+
+
+def savitzky_golay(values: Array, rate: float, window: int, order: int = 4, derivative: int = 1) -> Array:
+    """Differentiate the least-squares polynomial over a sliding window, ends included.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N,) or (N, n)
+        Evenly sampled.
+    rate : float
+        [Hz]
+    window : int
+        Samples, odd, above the order and at most N.
+    order : int
+        Of the polynomial; polynomials up to it are differentiated exactly.
+    derivative : int
+        0 smoothes only.
+
+    Returns
+    -------
+    ndarray, shape of ``values``
+
+    Raises
+    ------
+    DataError
+        If window, order and number of samples do not fit.
+    """
+    x = np.asarray(values, dtype=np.float64)
+    if not (window % 2 == 1 and order < window <= len(x) and 0 <= derivative <= order):
+        raise DataError(
+            f'Savitzky-Golay: expected an odd window above the order {order} and at most {len(x)} samples, '
+            f'and a derivative up to the order; got window {window}, derivative {derivative}'
+        )
+    return np.asarray(signal.savgol_filter(x, window, order, deriv=derivative, delta=1.0 / rate, axis=0, mode='interp'))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FourierFit:
+    """A finite Fourier series fitted to n signals.
+
+    ``x(t) = c_0 + sum_k a_k cos(k w t) + b_k sin(k w t)``, ``w = 2 pi base_frequency``.
+
+    Attributes
+    ----------
+    base_frequency : float
+        [Hz]
+    offset : ndarray, shape (n,)
+    cosine, sine : ndarray, shape (L, n)
+    residual_std : ndarray, shape (n,)
+        Standard deviation of what the series leaves, corrected for its 2 L + 1 coefficients.
+    """
+
+    base_frequency: float
+    offset: Array
+    cosine: Array
+    sine: Array
+    residual_std: Array
+
+    @property
+    def harmonics(self) -> int:
+        """Number of harmonics L."""
+        return len(self.cosine)
+
+    def evaluate(self, time: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return the signals and their analytic first and second derivatives, each of shape (N, n).
+
+        Parameters
+        ----------
+        time : array_like, shape (N,)
+            [s]
+        """
+        t = np.asarray(time, dtype=np.float64)
+        frequency = 2.0 * np.pi * self.base_frequency * np.arange(1, self.harmonics + 1)
+        angle = t[:, None] * frequency
+        cosine, sine = np.cos(angle), np.sin(angle)
+        a, b, w = self.cosine, self.sine, frequency[:, None]
+        return (
+            self.offset + cosine @ a + sine @ b,
+            cosine @ (w * b) - sine @ (w * a),
+            -(cosine @ (w**2 * a) + sine @ (w**2 * b)),
+        )
+
+
+def fit_fourier(
+    time: ArrayLike, values: Array, base_frequency: float, harmonics: int, weights: ArrayLike | None = None
+) -> FourierFit:
+    """Fit a Fourier series with its offset to samples at any times, by weighted least squares.
+
+    Parameters
+    ----------
+    time : array_like, shape (N,)
+        [s]; need not be even.
+    values : ndarray, shape (N,) or (N, n)
+    base_frequency : float
+        [Hz]
+    harmonics : int
+        L; the 2 L + 1 coefficients must be fewer than the samples.
+    weights : array_like, shape (N,), optional
+        Of the squared residuals, e.g. how many samples were averaged; 0 leaves a sample out.
+
+    Returns
+    -------
+    FourierFit
+
+    Raises
+    ------
+    DataError
+        If there are too few samples, or they do not tell the harmonics apart.
+
+    References
+    ----------
+    J. Swevers et al., "Optimal robot excitation and identification", IEEE T-RA 13 (1997), sec. IV.
+    """
+    t = np.asarray(time, dtype=np.float64)
+    x = np.asarray(values, dtype=np.float64).reshape(len(t), -1)
+    w = np.ones(len(t)) if weights is None else np.asarray(weights, dtype=np.float64)
+    unknowns = 2 * harmonics + 1
+    used = int(np.count_nonzero(w))
+    if harmonics < 0 or used < unknowns:
+        raise DataError(f'Fourier fit: {unknowns} coefficients need as many samples, got {used}')
+    angle = 2.0 * np.pi * base_frequency * t[:, None] * np.arange(1, harmonics + 1)
+    columns = np.concatenate([np.ones((len(t), 1)), np.cos(angle), np.sin(angle)], axis=1)
+    root = np.sqrt(w)[:, None]
+    solution, _, rank, _ = np.linalg.lstsq(columns * root, x * root, rcond=1e-10)
+    if rank < unknowns:
+        raise DataError(
+            f'Fourier fit: the samples do not tell {harmonics} harmonics of {base_frequency:g} Hz apart; '
+            'record whole periods, or ask for fewer harmonics'
+        )
+    residual = (x - columns @ solution) * root
+    spread = np.sqrt((residual**2).sum(axis=0) / max(1, used - unknowns) * used / w.sum())
+    return FourierFit(
+        base_frequency=base_frequency,
+        offset=solution[0],
+        cosine=solution[1 : 1 + harmonics],
+        sine=solution[1 + harmonics :],
+        residual_std=spread,
+    )
+
+
+def choose_harmonics(
+    values: Array, noise_std: ArrayLike, period: float, least: int = 1, most: int = 200, noise_share: float = 0.01
+) -> int:
+    """Choose how many harmonics one period of averaged positions carries.
+
+    A harmonic counts where some joint's squared amplitude exceeds 12 times what the noise alone
+    would give, ``4 s^2 / N``: less than one in 10^5 does so by chance. They are taken up to the
+    highest that counts, but no further (and never below ``least``) than the acceleration noise
+    they let through, ``s / sqrt(N) w^2 sqrt(2 sum k^4)``, stays within a share of the
+    acceleration.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N, n)
+        One period, evenly sampled.
+    noise_std : array_like, shape (n,)
+        Standard deviation s of these samples' noise.
+    period : float
+        [s]
+    least, most : int
+        Bounds.
+    noise_share : float
+        Acceleration noise per root-mean-square acceleration, of the joint that moves most clearly.
+
+    Returns
+    -------
+    int
+    """
+    count = len(values)
+    most = max(least, min(most, (count - 1) // 4))
+    squared = np.abs(np.fft.rfft(values, axis=0)[1 : most + 1] * 2.0 / count) ** 2
+    expected = 4.0 * np.asarray(noise_std, dtype=np.float64) ** 2 / count
+    # Rounding leaves a floor where there is no noise at all.
+    floor = np.maximum(12.0 * expected, 1e-20 * squared.max(axis=0, initial=0.0))
+    significant = np.flatnonzero((squared > floor).any(axis=1))
+    highest = int(significant[-1]) + 1 if len(significant) else least
+    order = np.arange(1, most + 1)
+    noise = np.sqrt(0.5 * expected[None, :] * np.cumsum(order**4.0)[:, None])
+    strength = np.sqrt(0.5 * np.cumsum(order[:, None] ** 4.0 * np.maximum(squared - expected, 0.0), axis=0))
+    moving = squared.max(axis=0, initial=0.0) > floor
+    if not moving.any():
+        return least
+    quiet = (noise <= noise_share * strength)[:, moving].any(axis=1)
+    quiet_most = int(np.flatnonzero(quiet)[-1]) + 1 if quiet.any() else least
+    return max(least, min(highest, quiet_most))

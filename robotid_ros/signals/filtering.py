@@ -1,0 +1,215 @@
+"""Zero-phase low-pass filters, a cutoff chosen from the data, decimation."""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import signal
+
+from robotid_ros.arrays import Array, IntArray
+from robotid_ros.errors import DataError
+
+__all__ = ['Bandwidth', 'choose_cutoff', 'decimate_parallel', 'settling_samples', 'zero_phase_low_pass']
+
+ORDER = 4
+
+
+def zero_phase_low_pass(values: Array, rate: float, cutoff: float, order: int = ORDER) -> Array:
+    """Filter forwards and backwards with a Butterworth low-pass; both passes together are 3 dB down at the cutoff.
+
+    Two passes of order ``m`` have the gain ``1 / (1 + (w / w_1)^(2 m))``, so each pass is designed
+    with ``w_1 = w_c (sqrt(2) - 1)^(-1 / (2 m))`` on the bilinear transform's frequency axis.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N, ...)
+        Evenly sampled along the first axis.
+    rate : float
+        [Hz]
+    cutoff : float
+        Where the result's amplitude is down by a factor sqrt(2) [Hz]; below half the rate.
+    order : int
+        Order of each pass.
+
+    Returns
+    -------
+    ndarray, shape of ``values``
+        Not delayed. :func:`settling_samples` at each end are affected by the end.
+
+    Raises
+    ------
+    DataError
+        If the cutoff is not between 0 and half the rate.
+    """
+    if not 0.0 < cutoff < 0.5 * rate:
+        raise DataError(f'filter: expected a cutoff between 0 and half the rate, {0.5 * rate:g} Hz; got {cutoff:g} Hz')
+    x = np.asarray(values, dtype=np.float64)
+    warped = np.tan(np.pi * cutoff / rate) * (np.sqrt(2.0) - 1.0) ** (-0.5 / order)
+    sections = signal.butter(order, 2.0 / np.pi * np.arctan(warped), output='sos')
+    padding = min(len(x) - 1, 3 * settling_samples(rate, cutoff))
+    return np.asarray(signal.sosfiltfilt(sections, x, axis=0, padlen=padding), dtype=np.float64)
+
+
+def settling_samples(rate: float, cutoff: float) -> int:
+    """Return how many samples at each end a filter of this cutoff lets the end influence: one period of the cutoff."""
+    return int(np.ceil(rate / cutoff))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bandwidth:
+    """What the spectrum of a motion says about it.
+
+    Attributes
+    ----------
+    cutoff : float
+        Proposed for a zero-phase low-pass over all joints [Hz].
+    motion : ndarray, shape (n,)
+        Below this frequency lie 99.9 % of a joint's velocity power [Hz]; 0 where it stands still.
+    noise_limit : ndarray, shape (n,)
+        A cutoff above this lets too much of a joint's noise through [Hz]; inf without noise.
+    noise_std : ndarray, shape (n,)
+        Standard deviation of the position's white noise [rad].
+    """
+
+    cutoff: float
+    motion: Array
+    noise_limit: Array
+    noise_std: Array
+
+    @property
+    def moving(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which joints move."""
+        return np.asarray(self.motion > 0.0)
+
+
+def choose_cutoff(position: Array, rate: float, margin: float = 5.0, noise_share: float = 0.01) -> Bandwidth:
+    """Choose one cutoff for all signals of an arm from the spectra of its joint positions.
+
+    The white part of a position's spectrum, of deviation ``s``, is read off its highest frequencies;
+    what stands out of it below is motion. Proposed is ``margin`` times the frequency below which
+    99.9 % of the velocity's power lie, for the fastest joint: a derivative filter needs about five
+    times the bandwidth of the motion (Gautier 1997). That is lowered, down to twice the
+    bandwidth, as far as needed to let through no more acceleration noise,
+    ``s (2 pi)^2 sqrt(2 f^5 / (5 rate))``, than ``noise_share`` of a moving joint's root-mean-square
+    acceleration.
+
+    Parameters
+    ----------
+    position : ndarray, shape (N, n)
+        Evenly sampled [rad].
+    rate : float
+        [Hz]
+    margin : float
+        Cutoff per bandwidth of the motion.
+    noise_share : float
+        Noise per acceleration.
+
+    Returns
+    -------
+    Bandwidth
+        With a tenth of the rate as its cutoff where no joint moves.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than 32 samples.
+
+    References
+    ----------
+    M. Gautier, "Dynamic identification of robots with power model", ICRA 1997.
+    """
+    q = np.asarray(position, dtype=np.float64)
+    if len(q) < 32:
+        raise DataError(f'choosing a cutoff: expected at least 32 samples, got {len(q)}')
+    frequency, power, noise, noise_std = _acceleration_spectrum(q, rate)
+    motion, limit = np.zeros(q.shape[1]), np.full(q.shape[1], np.inf)
+    for j in np.flatnonzero(np.std(q, axis=0) > 3.0 * noise_std + 1e-12):
+        peak = int(np.argmax(power[:, j] / frequency**4))
+        under = np.flatnonzero(_smoothed(power[:, j], peak + 1)[peak:] < 4.0 * noise[peak:, j])
+        band = slice(0, peak + int(under[0]) + 1 if len(under) else None)
+        clean = np.maximum(power[band, j] - noise[band, j], 0.0)
+        share = np.cumsum(clean / frequency[band] ** 2)
+        motion[j] = frequency[min(int(np.searchsorted(share, 0.999 * share[-1])), len(share) - 1)]
+        strength = np.sqrt(clean.sum() * frequency[0])
+        if noise_std[j] > 0.0:
+            limit[j] = (2.5 * rate * (noise_share * strength / noise_std[j]) ** 2 / (2.0 * np.pi) ** 4) ** 0.2
+    moving = motion > 0.0
+    cutoff = 0.1 * rate
+    if moving.any():
+        cutoff = max(min(margin * motion.max(), limit[moving].min()), 2.0 * motion.max())
+    return Bandwidth(cutoff=float(min(cutoff, 0.4 * rate)), motion=motion, noise_limit=limit, noise_std=noise_std)
+
+
+def _acceleration_spectrum(q: Array, rate: float) -> tuple[Array, Array, Array, Array]:
+    """Return frequencies, acceleration spectra, the part of them that is white position noise, its deviation."""
+    # Differences before the window: the leakage of slow motion would drown everything above it.
+    acceleration = np.diff(q, n=2, axis=0) * rate**2
+    size = min(len(acceleration), max(256, int(16.0 * rate)))
+    frequency, power = signal.welch(
+        acceleration, rate, window=np.hanning(size) ** 2, noverlap=size // 2, detrend='constant', axis=0
+    )
+    frequency, power = frequency[1:], power[1:]
+    response = (2.0 * rate * np.sin(np.pi * frequency / rate)) ** 4
+    top = frequency > 0.3 * rate
+    degrees = 2.0 * max(1, len(acceleration) // (size // 2) - 1)  # of the chi-squared spectral estimates
+    white = np.median(power[top] / response[top, None], axis=0) / (1.0 - 2.0 / (9.0 * degrees)) ** 3
+    return frequency, power, white * response[:, None], np.sqrt(white * 0.5 * rate)
+
+
+def _smoothed(values: Array, half_width: int) -> Array:
+    """Return the running mean over ``half_width`` neighbours on both sides."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    index = np.arange(len(values))
+    low, high = np.maximum(index - half_width, 0), np.minimum(index + half_width + 1, len(values))
+    return np.asarray((sums[high] - sums[low]) / (high - low))
+
+
+def decimate_parallel(
+    columns: Array, factor: int, trajectory: IntArray | None = None, order: int = 8
+) -> tuple[Array, IntArray]:
+    """Low-pass and keep every ``factor``-th sample: the parallel filter of torque and regressor alike.
+
+    A linear model ``tau = W x`` still holds after the same filter on ``tau`` and each column of
+    ``W``; what lies above the new half rate, where the model explains nothing, is gone. The filter
+    is a zero-phase Butterworth, 3 dB down at 0.8 of the new half rate.
+
+    Parameters
+    ----------
+    columns : ndarray, shape (N, ...)
+        Torques ``(N, n)``, a regressor ``(N, n, b)``, anything sampled along the first axis.
+    factor : int
+        1 changes nothing.
+    trajectory : ndarray of int, shape (N,), optional
+        Runs (as in a dataset), which are filtered one by one.
+    order : int
+        Of each of the two passes.
+
+    Returns
+    -------
+    decimated : ndarray, shape (M, ...)
+    kept : ndarray of int, shape (M,)
+        Which samples these are.
+
+    Raises
+    ------
+    DataError
+        If the factor is below 1.
+    """
+    x = np.asarray(columns, dtype=np.float64)
+    if factor < 1:
+        raise DataError(f'decimation: expected a factor of 1 or more, got {factor}')
+    if factor == 1:
+        return x.copy(), np.arange(len(x), dtype=np.int64)
+    labels = np.zeros(len(x), dtype=np.int64) if trajectory is None else np.asarray(trajectory)
+    bounds = np.flatnonzero(np.diff(labels, prepend=labels[:1] - 1, append=labels[-1:] + 1))
+    parts, kept = [], []
+    for start, stop in itertools.pairwise(bounds):
+        index = np.arange(start + (stop - start - 1) % factor // 2, stop, factor, dtype=np.int64)
+        flat = x[start:stop].reshape(stop - start, -1)
+        out = np.empty((len(index), flat.shape[1]))
+        for column in range(0, flat.shape[1], 32):  # blocks that stay in the cache
+            block = slice(column, column + 32)
+            out[:, block] = zero_phase_low_pass(flat[:, block], 1.0, 0.4 / factor, order)[index - start]
+        parts.append(out.reshape(len(index), *x.shape[1:]))
+        kept.append(index)
+    return np.concatenate(parts), np.concatenate(kept)

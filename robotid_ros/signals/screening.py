@@ -1,0 +1,224 @@
+"""What is wrong with a stream of stamped samples: found, counted, kept out of averages."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robotid_ros.arrays import Array, IntArray
+
+__all__ = ['SampleScreen', 'ScreenCounts', 'ScreenedChunk']
+
+BoolArray = NDArray[np.bool_]
+SECOND = 1_000_000_000
+
+
+@dataclass(slots=True)
+class ScreenCounts:
+    """How often what was found.
+
+    Attributes
+    ----------
+    samples : int
+        All that came.
+    unstamped : int
+        Stamp zero; left out.
+    repeated, backward : int
+        Stamp equal to, or before, the latest one; left out.
+    clock_jumps : int
+        Times the stamps jumped against the clock of arrival, or backward by more than 0.1 s.
+    displaced : int
+        Samples whose stamps are off since a jump; left out of averages.
+    not_a_number : int
+        Samples with a NaN or an infinity in a signal that is needed; left out.
+    gaps, missing : int
+        Steps of more than 1.5 sampling intervals, and the samples that would have filled them.
+    longest_gap : float
+        [s]
+    """
+
+    samples: int = 0
+    unstamped: int = 0
+    repeated: int = 0
+    backward: int = 0
+    clock_jumps: int = 0
+    displaced: int = 0
+    not_a_number: int = 0
+    gaps: int = 0
+    missing: int = 0
+    longest_gap: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenedChunk:
+    """Which samples of a chunk can be used.
+
+    Attributes
+    ----------
+    usable : ndarray of bool, shape (M,)
+        Stamped, in order, finite.
+    displaced : ndarray of bool, shape (M,)
+        Stamps are off by the jumps so far.
+    jumps : ndarray of int
+        Samples at which the clock jumped.
+    """
+
+    usable: BoolArray
+    displaced: BoolArray
+    jumps: IntArray
+
+
+@dataclass(slots=True)
+class SampleScreen:
+    """Screens chunks of one stream, in order of arrival; remembers only the last samples.
+
+    Attributes
+    ----------
+    channels : sequence of str
+        Names of the value columns, for :attr:`bad_channels`.
+    jump : float
+        Smallest clock jump [s].
+    counts : ScreenCounts
+    step : float
+        Sampling interval [s], the median over the first 64 steps; 0 until known.
+    bad_channels : dict of str to int
+        How many NaN each channel had.
+    """
+
+    channels: Sequence[str] = ()
+    jump: float = 0.1
+    counts: ScreenCounts = field(default_factory=ScreenCounts)
+    step: float = 0.0
+    bad_channels: dict[str, int] = field(default_factory=dict)
+    displacement: float = 0.0
+    _last: int | None = None  # latest stamp in use [ns]
+    _previous: int | None = None  # stamp of the last message of all [ns]
+    _lead: int | None = None  # by how much recent stamps were ahead of their arrival, at most [ns]
+    _latest: int | None = None  # latest stamp in order, across jumps [ns]
+    _steps: list[IntArray] = field(default_factory=list)
+
+    def screen(self, stamp: IntArray, values: Array, arrival: IntArray | None = None) -> ScreenedChunk:
+        """Look at the next samples.
+
+        Parameters
+        ----------
+        stamp : ndarray of int64, shape (M,)
+            [ns]
+        values : ndarray, shape (M, C)
+        arrival : ndarray of int64, shape (M,), optional
+            When they were sent or received, by a clock that does not jump [ns]; late arrival does
+            no harm.
+
+        Returns
+        -------
+        ScreenedChunk
+        """
+        self.counts.samples += len(stamp)
+        stamped = stamp != 0
+        self.counts.unstamped += int((~stamped).sum())
+        index = np.flatnonzero(stamped)
+        times = stamp[index]
+        arrived = None if arrival is None else arrival[index]
+        jumps, displaced = self._find_jumps(times, arrived)
+        ordered = np.zeros(len(times), dtype=bool)
+        for start, stop in zip([0, *jumps], [*jumps, len(times)], strict=True):
+            if start in jumps:
+                self._last = None
+            ordered[start:stop] = self._in_order(times[start:stop])
+        self._find_gaps(times[ordered], np.isin(np.flatnonzero(ordered), jumps))
+        finite = np.isfinite(values)
+        complete = finite.all(axis=1)
+        usable = np.zeros(len(stamp), dtype=bool)
+        usable[index[ordered]] = True
+        self._count_bad(finite[usable & ~complete])
+        usable &= complete
+        off = np.zeros(len(stamp), dtype=bool)
+        off[index] = displaced
+        self.counts.displaced += int((off & usable).sum())
+        return ScreenedChunk(usable=usable, displaced=off, jumps=index[jumps])
+
+    def _find_jumps(self, times: IntArray, arrived: IntArray | None) -> tuple[list[int], BoolArray]:
+        """Return where the clock jumped, and which stamps are off."""
+        displaced = np.zeros(len(times), dtype=bool)
+        if not len(times):
+            return [], displaced
+        steps = np.diff(times, prepend=times[0] if self._previous is None else self._previous)
+        limit = int(self.jump * SECOND)
+        lead = None if arrived is None else times - arrived
+        jumps: list[int] = []
+        displaced[:] = self.displacement != 0.0
+        for k in np.flatnonzero(np.abs(steps) > limit):
+            amount = self._jump_at(int(k), jumps[-1] if jumps else 0, int(steps[k]), lead)
+            if amount == 0:
+                continue
+            jumps.append(int(k))
+            self.displacement += amount / SECOND
+            if abs(self.displacement) < 0.5 * self.jump:  # the clock was set back right
+                self.displacement = 0.0
+            displaced[k:] = self.displacement != 0.0
+        self.counts.clock_jumps += len(jumps)
+        self._previous = int(times[-1])
+        if lead is not None:
+            recent = lead[max(jumps[-1] if jumps else 0, len(lead) - 500) :]
+            kept = [] if jumps or self._lead is None or len(recent) >= 500 else [self._lead]
+            self._lead = max([int(recent.max()), *kept])
+        return jumps, displaced
+
+    def _jump_at(self, k: int, since: int, step: int, lead: IntArray | None) -> int:
+        """Return by how much the stamps jumped before sample k; 0 if samples are only missing or late."""
+        limit = int(self.jump * SECOND)
+        recent = np.zeros(0, dtype=np.int64) if lead is None else lead[max(since, k - 500) : k]
+        usual = [] if self._lead is None or since > 0 else [self._lead]
+        if lead is None or not (len(recent) or usual):
+            return min(step, 0)
+        # What arrives late lowers the lead; nothing but a jump raises it.
+        amount = int(lead[k]) - max([*usual, *recent.tolist()])
+        return amount if abs(amount) > limit and (amount > 0) == (step > 0) else 0
+
+    def _in_order(self, times: IntArray) -> BoolArray:
+        if not len(times):
+            return np.zeros(0, dtype=bool)
+        first = times[0] - 1 if self._last is None else self._last
+        latest = np.maximum.accumulate(np.concatenate([[first], times]))
+        ordered = np.asarray(times > latest[:-1])
+        self.counts.repeated += int((times == latest[:-1]).sum())
+        self.counts.backward += int((times < latest[:-1]).sum())
+        self._last = int(latest[-1])
+        return ordered
+
+    def _find_gaps(self, times: IntArray, at_jump: BoolArray) -> None:
+        """Count steps that are too long; the first steps wait until the usual one is known."""
+        if not len(times):
+            return
+        first = times[0] if self._latest is None else self._latest
+        steps = np.diff(times, prepend=first)
+        usable = ~at_jump
+        usable[0] &= self._latest is not None
+        self._latest = int(times[-1])
+        self._steps.append(steps[usable])
+        if self.step > 0.0 or sum(len(part) for part in self._steps) >= 64:
+            self._count_gaps()
+
+    def _count_gaps(self) -> None:
+        steps = np.concatenate(self._steps) / SECOND
+        self._steps = []
+        if self.step == 0.0:
+            self.step = float(np.median(steps))
+        long = steps[steps > 1.5 * self.step]
+        if len(long):
+            self.counts.gaps += len(long)
+            self.counts.missing += int((np.round(long / self.step) - 1.0).sum())
+            self.counts.longest_gap = max(self.counts.longest_gap, float(long.max()))
+
+    def finish(self) -> ScreenCounts:
+        """Count what still waits, for a stream shorter than 64 samples, and return the counts."""
+        if sum(len(part) for part in self._steps):
+            self._count_gaps()
+        return self.counts
+
+    def _count_bad(self, finite: BoolArray) -> None:
+        self.counts.not_a_number += len(finite)
+        for k in np.flatnonzero(~finite.all(axis=0)).tolist():
+            name = self.channels[k] if k < len(self.channels) else f'channel {k + 1}'
+            self.bad_channels[name] = self.bad_channels.get(name, 0) + int((~finite[:, k]).sum())

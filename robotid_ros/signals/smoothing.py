@@ -1,0 +1,93 @@
+"""Five-point cubic smoothing."""
+
+import numpy as np
+
+from robotid_ros.arrays import Array, IntArray
+from robotid_ros.errors import DataError
+
+__all__ = ['five_point_cubic', 'guarded_smoothing']
+
+
+def five_point_cubic(values: Array, periodic: bool = False) -> Array:
+    """Return each sample replaced by the least-squares cubic through it and its two neighbours on each side.
+
+    Inside ``y_i = (-3 x_{i-2} + 12 x_{i-1} + 17 x_i + 12 x_{i+1} - 3 x_{i+2}) / 35``; at the start
+    ``y_0 = (69 x_0 + 4 x_1 - 6 x_2 + 4 x_3 - x_4) / 70`` and
+    ``y_1 = (2 x_0 + 27 x_1 + 12 x_2 - 8 x_3 + 2 x_4) / 35``, mirrored at the end. A cubic comes out
+    as it went in, at the ends too.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N,) or (N, n)
+        Evenly sampled; N at least 5.
+    periodic : bool
+        The signal repeats after N samples, so that there are no ends.
+
+    Returns
+    -------
+    ndarray, shape of ``values``
+
+    Raises
+    ------
+    DataError
+        If there are fewer than five samples.
+    """
+    x = np.asarray(values, dtype=np.float64)
+    if len(x) < 5:
+        raise DataError(f'five-point smoothing: expected at least 5 samples, got {len(x)}')
+    if periodic:
+        x = np.concatenate([x[-2:], x, x[:2]])
+    y = np.empty_like(x)
+    y[2:-2] = (-3.0 * (x[:-4] + x[4:]) + 12.0 * (x[1:-3] + x[3:-1]) + 17.0 * x[2:-2]) / 35.0
+    if periodic:
+        return y[2:-2]
+    for end, inward in ((0, 1), (-1, -1)):
+        a, b, c, d, e = (x[end + inward * k] for k in range(5))
+        y[end] = (69.0 * a + 4.0 * b - 6.0 * c + 4.0 * d - e) / 70.0
+        y[end + inward] = (2.0 * a + 27.0 * b + 12.0 * c - 8.0 * d + 2.0 * e) / 35.0
+    return y
+
+
+def guarded_smoothing(
+    values: Array, passes: int = 1, guard: float = 0.1, periodic: bool = False
+) -> tuple[Array, IntArray]:
+    """Smooth repeatedly, each column only as long as no sample is moved too far.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N,) or (N, n)
+    passes : int
+        How often :func:`five_point_cubic` is applied at most.
+    guard : float
+        Largest move of any sample from where it was measured, as a fraction of its column's
+        range (largest less smallest value); the pass that would exceed it is not applied.
+    periodic : bool
+        The signal repeats after N samples.
+
+    Returns
+    -------
+    smoothed : ndarray, shape of ``values``
+    applied : ndarray of int, shape (n,)
+        Passes applied to each column.
+
+    Raises
+    ------
+    DataError
+        If ``passes`` is negative or there are fewer than five samples.
+    """
+    if passes < 0:
+        raise DataError(f'smoothing: expected 0 passes or more, got {passes}')
+    original = np.asarray(values, dtype=np.float64)
+    columns = original.reshape(len(original), -1)
+    current = columns.copy()
+    limit = guard * np.ptp(columns, axis=0)
+    open_ = np.full(columns.shape[1], True)
+    applied = np.zeros(columns.shape[1], dtype=np.int64)
+    for _ in range(passes):
+        candidate = five_point_cubic(current, periodic)
+        open_ &= np.abs(candidate - columns).max(axis=0) <= limit
+        if not open_.any():
+            break
+        current[:, open_] = candidate[:, open_]
+        applied[open_] += 1
+    return current.reshape(original.shape), applied
