@@ -229,6 +229,7 @@ class Plant:
         arm.dof_frictionloss[:] = friction.coulomb
         stribeck = bool(friction.breakaway.any())
         half_velocity, last_acceleration = self._half_velocity, self._acceleration
+        begin = state.time
         for k in range(steps):
             dq = half_velocity + half_step * last_acceleration
             if stribeck:
@@ -249,7 +250,8 @@ class Plant:
             last_acceleration[:] = state.qacc
             acceleration[k] = last_acceleration
             slip[k] = smooth - state.qfrc_constraint
-        if not np.isfinite(half_velocity).all() or any(warning.number for warning in state.warning):
+        # MuJoCo answers a state it cannot continue with a reset, its clock included.
+        if not np.isfinite(half_velocity).all() or state.time < begin + (steps - 0.5) / self.rate:
             raise ModelError(
                 f'the simulation of {self.nominal.name} diverged: raise the rate above {self.rate:g} Hz, '
                 'or check the masses and inertias in the URDF'

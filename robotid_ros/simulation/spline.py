@@ -58,9 +58,6 @@ class Spline:
         self._knots = points.time
         self._last = points.position[-1]
         self._coefficients = _coefficients(points)
-        powers = np.arange(6.0)
-        self._first = powers[1:, None]
-        self._second = (powers[2:] * powers[1:-1])[:, None]
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
         """Return positions, velocities and accelerations, each of shape (N, n).
@@ -76,11 +73,11 @@ class Spline:
         if moving.any():
             at = times[moving]
             segment = np.maximum(np.searchsorted(self._knots, at, side='right') - 1, 0)
-            c = self._coefficients[segment]
-            s = (at - self._knots[segment])[:, None, None] ** np.arange(6.0)[:, None]
-            q[moving] = (c * s).sum(axis=1)
-            dq[moving] = (c[:, 1:] * self._first * s[:, :5]).sum(axis=1)
-            ddq[moving] = (c[:, 2:] * self._second * s[:, :4]).sum(axis=1)
+            c0, c1, c2, c3, c4, c5 = self._coefficients[:, segment]
+            s = (at - self._knots[segment])[:, None]
+            q[moving] = c0 + s * (c1 + s * (c2 + s * (c3 + s * (c4 + s * c5))))
+            dq[moving] = c1 + s * (2.0 * c2 + s * (3.0 * c3 + s * (4.0 * c4 + s * 5.0 * c5)))
+            ddq[moving] = 2.0 * c2 + s * (6.0 * c3 + s * (12.0 * c4 + s * 20.0 * c5))
         return q, dq, ddq
 
 
@@ -114,32 +111,32 @@ def interpolate(
 
 
 def _coefficients(points: TrajectoryPoints) -> Array:
-    """Return c_0 ... c_5 of every segment, shape (K - 1, 6, n)."""
+    """Return c_0 ... c_5 of every segment, shape (6, K - 1, n)."""
     T = np.diff(points.time)[:, None]
     p0, p1 = points.position[:-1], points.position[1:]
     v0, v1 = points.velocity[:-1], points.velocity[1:]
     a0, a1 = points.acceleration[:-1], points.acceleration[1:]
-    c = np.zeros((len(T), 6, points.position.shape[1]))
-    c[:, 0] = p0
-    c[:, 1] = (p1 - p0) / T
+    c = np.zeros((6, *p0.shape))
+    c[0] = p0
+    c[1] = (p1 - p0) / T
     cubic = ~np.isnan(v0 + v1).any(axis=1)
     quintic = cubic & ~np.isnan(a0 + a1).any(axis=1)
 
     k = cubic & ~quintic
     gap = p1[k] - p0[k]
-    c[k, 1] = v0[k]
-    c[k, 2] = (3.0 * gap / T[k] - 2.0 * v0[k] - v1[k]) / T[k]
-    c[k, 3] = (-2.0 * gap / T[k] + v0[k] + v1[k]) / T[k] ** 2
+    c[1, k] = v0[k]
+    c[2, k] = (3.0 * gap / T[k] - 2.0 * v0[k] - v1[k]) / T[k]
+    c[3, k] = (-2.0 * gap / T[k] + v0[k] + v1[k]) / T[k] ** 2
 
     # What the first three coefficients leave of position, velocity and acceleration at the end.
     k = quintic
     t = T[k]
-    c[k, 1] = v0[k]
-    c[k, 2] = 0.5 * a0[k]
+    c[1, k] = v0[k]
+    c[2, k] = 0.5 * a0[k]
     gap = p1[k] - p0[k] - v0[k] * t - 0.5 * a0[k] * t**2
     rate = (v1[k] - v0[k] - a0[k] * t) * t
     bend = (a1[k] - a0[k]) * t**2
-    c[k, 3] = (10.0 * gap - 4.0 * rate + 0.5 * bend) / t**3
-    c[k, 4] = (-15.0 * gap + 7.0 * rate - bend) / t**4
-    c[k, 5] = (6.0 * gap - 3.0 * rate + 0.5 * bend) / t**5
+    c[3, k] = (10.0 * gap - 4.0 * rate + 0.5 * bend) / t**3
+    c[4, k] = (-15.0 * gap + 7.0 * rate - bend) / t**4
+    c[5, k] = (6.0 * gap - 3.0 * rate + 0.5 * bend) / t**5
     return c
