@@ -1,0 +1,74 @@
+"""Start excitation, recorder and identification for one arm.
+
+    ros2 launch robotid_ros identify.launch.py config:=own_arm.yaml \
+        controller_topic:=/scaled_joint_trajectory_controller/joint_trajectory
+
+Nothing moves until the service excitation/start is called.
+"""
+
+import os
+
+from ament_index_python.packages import get_package_share_directory
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, GroupAction, OpaqueFunction
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node, PushRosNamespace
+from launch_ros.parameter_descriptions import ParameterValue
+
+ARGUMENTS = (
+    ('config', '', 'robot configuration: a file, or the name of one in share/robotid_ros/config'),
+    ('namespace', '', 'namespace of the nodes; give each arm of a graph its own'),
+    ('controller_topic', 'joint_trajectory', 'where the controller takes trajectory_msgs/JointTrajectory'),
+    ('joint_states_topic', 'joint_states', 'where the arm publishes sensor_msgs/JointState'),
+    ('robot_description_topic', 'robot_description', 'latched topic with the URDF'),
+    ('use_sim_time', 'false', 'take the time from /clock: true in simulation'),
+    ('trajectory', '', 'excitation YAML to run; empty: excitation/design makes one'),
+    ('output_folder', '', 'where the recorder keeps its files; empty: ~/.ros/robotid'),
+)
+
+
+def config_file(name):
+    """Return the path of a configuration given as a path or as a name."""
+    if not name or os.path.isfile(name):
+        return name
+    shipped = os.path.join(get_package_share_directory('robotid_ros'), 'config', name)
+    for candidate in (shipped, shipped + '.yaml'):
+        if os.path.isfile(candidate):
+            return candidate
+    raise FileNotFoundError(f"robot configuration '{name}': no such file, and none of that name is shipped")
+
+
+def nodes(context):
+    def value(name):
+        return LaunchConfiguration(name).perform(context)
+
+    config = config_file(value('config'))
+    clock = {'use_sim_time': ParameterValue(LaunchConfiguration('use_sim_time'), value_type=bool)}
+    shared = [*([config] if config else []), clock]
+    extra = {
+        'excitation': {'trajectory': value('trajectory')} if value('trajectory') else {},
+        'recorder': {'output_folder': value('output_folder')} if value('output_folder') else {},
+        'identification': {},
+    }
+    remappings = [
+        ('joint_trajectory', value('controller_topic')),
+        ('joint_states', value('joint_states_topic')),
+        ('robot_description', value('robot_description_topic')),
+    ]
+    started = [
+        Node(
+            package='robotid_ros',
+            executable=name,
+            name=name,
+            output='screen',
+            parameters=[*shared, *([own] if own else [])],
+            remappings=remappings,
+        )
+        for name, own in extra.items()
+    ]
+    return [GroupAction([PushRosNamespace(value('namespace')), *started])]
+
+
+def generate_launch_description():
+    declared = [DeclareLaunchArgument(name, default_value=default, description=text) for name, default, text in ARGUMENTS]
+    return LaunchDescription([*declared, OpaqueFunction(function=nodes)])

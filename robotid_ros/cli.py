@@ -1,0 +1,66 @@
+"""The ``robotid`` command: parses, calls one function, prints one line where something is wrong.
+
+Exit codes: 0 success, 2 bad input, 1 failure.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+
+from robotid_ros import __version__
+from robotid_ros.commands import COMMANDS
+from robotid_ros.errors import RobotIdError
+
+__all__ = ['build_parser', 'main']
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog='robotid',
+        description='Identify the dynamics, friction and geometry of robot arms.',
+        epilog='Every command explains itself: robotid COMMAND --help',
+    )
+    parser.add_argument('--version', action='version', version=f'robotid_ros {__version__}')
+    commands = parser.add_subparsers(dest='command', metavar='COMMAND', required=True)
+    for command in COMMANDS:
+        sub = commands.add_parser(command.name, help=command.summary, description=command.description)
+        command.add_arguments(sub)
+        sub.set_defaults(run=command.run)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Those of the process by default.
+    """
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    warnings.showwarning = _print_warning
+    try:
+        return int(options.run(options))
+    except RobotIdError as problem:
+        print(f'robotid {options.command}: {problem}', file=sys.stderr)
+        return 2 if isinstance(problem, ValueError | ImportError) else 1
+    except KeyboardInterrupt:
+        print(f'robotid {options.command}: interrupted', file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of a pipe has gone, as in `robotid ... | head`
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _print_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    print(f'warning: {message}', file=sys.stderr)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
