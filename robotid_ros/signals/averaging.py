@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy import ndimage
 
 from robotid_ros.arrays import Array, IntArray
 
@@ -31,7 +32,7 @@ class AveragedPeriod:
     noise_std : ndarray, shape (C,), or None
         Standard deviation of a single sample over the periods; None with fewer than two.
     drift : ndarray, shape (C,)
-        Root-mean-square change from the first periods averaged to the last.
+        Root-mean-square change, over hundredths of the period, from the first periods averaged to the last.
     channels : tuple of str
     """
 
@@ -220,11 +221,20 @@ class PeriodAverage:
         self._first = self._recent.copy()
 
     def _deviation(self, period: _Period) -> Array:
-        """Return root mean square and largest deviation per channel, shape (2, C)."""
+        """Return root mean square and largest deviation per channel, shape (2, C).
+
+        The largest counts from the range of the average within 10 ms, because a reversal of
+        friction that comes a few samples earlier is no fault.
+        """
         difference = period.values - self._recent
         difference[period.count == 0] = 0.0
         filled = max(1, int(np.count_nonzero(period.count)))
-        return np.stack([np.sqrt((difference**2).sum(axis=0) / filled), np.abs(difference).max(axis=0)])
+        width = 2 * max(2, round(0.01 * self.bins / self.period)) + 1
+        above = period.values - ndimage.maximum_filter1d(self._recent, width, axis=0, mode='wrap')
+        below = ndimage.minimum_filter1d(self._recent, width, axis=0, mode='wrap') - period.values
+        outside = np.maximum(above, below)
+        outside[period.count == 0] = 0.0
+        return np.stack([np.sqrt((difference**2).sum(axis=0) / filled), np.maximum(outside.max(axis=0), 0.0)])
 
     def _accept_or_exclude(self, period: _Period) -> None:
         deviation = self._deviation(period)
@@ -267,7 +277,9 @@ class PeriodAverage:
         noise = np.sqrt(scatter[repeated].sum(axis=0) / freedom[repeated].sum()) if repeated.any() else None
         drift = np.zeros(len(self.channels))
         if len(self._first) and len(self._recent):
-            drift = np.sqrt(np.mean((self._recent - self._first) ** 2, axis=0))
+            block = max(1, self.bins // 100)  # noise averages out within a block, drift does not
+            change = (self._recent - self._first)[: self.bins // block * block]
+            drift = np.sqrt(np.mean(change.reshape(-1, block, change.shape[1]).mean(axis=1) ** 2, axis=0))
         return AveragedPeriod(
             period=self.period,
             mean=_filled(mean, self._count) + self._offset,

@@ -237,7 +237,8 @@ def choose_harmonics(
     squared = np.abs(np.fft.rfft(values, axis=0)[1 : most + 1] * 2.0 / count) ** 2
     expected = 4.0 * np.asarray(noise_std, dtype=np.float64) ** 2 / count
     # Rounding leaves a floor where there is no noise at all.
-    floor = np.maximum(12.0 * expected, 1e-20 * squared.max(axis=0, initial=0.0))
+    rounding = np.maximum(1e-20 * squared.max(axis=0, initial=0.0), 1e-28 * np.abs(values).max(axis=0) ** 2)
+    floor = np.maximum(12.0 * expected, rounding)
     significant = np.flatnonzero((squared > floor).any(axis=1))
     highest = int(significant[-1]) + 1 if len(significant) else least
     order = np.arange(1, most + 1)

@@ -1,0 +1,126 @@
+"""From the average over periods to a dataset: Fourier positions and derivatives, smoothed torque."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from robotid_ros.data.dataset import Dataset
+from robotid_ros.data.settings import ProcessingSettings
+from robotid_ros.errors import DataError
+from robotid_ros.signals.averaging import AveragedPeriod, PeriodAverage, channel_names
+from robotid_ros.signals.differentiation import choose_harmonics, fit_fourier
+from robotid_ros.signals.smoothing import guarded_smoothing
+
+__all__ = ['averaged_dataset', 'period_average']
+
+
+def period_average(joints: tuple[str, ...], period: float, step: float, settings: ProcessingSettings) -> PeriodAverage:
+    """Return an empty average of positions and torques with about one bin per sample.
+
+    Parameters
+    ----------
+    joints : tuple of str
+    period, step : float
+        Period and sampling interval [s].
+    settings : ProcessingSettings
+
+    Raises
+    ------
+    DataError
+        If a period has fewer than 16 samples.
+    """
+    bins = round(period / step) if step > 0.0 else 0
+    if bins < 16:
+        raise DataError(f'averaging: expected at least 16 samples per period of {period:g} s, got {bins}')
+    return PeriodAverage(
+        period=period,
+        bins=bins,
+        channels=channel_names(joints, ('position', 'torque')),
+        transient=settings.transient_periods,
+        outlier_factor=settings.outlier_factor,
+    )
+
+
+def averaged_dataset(
+    average: AveragedPeriod | None, joints: tuple[str, ...], settings: ProcessingSettings, provenance: Mapping[str, Any]
+) -> Dataset:
+    """Return the dataset of one averaged period.
+
+    Positions are the Fourier series fitted to the averages, velocities and accelerations its
+    derivatives; ``tau`` is the averaged torque, ``tau_filtered`` the same after five-point cubic
+    smoothing; the noise is that of the averaged torque.
+
+    Parameters
+    ----------
+    average : AveragedPeriod or None
+        Of positions and torques, as :func:`period_average` orders them.
+    joints : tuple of str
+    settings : ProcessingSettings
+    provenance : mapping
+
+    Raises
+    ------
+    DataError
+        If there is no usable period.
+    """
+    if average is None:
+        raise DataError('no usable period: expected at least one whole period after the transient')
+    n = len(joints)
+    position, torque = average.mean[:, :n], average.mean[:, n:]
+    noise = average.averaged_noise_std
+    position_noise = np.zeros(n) if noise is None else noise[:n]
+    harmonics = settings.harmonics or choose_harmonics(position, position_noise, average.period)
+    fit = fit_fourier(average.time, position, 1.0 / average.period, harmonics, average.count)
+    q, dq, ddq = fit.evaluate(average.time)
+    smoothed, passes = guarded_smoothing(torque, settings.smoothing_passes, settings.smoothing_guard, periodic=True)
+    rate = len(position) / average.period
+    found = {
+        'period': average.period,
+        'periods_used': list(average.used),
+        'periods_excluded': [[number, reason] for number, reason in average.excluded],
+        'samples_averaged': int(average.count.sum()),
+        'bins': len(position),
+        'empty_bins': int((average.count == 0).sum()),
+        'harmonics': harmonics,
+        'fourier_residual_std': fit.residual_std.tolist(),
+        'smoothing_passes': passes.tolist(),
+        'position_noise_std': None if average.noise_std is None else average.noise_std[:n].tolist(),
+        'torque_noise_std': None if average.noise_std is None else average.noise_std[n:].tolist(),
+        'torque_drift': average.drift[n:].tolist(),
+        'standing_still': standing_still(q, position_noise, joints),
+        'warnings': _warnings(dq, torque),
+    }
+    return Dataset(
+        joint_names=joints,
+        time=average.time,
+        q=q,
+        dq=dq,
+        ddq=ddq,
+        tau=torque,
+        tau_filtered=smoothed,
+        rate=rate,
+        cutoff=0.5 * rate,
+        noise_std=None if noise is None else noise[n:],
+        periods=len(average.used),
+        provenance={**provenance, 'averaging': found, 'settings': settings.to_dict()},
+    )
+
+
+def standing_still(position: Any, noise_std: Any, joints: tuple[str, ...]) -> list[str]:
+    """Return the joints whose position shows no motion beyond its noise."""
+    spread = np.std(position, axis=0)
+    return [joint for joint, s, noise in zip(joints, spread, noise_std, strict=True) if s <= 3.0 * noise + 1e-9]
+
+
+def _warnings(dq: Any, torque: Any) -> list[str]:
+    """Over a closed path only friction takes energy: the motors' work must be positive."""
+    power = float(np.mean(np.sum(dq * torque, axis=1)))
+    scale = float(np.mean(np.sum(np.abs(dq * torque), axis=1)))
+    if power >= -0.02 * scale:
+        return []
+    sentence = (
+        f'over one period the motors take {-power:.3g} W out of the arm instead of putting the friction losses in; '
+        'the sign of some current or torque looks reversed'
+    )
+    return [sentence]

@@ -1,0 +1,184 @@
+"""A recording to a dataset, whatever kind of recording it is."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robotid_ros.data.continuous import filtered_dataset
+from robotid_ros.data.dataset import Dataset
+from robotid_ros.data.periodic import averaged_dataset, period_average
+from robotid_ros.data.readers import read_recording
+from robotid_ros.data.recording import Recording
+from robotid_ros.data.settings import ProcessingSettings
+from robotid_ros.data.torque import measured_torque
+from robotid_ros.errors import DataError
+from robotid_ros.signals.averaging import channel_names
+from robotid_ros.signals.screening import SampleScreen
+
+__all__ = ['process_file', 'process_recording', 'summarize']
+
+
+def process_recording(recording: Recording, settings: ProcessingSettings | None = None) -> Dataset:
+    """Turn a recording into a dataset ready for identification.
+
+    Samples that are unstamped, out of order or not finite are left out, and counted in the
+    provenance. Where the settings give a period, the recording is averaged over its periods
+    (:func:`robotid_ros.data.periodic.averaged_dataset`); otherwise every signal goes through the same
+    zero-phase low-pass (:func:`robotid_ros.data.continuous.filtered_dataset`).
+
+    Parameters
+    ----------
+    recording : Recording
+        With positions, and efforts or currents.
+    settings : ProcessingSettings, optional
+
+    Returns
+    -------
+    Dataset
+        ``provenance`` tells what was found.
+
+    Raises
+    ------
+    DataError
+        If a joint is not in it, torque is missing, or too little can be used.
+    """
+    settings = settings or ProcessingSettings()
+    if settings.joints:
+        recording = recording.select(settings.joints)
+    joints = recording.joint_names
+    torque = measured_torque(recording, settings)
+    values = np.concatenate([recording.position, torque], axis=1)
+    screen = SampleScreen(channels=channel_names(joints, ('position', 'torque')))
+    # Stamps from 1 ns: zero means "none", and a recording may count from its first sample.
+    relative = np.rint(recording.time * 1e9).astype(np.int64)
+    shift = 1 - int(relative.min(initial=0))
+    arrival = None if recording.arrival is None else np.rint(recording.arrival * 1e9).astype(np.int64)
+    screened = screen.screen(relative + shift, values, arrival)
+    counts = asdict(screen.finish())
+    provenance: dict[str, Any] = {
+        'recording': dict(recording.provenance),
+        'screening': {
+            **counts,
+            'rate': 1.0 / screen.step if screen.step else 0.0,
+            'bad_channels': dict(screen.bad_channels),
+        },
+    }
+    usable = np.flatnonzero(screened.usable)
+    if len(usable) < 32:
+        raise DataError(
+            f'expected at least 32 usable samples, got {len(usable)} of {len(recording)} '
+            f'({counts["not_a_number"]} not finite, {counts["repeated"]} repeated, {counts["backward"]} backward)'
+        )
+    if settings.period is None:
+        breaks = np.unique(np.searchsorted(usable, screened.jumps)).astype(np.int64)
+        return filtered_dataset(
+            joints,
+            recording.time[usable],
+            values[usable, : len(joints)],
+            values[usable, len(joints) :],
+            breaks[breaks < len(usable)],
+            screen.step,
+            settings,
+            provenance,
+        )
+    kept = np.flatnonzero(screened.usable & ~screened.displaced)
+    # Nanoseconds first: a double has no room for the seconds since 1970 and a phase.
+    ahead = 0.0 if settings.start is None else (recording.origin - settings.start) * 1e-9
+    zero = recording.time[kept[0]] if settings.start is None else 0.0
+    average = period_average(joints, settings.period, screen.step, settings)
+    for start in range(0, len(kept), 65536):
+        part = kept[start : start + 65536]
+        average.add(recording.time[part] - zero + ahead, values[part])
+    return averaged_dataset(average.finish(), joints, settings, provenance)
+
+
+def process_file(
+    path: str | Path, settings: ProcessingSettings | None = None, topic: str | None = None
+) -> tuple[Dataset, str]:
+    """Read a recording, process it, and say what was found.
+
+    Parameters
+    ----------
+    path : str or Path
+        Anything :func:`read_recording` reads.
+    settings : ProcessingSettings, optional
+    topic : str, optional
+        Of a bag.
+
+    Returns
+    -------
+    dataset : Dataset
+    summary : str
+        Some lines to print.
+
+    Raises
+    ------
+    DataError, MissingDependencyError
+        As :func:`read_recording` and :func:`process_recording`.
+    """
+    settings = settings or ProcessingSettings()
+    recording = read_recording(path, topic, settings.joints or None)
+    dataset = process_recording(recording, settings)
+    return dataset, summarize(dataset)
+
+
+def summarize(dataset: Dataset) -> str:
+    """Return what a processed dataset's provenance tells, as lines of text."""
+    screening = dataset.provenance.get('screening', {})
+    source = dataset.provenance.get('recording', {})
+    samples, rate = screening.get('samples', 0), screening.get('rate', 0.0)
+    lines = [f'recording  {source.get("file", "?")}: {samples} samples at {rate:.6g} Hz', _gaps(screening)]
+    names = ('repeated', 'backward', 'unstamped', 'clock_jumps', 'displaced', 'not_a_number')
+    faults = [f'{screening[name]} {name.replace("_", " ")}' for name in names if screening.get(name)]
+    counts = source.get('counts', {})
+    faults += [f'{counts[name]} {name.replace("_", " ")}' for name in counts if name != 'messages' and counts[name]]
+    faults += [f'{value} {name.replace("_", " ")}' for name, value in source.get('faults', {}).items() if value]
+    lines.append('faults     ' + (', '.join(faults) or 'none'))
+    if 'averaging' in dataset.provenance:
+        lines += _averaging_lines(dataset)
+    if 'filtering' in dataset.provenance:
+        lines += _filtering_lines(dataset)
+    return '\n'.join(lines)
+
+
+def _gaps(screening: dict[str, Any]) -> str:
+    if not screening.get('gaps'):
+        return 'gaps       none'
+    count, missing, longest = (screening[name] for name in ('gaps', 'missing', 'longest_gap'))
+    return f'gaps       {count}, {missing} samples missing, longest {longest:.3g} s'
+
+
+def _averaging_lines(dataset: Dataset) -> list[str]:
+    found = dataset.provenance['averaging']
+    used, bins, harmonics = len(found['periods_used']), found['bins'], found['harmonics']
+    lines = [f'periods    {used} of {found["period"]:.9g} s averaged into {bins} bins, {harmonics} harmonics']
+    lines += [f'           period {number} left out: {reason}' for number, reason in found['periods_excluded']]
+    if found['torque_noise_std'] is not None:
+        lines.append('noise      joint, position [rad], torque [N m] per sample, averaged torque [N m]')
+        averaged = np.zeros(dataset.n) if dataset.noise_std is None else dataset.noise_std
+        rows = zip(dataset.joint_names, found['position_noise_std'], found['torque_noise_std'], averaged, strict=True)
+        lines += [f'           {joint}  {p:.3g}  {t:.3g}  {a:.3g}' for joint, p, t, a in rows]
+    return lines + _remarks(found)
+
+
+def _filtering_lines(dataset: Dataset) -> list[str]:
+    found = dataset.provenance['filtering']
+    runs, trimmed, samples = (found[name] for name in ('runs', 'trimmed', 'samples'))
+    lines = [
+        f'filter     zero-phase, {found["cutoff"]:.4g} Hz (from the {found["cutoff_from"]})',
+        f'samples    {samples} in {runs} run{"s"[: runs > 1]}, {trimmed:.3g} s trimmed at both ends of each',
+        'motion     joint, bandwidth [Hz], position noise [rad]',
+    ]
+    rows = zip(dataset.joint_names, found['motion_bandwidth'], found['position_noise_std'], strict=True)
+    lines += [f'           {joint}  {f:.3g}  {s:.3g}' for joint, f, s in rows]
+    return lines + _remarks(found)
+
+
+def _remarks(found: dict[str, Any]) -> list[str]:
+    remarks: Sequence[str] = found['warnings']
+    if found['standing_still']:
+        remarks = [*remarks, f'standing still: {", ".join(found["standing_still"])}']
+    return [f'note       {remark}' for remark in remarks]

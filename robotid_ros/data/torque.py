@@ -1,0 +1,73 @@
+"""Measured torque of a recording, from what its effort and currents are said to be."""
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.data.recording import Recording
+from robotid_ros.data.settings import ProcessingSettings
+from robotid_ros.errors import DataError
+from robotid_ros.signals.motor import current_to_torque
+
+__all__ = ['measured_torque', 'torque_factors']
+
+
+def torque_factors(joints: tuple[str, ...], settings: ProcessingSettings, currents: tuple[bool, ...]) -> Array:
+    """Return what turns each joint's signal into a torque, shape (n,).
+
+    Parameters
+    ----------
+    joints : tuple of str
+    settings : ProcessingSettings
+    currents : tuple of bool
+        Which joints' signals are currents.
+
+    Raises
+    ------
+    DataError
+        If a current has no torque constant.
+    """
+    for joint, is_current in zip(joints, currents, strict=True):
+        if is_current and joint not in settings.torque_constants:
+            known = ', '.join(settings.torque_constants) or 'none'
+            raise DataError(
+                f"joint '{joint}': its torque comes from a motor current, which needs a torque constant [N m/A]; "
+                f'the configuration has them for: {known}'
+            )
+    constants = [settings.torque_constants[j] if c else 1.0 for j, c in zip(joints, currents, strict=True)]
+    ratios = [settings.gear_ratios.get(j, 1.0) if c else 1.0 for j, c in zip(joints, currents, strict=True)]
+    return np.asarray(current_to_torque(np.ones((1, len(joints))), constants, ratios)[0])
+
+
+def measured_torque(recording: Recording, settings: ProcessingSettings) -> Array:
+    """Return the joint torques of a recording, shape (N, n) [N m].
+
+    A joint's effort is taken, as torque or as current, whichever the settings say it is; its
+    ``current`` where that is all there is, or where the effort is said to be a current too.
+
+    Raises
+    ------
+    DataError
+        If a joint has neither effort nor current, or a current without torque constant.
+    """
+    joints = recording.joint_names
+    columns = []
+    currents = []
+    for j, joint in enumerate(joints):
+        effort = _column(recording.effort, j)
+        current = _column(recording.current, j)
+        means_current = settings.effort.get(joint) == 'current'
+        if current is not None and (effort is None or means_current):
+            columns.append(current)
+            currents.append(True)
+        elif effort is not None:
+            columns.append(effort)
+            currents.append(means_current)
+        else:
+            raise DataError(
+                f"joint '{joint}' has neither effort nor current in this recording; an identification needs one of them"
+            )
+    return np.stack(columns, axis=1) * torque_factors(joints, settings, tuple(currents))
+
+
+def _column(values: Array | None, j: int) -> Array | None:
+    return None if values is None or np.isnan(values[:, j]).all() else values[:, j]
