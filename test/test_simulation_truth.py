@@ -1,0 +1,148 @@
+"""The arm that is simulated: always one that can exist, equal for equal seeds, and kept in a file."""
+
+import numpy as np
+import pinocchio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simulation_helpers import CRANE, FLYWHEEL, UR10E, pinocchio_model
+
+from robotid_ros.errors import DataError, ModelError
+from robotid_ros.model import RobotModel
+from robotid_ros.model.inertia import split_inertial_parameters
+from robotid_ros.simulation import (
+    ArmTruth,
+    JointFriction,
+    nominal_truth,
+    perturb,
+    prior_friction,
+    read_truth,
+    write_truth,
+)
+
+MODEL = RobotModel.from_urdf(UR10E)
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 2**32), scale=st.floats(0.01, 0.3))
+def test_every_perturbed_link_is_a_body_that_can_exist(seed: int, scale: float) -> None:
+    truth = perturb(MODEL, np.random.default_rng(seed), scale)
+    for mass, _, inertia in zip(*split_inertial_parameters(truth.model.inertial), strict=True):
+        moments = np.linalg.eigvalsh(inertia)
+        assert mass > 0.0
+        assert moments[0] > 0.0
+        assert moments[0] + moments[1] > moments[2]
+    ratio = truth.model.inertial[:, 9] / MODEL.inertial[:, 9]
+    assert (np.abs(ratio - 1.0) <= scale).all()
+    assert np.abs(truth.model.inertial - MODEL.inertial).max() > 0.0
+    np.testing.assert_array_equal(truth.model.placements, MODEL.placements)
+
+
+def test_no_perturbation_is_the_described_arm() -> None:
+    truth = perturb(MODEL, np.random.default_rng(0), 0.0, friction_scale=0.0)
+    np.testing.assert_array_equal(truth.model.inertial, MODEL.inertial)
+    np.testing.assert_array_equal(truth.model.rotor_inertia, MODEL.rotor_inertia)
+    np.testing.assert_array_equal(truth.friction.coulomb, MODEL.friction)
+    np.testing.assert_array_equal(truth.friction.viscous, MODEL.damping)
+
+
+def test_equal_seeds_draw_equal_arms() -> None:
+    first, second, other = (perturb(MODEL, np.random.default_rng(seed)) for seed in (7, 7, 8))
+    np.testing.assert_array_equal(first.model.inertial, second.model.inertial)
+    np.testing.assert_array_equal(first.friction.viscous, second.friction.viscous)
+    assert (first.friction.coulomb != other.friction.coulomb).all()
+
+
+def test_friction_and_rotors_stay_within_their_share() -> None:
+    truth = perturb(MODEL, np.random.default_rng(1), friction_scale=0.5, breakaway_ratio=0.3)
+    for drawn, described in (
+        (truth.friction.coulomb, MODEL.friction),
+        (truth.friction.viscous, MODEL.damping),
+        (truth.model.rotor_inertia, MODEL.rotor_inertia),
+    ):
+        ratio = drawn / described
+        assert ((ratio >= 0.5) & (ratio <= 1.5)).all()
+        assert np.ptp(ratio) > 0.1
+    np.testing.assert_allclose(truth.friction.breakaway, 0.3 * truth.friction.coulomb)
+
+
+def test_a_urdf_without_friction_gets_a_typical_one() -> None:
+    friction = prior_friction(RobotModel.from_urdf(FLYWHEEL))
+    assert friction.coulomb == pytest.approx([0.04 * 100.0])
+    assert friction.viscous == pytest.approx([0.06 * 100.0 / 50.0])
+    kept = prior_friction(RobotModel.from_urdf(CRANE))
+    np.testing.assert_array_equal(kept.coulomb, [2.0, 1.0, 5.0])
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        ({'scale': 0.5}, 'scale: expected a number from 0 to 0.3, got 0.5'),
+        ({'scale': -0.1}, 'scale'),
+        ({'friction_scale': 1.0}, 'friction_scale: expected a number from 0 to 0.9'),
+        ({'breakaway_ratio': -1.0}, 'breakaway_ratio'),
+        ({'torque_constant': [0.1]}, r'torque_constant: expected shape \(6\)'),
+        ({'torque_constant': [-0.1] * 6}, 'torque_constant: expected positive'),
+        ({'friction': JointFriction.none(2)}, 'friction: expected 6 joints, got 2'),
+    ],
+)
+def test_numbers_out_of_range_are_refused(options: dict, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        perturb(MODEL, np.random.default_rng(0), **options)
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        ({'coulomb': [-1.0], 'viscous': [1.0]}, 'expected coulomb to be positive, got -1'),
+        ({'coulomb': [1.0], 'viscous': [1.0, 2.0]}, r'viscous: expected shape \(1\)'),
+        ({'coulomb': [1.0], 'viscous': [1.0], 'stribeck_velocity': [0.0]}, 'stribeck_velocity'),
+    ],
+)
+def test_friction_of_the_wrong_sign_is_refused(options: dict, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        JointFriction(**{name: np.array(value) for name, value in options.items()})
+
+
+class TestFile:
+    def test_holds_everything(self, tmp_path) -> None:
+        truth = perturb(MODEL, np.random.default_rng(2), breakaway_ratio=0.2, torque_constant=np.linspace(0.1, 0.2, 6))
+        path = tmp_path / 'truth.yaml'
+        write_truth(path, truth)
+        again = read_truth(path, MODEL)
+        np.testing.assert_array_equal(again.model.inertial, truth.model.inertial)
+        np.testing.assert_array_equal(again.model.rotor_inertia, truth.model.rotor_inertia)
+        np.testing.assert_array_equal(again.torque_constant, truth.torque_constant)
+        for name in JointFriction.names():
+            np.testing.assert_array_equal(getattr(again.friction, name), getattr(truth.friction, name))
+        q, dq, ddq = np.random.default_rng(0).normal(size=(3, 4, 6))
+        np.testing.assert_array_equal(again.torque(q, dq, ddq), truth.torque(q, dq, ddq))
+        assert [entry.name for entry in tmp_path.iterdir()] == ['truth.yaml']
+
+    def test_of_another_arm_is_refused(self, tmp_path) -> None:
+        path = tmp_path / 'truth.yaml'
+        write_truth(path, nominal_truth(RobotModel.from_urdf(CRANE)))
+        with pytest.raises(DataError, match='is of the joints turn, luff, reach; the arm has: shoulder_pan_joint'):
+            read_truth(path, MODEL)
+
+    @pytest.mark.parametrize('content', ['[1, 2', '3', 'joints: [a]', 'joints: 7'])
+    def test_that_is_no_truth_is_refused(self, tmp_path, content: str) -> None:
+        path = tmp_path / 'truth.yaml'
+        path.write_text(content)
+        with pytest.raises(DataError, match=r'truth\.yaml'):
+            read_truth(path, MODEL)
+
+    def test_that_is_absent_or_cannot_be_written_is_refused(self, tmp_path) -> None:
+        with pytest.raises(DataError, match='cannot be read: No such file'):
+            read_truth(tmp_path / 'absent.yaml', MODEL)
+        with pytest.raises(DataError, match='cannot write'):
+            write_truth(tmp_path / 'absent' / 'truth.yaml', nominal_truth(MODEL))
+
+
+def test_torque_is_pinocchios() -> None:
+    truth: ArmTruth = perturb(MODEL, np.random.default_rng(2))
+    pin, data = pinocchio_model(UR10E, truth.model)
+    for q, dq, ddq in np.random.default_rng(0).normal(size=(5, 3, 6)):
+        expected = pinocchio.rnea(pin, data, q, dq, ddq)
+        expected = expected + truth.friction.coulomb * np.sign(dq) + truth.friction.viscous * dq
+        np.testing.assert_allclose(truth.torque(q[None], dq[None], ddq[None])[0], expected, atol=1e-9)
