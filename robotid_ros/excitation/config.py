@@ -37,12 +37,12 @@ class ExcitationConfig:
         default='condition', metadata=_setting('What the optimisation makes small', choices=tuple(CRITERIA))
     )
     seed: int = field(default=0, metadata=_setting('Seed of the random first guesses', range=(0, 2**31 - 1)))
-    starts: int = field(default=4, metadata=_setting('Independent optimisations; the best one wins', range=(1, 1000)))
+    starts: int = field(default=8, metadata=_setting('Independent optimisations; the best one wins', range=(1, 1000)))
     iterations: int = field(
-        default=200, metadata=_setting('Most iterations of the best start; the others get fewer', range=(5, 100000))
+        default=300, metadata=_setting('Most iterations of the best start; the others get fewer', range=(5, 100000))
     )
     jobs: int = field(
-        default=-1, metadata=_setting('Processes that share the starts; -1 uses all cores', range=(-1, 1024))
+        default=1, metadata=_setting('Processes that share the starts; -1 uses all cores', range=(-1, 1024))
     )
     rotor_inertia: bool = field(default=True, metadata=_setting('Identify rotor inertia too'))
     viscous: bool = field(default=True, metadata=_setting('Identify viscous friction too'))

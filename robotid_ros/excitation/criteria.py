@@ -28,6 +28,8 @@ __all__ = [
 CriterionName: TypeAlias = Literal['condition', 'condition-scaled', 'd-optimal', 'a-optimal', 'e-optimal']
 CRITERIA: tuple[CriterionName, ...] = ('condition', 'condition-scaled', 'd-optimal', 'a-optimal', 'e-optimal')
 
+_SCALED_PART = 0.1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excitation:
@@ -126,7 +128,9 @@ def criterion_gradient(information: Array, criterion: CriterionName, sharpness: 
 
         ln cond ~ (ln tr M^r + ln tr M^-r) / (2 r)
 
-    At r = 1 this is the condition number in the Frobenius norm.
+    At r = 1 this is the condition number in the Frobenius norm. To 'condition', in SI units, a
+    tenth of the column-scaled one is added: many motions are equally good in SI units, and among
+    them this prefers those that do not owe it to the units.
 
     Parameters
     ----------
@@ -145,6 +149,10 @@ def criterion_gradient(information: Array, criterion: CriterionName, sharpness: 
     """
     if criterion == 'condition-scaled':
         return _scaled_condition(information, sharpness)
+    if criterion == 'condition':
+        value, gradient = _condition(information, sharpness)
+        second, second_gradient = _scaled_condition(information, sharpness)
+        return value + _SCALED_PART * second, gradient + _SCALED_PART * second_gradient
     values, vectors = np.linalg.eigh(information)
     if not values[0] > 0.0:
         return np.inf, np.zeros_like(information)
@@ -153,13 +161,19 @@ def criterion_gradient(information: Array, criterion: CriterionName, sharpness: 
         value, slope = -np.log(values).sum() / count, -1.0 / values / count
     elif criterion == 'a-optimal':
         value, slope = _log_power_sum(values, -1.0)
-    elif criterion == 'e-optimal':
-        value, slope = _log_power_sum(values, -sharpness)
     else:
-        high, high_slope = _log_power_sum(values, sharpness)
-        low, low_slope = _log_power_sum(values, -sharpness)
-        value, slope = 0.5 * (high + low), 0.5 * (high_slope + low_slope)
+        value, slope = _log_power_sum(values, -sharpness)
     return float(value), (vectors * slope) @ vectors.T
+
+
+def _condition(information: Array, sharpness: float) -> tuple[float, Array]:
+    """Return the smooth ln cond and its gradient with respect to M."""
+    values, vectors = np.linalg.eigh(information)
+    if not values[0] > 0.0:
+        return np.inf, np.zeros_like(information)
+    high, high_slope = _log_power_sum(values, sharpness)
+    low, low_slope = _log_power_sum(values, -sharpness)
+    return 0.5 * (high + low), (vectors * (0.5 * (high_slope + low_slope))) @ vectors.T
 
 
 def _log_power_sum(values: Array, power: float) -> tuple[float, Array]:
@@ -175,7 +189,7 @@ def _scaled_condition(information: Array, sharpness: float) -> tuple[float, Arra
     """Return the smooth ln cond of D M D, D = diag(M)^-1/2, and its gradient with respect to M."""
     scale = 1.0 / np.sqrt(np.diag(information))
     normalised = information * np.outer(scale, scale)
-    value, inner = criterion_gradient(normalised, 'condition', sharpness)
+    value, inner = _condition(normalised, sharpness)
     gradient = inner * np.outer(scale, scale)
     # M_kl appears in its own entry, and M_kk besides in the scaling of row and column k
     gradient[np.diag_indices_from(gradient)] -= (inner * normalised).sum(axis=1) * scale**2

@@ -39,6 +39,7 @@ Progress: TypeAlias = Callable[[float, str], None]
 # order of the Schatten norm, penalty, part of the iterations
 _ROUNDS = ((1.0, 30.0, 0.2), (2.0, 200.0, 0.25), (4.0, 500.0, 0.25), (6.0, 1000.0, 0.3))
 _GUESSES = 8
+_SETTLING, _SETTLED = 12, 0.004
 _ACTIVE = 0.01
 
 
@@ -282,7 +283,6 @@ def _minimise(
     """Return the surviving starts, best first, whether it was interrupted, and the evaluations."""
     starts: list[_Start] = []
     evaluations, done, interrupted = 0, 0.0, False
-    survivors = config.starts
     work = [max(1, config.starts >> k) * part for k, (_, _, part) in enumerate(_ROUNDS)]
     with joblib.Parallel(n_jobs=min(config.jobs, config.starts), return_as='generator') as pool:
         try:
@@ -301,8 +301,9 @@ def _minimise(
                     done += work[k] / len(tasks) / sum(work)
                     if progress is not None:
                         progress(min(done, 0.99), f'round {k + 1} of {len(_ROUNDS)}, start {result.index + 1}')
-                survivors = max(1, config.starts >> (k + 1))
-                starts = sorted(finished, key=lambda s: (s.value, s.index))[:survivors]
+                starts = sorted(finished, key=lambda s: (s.value, s.index))[: max(1, config.starts >> (k + 1))]
+            else:
+                starts = [_settle(problem, start) for start in starts]
         except KeyboardInterrupt:
             interrupted = True
     if not starts:
@@ -348,6 +349,16 @@ def _improve(
         value=float(result.fun),
         evaluations=result.nfev + (0 if start is task else start.evaluations),
     )
+
+
+def _settle(problem: ExcitationProblem, start: _Start) -> _Start:
+    """Return the start after a few more updates of the multipliers, until nearly all limits hold."""
+    sharpness, penalty, _ = _ROUNDS[-1]
+    for _ in range(_SETTLING):
+        if max(float(part.max(initial=-np.inf)) for part in problem.excess(start.variables)) < _SETTLED:
+            break
+        start = _improve(problem, start, sharpness, penalty, 20)
+    return start
 
 
 def _finish(problem: ExcitationProblem, starts: Sequence[_Start]) -> tuple[FourierTrajectory, list[Peak], Excitation]:

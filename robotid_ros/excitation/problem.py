@@ -25,6 +25,7 @@ from robotid_ros.model.robot_model import RobotModel
 __all__ = ['ExcitationProblem', 'free_directions']
 
 _REPORT_SAMPLES = 1000
+_MARGIN = 0.002  # aimed inside the limits, so that what the samples miss seldom costs a scaling back
 
 
 def free_directions(harmonics: int, base_frequency: float, *, at_rest: bool, fixed_start: bool) -> Array:
@@ -145,13 +146,12 @@ class ExcitationProblem:
         return self.limits.velocity, self.limits.acceleration, self.limits.jerk
 
     def excess(self, variables: Array) -> list[Array]:
-        """Return the normalised excesses of the joint limits and of each other constraint."""
+        """Return the normalised excesses, margin included, of the joint limits and of each other constraint."""
         rows = self.coefficients(variables)
         coarse = self._coarse.motion(rows, self.observation)
-        return [
-            self.ranges.evaluate(self._fine.motion(rows))[0],
-            *(constraint.evaluate(coarse)[0] for constraint in self.constraints),
-        ]
+        parts = [self.ranges.evaluate(self._fine.motion(rows))[0]]
+        parts += [constraint.evaluate(coarse)[0] for constraint in self.constraints]
+        return [part + _MARGIN for part in parts]
 
     def lagrangian(
         self, variables: Array, multipliers: Sequence[Array], penalty: float, sharpness: float
@@ -185,7 +185,7 @@ class ExcitationProblem:
         terms += [(constraint, coarse, coarse_gradient) for constraint in self.constraints]  # type: ignore[misc]
         for (constraint, motion, gradient), multiplier in zip(terms, multipliers, strict=True):
             excess, pull_back = constraint.evaluate(motion)
-            shifted = np.maximum(0.0, multiplier + penalty * excess)
+            shifted = np.maximum(0.0, multiplier + penalty * (excess + _MARGIN))
             value += float(np.sum(shifted**2 - multiplier**2)) / (2.0 * penalty * len(motion.t))
             pull_back(shifted / len(motion.t), gradient)
         self.observation.pull_back(coarse, coarse_gradient)

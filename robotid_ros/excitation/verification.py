@@ -183,9 +183,13 @@ def scale_into_limits(
         scaled = replace(
             inside, a=factor * inside.a, b=factor * inside.b, offset=centre + factor * (inside.offset - centre)
         )
-        peaks = worst_excesses(scaled, model, constraints, observation)
-        worst = max((peak.excess for peak in peaks), default=0.0)
-        if worst <= _TOLERANCE:
+        # most of what has to go shows at a tenth of the rate already
+        for rate in (_COARSE_RATE / 10.0, _FINE_RATE):
+            peaks = worst_excesses(scaled, model, constraints, observation, rate=rate)
+            worst = max((peak.excess for peak in peaks), default=0.0)
+            if worst > 0.0:
+                break
+        else:
             return scaled, peaks
         factor *= 1.0 - min(max(1.2 * worst, 1e-6), 0.3)
     require_within(peaks)

@@ -1,0 +1,234 @@
+"""What the arm is to follow over time: pieces that join smoothly, and stops along the path.
+
+A reference is a function of time on [0, duration] that begins and ends at rest. A stop slows the
+clock of the reference down instead of leaving its path: the velocity only shrinks, and no place is
+reached that was not checked.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import ExcitationError
+from robotid_ros.excitation.fourier import FourierTrajectory
+from robotid_ros.model.joint_limits import JointLimits
+
+__all__ = ['Chain', 'FourierRun', 'Move', 'Reference', 'Rest', 'SlowedDown', 'SpedUp', 'move_duration']
+
+_PEAK_VELOCITY, _PEAK_ACCELERATION, _PEAK_JERK = 1.875, 10.0 / np.sqrt(3.0), 60.0
+
+
+class Reference(Protocol):
+    """Joint motion over a stretch of time."""
+
+    @property
+    def duration(self) -> float:
+        """How long it takes [s]."""
+        ...
+
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return position, velocity and acceleration at times within [0, duration], shape (N, n) each."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rest:
+    """Standing still.
+
+    Attributes
+    ----------
+    position : ndarray, shape (n,)
+        [rad or m]
+    duration : float
+        [s]
+    """
+
+    position: Array
+    duration: float
+
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return position, velocity and acceleration; see :class:`Reference`."""
+        count = np.size(t)
+        zero = np.zeros((count, len(self.position)))
+        return np.tile(self.position, (count, 1)), zero, zero.copy()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """A straight move of all joints from rest to rest, of least jerk.
+
+        q = q0 + (q1 - q0)(10 s^3 - 15 s^4 + 6 s^5),   s = t / duration
+
+    Attributes
+    ----------
+    start, goal : ndarray, shape (n,)
+        [rad or m]
+    duration : float
+        [s]
+    """
+
+    start: Array
+    goal: Array
+    duration: float
+
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return position, velocity and acceleration; see :class:`Reference`."""
+        s = np.atleast_1d(np.asarray(t, dtype=np.float64))[:, None] / self.duration
+        way = np.asarray(self.goal) - self.start
+        position = self.start + way * (s**3 * (10.0 + s * (6.0 * s - 15.0)))
+        velocity = way / self.duration * (30.0 * s**2 * (1.0 - s) ** 2)
+        acceleration = way / self.duration**2 * (60.0 * s * (1.0 - s) * (1.0 - 2.0 * s))
+        return position, velocity, acceleration
+
+
+def move_duration(start: Array, goal: Array, limits: JointLimits, velocity: float, least: float = 0.5) -> float:
+    """Return how long a :class:`Move` has to take to keep the limits.
+
+    Parameters
+    ----------
+    start, goal : ndarray, shape (n,)
+        [rad or m]
+    limits : JointLimits
+        Its velocity, acceleration and jerk limits are kept.
+    velocity : float
+        Largest velocity of any joint besides [rad/s or m/s].
+    least : float
+        Shortest duration [s].
+    """
+    way = np.abs(np.asarray(goal) - start)
+    times = [
+        _PEAK_VELOCITY * way / np.minimum(limits.velocity, velocity),
+        np.sqrt(_PEAK_ACCELERATION * way / limits.acceleration),
+        np.cbrt(_PEAK_JERK * way / limits.jerk),
+    ]
+    return max(least, float(np.max(times)) * (1.0 + 1e-9))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FourierRun:
+    """Periods of a Fourier trajectory.
+
+    Attributes
+    ----------
+    trajectory : FourierTrajectory
+    start : float
+        Where in the trajectory it begins [s].
+    duration : float
+        [s]
+    """
+
+    trajectory: FourierTrajectory
+    start: float
+    duration: float
+
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return position, velocity and acceleration; see :class:`Reference`."""
+        return self.trajectory.evaluate(np.asarray(t, dtype=np.float64) + self.start)
+
+
+def _clock(s: Array) -> tuple[Array, Array, Array]:
+    """Return the integral, value and slope of the smooth step 10 s^3 - 15 s^4 + 6 s^5."""
+    integral = s**4 * (2.5 + s * (s - 3.0))
+    return integral, s**3 * (10.0 + s * (6.0 * s - 15.0)), 30.0 * s**2 * (1.0 - s) ** 2
+
+
+def _through(reference: Reference, clock: Array, rate: Array, change: Array) -> tuple[Array, Array, Array]:
+    """Return the motion of a reference read with another clock: chain rule for q(phi(t))."""
+    position, velocity, acceleration = reference.evaluate(clock)
+    rate, change = rate[:, None], change[:, None]
+    return position, velocity * rate, acceleration * rate**2 + velocity * change
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlowedDown:
+    """A reference brought to rest along its path.
+
+    Its clock phi runs at full rate and slows to zero smoothly within ``duration``:
+    phi' = 1 - (10 s^3 - 15 s^4 + 6 s^5), so it gets duration/2 further.
+
+    Attributes
+    ----------
+    reference : Reference
+    at : float
+        Where in the reference the slowing begins [s].
+    duration : float
+        [s]
+    """
+
+    reference: Reference
+    at: float
+    duration: float
+
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return position, velocity and acceleration; see :class:`Reference`."""
+        s = np.atleast_1d(np.asarray(t, dtype=np.float64)) / self.duration
+        integral, value, slope = _clock(s)
+        clock = np.minimum(self.at + self.duration * (s - integral), self.reference.duration)
+        return _through(self.reference, clock, 1.0 - value, -slope / self.duration)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpedUp:
+    """The way into a periodic motion: along its path, from rest to full rate.
+
+    Attributes
+    ----------
+    reference : FourierRun
+    at : float
+        Where in the reference full rate is reached [s]; it begins duration/2 before.
+    duration : float
+        [s]
+    """
+
+    reference: FourierRun
+    at: float
+    duration: float
+
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return position, velocity and acceleration; see :class:`Reference`."""
+        s = np.atleast_1d(np.asarray(t, dtype=np.float64)) / self.duration
+        integral, value, slope = _clock(s)
+        clock = self.at + self.duration * (integral - 0.5)
+        return _through(self.reference, clock, value, slope / self.duration)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chain:
+    """References one after the other.
+
+    Attributes
+    ----------
+    parts : tuple of Reference
+    """
+
+    parts: tuple[Reference, ...]
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise ExcitationError('a reference needs at least one part')
+
+    @cached_property
+    def starts(self) -> Array:
+        """When each part begins, and when the last one ends, shape (k + 1,) [s]."""
+        return np.concatenate([[0.0], np.cumsum([part.duration for part in self.parts])])
+
+    @property
+    def duration(self) -> float:
+        """How long it takes [s]."""
+        return float(self.starts[-1])
+
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return position, velocity and acceleration; see :class:`Reference`."""
+        times = np.atleast_1d(np.asarray(t, dtype=np.float64))
+        index = np.clip(np.searchsorted(self.starts, times, side='right') - 1, 0, len(self.parts) - 1)
+        joints = self.parts[0].evaluate([0.0])[0].shape[1]
+        position, velocity, acceleration = (np.empty((len(times), joints)) for _ in range(3))
+        for k in np.unique(index):
+            chosen = index == k
+            local = np.clip(times[chosen] - self.starts[k], 0.0, self.parts[k].duration)
+            position[chosen], velocity[chosen], acceleration[chosen] = self.parts[k].evaluate(local)
+        return position, velocity, acceleration

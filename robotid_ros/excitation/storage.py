@@ -1,0 +1,116 @@
+"""Excitation files: enough YAML to repeat a trajectory, and its design, to the last digit."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from robotid_ros.errors import ExcitationError, ModelError
+from robotid_ros.excitation.config import ExcitationConfig
+from robotid_ros.excitation.constraints import Bound
+from robotid_ros.excitation.criteria import Excitation
+from robotid_ros.excitation.fourier import FourierTrajectory
+from robotid_ros.excitation.optimizer import ExcitationDesign
+from robotid_ros.excitation.verification import Peak
+from robotid_ros.files import write_text
+from robotid_ros.model.joint_limits import JointLimits
+
+__all__ = ['design_from_dict', 'design_to_dict', 'load_excitation', 'save_excitation']
+
+FORMAT = 'robotid excitation 1'
+_KEYS = ('joints', 'trajectory', 'limits', 'criteria', 'settings', 'base_parameters')
+
+
+def design_to_dict(design: ExcitationDesign) -> dict[str, Any]:
+    """Return a design as plain numbers, strings, lists and mappings."""
+    return {
+        'format': FORMAT,
+        'joints': list(design.joint_names),
+        'period': design.trajectory.period,
+        'harmonics': design.trajectory.harmonics,
+        'trajectory': design.trajectory.to_dict(),
+        'limits': {item.name: getattr(design.limits, item.name).tolist() for item in fields(design.limits)},
+        'criterion': design.config.criterion,
+        'criteria': asdict(design.excitation),
+        'base_parameters': design.base_parameters,
+        'seed': design.config.seed,
+        'interrupted': design.interrupted,
+        'evaluations': design.evaluations,
+        'active': [{**asdict(peak.bound), 'excess': peak.excess, 'time': peak.time} for peak in design.active],
+        'settings': design.config.to_dict(),
+    }
+
+
+def design_from_dict(content: Mapping[str, Any]) -> ExcitationDesign:
+    """Rebuild a design from what :func:`design_to_dict` returned; of the peaks, the active ones.
+
+    Raises
+    ------
+    ExcitationError
+        If an entry is missing or cannot be used.
+    """
+    if not isinstance(content, Mapping) or content.get('format') != FORMAT:
+        raise ExcitationError(f"expected an excitation with 'format: {FORMAT}'")
+    missing = [key for key in _KEYS if key not in content]
+    if missing:
+        raise ExcitationError(f'an excitation needs {", ".join(_KEYS)}; missing: {", ".join(missing)}')
+    try:
+        trajectory = FourierTrajectory.from_dict(content['trajectory'])
+        joints = tuple(str(name) for name in content['joints'])
+        limits = JointLimits(**content['limits'])
+        if not len(joints) == trajectory.n == len(limits.lower):
+            raise ExcitationError(
+                f'{len(joints)} joints, but a trajectory of {trajectory.n} and limits of {len(limits.lower)}'
+            )
+        return ExcitationDesign(
+            trajectory=trajectory,
+            joint_names=joints,
+            excitation=Excitation(**{name: float(value) for name, value in content['criteria'].items()}),
+            config=ExcitationConfig.from_dict(content['settings']),
+            limits=limits,
+            base_parameters=int(content['base_parameters']),
+            peaks=tuple(_peak(entry) for entry in content.get('active', ())),
+            interrupted=bool(content.get('interrupted', False)),
+            evaluations=int(content.get('evaluations', 0)),
+        )
+    except ExcitationError:
+        raise
+    except (TypeError, ValueError, AttributeError, KeyError, ModelError) as cause:
+        raise ExcitationError(f'the excitation cannot be read: {cause}') from cause
+
+
+def _peak(entry: Mapping[str, Any]) -> Peak:
+    bound = Bound(**{item.name: entry[item.name] for item in fields(Bound)})
+    return Peak(bound=bound, excess=float(entry['excess']), time=float(entry['time']))
+
+
+def save_excitation(design: ExcitationDesign, path: str | Path) -> None:
+    """Write a design as YAML, whole or not at all.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be written.
+    """
+    write_text(path, yaml.safe_dump(design_to_dict(design), sort_keys=False, default_flow_style=None, width=110))
+
+
+def load_excitation(path: str | Path) -> ExcitationDesign:
+    """Read a design from YAML.
+
+    Raises
+    ------
+    ExcitationError
+        If the file is absent, is not YAML, or is not an excitation.
+    """
+    try:
+        content = yaml.safe_load(Path(path).expanduser().read_text(encoding='utf-8'))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as cause:
+        detail = cause.strerror if isinstance(cause, OSError) else ' '.join(str(cause).split())
+        raise ExcitationError(f"excitation file '{path}' cannot be read: {detail}") from cause
+    try:
+        return design_from_dict(content)
+    except ExcitationError as cause:
+        raise ExcitationError(f"excitation file '{path}': {cause}") from cause

@@ -1,0 +1,310 @@
+"""From a reference to the messages of a trajectory controller: overlapping windows that end at rest.
+
+A joint_trajectory_controller replaces its trajectory by each new message, refuses a last point that
+moves, and loses messages that are too large. A long run is therefore a sequence of windows of few
+knots that share one absolute start time. Knots lie on one grid, so where windows overlap they are
+equal; each window ends in a stop along the path, so that the arm comes to rest by itself when no
+more windows come.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import ExcitationError
+from robotid_ros.excitation.constraints import Constraint
+from robotid_ros.excitation.motion import Motion
+from robotid_ros.excitation.observation import Observation
+from robotid_ros.excitation.reference import Reference, SlowedDown
+from robotid_ros.excitation.verification import Peak, require_within
+from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.model.robot_model import RobotModel
+
+__all__ = ['KnotPlan', 'ReferenceCheck', 'Window', 'WindowPlan', 'plan_stop']
+
+_STOP_TIMES = (0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8, 1.1, 1.6)
+_CHECK_RATE = 250.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnotPlan:
+    """How a reference is cut into knots and windows.
+
+    Attributes
+    ----------
+    rate : float
+        Knots per second [Hz].
+    points : int
+        Most knots in one window.
+    history : float
+        How far a window reaches back before the moment it is due [s].
+    """
+
+    rate: float = 50.0
+    points: int = 1000
+    history: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not (self.rate > 0.0 and self.points / self.rate >= self.history + 2.0 * max(_STOP_TIMES) + 1.0):
+            raise ExcitationError(
+                f'windows of {self.points} knots at {self.rate:g} Hz are too short; '
+                f'expected at least {self.history + 2.0 * max(_STOP_TIMES) + 1.0:g} s of motion'
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """One message to the controller.
+
+    Attributes
+    ----------
+    due : float
+        When it is to be sent, from the start of the run [s].
+    times : ndarray, shape (K,)
+        Of the knots, from the start of the run, strictly increasing [s].
+    position, velocity, acceleration : ndarray, shape (K, n)
+        [rad, rad/s, rad/s^2]
+    last : bool
+        It ends with the reference itself, not with a stop before its end.
+    """
+
+    due: float
+    times: Array
+    position: Array
+    velocity: Array
+    acceleration: Array
+    last: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceCheck:
+    """The limits a reference has to keep, whatever it is made of.
+
+    Attributes
+    ----------
+    model : RobotModel
+    limits : JointLimits
+    constraints : tuple of Constraint
+        Everything to keep, joint limits included.
+    observation : Observation or None
+        Needed by torque limits.
+    """
+
+    model: RobotModel
+    limits: JointLimits
+    constraints: tuple[Constraint, ...]
+    observation: Observation | None
+
+    def peaks(self, reference: Reference, *, rate: float = _CHECK_RATE, start: float = 0.0) -> list[Peak]:
+        """Return how close a reference comes to every bound.
+
+        Parameters
+        ----------
+        reference : Reference
+        rate : float
+            Samples per second [Hz].
+        start : float
+            Added to the times in messages [s].
+        """
+        times = np.linspace(0.0, reference.duration, max(2, int(np.ceil(reference.duration * rate)) + 1))
+        position, velocity, acceleration = reference.evaluate(times)
+        jerk = np.gradient(acceleration, times, axis=0)
+        result: list[Peak] = []
+        worst: dict[int, tuple[float, float]] = {}
+        bounds = [bound for constraint in self.constraints for bound in constraint.bounds]
+        for k in range(0, len(times), 4000):
+            part = slice(k, k + 4000)
+            motion = Motion(
+                self.model,
+                times[part],
+                (position[part], velocity[part], acceleration[part], jerk[part]),
+                self.observation,
+            )
+            excess = np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints])
+            for column in range(excess.shape[1]):
+                row = int(np.argmax(excess[:, column]))
+                if column not in worst or excess[row, column] > worst[column][0]:
+                    worst[column] = float(excess[row, column]), float(times[part][row])
+        for column, (value, time) in worst.items():
+            result.append(Peak(bound=bounds[column], excess=value, time=time + start))
+        return result
+
+    def excess(self, reference: Reference, *, rate: float = _CHECK_RATE) -> float:
+        """Return the largest normalised excess of a reference over all bounds."""
+        return max((peak.excess for peak in self.peaks(reference, rate=rate)), default=-np.inf)
+
+    def require(self, reference: Reference, what: str) -> list[Peak]:
+        """Refuse a reference that breaks a limit.
+
+        Raises
+        ------
+        ExcitationError
+            Naming what breaks which limit of which joint, and when.
+        """
+        peaks = self.peaks(reference)
+        try:
+            require_within(peaks)
+        except ExcitationError as cause:
+            raise ExcitationError(f'{what}: {cause}') from cause
+        return peaks
+
+
+def plan_stop(
+    reference: Reference,
+    check: ReferenceCheck,
+    at: Sequence[float] | Array,
+    *,
+    hurry: bool,
+    tolerance: float = 1e-6,
+) -> tuple[float, SlowedDown]:
+    """Return where to begin a stop along the path, and the stop, so that all limits are kept.
+
+    Slowing down adds an acceleration, which does not fit where the motion already uses all of it;
+    a few hundredths of a second before or after, it does.
+
+    Parameters
+    ----------
+    reference : Reference
+    check : ReferenceCheck
+    at : sequence of float
+        Moments at which the stop may begin, in the order of preference [s].
+    hurry : bool
+        Take the stop that ends first, for an emergency; else the one that comes first in ``at``.
+    tolerance : float
+        Excess still taken as none.
+
+    Returns
+    -------
+    at : float
+        [s]
+    stop : SlowedDown
+        The best there is: where none keeps all limits, the one that breaks them least.
+    """
+    candidates = [(moment, duration) for moment in at for duration in _STOP_TIMES]
+    if hurry:
+        candidates.sort(key=lambda pair: pair[0] + pair[1])
+    least, best = np.inf, candidates[0]
+    for moment, duration in candidates:
+        stop = SlowedDown(reference=reference, at=moment, duration=duration)
+        joints = _joint_excess(stop, check.limits)
+        if joints > min(tolerance, least):
+            if joints < least:
+                least, best = joints, (moment, duration)
+            continue
+        excess = max(joints, check.excess(stop, rate=100.0))
+        if excess <= tolerance:
+            return moment, stop
+        if excess < least:
+            least, best = excess, (moment, duration)
+    moment, duration = best
+    return moment, SlowedDown(reference=reference, at=moment, duration=duration)
+
+
+def _joint_excess(reference: Reference, limits: JointLimits) -> float:
+    """Return the largest normalised excess over the acceleration limits: quick, for many candidates."""
+    _, _, acceleration = reference.evaluate(np.linspace(0.0, reference.duration, 41))
+    return float((np.abs(acceleration).max(axis=0) / limits.acceleration).max() - 1.0)
+
+
+class WindowPlan:
+    """The windows of one run, made when they are due.
+
+    Parameters
+    ----------
+    reference : Reference
+        Begins and ends at rest.
+    check : ReferenceCheck
+        The limits the stops have to keep.
+    knots : KnotPlan, optional
+    period : float, optional
+        Of the motion [s]: windows are due at fractions of it, so that their stops repeat.
+    """
+
+    def __init__(
+        self,
+        reference: Reference,
+        check: ReferenceCheck,
+        knots: KnotPlan | None = None,
+        period: float | None = None,
+    ) -> None:
+        self.reference, self.check = reference, check
+        self.knots = KnotPlan() if knots is None else knots
+        step = 1.0 / self.knots.rate
+        self._span = (self.knots.points - 2) * step - self.knots.history - 2.0 * max(_STOP_TIMES)
+        advance = self._span / 2.0
+        if period is not None and period > step:
+            advance = period / np.ceil(period / advance)
+        self._advance = max(step, round(advance / step) * step)
+
+    @cached_property
+    def count(self) -> int:
+        """Number of windows."""
+        return 1 + max(0, int(np.ceil((self.reference.duration - self._span) / self._advance - 1e-9)))
+
+    def __iter__(self) -> Iterator[Window]:
+        return (self.window(k) for k in range(self.count))
+
+    def due(self, k: int) -> float:
+        """Return when window ``k`` is to be sent, from the start of the run [s]; 0 for the first."""
+        return k * self._advance
+
+    def window(self, k: int) -> Window:
+        """Return window ``k``, 0-based."""
+        begin = max(0.0, self.due(k) - self.knots.history)
+        if k == self.count - 1:
+            return self._cut(begin, self.reference.duration, None, self.due(k))
+        step = 1.0 / self.knots.rate
+        end = round((self.due(k) + self._span) * self.knots.rate) * step
+        at, stop = plan_stop(self.reference, self.check, end - step * np.arange(40), hurry=False)
+        return self._cut(begin, at, stop, self.due(k))
+
+    def stop(self, now: float, latency: float) -> tuple[float, Window]:
+        """Return a window that brings the arm to rest as soon as the limits allow.
+
+        Parameters
+        ----------
+        now : float
+            Time from the start of the run [s].
+        latency : float
+            What the message takes to reach the controller [s].
+
+        Returns
+        -------
+        rest : float
+            When the arm is at rest, from the start of the run [s].
+        window : Window
+        """
+        step = 1.0 / self.knots.rate
+        first = np.ceil((max(now, 0.0) + latency) * self.knots.rate) * step
+        if first >= self.reference.duration:
+            begin = max(0.0, self.reference.duration - self.knots.history)
+            return self.reference.duration, self._cut(begin, self.reference.duration, None, now)
+        moments = np.array([first + step * k for k in range(25)])
+        at, stop = plan_stop(self.reference, self.check, moments[moments < self.reference.duration], hurry=True)
+        return at + stop.duration, self._cut(max(0.0, at - latency - self.knots.history), at, stop, now)
+
+    def _cut(self, begin: float, end: float, stop: SlowedDown | None, due: float) -> Window:
+        """Return the knots of the reference from ``begin`` to ``end``, and those of the stop after it."""
+        step = 1.0 / self.knots.rate
+        times = step * np.arange(
+            int(np.floor(begin * self.knots.rate + 1e-6)), int(np.ceil(end * self.knots.rate - 1e-6))
+        )
+        parts = [(times, self.reference.evaluate(times))]
+        if stop is None:
+            parts.append((np.array([end]), self.reference.evaluate([end])))
+        else:
+            local = np.linspace(0.0, stop.duration, max(2, round(stop.duration / step) + 1))
+            parts.append((end + local, stop.evaluate(local)))
+        position, velocity, acceleration = (np.concatenate([part[1][k] for part in parts]) for k in range(3))
+        velocity[-1] = acceleration[-1] = 0.0
+        return Window(
+            due=due,
+            times=np.concatenate([part[0] for part in parts]),
+            position=position,
+            velocity=velocity,
+            acceleration=acceleration,
+            last=stop is None,
+        )
