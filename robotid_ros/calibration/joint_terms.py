@@ -113,7 +113,7 @@ class JointTerms:
 
 def joint_terms(
     chain: KinematicChain, kinds: Sequence[TermKind], gravity: Array, model: RobotModel | None = None
-) -> tuple[JointTerms, list[list[int]]]:
+) -> tuple[JointTerms, tuple[tuple[int, ...], ...]]:
     """Return every candidate term of the given kinds, and which of them stand or fall together.
 
     Parameters
@@ -134,10 +134,10 @@ def joint_terms(
         if kind not in TERM_KINDS:
             raise CalibrationError(f"term: expected one of {', '.join(TERM_KINDS)}, got '{kind}'")
     terms: list[JointTerm] = []
-    groups: list[list[int]] = []
+    groups: list[tuple[int, ...]] = []
 
     def put(members: list[JointTerm]) -> None:
-        groups.append(list(range(len(terms), len(terms) + len(members))))
+        groups.append(tuple(range(len(terms), len(terms) + len(members))))
         terms.extend(members)
 
     massive = model is not None and bool((model.inertial[:, 9] > 0.0).any())
@@ -160,4 +160,4 @@ def joint_terms(
                 put(
                     [JointTerm(name=f'{name}.compliance[{carrier}]', joint=i, function='lever', target=j, unit='rad/m')]
                 )
-    return JointTerms(chain=chain, gravity=gravity, model=model if massive else None, terms=tuple(terms)), groups
+    return JointTerms(chain=chain, gravity=gravity, model=model if massive else None, terms=tuple(terms)), tuple(groups)

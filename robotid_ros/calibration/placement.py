@@ -17,7 +17,6 @@ from robotid_ros.calibration.rotations import nearest_rotation
 
 __all__ = ['Placement', 'place']
 
-_SUBSETS = 60
 _SUBSET_SIZE = 8
 _POLISH_STEPS = 8
 
@@ -55,6 +54,7 @@ def place(
     *,
     frames: Array | None = None,
     targets: Array | None = None,
+    subsets: int = 60,
     rng: np.random.Generator | None = None,
 ) -> Placement:
     """Find frames and targets without any guess.
@@ -75,6 +75,8 @@ def place(
         Known frames; estimated where not given.
     targets : ndarray, shape (K, 3), optional
         Known targets; estimated where not given.
+    subsets : int
+        How many random subsets to try.
     rng : numpy.random.Generator, optional
         Chooses the subsets.
     """
@@ -85,7 +87,7 @@ def place(
     if frames is None and targets is None:
         everything = np.arange(len(position))
         starts.append(solver.linear_targets(everything))
-        for _ in range(_SUBSETS if len(position) > _SUBSET_SIZE else 0):
+        for _ in range(subsets if len(position) > _SUBSET_SIZE else 0):
             starts.append(solver.linear_targets(_stratified(set_index, point_index, rng)))
     coarse = sorted((solver.polish(start, steps=2) for start in starts), key=lambda placement: placement.error)
     return min((solver.polish(best.targets, _POLISH_STEPS) for best in coarse[:3]), key=lambda p: p.error)

@@ -267,20 +267,21 @@ def _tune(balance: _Balance, at: _Linear, offset: Array, groups: list[IntArray],
     normal, gradient, square = at.columns.T @ at.columns, at.columns.T @ at.rows, float(at.rows @ at.rows)
     count = float(np.count_nonzero(at.rows))
     if balance.noise == 0.0:
-        balance.noise = max(np.sqrt(square / max(count, 1.0)), _NOISE_FLOOR)
+        balance.noise = max((square / max(count, 1.0)) ** 0.5, _NOISE_FLOOR)
     for _ in range(_TUNING_ROUNDS):
         penalty = balance.penalty
         inverse = _inverse(normal + np.diag(penalty))
         step = inverse @ (gradient - penalty * offset)
         left = square - 2.0 * step @ gradient + step @ normal @ step
         used = float(np.sum(inverse * normal))
-        floor = max(_NOISE_FLOOR, 1e-9 * float(np.sqrt(square / max(count, 1.0))))  # what cancellation leaves of `left`
-        balance.noise = max(float(np.sqrt(max(left, 0.0) / max(count - used, 1.0))), floor)
+        floor = max(_NOISE_FLOOR, 1e-9 * (square / max(count, 1.0)) ** 0.5)  # what cancellation leaves of `left`
+        variance = max(float(left), 0.0) / max(count - used, 1.0)
+        balance.noise = max(variance**0.5, floor)
         if options.prior is None:
             continue
         for members in groups:
             spread = np.square(offset + step)[members] + balance.noise**2 * np.diag(inverse)[members]
-            balance.prior[members] = np.clip(np.sqrt(np.mean(spread)), _PRIOR_FLOOR, options.prior)
+            balance.prior[members] = min(max(float(np.mean(spread)) ** 0.5, _PRIOR_FLOOR), options.prior)
 
 
 def _solve(hessian: Array, gradient: Array, damping: float) -> Array:

@@ -1,0 +1,78 @@
+"""How far predictions are from measurements, as numbers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.calibration.masks import Mask
+
+__all__ = ['Accuracy', 'accuracy']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """Statistics of the distance between predicted and measured position.
+
+    Attributes
+    ----------
+    count : int
+        Number of measurements.
+    mean, rms, percentile_95, max : float
+        Of the distance [m].
+    axis_rms : tuple of float
+        Root mean square along x, y, z of the measurement frame [m].
+    angle_rms, angle_max : float or None
+        Of the angle between predicted and measured orientation [rad].
+    """
+
+    count: int
+    mean: float
+    rms: float
+    percentile_95: float
+    max: float
+    axis_rms: tuple[float, float, float]
+    angle_rms: float | None = None
+    angle_max: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers for a YAML file [m, rad]."""
+        result: dict[str, Any] = {
+            'measurements': self.count,
+            'mean': self.mean,
+            'rms': self.rms,
+            'percentile_95': self.percentile_95,
+            'max': self.max,
+            'axis_rms': list(self.axis_rms),
+        }
+        if self.angle_rms is not None:
+            result |= {'angle_rms': self.angle_rms, 'angle_max': self.angle_max}
+        return result
+
+
+def accuracy(residual: Array, oriented: Mask | None = None) -> Accuracy:
+    """Return the statistics of residuals.
+
+    Parameters
+    ----------
+    residual : ndarray, shape (N, 3 or 6)
+        Measured minus predicted [m, rad]; N > 0.
+    oriented : ndarray of bool, shape (N,), optional
+        Which rows have an orientation.
+    """
+    distance = np.linalg.norm(residual[:, :3], axis=1)
+    angles = np.zeros(0)
+    if residual.shape[1] == 6:
+        angles = np.linalg.norm(residual[:, 3:] if oriented is None else residual[oriented, 3:], axis=1)
+    x, y, z = np.sqrt(np.mean(np.square(residual[:, :3]), axis=0))
+    return Accuracy(
+        count=len(residual),
+        mean=float(distance.mean()),
+        rms=float(np.sqrt(np.mean(np.square(distance)))),
+        percentile_95=float(np.percentile(distance, 95.0)),
+        max=float(distance.max()),
+        axis_rms=(float(x), float(y), float(z)),
+        angle_rms=float(np.sqrt(np.mean(np.square(angles)))) if len(angles) else None,
+        angle_max=float(angles.max()) if len(angles) else None,
+    )

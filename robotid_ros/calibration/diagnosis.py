@@ -1,0 +1,184 @@
+"""What may be wrong where the nominal geometry does not fit the measurements at all."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from robotid_ros.arrays import Array, IntArray
+from robotid_ros.calibration.chain import KinematicChain
+from robotid_ros.calibration.placement import place
+from robotid_ros.errors import CalibrationError
+
+__all__ = ['check_nominal_fit']
+
+_SUSPICIOUS = 0.04  # of the size of the measured volume: no arm's geometry is that wrong
+_HOPELESS = 0.25
+_ENOUGH = 80
+_CONVINCING = 0.3  # a mistake is named if mending it leaves less than this share of the error
+
+_LENGTH_MISTAKES = (
+    (1e-3, "the points look like millimetres given as metres; say so (length unit 'mm')"),
+    (1e3, 'the points look like metres given as millimetres, or the robot has its lengths in millimetres'),
+    (1e-2, 'the points look like centimetres given as metres; convert them'),
+    (0.0254, 'the points look like inches given as metres; convert them'),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    q: Array
+    position: Array
+    set_index: IntArray
+    point_index: IntArray
+
+
+def check_nominal_fit(
+    chain: KinematicChain,
+    q: Array,
+    position: Array,
+    set_index: IntArray,
+    point_index: IntArray,
+    *,
+    error: float,
+    known_frame: bool,
+) -> str | None:
+    """Name the mistake where the best fit of the nominal geometry is far off.
+
+    Parameters
+    ----------
+    chain : KinematicChain
+    q, position, set_index, point_index : ndarray
+        The measurements.
+    error : float
+        Median distance of the best fit of frames and targets to the nominal geometry [m].
+    known_frame : bool
+        Whether the frame was taken as given.
+
+    Returns
+    -------
+    str or None
+        A warning, where the fit is poor and no simple mistake explains it.
+
+    Raises
+    ------
+    CalibrationError
+        If a simple mistake explains the misfit (wrong units, a mirrored frame, a joint's sign, a
+        zero position off by a quarter turn, a coupled joint), or the misfit is hopeless.
+    """
+    measured = _some_of(_Measured(q, position, set_index, point_index))
+    nominal = chain.evaluate(chain.nominal, q).position
+    size = float(np.sqrt(np.mean(np.square(nominal - nominal.mean(axis=0)).sum(axis=1))))
+    if error <= _SUSPICIOUS * size:
+        return None
+    found = f'the nominal geometry fits the measurements no better than {1e3 * error:.4g} mm (median)'
+    limit = min(_CONVINCING * error, 2.0 * _SUSPICIOUS * size)
+    simple = [(_error(chain, mended), text) for mended, text in _simple_mistakes(chain, measured, known_frame)]
+    best, message = min(simple, key=lambda pair: pair[0])
+    if best < limit:
+        raise CalibrationError(f'{message}; {found}, but {1e3 * best:.4g} mm with that put right')
+    best, message = _joint_mistakes(chain, measured)
+    if message and best < limit:
+        raise CalibrationError(f'{message}; {found}, but {1e3 * best:.4g} mm with that put right')
+    if error > _HOPELESS * size:
+        raise CalibrationError(
+            f'{found}, for poses spread over {1e3 * size:.4g} mm; check the order, signs, zeros and units of the joint '
+            'positions, the units of the points, and whether the table is of this robot'
+        )
+    return f'{found}; the joint zeros, signs or the table may not be those of this robot'
+
+
+def _some_of(measured: _Measured) -> _Measured:
+    """Return a random part: enough to tell metres from millimetres, few enough to try hundreds of mistakes."""
+    rows = np.sort(np.random.default_rng(0).permutation(len(measured.q))[:_ENOUGH])
+    sets = np.unique(measured.set_index[rows], return_inverse=True)[1].ravel()
+    points = np.unique(measured.point_index[rows], return_inverse=True)[1].ravel()
+    return _Measured(measured.q[rows], measured.position[rows], sets, points)
+
+
+def _error(chain: KinematicChain, measured: _Measured) -> float:
+    """Return the median distance of the best fit of frames and targets [m]."""
+    pose = chain.evaluate(chain.nominal, measured.q)
+    placement = place(
+        measured.position, pose.rotation, pose.position, measured.set_index, measured.point_index, subsets=8
+    )
+    return placement.error
+
+
+def _simple_mistakes(chain: KinematicChain, measured: _Measured, known_frame: bool) -> Iterator[tuple[_Measured, str]]:
+    q, position, sets, points = measured.q, measured.position, measured.set_index, measured.point_index
+    for scale, message in _LENGTH_MISTAKES:
+        yield _Measured(q, position * scale, sets, points), message
+    mirror = np.array([1.0, 1.0, -1.0])
+    yield _Measured(q, position * mirror, sets, points), 'the measurement frame is left-handed (mirrored)'
+    turn = np.where(chain.prismatic, 1.0, np.pi / 180.0)
+    degrees = "the joint positions look like degrees given as radians; say so (angle unit 'deg')"
+    yield _Measured(q * turn, position, sets, points), degrees
+    for scale, message in _LENGTH_MISTAKES[:1]:
+        both = f'{degrees}, and {message}'
+        yield _Measured(q * turn, position * scale, sets, points), both
+    radians = 'the joint positions look like radians given as degrees'
+    yield _Measured(q / turn, position, sets, points), radians
+    if known_frame:
+        yield measured, 'the points are not in the robot base frame; let the frame be estimated'
+
+
+def _joint_mistakes(chain: KinematicChain, measured: _Measured) -> tuple[float, str]:
+    """Search signs, quarter-turn zeros and couplings of the joints by coordinate descent."""
+    best = (np.inf, '')
+    changes = _changes(chain)
+    q = measured.q
+    signs = np.array(list(product(*([(1.0, -1.0)] * min(chain.n, 7)))))
+    signs = np.hstack([signs, np.ones((len(signs), chain.n - signs.shape[1]))])
+    errors = [_error(chain, _with(measured, q * sign)) for sign in signs]
+    for k in np.argsort(errors)[:3]:
+        told = [f"the sign of '{chain.joint_names[i]}' is reversed" for i in np.flatnonzero(signs[k] < 0.0)]
+        current, error = q * signs[k], float(errors[k])
+        for _ in range(chain.n):
+            trials = [(_error(chain, _with(measured, change(current))), change, text) for change, text in changes]
+            low, change, text = min(trials, key=lambda trial: trial[0])
+            if low > 0.9 * error:
+                break
+            current, error = change(current), low
+            told.append(text)
+        if error < best[0]:
+            best = (error, ' and '.join(told))
+    return best
+
+
+def _changes(chain: KinematicChain) -> list[tuple[Callable[[Array], Array], str]]:
+    result: list[tuple[Callable[[Array], Array], str]] = []
+    for i, name in enumerate(chain.joint_names):
+        if chain.prismatic[i]:
+            continue
+        for quarter in (1, 2, 3):
+            result.append((_shifted(i, 0.5 * np.pi * quarter), f"the zero of '{name}' is off by {90 * quarter} deg"))
+        if i > 0 and not chain.prismatic[i - 1]:
+            before = chain.joint_names[i - 1]
+            for sign in (1.0, -1.0):
+                symbol = '+' if sign > 0.0 else '-'
+                result.append((_coupled(i, sign), f"'{name}' is coupled: its angle is {name} {symbol} {before}"))
+    return result
+
+
+def _shifted(joint: int, angle: float) -> Callable[[Array], Array]:
+    def change(q: Array) -> Array:
+        result = q.copy()
+        result[:, joint] += angle
+        return result
+
+    return change
+
+
+def _coupled(joint: int, sign: float) -> Callable[[Array], Array]:
+    def change(q: Array) -> Array:
+        result = q.copy()
+        result[:, joint] += sign * q[:, joint - 1]
+        return result
+
+    return change
+
+
+def _with(measured: _Measured, q: Array) -> _Measured:
+    return _Measured(q, measured.position, measured.set_index, measured.point_index)

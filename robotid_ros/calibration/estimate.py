@@ -1,0 +1,245 @@
+"""Kinematic calibration of a serial arm from measured points or poses."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robotid_ros.calibration.accuracy import accuracy
+from robotid_ros.calibration.chain import KinematicChain, chain_of_dh, chain_of_model
+from robotid_ros.calibration.estimator import Estimator
+from robotid_ros.calibration.joint_terms import TERM_KINDS, TermKind, joint_terms
+from robotid_ros.calibration.points import MeasuredPoints
+from robotid_ros.calibration.problem import Problem
+from robotid_ros.calibration.result import CalibrationResult, Outlier, ParameterEstimate
+from robotid_ros.calibration.solver import Fit, Loss, Options
+from robotid_ros.calibration.start import (
+    FrameOption,
+    Identifiable,
+    ToolOption,
+    check_measurements,
+    identifiable,
+    placed_columns,
+    placed_start,
+)
+from robotid_ros.calibration.term_selection import folds_of
+from robotid_ros.calibration.validation import CrossValidation, HeldOut, cross_validate, evaluate_held_out
+from robotid_ros.errors import CalibrationError
+from robotid_ros.model.dh_file import DHTable
+from robotid_ros.model.robot_model import RobotModel
+
+__all__ = ['calibrate', 'chain_of']
+
+_OUTLIER_WEIGHT = 0.5
+
+
+def calibrate(
+    robot: RobotModel | DHTable,
+    points: MeasuredPoints,
+    *,
+    held_out: MeasuredPoints | None = None,
+    frame: FrameOption = 'unknown',
+    tool: ToolOption = 'auto',
+    targets: Mapping[str, ArrayLike] | None = None,
+    terms: Sequence[TermKind] = TERM_KINDS,
+    loss: Loss = 'hampel',
+    prior: float | None = 0.01,
+    folds: int = 5,
+    rng: np.random.Generator | None = None,
+    progress: Callable[[float, str], None] | None = None,
+) -> CalibrationResult:
+    """Estimate the geometry of an arm from measurements of targets on its tool.
+
+    Minimises the weighted distances between measured and predicted targets,
+
+        p = X_s T(q; geometry) t_k,
+
+    over the frames X_s, the targets t_k and every parameter of the geometry that the measurements
+    can tell apart, starting from a closed-form placement of frames and targets.
+
+    Parameters
+    ----------
+    robot : RobotModel or DHTable
+        Nominal arm. A table is calibrated in theta, d, a, alpha and, between parallel axes,
+        Hayati's beta; a model in the origins of its joints.
+    points : MeasuredPoints
+    held_out : MeasuredPoints, optional
+        Measurements for the accuracy alone.
+    frame : {'unknown', 'known'}
+        Known: the measurement frame is the robot's base frame, for every set.
+    tool : {'auto', 'known', 'position', 'pose'}
+        What is unknown of the targets in the tip frame; auto: the position, and where
+        orientations were measured the whole pose.
+    targets : mapping of str to array_like, shape (3,) or (4, 4), optional
+        Known targets by name [m], for ``tool='known'`` (the tip's origin by default), or the known
+        orientation for ``tool='position'``.
+    terms : sequence of {'eccentricity', 'compliance'}
+        Joint terms that may be added where the cross-validated error falls with them.
+    loss : {'hampel', 'huber', 'linear'}
+        See :class:`robotid_ros.calibration.solver.Options`.
+    prior : float or None
+        First guess of how far parameters are from nominal [m, rad]; None for none.
+    folds : int
+        Of the cross-validation; 0 for none (and then no joint terms either).
+    rng : numpy.random.Generator, optional
+        Deals the folds; seeded with 0 by default.
+    progress : callable, optional
+        Called with a fraction and what is being done.
+
+    Returns
+    -------
+    CalibrationResult
+
+    Raises
+    ------
+    CalibrationError
+        If joints do not match, there are too few different poses, or the nominal geometry does
+        not fit at all (wrong units, a mirrored frame, wrong signs: the message says which).
+    """
+    rng = np.random.default_rng(0) if rng is None else rng
+    tell = progress or _silent
+    options = _checked_options(loss, prior, folds)
+    chain = chain_of(robot)
+    points = points.for_joints(chain.joint_names)
+    check_measurements(points)
+    candidates, groups = joint_terms(
+        chain, tuple(terms) if folds else (), robot.gravity, robot if isinstance(robot, RobotModel) else None
+    )
+    problem = Problem.of(points, chain, candidates.selected([]))
+
+    tell(0.0, 'placing frames and targets')
+    start, unknown, warning = placed_start(points, problem, frame, tool, targets, rng)
+    can = identifiable(points, problem, start, unknown)
+    estimator = Estimator(
+        start=start,
+        placed=np.intersect1d(can.free, placed_columns(problem, unknown)),
+        free=can.free,
+        candidates=candidates,
+        groups=groups,
+        options=options,
+    )
+    nominal = estimator.nominal(problem)
+    tell(0.1, 'estimating the geometry')
+    geometric = estimator.geometric(problem, nominal)
+    final, extended, cross = geometric, problem, None
+    if folds:
+        tell(0.2, 'choosing joint terms')
+        extended, final = estimator.with_terms(problem, geometric)
+        parts = folds_of(problem.q, problem.set_index, min(folds, len(problem)), rng)
+        cross = cross_validate(problem, estimator, parts, lambda done: tell(0.3 + 0.6 * done, 'cross-validating'))
+        if cross is None or cross.after.rms >= cross.geometric.rms or not extended.terms.terms:
+            extended, final = problem, geometric
+            cross = cross and cross.without_terms()
+    tell(0.95, 'evaluating')
+    outcome = _Outcome(robot=robot, points=points, problem=extended, nominal=nominal, final=final, can=can, cross=cross)
+    apart = None
+    if held_out is not None:
+        held_out = held_out.for_joints(chain.joint_names)
+        apart = evaluate_held_out(held_out, extended, final.state, nominal.state, unknown)
+    notes = [text for text in (warning, _no_validation(folds, cross), _not_converged(final)) if text]
+    return outcome.result(apart, notes)
+
+
+def chain_of(robot: RobotModel | DHTable) -> KinematicChain:
+    """Return the chain of elementary motions that an arm is calibrated in."""
+    return chain_of_dh(robot) if isinstance(robot, DHTable) else chain_of_model(robot)
+
+
+def _silent(fraction: float, message: str) -> None:
+    """Report nothing."""
+
+
+def _checked_options(loss: Loss, prior: float | None, folds: int) -> Options:
+    if loss not in ('hampel', 'huber', 'linear'):
+        raise CalibrationError(f"loss: expected one of hampel, huber, linear, got '{loss}'")
+    if prior is not None and not prior > 0.0:
+        raise CalibrationError(f'prior: expected a positive deviation, or none, got {prior}')
+    if folds < 0 or folds == 1:
+        raise CalibrationError(f'folds: expected 0 (no cross-validation) or at least 2, got {folds}')
+    return Options(loss=loss, prior=prior)
+
+
+def _no_validation(folds: int, cross: CrossValidation | None) -> str | None:
+    if folds and cross is None:
+        return 'too few measurements to cross-validate: the accuracy is that on the measurements fitted to'
+    return None
+
+
+def _not_converged(final: Fit) -> str | None:
+    return None if final.converged else f'the iteration did not converge: {final.reason}'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcome:
+    """What the fits left, to be put in order."""
+
+    robot: RobotModel | DHTable
+    points: MeasuredPoints
+    problem: Problem
+    nominal: Fit
+    final: Fit
+    can: Identifiable
+    cross: CrossValidation | None
+
+    def result(self, held_out: HeldOut | None, notes: list[str]) -> CalibrationResult:
+        problem, final, nominal = self.problem, self.final, self.nominal
+        oriented = problem.oriented
+        bad = final.weights < _OUTLIER_WEIGHT
+        distance = np.sqrt(np.square(final.residual[:, :3]).sum(axis=1))
+        flat = final.jacobian.reshape(-1, len(final.free))
+        singular = np.linalg.svd(flat, compute_uv=False)
+        scaled = np.linalg.svd(flat / np.linalg.norm(flat, axis=0), compute_uv=False)
+        return CalibrationResult(
+            robot=self.robot,
+            points=self.points,
+            problem=problem,
+            state=final.state,
+            nominal_state=nominal.state,
+            parameters=self._parameters(),
+            frames=dict(zip(problem.set_names, final.state.frames, strict=True)),
+            tools=dict(zip(problem.point_names, final.state.tools, strict=True)),
+            before=accuracy(nominal.residual, oriented),
+            after=accuracy(final.residual, oriented),
+            before_inliers=accuracy(nominal.residual[~bad], oriented[~bad]) if bad.any() else None,
+            after_inliers=accuracy(final.residual[~bad], oriented[~bad]) if bad.any() else None,
+            cross_validation=self.cross,
+            held_out=held_out,
+            outliers=tuple(
+                Outlier(index=int(k), distance=float(distance[k]), weight=float(final.weights[k]))
+                for k in np.flatnonzero(bad)
+            ),
+            identifiable=len(self.can.free),
+            structural=self.can.structural,
+            condition_number=float(scaled[0] / scaled[-1]),
+            observability_index=float(np.exp(np.mean(np.log(singular))) / np.sqrt(len(problem))),
+            noise=final.noise,
+            covariance=final.covariance,
+            covariance_names=tuple(problem.names[k] for k in final.free),
+            residual_before=nominal.residual,
+            residual=final.residual,
+            weights=final.weights,
+            converged=final.converged,
+            iterations=final.iterations,
+            reason=final.reason,
+            warnings=tuple(notes),
+        )
+
+    def _parameters(self) -> tuple[ParameterEstimate, ...]:
+        problem, final = self.problem, self.final
+        deviations = dict(zip(final.free.tolist(), np.sqrt(np.diag(final.covariance)).tolist(), strict=True))
+        geometry, terms = problem.blocks[2:]
+        nominal = np.concatenate([problem.chain.nominal, np.zeros(terms.stop - terms.start)])
+        values = np.concatenate([final.state.geometry, final.state.coefficients])
+        names, units = problem.names, problem.units
+        return tuple(
+            ParameterEstimate(
+                name=names[column],
+                unit=units[column],
+                nominal=float(nominal[k]),
+                value=float(values[k]),
+                std=deviations.get(column),
+                reason='' if column in deviations else self.can.reasons.get(column, 'redundant'),
+            )
+            for k, column in enumerate(range(geometry.start, terms.stop))
+        )

@@ -1,0 +1,68 @@
+"""The steps of a calibration for one lot of measurements, as the cross-validation repeats them."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from robotid_ros.arrays import IntArray
+from robotid_ros.calibration.identifiability import independent_columns
+from robotid_ros.calibration.joint_terms import JointTerms
+from robotid_ros.calibration.problem import Problem, State
+from robotid_ros.calibration.solver import Fit, Options, fit
+from robotid_ros.calibration.term_selection import folds_of, select_terms
+
+__all__ = ['Estimator']
+
+_SELECTION_FOLDS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimator:
+    """What is estimated, and from where.
+
+    Attributes
+    ----------
+    start : State
+        Frames and targets in closed form, nominal geometry.
+    placed : ndarray of int
+        Frame and target parameters that can be told apart.
+    free : ndarray of int
+        All parameters that can be told apart, without joint terms.
+    candidates : JointTerms
+    groups : tuple of tuple of int
+        Candidates that enter together.
+    options : Options
+    """
+
+    start: State
+    placed: IntArray
+    free: IntArray
+    candidates: JointTerms
+    groups: tuple[tuple[int, ...], ...]
+    options: Options
+
+    def nominal(self, problem: Problem) -> Fit:
+        """Fit frames and targets to the nominal geometry."""
+        return fit(problem, self.start, self.placed, replace(self.options, prior=None))
+
+    def geometric(self, problem: Problem, nominal: Fit) -> Fit:
+        """Fit geometry, frames and targets."""
+        return fit(problem, nominal.state, self.free, self.options)
+
+    def with_terms(self, problem: Problem, geometric: Fit) -> tuple[Problem, Fit]:
+        """Add the joint terms that lower the cross-validated error, and fit all again."""
+        if not self.groups:
+            return problem, geometric
+        rng = np.random.default_rng(1)
+        folds = folds_of(problem.q, problem.set_index, min(_SELECTION_FOLDS, len(problem)), rng)
+        chosen = select_terms(problem.with_terms(self.candidates), geometric, self.groups, folds)
+        if not chosen:
+            return problem, geometric
+        extended = problem.with_terms(self.candidates.selected(chosen))
+        start = replace(geometric.state, coefficients=np.zeros(len(chosen)))
+        jacobian = extended.linearise(start)[1] * extended.scale[:, :, None]
+        terms = extended.blocks[3]
+        free, _ = independent_columns(
+            jacobian.reshape(-1, jacobian.shape[2]), [self.free, np.arange(terms.start, terms.stop)], smallest=0.0
+        )
+        return extended, fit(extended, start, free, self.options)

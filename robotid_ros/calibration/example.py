@@ -1,0 +1,189 @@
+"""Simulated measurements of a six-axis arm whose geometry differs from its nominal table.
+
+Run it to get files to try the calibration on::
+
+    python -m robotid_ros.calibration.example --out example
+
+writes ``nominal.yaml`` (DH table), ``points.csv`` and ``held_out.csv`` (measurements).
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.calibration.chain import chain_of_dh, parallel_rows
+from robotid_ros.calibration.points import MeasuredPoints, quaternion_of_rotation
+from robotid_ros.calibration.points_file import points_csv
+from robotid_ros.calibration.rotations import rotation_of_vector
+from robotid_ros.errors import RobotIdError
+from robotid_ros.files import write_text
+from robotid_ros.model.dh_file import DHTable
+from robotid_ros.model.joint_limits import JointLimits
+
+__all__ = ['SimulatedArm', 'example_arm', 'example_table', 'main']
+
+
+def example_table() -> DHTable:
+    """Return the nominal standard DH table of a small six-axis elbow arm with one parallel pair of axes.
+
+    Link lengths as published for ABB's IRB 120 (d1 290, a2 270, a3 70, d4 302, d6 72 mm).
+    """
+    right = 0.5 * np.pi
+    upper = np.deg2rad([165.0, 110.0, 70.0, 160.0, 120.0, 180.0])
+    lower = np.deg2rad([-165.0, -110.0, -110.0, -160.0, -120.0, -180.0])
+    return DHTable(
+        name='elbow_arm',
+        joint_names=tuple(f'joint{k}' for k in range(1, 7)),
+        theta=np.array([0.0, -right, 0.0, 0.0, 0.0, np.pi]),
+        d=np.array([0.290, 0.0, 0.0, 0.302, 0.0, 0.072]),
+        a=np.array([0.0, 0.270, 0.070, 0.0, 0.0, 0.0]),
+        alpha=np.array([-right, 0.0, -right, right, -right, 0.0]),
+        limits=JointLimits.unlimited(6).overridden(lower=lower, upper=upper),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedArm:
+    """The true arm behind simulated measurements.
+
+    Attributes
+    ----------
+    nominal, actual : DHTable
+    frame : ndarray, shape (4, 4)
+        Robot base in the measurement frame.
+    tool : ndarray, shape (4, 4)
+        Target in the tip frame.
+    """
+
+    nominal: DHTable
+    actual: DHTable
+    frame: Array
+    tool: Array
+
+    def configurations(self, count: int, rng: np.random.Generator) -> Array:
+        """Return random joint positions inside the limits (-pi to pi where there is none), shape (N, n)."""
+        lower = np.maximum(self.nominal.limits.lower, -np.pi)
+        upper = np.minimum(self.nominal.limits.upper, np.pi)
+        return rng.uniform(lower, upper, (count, self.nominal.n))
+
+    def true_poses(self, q: Array) -> tuple[Array, Array]:
+        """Return positions (N, 3) and rotations (N, 3, 3) of the target in the measurement frame."""
+        chain = chain_of_dh(self.actual)
+        pose = chain.evaluate(chain.nominal, q, base=np.tile(self.frame, (len(q), 1, 1)))
+        return pose.position + pose.rotation @ self.tool[:3, 3], pose.rotation @ self.tool[:3, :3]
+
+    def measure(
+        self,
+        q: Array,
+        rng: np.random.Generator,
+        *,
+        noise: float = 1e-4,
+        angle_noise: float | None = None,
+        set_name: str = '',
+        point_name: str = '',
+    ) -> MeasuredPoints:
+        """Return measurements with Gaussian noise on every coordinate.
+
+        Parameters
+        ----------
+        q : ndarray, shape (N, n)
+        rng : numpy.random.Generator
+        noise : float
+            Standard deviation of each coordinate [m].
+        angle_noise : float, optional
+            That of each component of the orientation [rad]; without it, positions only.
+        set_name, point_name : str
+        """
+        position, rotation = self.true_poses(q)
+        orientation = None
+        if angle_noise is not None:
+            turns = np.stack([rotation_of_vector(v) for v in rng.normal(0.0, angle_noise, (len(q), 3))])
+            orientation = quaternion_of_rotation(turns @ rotation)
+        return MeasuredPoints(
+            joint_names=self.nominal.joint_names,
+            q=q,
+            position=position + rng.normal(0.0, noise, position.shape),
+            orientation=orientation,
+            sets=(set_name,) * len(q),
+            points=(point_name,) * len(q),
+        )
+
+
+def example_arm(
+    rng: np.random.Generator,
+    *,
+    length_error: float = 7e-4,
+    angle_error: float = 1.6e-3,
+    known_frame: bool = False,
+    table: DHTable | None = None,
+) -> SimulatedArm:
+    """Return an arm whose parameters differ from nominal by Gaussian errors.
+
+    The default errors put its target some 2 mm from where the nominal table has it, at best fit.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    length_error, angle_error : float
+        Standard deviations of the errors of every d and a [m], and theta, alpha and (between
+        parallel axes) beta [rad].
+    known_frame : bool
+        Measure in the robot's base frame instead of a random one.
+    table : DHTable, optional
+        Nominal geometry; :func:`example_table` by default.
+    """
+    nominal = table or example_table()
+    errors = {name: rng.normal(0.0, angle_error, nominal.n) for name in ('theta', 'alpha')}
+    errors |= {name: rng.normal(0.0, length_error, nominal.n) for name in ('d', 'a')}
+    beta = np.zeros(nominal.n)
+    rows = parallel_rows(nominal)
+    beta[rows] = rng.normal(0.0, angle_error, len(rows))
+    actual = replace(nominal, beta=beta, **{name: getattr(nominal, name) + errors[name] for name in errors})
+    frame = np.eye(4)
+    if not known_frame:
+        frame[:3, :3] = rotation_of_vector(rng.normal(0.0, 2.0, 3))
+        frame[:3, 3] = rng.uniform(-3.0, 3.0, 3)
+    tool = np.eye(4)
+    tool[:3, :3] = rotation_of_vector(rng.normal(0.0, 0.5, 3))
+    tool[:3, 3] = [0.06, -0.04, 0.11]
+    return SimulatedArm(nominal=nominal, actual=actual, frame=frame, tool=tool)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the example's files; return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog='python -m robotid_ros.calibration.example', description='Write simulated measurements of a six-axis arm.'
+    )
+    parser.add_argument('--out', type=Path, required=True, help='directory for nominal.yaml, points.csv, held_out.csv')
+    parser.add_argument('--poses', type=int, default=100, help='number of measurements (default 100)')
+    parser.add_argument('--held-out', type=int, default=200, help='number of held-out measurements (default 200)')
+    parser.add_argument('--noise', type=float, default=1e-4, help='noise of each coordinate [m] (default 0.0001)')
+    parser.add_argument('--full-pose', action='store_true', help='measure orientations too, with 0.2 mrad of noise')
+    parser.add_argument('--seed', type=int, default=0)
+    options = parser.parse_args(arguments)
+    for name in ('poses', 'held_out'):
+        if getattr(options, name) < 1:
+            parser.error(f'--{name.replace("_", "-")}: expected a positive number, got {getattr(options, name)}')
+    rng = np.random.default_rng(options.seed)
+    arm = example_arm(rng)
+    angle_noise = 2e-4 if options.full_pose else None
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+        write_text(options.out / 'nominal.yaml', arm.nominal.to_yaml())
+        for name, count in (('points', options.poses), ('held_out', options.held_out)):
+            points = arm.measure(arm.configurations(count, rng), rng, noise=options.noise, angle_noise=angle_noise)
+            write_text(options.out / f'{name}.csv', points_csv(points))
+    except (RobotIdError, OSError) as error:
+        print(f'example: {error}', file=sys.stderr)
+        return 2
+    print(f'wrote nominal.yaml, points.csv ({options.poses}) and held_out.csv ({options.held_out}) to {options.out}')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,283 @@
+"""What a calibration found, and the corrected arm."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.calibration.accuracy import Accuracy
+from robotid_ros.calibration.chain import KinematicChain
+from robotid_ros.calibration.joint_terms import JointTerms
+from robotid_ros.calibration.points import MeasuredPoints, quaternion_of_rotation
+from robotid_ros.calibration.problem import Problem, State
+from robotid_ros.calibration.validation import CrossValidation, HeldOut
+from robotid_ros.model.dh_file import DHTable
+from robotid_ros.model.robot_model import RobotModel
+
+__all__ = ['CalibrationResult', 'Outlier', 'ParameterEstimate']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterEstimate:
+    """One parameter of the geometry or of a joint term.
+
+    Attributes
+    ----------
+    name : str
+        ``<joint>.theta`` and so on for a table, ``<joint>.x`` ... ``<joint>.rz`` (a motion in the
+        frame of the joint's origin) for a URDF.
+    unit : str
+    nominal, value : float
+    std : float or None
+        Standard deviation; None where it was not estimated.
+    reason : str
+        Why it was left at its nominal value; empty where it was estimated.
+    """
+
+    name: str
+    unit: str
+    nominal: float
+    value: float
+    std: float | None
+    reason: str = ''
+
+    @property
+    def correction(self) -> float:
+        """Value minus nominal."""
+        return self.value - self.nominal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlier:
+    """A measurement that got less than half its weight.
+
+    Attributes
+    ----------
+    index : int
+        0-based row among the measurements.
+    distance : float
+        From where the calibrated arm has it [m].
+    weight : float
+    """
+
+    index: int
+    distance: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationResult:
+    """A calibrated arm.
+
+    Attributes
+    ----------
+    robot : RobotModel or DHTable
+        The nominal arm, as given.
+    points : MeasuredPoints
+    problem : Problem
+    state, nominal_state : State
+        Estimates; and the nominal geometry with best-fit frames and targets.
+    parameters : tuple of ParameterEstimate
+        Geometry and joint terms.
+    frames : mapping of str to ndarray, shape (4, 4)
+        Robot base in the measurement frame, by set.
+    tools : mapping of str to ndarray, shape (4, 4)
+        Target in the tip frame, by target.
+    before, after : Accuracy
+        On the measurements used: nominal geometry in its best-fit frame; calibrated.
+    before_inliers, after_inliers : Accuracy or None
+        The same without outliers, where there are any.
+    cross_validation : CrossValidation or None
+    held_out : HeldOut or None
+    outliers : tuple of Outlier
+    identifiable : int
+        Number of independent parameters, frames and targets included.
+    structural : int
+        What it would be with unlimited poses.
+    condition_number : float
+        Of the column-scaled Jacobian.
+    observability_index : float
+        O1, the geometric mean of the Jacobian's singular values over sqrt(N).
+    noise : float
+        Standard deviation of one coordinate as the residuals tell it [m]; where deviations were
+        given, their common factor.
+    covariance : ndarray, shape (f, f)
+    covariance_names : tuple of str
+    residual_before, residual : ndarray, shape (N, 3 or 6)
+    weights : ndarray, shape (N,)
+    converged : bool
+    iterations : int
+    reason : str
+        Why the iteration ended.
+    warnings : tuple of str
+    """
+
+    robot: RobotModel | DHTable
+    points: MeasuredPoints = field(repr=False)
+    problem: Problem = field(repr=False)
+    state: State = field(repr=False)
+    nominal_state: State = field(repr=False)
+    parameters: tuple[ParameterEstimate, ...]
+    frames: Mapping[str, Array]
+    tools: Mapping[str, Array]
+    before: Accuracy
+    after: Accuracy
+    before_inliers: Accuracy | None
+    after_inliers: Accuracy | None
+    cross_validation: CrossValidation | None
+    held_out: HeldOut | None
+    outliers: tuple[Outlier, ...]
+    identifiable: int
+    structural: int
+    condition_number: float
+    observability_index: float
+    noise: float
+    covariance: Array = field(repr=False)
+    covariance_names: tuple[str, ...] = field(repr=False)
+    residual_before: Array = field(repr=False)
+    residual: Array = field(repr=False)
+    weights: Array = field(repr=False)
+    converged: bool
+    iterations: int
+    reason: str
+    warnings: tuple[str, ...]
+
+    @property
+    def chain(self) -> KinematicChain:
+        """The arm's elementary motions, with nominal values."""
+        return self.problem.chain
+
+    @property
+    def terms(self) -> JointTerms:
+        """Joint terms in use."""
+        return self.problem.terms
+
+    def joint_offsets(self, q: Array) -> Array:
+        """Return what the joint terms add to the chain coordinates, shape (N, n) [rad]."""
+        shift = np.zeros_like(q)
+        basis = self.terms.basis(q)
+        for k, term in enumerate(self.terms.terms):
+            shift[:, term.joint] += self.state.coefficients[k] * basis[:, k]
+        return shift
+
+    def tip_transforms(self, q: Array) -> Array:
+        """Return the calibrated pose of the tip in the base frame, shape (N, 4, 4), for q of shape (N, n)."""
+        return _tips(self.chain, self.state.geometry, q, self.joint_offsets(q))
+
+    def nominal_tip_transforms(self, q: Array) -> Array:
+        """Return the nominal pose of the tip in the base frame, shape (N, 4, 4), for q of shape (N, n)."""
+        return _tips(self.chain, self.chain.nominal, q, None)
+
+    def predict(self, points: MeasuredPoints) -> Array:
+        """Return where the calibrated arm has the targets of some measurements, shape (N, 3) [m].
+
+        Their sets and targets must be among those calibrated.
+        """
+        problem = self.problem_of(points)
+        predicted: Array = problem.position - problem.residual(self.state)[:, :3]
+        return predicted
+
+    def problem_of(self, points: MeasuredPoints) -> Problem:
+        """Return the residual problem of other measurements of the same sets and targets."""
+        return Problem.of(
+            points.for_joints(self.chain.joint_names),
+            self.chain,
+            self.terms,
+            set_names=self.problem.set_names,
+            point_names=self.problem.point_names,
+        )
+
+    def calibrated_table(self) -> DHTable:
+        """Return the corrected DH table, for an arm that came as one."""
+        if not isinstance(self.robot, DHTable):
+            raise TypeError('the arm did not come as a DH table; use calibrated_model')
+        columns: dict[str, Any] = {
+            key: np.array(getattr(self.robot, key)) for key in ('theta', 'd', 'a', 'alpha', 'beta')
+        }
+        rows = {name: i for i, name in enumerate(self.robot.joint_names)}
+        for name, value in zip(self.chain.names, self.state.geometry, strict=True):
+            joint, _, symbol = name.rpartition('.')
+            columns[symbol][rows[joint]] = value
+        return replace(self.robot, **columns)
+
+    def calibrated_model(self) -> RobotModel:
+        """Return the corrected arm; joint terms are not part of it."""
+        if isinstance(self.robot, DHTable):
+            return self.calibrated_table().robot_model()
+        segments = self.chain.segment_transforms(self.state.geometry)
+        return replace(self.robot, placements=segments[:-1])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain numbers, strings and lists [m, rad]."""
+        estimated = [p for p in self.parameters if not p.reason]
+        result: dict[str, Any] = {
+            'robot': self.robot.name,
+            'joints': list(self.chain.joint_names),
+            'usable': self.converged,
+            'reason': self.reason,
+            'warnings': list(self.warnings),
+            'accuracy': self._accuracies(),
+            'identifiable_parameters': self.identifiable,
+            'identifiable_with_unlimited_poses': self.structural,
+            'condition_number': self.condition_number,
+            'observability_index': self.observability_index,
+            'noise': self.noise,
+            'iterations': self.iterations,
+            'parameters': [
+                {
+                    'name': p.name,
+                    'unit': p.unit,
+                    'nominal': p.nominal,
+                    'value': p.value,
+                    'correction': p.correction,
+                    'std': p.std,
+                }
+                for p in estimated
+            ],
+            'fixed': [{'name': p.name, 'value': p.value, 'reason': p.reason} for p in self.parameters if p.reason],
+            'frames': {name or 'default': _pose_dict(frame) for name, frame in self.frames.items()},
+            'tools': {name or 'default': _pose_dict(tool) for name, tool in self.tools.items()},
+            'outliers': [
+                {'measurement': o.index + 1, 'distance': o.distance, 'weight': o.weight} for o in self.outliers
+            ],
+        }
+        return result
+
+    def _accuracies(self) -> dict[str, Any]:
+        result = {'training': {'before': self.before.to_dict(), 'after': self.after.to_dict()}}
+        if self.before_inliers is not None and self.after_inliers is not None:
+            result['training_without_outliers'] = {
+                'before': self.before_inliers.to_dict(),
+                'after': self.after_inliers.to_dict(),
+            }
+        if self.cross_validation is not None:
+            cross = self.cross_validation
+            result['cross_validation'] = {
+                'folds': cross.folds,  # type: ignore[dict-item]
+                'before': cross.before.to_dict(),
+                'geometry_only': cross.geometric.to_dict(),
+                'after': cross.after.to_dict(),
+            }
+        if self.held_out is not None:
+            result['held_out'] = {
+                'before': self.held_out.before.to_dict(),
+                'after': self.held_out.after.to_dict(),
+                'fitted_to_it': list(self.held_out.fitted),  # type: ignore[dict-item]
+            }
+        return result
+
+
+def _tips(chain: KinematicChain, values: Array, q: Array, shift: Array | None) -> Array:
+    pose = chain.evaluate(values, q, shift=shift)
+    result = np.tile(np.eye(4), (len(q), 1, 1))
+    result[:, :3, :3], result[:, :3, 3] = pose.rotation, pose.position
+    return result
+
+
+def _pose_dict(transform: Array) -> dict[str, list[float]]:
+    return {
+        'translation': transform[:3, 3].tolist(),
+        'quaternion_wxyz': quaternion_of_rotation(transform[:3, :3]).tolist(),
+    }

@@ -1,0 +1,208 @@
+"""Accuracy on measurements that a calibration has not seen."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from robotid_ros.arrays import Array, IntArray
+from robotid_ros.calibration.accuracy import Accuracy, accuracy
+from robotid_ros.calibration.estimator import Estimator
+from robotid_ros.calibration.masks import Mask
+from robotid_ros.calibration.placement import place
+from robotid_ros.calibration.points import MeasuredPoints
+from robotid_ros.calibration.problem import Problem, State
+from robotid_ros.calibration.rotations import nearest_rotation
+from robotid_ros.calibration.solver import Options, fit
+
+__all__ = ['CrossValidation', 'HeldOut', 'cross_validate', 'evaluate_held_out', 'mean_tool_rotations']
+
+_FEWEST = 4  # poses of a set or target among the other folds, for its part of a fold to count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrossValidation:
+    """Accuracy on measurements that the fit had not seen, over all folds.
+
+    Attributes
+    ----------
+    folds : int
+    before : Accuracy
+        Nominal geometry with frames and targets fitted to the other folds.
+    geometric : Accuracy
+        Calibrated geometry without joint terms.
+    after : Accuracy
+        The model as delivered; joint terms, where there are any, chosen anew in every fold.
+    residual_before, residual_geometric, residual : ndarray, shape (N, 3 or 6)
+        Measured minus predicted; NaN for measurements that no fold could predict.
+    """
+
+    folds: int
+    before: Accuracy
+    geometric: Accuracy
+    after: Accuracy
+    residual_before: Array = field(repr=False)
+    residual_geometric: Array = field(repr=False)
+    residual: Array = field(repr=False)
+
+    def without_terms(self) -> 'CrossValidation':
+        """Return the same for a model delivered without joint terms."""
+        return replace(self, after=self.geometric, residual=self.residual_geometric)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOut:
+    """Accuracy on measurements kept apart.
+
+    Attributes
+    ----------
+    before, after : Accuracy
+    residual_before, residual : ndarray, shape (N, 3 or 6)
+    fitted : tuple of str
+        Frames and targets that the calibration did not have, and that were therefore fitted to
+        these measurements.
+    """
+
+    before: Accuracy
+    after: Accuracy
+    residual_before: Array = field(repr=False)
+    residual: Array = field(repr=False)
+    fitted: tuple[str, ...] = ()
+
+
+def cross_validate(
+    problem: Problem, estimator: Estimator, folds: IntArray, report: Callable[[float], None]
+) -> CrossValidation | None:
+    """Predict every fold from the others, joint terms chosen anew each time.
+
+    Returns
+    -------
+    CrossValidation or None
+        None where a fold leaves too few measurements to estimate from.
+    """
+    count = int(folds.max()) + 1
+    residuals = np.full((3, len(problem), problem.width), np.nan)
+    for fold in range(count):
+        train, test = folds != fold, _predictable(problem, folds, fold)
+        if np.count_nonzero(problem.scale[train]) <= len(estimator.free) + 3 or count < 2:
+            return None
+        part, kept = problem.subset(train), problem.subset(test)
+        nominal = estimator.nominal(part)
+        geometric = estimator.geometric(part, nominal)
+        extended, final = estimator.with_terms(part, geometric)
+        residuals[0, test] = kept.residual(nominal.state)
+        residuals[1, test] = kept.residual(geometric.state)
+        residuals[2, test] = kept.with_terms(extended.terms).residual(final.state)
+        report((fold + 1) / count)
+    seen = np.isfinite(residuals[2, :, 0])
+    if not seen.any():
+        return None
+    before, geometry, after = (accuracy(each[seen], problem.oriented[seen]) for each in residuals)
+    return CrossValidation(
+        folds=count,
+        before=before,
+        geometric=geometry,
+        after=after,
+        residual_before=residuals[0],
+        residual_geometric=residuals[1],
+        residual=residuals[2],
+    )
+
+
+def _predictable(problem: Problem, folds: IntArray, fold: int) -> Mask:
+    """Return the measurements of a fold whose set and target are among the other folds."""
+    train = folds != fold
+    sets = np.bincount(problem.set_index[train], minlength=len(problem.set_names))
+    targets = np.bincount(problem.point_index[train], minlength=len(problem.point_names))
+    result: Mask = ~train & (sets[problem.set_index] >= _FEWEST) & (targets[problem.point_index] >= 1)
+    return result
+
+
+def evaluate_held_out(
+    points: MeasuredPoints, problem: Problem, state: State, nominal: State, unknown: IntArray
+) -> HeldOut:
+    """Evaluate measurements that were kept apart.
+
+    Parameters
+    ----------
+    points : MeasuredPoints
+    problem : Problem
+        Of the calibration, with the joint terms in use.
+    state, nominal : State
+        Calibrated; and nominal geometry with its own frames and targets.
+    unknown : ndarray of int
+        Axes, 0 to 5 for a frame and 6 to 11 for a target, that are fitted for sets and targets
+        which the calibration did not have.
+    """
+    sets = tuple(dict.fromkeys([*problem.set_names, *points.sets]))
+    targets = tuple(dict.fromkeys([*problem.point_names, *points.points]))
+    without = problem.terms.selected([])
+    residuals = []
+    fitted: list[str] = []
+    for known, terms in ((nominal, without), (state, problem.terms)):
+        kept = Problem.of(points, problem.chain, terms, set_names=sets, point_names=targets)
+        known = replace(known, coefficients=known.coefficients if terms is problem.terms else np.zeros(0))
+        complete, fitted = _completed(kept, known, unknown)
+        residuals.append(kept.residual(complete))
+    oriented = points.has_orientation
+    return HeldOut(
+        before=accuracy(residuals[0], oriented),
+        after=accuracy(residuals[1], oriented),
+        residual_before=residuals[0],
+        residual=residuals[1],
+        fitted=tuple(fitted),
+    )
+
+
+def _completed(problem: Problem, known: State, unknown: IntArray) -> tuple[State, list[str]]:
+    """Return a state with the frames and targets that it lacks fitted to the measurements, and their names."""
+    new_sets = np.arange(len(known.frames), len(problem.set_names))
+    new_targets = np.arange(len(known.tools), len(problem.point_names))
+    if len(new_sets) + len(new_targets) == 0:
+        return known, []
+    frames = np.concatenate([known.frames, np.tile(np.eye(4), (len(new_sets), 1, 1))])
+    tools = np.concatenate([known.tools, np.tile(np.eye(4), (len(new_targets), 1, 1))])
+    pose = problem.chain.evaluate(known.geometry, problem.q)
+    rows = np.isin(problem.set_index, new_sets)
+    if rows.any() and (unknown < 6).any():
+        placed = place(
+            problem.position[rows],
+            pose.rotation[rows],
+            pose.position[rows],
+            np.unique(problem.set_index[rows], return_inverse=True)[1].ravel(),
+            problem.point_index[rows],
+            targets=tools[:, :3, 3] if len(new_targets) == 0 else None,
+        )
+        frames[new_sets] = placed.frames
+    state = State(frames=frames, tools=tools, geometry=known.geometry, coefficients=known.coefficients)
+    if problem.rotation is not None:
+        rotations = mean_tool_rotations(problem, frames, pose.rotation)
+        tools[new_targets, :3, :3] = rotations[new_targets]
+    columns = [6 * s + k for s in new_sets for k in unknown if k < 6]
+    columns += [6 * len(frames) + 6 * t + k - 6 for t in new_targets for k in unknown if k >= 6]
+    result = fit(problem, state, np.array(columns, dtype=np.int64), Options(prior=None))
+    names = [f'frame[{problem.set_names[s]}]' for s in new_sets if (unknown < 6).any()]
+    names += [f'tool[{problem.point_names[t]}]' for t in new_targets if (unknown >= 6).any()]
+    return result.state, names
+
+
+def mean_tool_rotations(problem: Problem, frames: Array, tip_rotation: Array) -> Array:
+    """Return the mean orientation of every target in the tip frame, shape (K, 3, 3).
+
+    Parameters
+    ----------
+    problem : Problem
+    frames : ndarray, shape (S, 4, 4)
+    tip_rotation : ndarray, shape (N, 3, 3)
+        In the base frame.
+    """
+    result = np.tile(np.eye(3), (len(problem.point_names), 1, 1))
+    if problem.rotation is None:
+        return result
+    tips = frames[problem.set_index, :3, :3] @ tip_rotation
+    relative = np.swapaxes(tips, 1, 2) @ problem.rotation
+    for k in range(len(result)):
+        rows = problem.oriented & (problem.point_index == k)
+        if rows.any():
+            result[k] = nearest_rotation(np.median(relative[rows], axis=0))
+    return result
