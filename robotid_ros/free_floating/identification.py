@@ -1,0 +1,177 @@
+"""Identification of the captured target from momentum conservation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.errors import IdentificationError
+from robotid_ros.free_floating.body import RigidBody
+from robotid_ros.free_floating.constant_momentum import check_zero_momentum, estimate_with_momentum
+from robotid_ros.free_floating.criteria import condition_numbers
+from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
+from robotid_ros.free_floating.recursive import convergence_history
+from robotid_ros.free_floating.regression import Regression, residual_covariance, target_regression, whitening_of
+from robotid_ros.free_floating.result import TargetIdentification, target_identification
+from robotid_ros.free_floating.robot import FreeFloatingRobot
+
+__all__ = ['ESTIMATORS', 'Estimator', 'identify_target']
+
+Estimator: TypeAlias = Literal['weighted', 'ordinary', 'recursive']
+
+ESTIMATORS: tuple[Estimator, ...] = ('weighted', 'ordinary', 'recursive')
+
+_SWEEPS = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fit:
+    """A linear estimate x = gain @ Y."""
+
+    unknowns: Array
+    whitening: Array | None
+    converged: bool = True
+
+
+def identify_target(
+    robot: FreeFloatingRobot,
+    measurement: FloatingMeasurement,
+    *,
+    estimator: Estimator = 'weighted',
+    noise: SensorNoise | None = None,
+    momentum: Literal['zero', 'estimated'] | Sequence[float] | Array = 'zero',
+    forgetting: float = 1.0,
+) -> TargetIdentification:
+    """Identify the last link merged with the target, and the target alone.
+
+    Parameters
+    ----------
+    robot : FreeFloatingRobot
+        Base and links are known; ``robot.body`` is used by the recursive estimator only, as the
+        prior that weights the samples.
+    measurement : FloatingMeasurement
+    estimator : {'weighted', 'ordinary', 'recursive'}
+        ``ordinary`` is plain least squares on the seed's equations, which weigh metres per second
+        and kg m^2/s alike. ``weighted`` weighs every sample with the covariance that the sensor
+        noise gives its residual, recomputed at the estimate until it no longer changes.
+        ``recursive`` does the same in one pass, sample by sample, with weights from the prior.
+    noise : SensorNoise, optional
+        Only the ratios change the estimate; the deviations reported are scaled by what the residual
+        says. By default those of :class:`SensorNoise`.
+    momentum : 'zero', 'estimated' or ndarray, shape (6,)
+        Constant momentum [P; L] of the system about the inertial origin [kg m/s, kg m^2/s]; any but
+        zero needs the base pose, and 'estimated' the weighted estimator.
+    forgetting : float
+        Of the recursive estimator.
+
+    Returns
+    -------
+    TargetIdentification
+
+    Raises
+    ------
+    DataError
+        If joints differ, or the base pose is needed and missing.
+    IdentificationError
+        If the motion does not determine all ten unknowns, the data carry momentum although zero was
+        assumed, or a setting is unknown.
+    """
+    if estimator not in ESTIMATORS:
+        raise IdentificationError(f"estimator '{estimator}' is not known; available: {', '.join(ESTIMATORS)}")
+    if forgetting != 1.0 and estimator != 'recursive':
+        raise IdentificationError(f"forgetting belongs to the recursive estimator; got it with '{estimator}'")
+    stated = SensorNoise() if noise is None or not any(noise.to_dict().values()) else noise
+    joint = None
+    if isinstance(momentum, str):
+        if momentum not in ('zero', 'estimated'):
+            raise IdentificationError(f"momentum: expected 'zero', 'estimated' or six numbers; got '{momentum}'")
+        source: str = momentum
+        total = np.zeros(6)
+        if momentum == 'estimated' and estimator != 'weighted':
+            raise IdentificationError(
+                f"momentum='estimated' needs the estimator 'weighted', which weighs both kinds of unknowns; got '{estimator}'"
+            )
+        if momentum == 'estimated':
+            joint = estimate_with_momentum(robot, measurement, stated)
+            total = joint.momentum
+    else:
+        source, total = 'given', frozen_array(momentum, 'momentum', (6,), IdentificationError)
+    regression = target_regression(robot, measurement, total)
+    _require_rank(regression.A)
+    if joint is not None:
+        fit = _Fit(unknowns=joint.unknowns, whitening=whitening_of(joint.covariance), converged=joint.converged)
+    else:
+        fit = _fit(robot, measurement, regression, estimator, stated, total, forgetting)
+    found = robot.with_body(RigidBody.estimated(fit.unknowns))
+    covariance = residual_covariance(found, measurement, stated, total)
+    if source == 'zero':
+        check_zero_momentum(found, measurement, covariance)
+    history = convergence_history(
+        measurement.time, regression.A, regression.Y, whitening=fit.whitening, forgetting=forgetting
+    )
+    return target_identification(
+        robot=robot,
+        measurement=measurement,
+        regression=regression,
+        residual_covariance=covariance,
+        jacobian=regression.A if joint is None else joint.jacobian,
+        whitening=fit.whitening,
+        unknowns=fit.unknowns,
+        converged=fit.converged,
+        history=history,
+        estimator=estimator,
+        momentum=total,
+        momentum_source=source,
+    )
+
+
+def _require_rank(A: Array) -> None:
+    stacked = A.reshape(-1, A.shape[2])
+    _, scaled = condition_numbers(stacked.T @ stacked)
+    if np.isfinite(scaled):
+        return
+    scale = np.linalg.norm(stacked, axis=0)
+    rank = int(np.linalg.matrix_rank(stacked / np.where(scale > 0.0, scale, 1.0)))
+    raise IdentificationError(
+        f'the motion determines {min(rank, 9)} of the ten unknowns; at least three samples are needed, with '
+        'angular velocities of the last link about different axes: record more of the designed trajectory'
+    )
+
+
+def _fit(
+    robot: FreeFloatingRobot,
+    measurement: FloatingMeasurement,
+    regression: Regression,
+    estimator: Estimator,
+    noise: SensorNoise,
+    total: Array,
+    forgetting: float,
+) -> _Fit:
+    if estimator == 'recursive':
+        whitening = whitening_of(residual_covariance(robot, measurement, noise, total))
+        run = convergence_history(
+            measurement.time, regression.A, regression.Y, whitening=whitening, forgetting=forgetting
+        )
+        return _Fit(unknowns=run.estimates[-1], whitening=whitening)
+    unknowns = _solve(regression, None)
+    if estimator == 'ordinary':
+        return _Fit(unknowns=unknowns, whitening=None)
+    for _ in range(_SWEEPS):
+        body = RigidBody.estimated(unknowns)
+        whitening = whitening_of(residual_covariance(robot.with_body(body), measurement, noise, total))
+        previous, unknowns = unknowns, _solve(regression, whitening)
+        if np.abs(unknowns - previous).max() <= 1e-13 * np.abs(unknowns).max():
+            return _Fit(unknowns=unknowns, whitening=whitening)
+    return _Fit(unknowns=unknowns, whitening=whitening, converged=False)
+
+
+def _solve(regression: Regression, whitening: Array | None) -> Array:
+    rows, right = regression.A, regression.Y[..., None]
+    if whitening is not None:
+        rows, right = whitening @ rows, whitening @ right
+    stacked = rows.reshape(-1, rows.shape[2])
+    scale = np.linalg.norm(stacked, axis=0)
+    solution: Array = np.linalg.lstsq(stacked / scale, right.ravel(), rcond=None)[0] / scale
+    return solution

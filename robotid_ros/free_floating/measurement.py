@@ -1,0 +1,196 @@
+"""What is measured on a floating robot, and the noise of its sensors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.errors import DataError
+
+__all__ = ['FloatingMeasurement', 'SensorNoise']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SensorNoise:
+    """Standard deviations of white measurement noise, per sample and axis.
+
+    Attributes
+    ----------
+    base_linear_velocity : float
+        [m/s]
+    base_angular_velocity : float
+        [rad/s]
+    joint_velocity, joint_position : float
+        [rad/s, rad; or m/s, m]
+    base_position : float
+        [m]
+    base_orientation : float
+        As a small rotation about each axis [rad].
+    """
+
+    base_linear_velocity: float = 1e-4
+    base_angular_velocity: float = 1e-4
+    joint_velocity: float = 1e-4
+    joint_position: float = 0.0
+    base_position: float = 0.0
+    base_orientation: float = 0.0
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = float(frozen_array(getattr(self, item.name), f'noise: {item.name}', (), DataError))
+            if value < 0.0:
+                raise DataError(f'noise: {item.name}: expected a standard deviation of at least 0, got {value:g}')
+            object.__setattr__(self, item.name, value)
+
+    @classmethod
+    def none(cls) -> 'SensorNoise':
+        """Return perfect sensors."""
+        return cls(base_linear_velocity=0.0, base_angular_velocity=0.0, joint_velocity=0.0)
+
+    @classmethod
+    def from_dict(cls, content: Any) -> 'SensorNoise':
+        """Read the deviations that are given; the others keep their defaults.
+
+        Raises
+        ------
+        DataError
+            If an entry is unknown or no number.
+        """
+        names = [item.name for item in fields(cls)]
+        if not isinstance(content, Mapping):
+            raise DataError(f'noise: expected some of {", ".join(names)}; got {content!r:.80}')
+        unknown = sorted(set(map(str, content)) - set(names))
+        if unknown:
+            raise DataError(f"noise: '{unknown[0]}' is not known; available: {', '.join(names)}")
+        return cls(**content)
+
+    def to_dict(self) -> dict[str, float]:
+        """Return plain numbers."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FloatingMeasurement:
+    """N samples of a floating robot: base pose and twist, joint positions and rates.
+
+    The base is the root frame of the URDF. Its twist is along its own axes, as in
+    ``nav_msgs/Odometry``; the pose is needed only where there is momentum.
+
+    Attributes
+    ----------
+    joint_names : tuple of str
+    time : ndarray, shape (N,)
+        Strictly increasing [s].
+    q, dq : ndarray, shape (N, n)
+        [rad, rad/s, or m, m/s]
+    base_twist : ndarray, shape (N, 6)
+        [v; w]: velocity of the base frame's origin and angular velocity relative to inertial space,
+        along the base frame's axes [m/s, rad/s].
+    base_position : ndarray, shape (N, 3), or None
+        Origin of the base frame in an inertial frame [m].
+    base_orientation : ndarray, shape (N, 4), or None
+        Unit quaternion (w, x, y, z) of the base frame in the inertial frame.
+
+    Raises
+    ------
+    DataError
+        If shapes differ, a value is not finite, time does not increase or a quaternion has no length.
+    """
+
+    joint_names: tuple[str, ...]
+    time: Array
+    q: Array
+    dq: Array
+    base_twist: Array
+    base_position: Array | None = None
+    base_orientation: Array | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        def put(name: str, shape: tuple[int | None, ...]) -> Array:
+            array = frozen_array(getattr(self, name), name, shape, DataError)
+            object.__setattr__(self, name, array)
+            return array
+
+        time = put('time', (None,))
+        if len(time) == 0:
+            raise DataError('expected at least one sample, got none')
+        if (np.diff(time) <= 0.0).any():
+            k = int(np.argmax(np.diff(time) <= 0.0))
+            raise DataError(f'time: expected increasing stamps, got {time[k]:g} s and then {time[k + 1]:g} s')
+        count, n = len(time), len(self.joint_names)
+        put('q', (count, n))
+        put('dq', (count, n))
+        put('base_twist', (count, 6))
+        if (self.base_position is None) != (self.base_orientation is None):
+            raise DataError('base pose: expected both position and orientation, or neither; got one of them')
+        if self.base_position is not None:
+            put('base_position', (count, 3))
+            quaternion = put('base_orientation', (count, 4))
+            length = np.linalg.norm(quaternion, axis=1)
+            if np.abs(length - 1.0).max() > 1e-2:
+                k = int(np.argmax(np.abs(length - 1.0)))
+                raise DataError(f'base_orientation: expected unit quaternions, got one of length {length[k]:g}')
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    @property
+    def has_pose(self) -> bool:
+        """Whether the base pose was measured."""
+        return self.base_position is not None
+
+    def slice(self, start: int, stop: int) -> 'FloatingMeasurement':
+        """Return samples ``start`` to ``stop - 1``."""
+
+        def cut(value: Array | None) -> Array | None:
+            return None if value is None else value[start:stop]
+
+        return replace(
+            self,
+            time=self.time[start:stop],
+            q=self.q[start:stop],
+            dq=self.dq[start:stop],
+            base_twist=self.base_twist[start:stop],
+            base_position=cut(self.base_position),
+            base_orientation=cut(self.base_orientation),
+        )
+
+    def with_noise(self, noise: SensorNoise, rng: np.random.Generator) -> 'FloatingMeasurement':
+        """Return a copy with white Gaussian noise on every signal.
+
+        Parameters
+        ----------
+        noise : SensorNoise
+        rng : numpy.random.Generator
+        """
+
+        def draw(shape: tuple[int, ...], deviation: float) -> Array:
+            return deviation * rng.standard_normal(shape)
+
+        count, n = self.q.shape
+        twist = np.hstack([draw((count, 3), noise.base_linear_velocity), draw((count, 3), noise.base_angular_velocity)])
+        noisy = replace(
+            self,
+            q=self.q + draw((count, n), noise.joint_position),
+            dq=self.dq + draw((count, n), noise.joint_velocity),
+            base_twist=self.base_twist + twist,
+        )
+        if self.base_position is None or self.base_orientation is None:
+            return noisy
+        half = 0.5 * draw((count, 3), noise.base_orientation)
+        turned = _quaternion_product(self.base_orientation, np.hstack([np.ones((count, 1)), half]))
+        return replace(
+            noisy,
+            base_position=self.base_position + draw((count, 3), noise.base_position),
+            base_orientation=turned / np.linalg.norm(turned, axis=1, keepdims=True),
+        )
+
+
+def _quaternion_product(left: Array, right: Array) -> Array:
+    """Return products of quaternions (w, x, y, z), shape (N, 4)."""
+    a, u = left[:, :1], left[:, 1:]
+    b, v = right[:, :1], right[:, 1:]
+    return np.hstack([a * b - np.sum(u * v, axis=1, keepdims=True), a * v + b * u + np.cross(u, v)])

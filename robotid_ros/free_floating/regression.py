@@ -1,0 +1,195 @@
+"""The linear regression of the target: A x = Y, with the covariance of its residual.
+
+The seed's equations, with Q = P^ - P and with L^ about p_n:
+
+    [ Q   [w_n]x R   0          ]       [ dp_n/dt                ]
+    [ 0   [Q]x R     R Omega(w) ] x = - [ L^ - (L - p_n x P)     ],   x = [1/m, c, I about c]
+
+P^ and L^ are the momenta of the known bodies (base and links 1 .. n - 1); P and L those of the
+whole system about the inertial origin, zero unless said otherwise. All rows are turned into the
+frame of body n, which changes neither the solution nor any condition number; the columns of I are
+those of the tensor's entries (Ixy = -integral(x y dm)), so no sign is carried along.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import DataError
+from robotid_ros.free_floating.criteria import body_regressor
+from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
+from robotid_ros.free_floating.momentum import MomentumMap, momentum_map
+from robotid_ros.free_floating.robot import FreeFloatingRobot
+from robotid_ros.free_floating.spatial import cross_matrix, quaternion_rotation
+
+__all__ = ['Regression', 'momentum_in_base', 'residual_covariance', 'target_regression', 'whitening_of']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regression:
+    """The stacked equations of N samples.
+
+    Attributes
+    ----------
+    A : ndarray, shape (N, 6, 10)
+    Y : ndarray, shape (N, 6)
+        Three rows of velocity [m/s], then three of angular momentum [kg m^2/s], in frame n.
+    rotation : ndarray, shape (N, 3, 3)
+        Frame n in the base frame.
+    origin : ndarray, shape (N, 3)
+        Joint n in the base frame, p_n [m].
+    """
+
+    A: Array
+    Y: Array
+    rotation: Array
+    origin: Array
+
+
+def momentum_in_base(measurement: FloatingMeasurement, momentum: Array) -> Array:
+    """Return a constant momentum as each sample's base sees it.
+
+    Parameters
+    ----------
+    measurement : FloatingMeasurement
+        With the base pose.
+    momentum : ndarray, shape (6,)
+        [P; L] of the whole system about the inertial origin, in the inertial frame.
+
+    Returns
+    -------
+    ndarray, shape (N, 6)
+        [P; L] about the base origin, along the base's axes.
+
+    Raises
+    ------
+    DataError
+        If the base pose was not measured.
+    """
+    if measurement.base_position is None or measurement.base_orientation is None:
+        raise DataError(
+            'momentum other than zero needs the base pose; the measurement has no base/position and base/orientation'
+        )
+    rotation = quaternion_rotation(measurement.base_orientation)
+    linear = momentum[:3]
+    angular = momentum[3:] - np.cross(measurement.base_position, linear)
+    turned: Array = np.concatenate(
+        [np.einsum('nba,b->na', rotation, linear), np.einsum('nba,nb->na', rotation, angular)], axis=1
+    )
+    return turned
+
+
+def target_regression(
+    robot: FreeFloatingRobot, measurement: FloatingMeasurement, momentum: Array | None = None
+) -> Regression:
+    """Return the regression of body n from a measurement.
+
+    Parameters
+    ----------
+    robot : FreeFloatingRobot
+        Its ``body`` plays no part.
+    measurement : FloatingMeasurement
+    momentum : ndarray, shape (6,), optional
+        Constant momentum [P; L] about the inertial origin; zero if absent.
+
+    Raises
+    ------
+    DataError
+        If joints differ, or there is momentum and the base pose was not measured.
+    """
+    if measurement.joint_names != robot.arm.joint_names:
+        raise DataError(
+            f'expected the joints {", ".join(robot.arm.joint_names)}; '
+            f'the measurement has {", ".join(measurement.joint_names)}'
+        )
+    known = robot.arm.inertial.copy()
+    known[-1] = 0.0
+    maps = momentum_map(robot.arm.with_inertial(known), measurement.q)
+    rest = maps.momentum(measurement.base_twist, measurement.dq)
+    if momentum is not None and np.any(momentum):
+        rest = rest - momentum_in_base(measurement, momentum)
+    last = maps.link_twists(measurement.base_twist, measurement.dq)[:, -1]
+    rotation, origin = maps.poses[:, -1, :3, :3], maps.poses[:, -1, :3, 3]
+    velocity = last[:, :3] + np.cross(last[:, 3:], origin)
+    angular = rest[:, 3:] - np.cross(origin, rest[:, :3])
+
+    def turned(vectors: Array) -> Array:
+        result: Array = np.einsum('nba,nb->na', rotation, vectors)
+        return result
+
+    motion = np.concatenate([turned(last[:, 3:]), turned(rest[:, :3])], axis=1)
+    return Regression(
+        A=body_regressor(motion),
+        Y=-np.concatenate([turned(velocity), turned(angular)], axis=1),
+        rotation=rotation,
+        origin=origin,
+    )
+
+
+def residual_covariance(
+    robot: FreeFloatingRobot,
+    measurement: FloatingMeasurement,
+    noise: SensorNoise,
+    momentum: Array | None = None,
+) -> Array:
+    """Return the covariance that sensor noise gives the residual A x - Y of each sample.
+
+    With x given, the residual is the momentum of the whole system less what it should be: its
+    linear part divided by body n's mass, and its angular part about body n's centre of mass (the
+    seed's substitution of Q for body n's own momentum moves it there from p_n). So its derivatives
+    are those of the momentum.
+
+    Parameters
+    ----------
+    robot : FreeFloatingRobot
+        With an estimate (or a prior) of body n.
+    measurement : FloatingMeasurement
+    noise : SensorNoise
+    momentum : ndarray, shape (6,), optional
+        As in :func:`target_regression`.
+
+    Returns
+    -------
+    ndarray, shape (N, 6, 6)
+    """
+    maps = momentum_map(robot.model, measurement.q)
+    spread = _noise_of_momentum(maps, measurement, noise, momentum)
+    rotation = np.swapaxes(maps.poses[:, -1, :3, :3], 1, 2)
+    change = np.zeros_like(spread)
+    change[:, :3, :3] = rotation / robot.body.mass
+    change[:, 3:, 3:] = rotation
+    center = maps.poses[:, -1, :3, 3] + maps.poses[:, -1, :3, :3] @ robot.body.center_of_mass
+    change[:, 3:, :3] = -rotation @ cross_matrix(center)
+    covariance: Array = change @ spread @ np.swapaxes(change, 1, 2)
+    return covariance
+
+
+def _noise_of_momentum(
+    maps: MomentumMap, measurement: FloatingMeasurement, noise: SensorNoise, momentum: Array | None
+) -> Array:
+    """Return the covariance of the momentum's error about the base origin, shape (N, 6, 6)."""
+    twist = np.repeat([noise.base_linear_velocity, noise.base_angular_velocity], 3)
+    parts = [maps.base * twist, maps.joints * noise.joint_velocity]
+    if noise.joint_position > 0.0:
+        parts.append(maps.position_derivative(measurement.base_twist, measurement.dq) * noise.joint_position)
+    if momentum is not None and np.any(momentum) and measurement.base_orientation is not None:
+        seen = momentum_in_base(measurement, momentum)
+        turned = np.concatenate([cross_matrix(seen[:, :3]), cross_matrix(seen[:, 3:])], axis=1)
+        moved = np.zeros_like(turned)
+        rotation = np.swapaxes(quaternion_rotation(measurement.base_orientation), 1, 2)
+        moved[:, 3:] = rotation @ cross_matrix(momentum[None, :3])
+        parts += [turned * noise.base_orientation, moved * noise.base_position]
+    root = np.concatenate(parts, axis=2)
+    covariance: Array = root @ np.swapaxes(root, 1, 2)
+    return covariance
+
+
+def whitening_of(covariance: Array) -> Array:
+    """Return lower-triangular factors W with W covariance W^T = E, shape (N, 6, 6).
+
+    Directions that no sensor's noise reaches get the least noise the others allow numerically.
+    """
+    floor = 1e-13 * np.trace(covariance, axis1=1, axis2=2)[:, None, None] * np.eye(6)
+    whitening: Array = np.linalg.inv(np.linalg.cholesky(covariance + floor))
+    return whitening

@@ -1,0 +1,101 @@
+"""Spatial vectors, linear part first: twists [v; w], momenta [P; L], both at the base frame's origin."""
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.model.inertia import pseudo_inertia
+
+__all__ = ['bracket', 'cobracket', 'cross_matrix', 'moved_pseudo_inertia', 'quaternion_rotation', 'spatial_inertia']
+
+
+def cross_matrix(vector: Array) -> Array:
+    """Return the matrices [x]x with [x]x y = x cross y, shape (..., 3, 3), for x of shape (..., 3)."""
+    result = np.zeros((*vector.shape[:-1], 3, 3))
+    result[..., 2, 1], result[..., 0, 2], result[..., 1, 0] = vector[..., 0], vector[..., 1], vector[..., 2]
+    result[..., 1, 2], result[..., 2, 0], result[..., 0, 1] = -vector[..., 0], -vector[..., 1], -vector[..., 2]
+    return result
+
+
+def _cross(left: Array, right: Array) -> Array:
+    """Return the cross product; several times faster than numpy's on batches."""
+    x, y, z = left[..., 0], left[..., 1], left[..., 2]
+    a, b, c = right[..., 0], right[..., 1], right[..., 2]
+    return np.stack([y * c - z * b, z * a - x * c, x * b - y * a], axis=-1)
+
+
+def bracket(left: Array, right: Array) -> Array:
+    """Return the Lie bracket of twists, ad(left) right = [w x v' + v x w'; w x w'], shape (..., 6)."""
+    return np.concatenate(
+        [
+            _cross(left[..., 3:], right[..., :3]) + _cross(left[..., :3], right[..., 3:]),
+            _cross(left[..., 3:], right[..., 3:]),
+        ],
+        axis=-1,
+    )
+
+
+def cobracket(twist: Array, momentum: Array) -> Array:
+    """Return ad(twist)^T momentum = -[w x P; v x P + w x L], shape (..., 6)."""
+    return -np.concatenate(
+        [
+            _cross(twist[..., 3:], momentum[..., :3]),
+            _cross(twist[..., :3], momentum[..., :3]) + _cross(twist[..., 3:], momentum[..., 3:]),
+        ],
+        axis=-1,
+    )
+
+
+def moved_pseudo_inertia(pi: Array, transform: Array) -> Array:
+    """Return pseudo-inertias in another frame, T J T^T, shape (..., 4, 4).
+
+    Parameters
+    ----------
+    pi : ndarray, shape (..., 10)
+        Inertial parameters in the body's own frame.
+    transform : ndarray, shape (..., 4, 4)
+        Pose of that frame.
+    """
+    moved: Array = transform @ pseudo_inertia(pi) @ np.swapaxes(transform, -1, -2)
+    return moved
+
+
+def spatial_inertia(pseudo: Array) -> Array:
+    """Return spatial inertias, momentum [P; L] = inertia @ twist [v; w], from pseudo-inertias.
+
+    [[m E, -[m c]x], [[m c]x, tr(Sigma) E - Sigma]]
+
+    Parameters
+    ----------
+    pseudo : ndarray, shape (..., 4, 4)
+
+    Returns
+    -------
+    ndarray, shape (..., 6, 6)
+    """
+    result = np.zeros((*pseudo.shape[:-2], 6, 6))
+    sigma, mass = pseudo[..., :3, :3], pseudo[..., 3, 3]
+    moment = cross_matrix(pseudo[..., :3, 3])
+    result[..., :3, :3] = mass[..., None, None] * np.eye(3)
+    result[..., :3, 3:] = -moment
+    result[..., 3:, :3] = moment
+    result[..., 3:, 3:] = np.trace(sigma, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - sigma
+    return result
+
+
+def quaternion_rotation(quaternion: Array) -> Array:
+    """Return the rotation matrices of unit quaternions (w, x, y, z).
+
+    Parameters
+    ----------
+    quaternion : ndarray, shape (..., 4)
+        Scalar part first; normalised here.
+
+    Returns
+    -------
+    ndarray, shape (..., 3, 3)
+    """
+    unit = quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True)
+    scalar, vector = unit[..., 0], unit[..., 1:]
+    cross = cross_matrix(vector)
+    rotation: Array = np.eye(3) + 2.0 * (scalar[..., None, None] * cross + cross @ cross)
+    return rotation
