@@ -17,6 +17,7 @@ ROS = [
     'ros-std-srvs',
     'ros-diagnostic-msgs',
     'ros-builtin-interfaces',
+    'ros-rosgraph-msgs',
     'ros-ament-index-python',
 ]
 BAG = ['rosbags>=0.10']
