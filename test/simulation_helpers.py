@@ -50,13 +50,18 @@ CRANE = """
     <inertia ixx="0.1" ixy="0.02" ixz="0.01" iyy="0.6" iyz="-0.03" izz="0.55"/></inertial></link>
   <link name="slide"><inertial><origin xyz="0.1 0.05 0.2"/><mass value="3"/>
     <inertia ixx="0.05" ixy="0.004" ixz="0.003" iyy="0.06" iyz="-0.002" izz="0.04"/></inertial></link>
-  <joint name="turn" type="revolute"><origin xyz="0.1 0 0.4" rpy="0.1 0 0.2"/><parent link="base"/><child link="column"/>
-    <axis xyz="0 0 1"/><limit lower="-3" upper="3" velocity="2" effort="200"/><dynamics damping="3" friction="2"/></joint>
-  <joint name="luff" type="revolute"><origin xyz="0 0.2 0.5" rpy="-0.4 0.3 0"/><parent link="column"/><child link="jib"/>
+  <joint name="turn" type="revolute">
+    <origin xyz="0.1 0 0.4" rpy="0.1 0 0.2"/><parent link="base"/><child link="column"/>
+    <axis xyz="0 0 1"/><limit lower="-3" upper="3" velocity="2" effort="200"/>
+    <dynamics damping="3" friction="2"/></joint>
+  <joint name="luff" type="revolute">
+    <origin xyz="0 0.2 0.5" rpy="-0.4 0.3 0"/><parent link="column"/><child link="jib"/>
     <axis xyz="0.6 0.8 0"/><limit lower="-2" upper="2" velocity="2" effort="200"/>
     <dynamics damping="2" friction="1"/></joint>
-  <joint name="reach" type="prismatic"><origin xyz="0.5 0 0" rpy="0 0.5 0"/><parent link="jib"/><child link="slide"/>
-    <axis xyz="1 0 0"/><limit lower="-1" upper="1" velocity="1" effort="300"/><dynamics damping="20" friction="5"/></joint>
+  <joint name="reach" type="prismatic">
+    <origin xyz="0.5 0 0" rpy="0 0.5 0"/><parent link="jib"/><child link="slide"/>
+    <axis xyz="1 0 0"/><limit lower="-1" upper="1" velocity="1" effort="300"/>
+    <dynamics damping="20" friction="5"/></joint>
 </robot>
 """
 

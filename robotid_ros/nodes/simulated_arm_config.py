@@ -229,8 +229,15 @@ def build_parts(config: SimulatedArmConfig, robot: RobotConfig | None) -> Simula
 
 def _described_arm(config: SimulatedArmConfig, robot: RobotConfig | None) -> RobotModel:
     wanted = config.robot or (robot.urdf if robot is not None else None) or _DEFAULT_ROBOT
-    packaged = resources.files('robotid_ros') / 'robots' / f'{wanted}.urdf'
-    source = packaged.read_text(encoding='utf-8') if packaged.is_file() else Path(wanted).expanduser()
+    folder = resources.files('robotid_ros') / 'robots'
+    packaged = {entry.name.removesuffix('.urdf'): entry for entry in folder.iterdir() if entry.name.endswith('.urdf')}
+    source: str | Path = Path(wanted).expanduser()
+    if wanted not in packaged and not Path(source).is_file():
+        raise ModelError(
+            f"robot '{wanted}' is neither a URDF file nor one of the packaged arms: {', '.join(sorted(packaged))}"
+        )
+    if wanted in packaged:
+        source = packaged[wanted].read_text(encoding='utf-8')
     tip = config.tip or (robot.tip if robot is not None else None)
     if robot is None:
         return RobotModel.from_urdf(source, tip=tip)
