@@ -1,0 +1,138 @@
+"""What a report says, independent of how it is written down."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from robotid_ros.report.chart import Chart
+
+__all__ = ['Column', 'Fact', 'Figure', 'Item', 'Level', 'Report', 'Section', 'Table', 'Verdict']
+
+Level: TypeAlias = Literal['good', 'caution', 'bad']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The answer to "can I use this?", as a traffic light with its reason.
+
+    Attributes
+    ----------
+    level : {'good', 'caution', 'bad'}
+    headline : str
+        A few words: "Usable".
+    reasons : tuple of str
+        One sentence each.
+    """
+
+    level: Level
+    headline: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One number that everybody wants to see first.
+
+    Attributes
+    ----------
+    label : str
+    value : str
+        With its unit.
+    note : str
+        What to compare it with.
+    """
+
+    label: str
+    value: str
+    note: str = ''
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """Charts of one kind side by side, usually one per joint.
+
+    Attributes
+    ----------
+    name : str
+        Name of its file where figures are saved one by one.
+    caption : str
+    reading : str
+        One line that says how to read it.
+    charts : tuple of Chart
+    """
+
+    name: str
+    caption: str
+    reading: str
+    charts: tuple[Chart, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """Head of a table's column."""
+
+    name: str
+    unit: str = ''
+    numeric: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of text; the first cell names the row.
+
+    Attributes
+    ----------
+    caption : str
+    columns : tuple of Column
+    rows : tuple of tuple of str
+    levels : tuple of Level or None
+        Traffic light of each row; empty for none.
+    reading : str
+        One line that says how to read it.
+    """
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    levels: tuple[Level | None, ...] = ()
+    reading: str = ''
+
+
+Item: TypeAlias = Figure | Table | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A heading with what stands under it; a plain string is a paragraph."""
+
+    title: str
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A whole report.
+
+    Attributes
+    ----------
+    kind : str
+        What was done: "Dynamic identification".
+    title : str
+        With what: the robot's name.
+    summary : str
+        One paragraph.
+    verdict : Verdict
+    facts : tuple of Fact
+    sections : tuple of Section
+    """
+
+    kind: str
+    title: str
+    summary: str
+    verdict: Verdict
+    facts: tuple[Fact, ...]
+    sections: tuple[Section, ...]
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """All figures, in order."""
+        return tuple(item for section in self.sections for item in section.items if isinstance(item, Figure))

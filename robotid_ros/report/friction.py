@@ -1,0 +1,83 @@
+"""Friction curves with the data they were fitted to."""
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.data.dataset import Dataset
+from robotid_ros.report.chart import Axis, Chart, Dots, Line, Rule, Series
+from robotid_ros.report.content import Figure
+from robotid_ros.report.decimate import spread
+from robotid_ros.report.numbers import number
+from robotid_ros.report.torque import units_of
+
+__all__ = ['friction_figure']
+
+
+def friction_figure(
+    dataset: Dataset,
+    predicted: Array,
+    friction: Array,
+    *,
+    model_name: str,
+    velocity: Array,
+    curve: Array,
+    truth: Array | None = None,
+    prismatic: tuple[bool, ...] | None = None,
+) -> Figure:
+    """Return friction torque against velocity, one chart per joint.
+
+    The points are tau - tau_hat + friction_hat: the measured torque without what the rigid body explains.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    predicted : ndarray, shape (N, n)
+        Whole predicted torque [N m or N].
+    friction : ndarray, shape (N, n)
+        The friction part of it [N m or N].
+    model_name : str
+    velocity : ndarray, shape (K, n)
+        Where the curve is drawn [rad/s or m/s], increasing.
+    curve : ndarray, shape (K, n)
+        Friction there, at the mean load where it depends on the load [N m or N].
+    truth : ndarray, shape (K, n), optional
+        The true friction, where it is known.
+    prismatic : tuple of bool, optional
+        Which joints are; none by default.
+    """
+    points = dataset.tau - predicted + friction
+    keep = spread(len(dataset), 600)
+    charts = []
+    for j, joint in enumerate(dataset.joint_names):
+        torque, speed = units_of(bool(prismatic and prismatic[j]))
+        low, high = np.quantile(points[:, j], [0.002, 0.998])
+        low, high = min(float(low), float(curve[:, j].min())), max(float(high), float(curve[:, j].max()))
+        margin = 0.06 * (high - low) + 1e-9
+        series: list[Series] = [
+            Rule(axis='y', at=0.0),
+            Dots(role='measured', x=dataset.dq[keep, j], y=points[keep, j], label='measured, rigid body subtracted'),
+            Line(role='predicted', x=velocity[:, j], y=curve[:, j], label=f'fitted: {model_name}'),
+        ]
+        if truth is not None:
+            series.append(Line(role='truth', x=velocity[:, j], y=truth[:, j], label='true'))
+        fast = float(np.abs(velocity[:, j]).max())
+        charts.append(
+            Chart(
+                title=joint,
+                note=f'{number(float(curve[-1, j]))} {torque} at {number(fast, 2)} {speed}',
+                alt=f'{joint}: friction torque against velocity; the fitted {model_name} curve runs from '
+                f'{number(float(curve[0, j]))} to {number(float(curve[-1, j]))} {torque} between '
+                f'{number(-fast, 2)} and {number(fast, 2)} {speed}.',
+                x=Axis(label=f'velocity [{speed}]'),
+                y=Axis(label=f'friction [{torque}]', limits=(low - margin, high + margin)),
+                series=tuple(series),
+                height=0.66,
+            )
+        )
+    return Figure(
+        name='friction',
+        caption='Friction curves with data',
+        reading='The curve should run through the middle of the cloud, and friction must oppose the motion: positive '
+        'on the right, negative on the left, but for a constant offset.',
+        charts=tuple(charts),
+    )
