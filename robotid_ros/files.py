@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from robotid_ros.errors import DataError
 
-__all__ = ['atomic_file', 'file_hash', 'write_text']
+__all__ = ['atomic_file', 'file_hash', 'require_folder', 'write_text']
 
 
 def file_hash(path: str | Path) -> str:
@@ -64,3 +64,16 @@ def write_text(path: str | Path, text: str) -> None:
     """Write a text file as UTF-8, whole or not at all; see :func:`atomic_file`."""
     with atomic_file(path) as file:
         file.write(text.encode('utf-8'))
+
+
+def require_folder(path: str | Path) -> None:
+    """Raise if the folder of a file that is to be written later does not exist.
+
+    Raises
+    ------
+    DataError
+        Naming the folder; better before the work than after it.
+    """
+    folder = Path(path).expanduser().resolve().parent
+    if not folder.is_dir():
+        raise DataError(f"cannot write {path}: the folder '{folder}' does not exist")

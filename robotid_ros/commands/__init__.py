@@ -1,0 +1,9 @@
+"""The sub-commands of ``robotid``, one file each, in the order a user meets them."""
+
+from robotid_ros.commands.command import Command
+from robotid_ros.commands.design import COMMAND as DESIGN
+from robotid_ros.commands.process import COMMAND as PROCESS
+
+__all__ = ['COMMANDS', 'Command']
+
+COMMANDS: tuple[Command, ...] = (DESIGN, PROCESS)

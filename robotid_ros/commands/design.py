@@ -1,0 +1,50 @@
+"""``robotid design``: an optimised excitation for an arm."""
+
+import argparse
+from pathlib import Path
+
+from robotid_ros.commands.command import Command
+from robotid_ros.commands.progress import progress_bar
+from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
+from robotid_ros.commands.settings import add_settings, settings_from
+from robotid_ros.excitation import ExcitationConfig, optimize_excitation
+from robotid_ros.excitation.storage import save_excitation
+from robotid_ros.files import require_folder
+
+__all__ = ['COMMAND']
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_robot_arguments(parser)
+    parser.add_argument('--out', default='excitation.yaml', metavar='YAML', help='default: excitation.yaml')
+    parser.add_argument('--plot', metavar='PNG', help='draw the trajectory with its limits')
+    add_settings(parser.add_argument_group('settings of the design'), ExcitationConfig)
+
+
+def _run(options: argparse.Namespace) -> int:
+    settings = settings_from(options, ExcitationConfig)
+    model = load_robot(options, load_config(options))
+    for path in (options.out, options.plot):
+        if path:
+            require_folder(path)
+    with progress_bar('design') as progress:
+        design = optimize_excitation(model, settings, progress=progress)
+    save_excitation(design, options.out)
+    print(design.summary())
+    print(f'written: {options.out}')
+    if options.plot:
+        from robotid_ros.excitation.plots import plot_excitation
+
+        plot_excitation(model, design, Path(options.plot))
+        print(f'written: {options.plot}')
+    return 1 if design.interrupted else 0
+
+
+COMMAND = Command(
+    name='design',
+    summary='design an optimised excitation',
+    description='Optimise a Fourier trajectory that makes the base parameters of an arm best identifiable, '
+    'within all its limits, and write it as YAML.',
+    add_arguments=_add_arguments,
+    run=_run,
+)

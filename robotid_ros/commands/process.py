@@ -1,0 +1,40 @@
+"""``robotid process``: a recording to a dataset, and what was found in it."""
+
+import argparse
+
+from robotid_ros.commands.command import Command
+from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
+from robotid_ros.commands.robot_options import load_config
+from robotid_ros.data import process_file, save_dataset
+from robotid_ros.files import require_folder
+
+__all__ = ['COMMAND']
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('recording', metavar='RECORDING', help='CSV, npz, rosbag2, or a folder of the recorder node')
+    parser.add_argument('--config', metavar='YAML', help='robot configuration: meaning of effort, motor data')
+    parser.add_argument('--joints', nargs='+', metavar='JOINT', default=(), help='joints to take; all by default')
+    parser.add_argument('--out', default='dataset.npz', metavar='NPZ', help='default: dataset.npz')
+    add_processing_arguments(parser)
+
+
+def _run(options: argparse.Namespace) -> int:
+    config = load_config(options)
+    joints = tuple(options.joints) or (config.joints if config is not None else ())
+    settings = processing_settings(options, config, joints)
+    require_folder(options.out)
+    dataset, summary = process_file(options.recording, settings, options.topic)
+    save_dataset(options.out, dataset)
+    print(summary)
+    print(f'written: {options.out} ({len(dataset)} samples of {dataset.n} joints)')
+    return 0
+
+
+COMMAND = Command(
+    name='process',
+    summary='turn a recording into a dataset',
+    description='Screen, average or filter, differentiate; print what was found: rate, gaps, periods, noise.',
+    add_arguments=_add_arguments,
+    run=_run,
+)

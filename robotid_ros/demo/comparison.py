@@ -1,0 +1,96 @@
+"""What was found against what is true: the tables at the end of the demonstration."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+
+__all__ = ['ParameterComparison', 'format_joint_table', 'format_parameter_table']
+
+WELL_EXCITED = 5.0  # relative standard deviation [%] below which a parameter counts as found
+DEVIATIONS = 3.0  # standard deviations within which a found parameter agrees with the truth
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterComparison:
+    """True and found values of p parameters.
+
+    Attributes
+    ----------
+    names : tuple of str
+    units : tuple of str
+    true, found, std : ndarray, shape (p,)
+        In the parameters' units; std is the standard deviation stated with the found value.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    true: Array
+    found: Array
+    std: Array
+
+    @property
+    def relative_std(self) -> Array:
+        """100 std / |found|, shape (p,) [%]; infinite for a value of zero."""
+        with np.errstate(divide='ignore', invalid='ignore'):
+            result: Array = np.where(self.found == 0.0, np.inf, 100.0 * self.std / np.abs(self.found))
+        return result
+
+    @property
+    def well_excited(self) -> Array:
+        """Whether the run determines a parameter to better than 5 %, shape (p,)."""
+        result: Array = self.relative_std < WELL_EXCITED
+        return result
+
+    @property
+    def deviations(self) -> Array:
+        """(found - true) / std, shape (p,)."""
+        with np.errstate(divide='ignore', invalid='ignore'):
+            result: Array = np.where(self.std > 0.0, (self.found - self.true) / self.std, np.inf)
+        return result
+
+    @property
+    def agreeing(self) -> Array:
+        """Whether the truth lies within three standard deviations, shape (p,)."""
+        result: Array = np.abs(self.deviations) <= DEVIATIONS
+        return result
+
+
+def format_parameter_table(comparison: ParameterComparison) -> str:
+    """Return the table of parameters: true, found, its standard deviation, deviation in sigmas."""
+    width = max(len(name) for name in comparison.names)
+    lines = [f'{"parameter":<{width}}  {"true":>10}  {"found":>10}  {"std":>9}  {"std %":>7}  {"off by":>7}']
+    rows = zip(
+        comparison.names,
+        comparison.true,
+        comparison.found,
+        comparison.std,
+        comparison.relative_std,
+        comparison.deviations,
+        comparison.well_excited,
+        comparison.agreeing,
+        strict=True,
+    )
+    for name, true, found, std, relative, deviation, excited, agreeing in rows:
+        spread = f'{relative:7.2f}' if relative < 1000.0 else '  >1000'
+        remark = '' if agreeing else '  <- more than 3 std off'
+        remark = remark if excited else '  (hardly excited)'
+        lines.append(f'{name:<{width}}  {true:10.4f}  {found:10.4f}  {std:9.2g}  {spread}  {deviation:5.1f} σ{remark}')
+    excited = int(comparison.well_excited.sum())
+    good = int((comparison.well_excited & comparison.agreeing).sum())
+    lines.append(
+        f'{good} of the {excited} parameters found to better than {WELL_EXCITED:g} % lie within 3 std of the truth'
+    )
+    return '\n'.join(lines)
+
+
+def format_joint_table(joints: tuple[str, ...], columns: dict[str, Array]) -> str:
+    """Return a table with a row per joint and a column per figure."""
+    width = max(len(name) for name in ('joint', *joints))
+    heads = list(columns)
+    lines = [f'{"joint":<{width}}  ' + '  '.join(f'{head:>{max(len(head), 8)}}' for head in heads)]
+    for k, joint in enumerate(joints):
+        cells = [f'{columns[head][k]:>{max(len(head), 8)}.3f}' for head in heads]
+        lines.append(f'{joint:<{width}}  ' + '  '.join(cells))
+    return '\n'.join(lines)
