@@ -13,8 +13,8 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.recording import Recording
-from robotid_ros.data.storage import atomic_file, file_hash
 from robotid_ros.errors import DataError
+from robotid_ros.files import atomic_file, file_hash
 
 __all__ = ['read_csv', 'write_csv']
 

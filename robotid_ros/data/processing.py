@@ -10,9 +10,11 @@ import numpy as np
 from robotid_ros.data.continuous import filtered_dataset
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.periodic import averaged_dataset, period_average
+from robotid_ros.data.raw_log import is_raw_log, read_reference
 from robotid_ros.data.readers import read_recording
 from robotid_ros.data.recording import Recording
 from robotid_ros.data.settings import ProcessingSettings
+from robotid_ros.data.stream import process_raw_log
 from robotid_ros.data.torque import measured_torque
 from robotid_ros.errors import DataError
 from robotid_ros.signals.averaging import channel_names
@@ -103,7 +105,8 @@ def process_file(
     Parameters
     ----------
     path : str or Path
-        Anything :func:`read_recording` reads.
+        Anything :func:`read_recording` reads. A folder of the recorder node that followed an
+        excitation is averaged over its periods, a piece at a time.
     settings : ProcessingSettings, optional
     topic : str, optional
         Of a bag.
@@ -120,8 +123,11 @@ def process_file(
         As :func:`read_recording` and :func:`process_recording`.
     """
     settings = settings or ProcessingSettings()
-    recording = read_recording(path, topic, settings.joints or None)
-    dataset = process_recording(recording, settings)
+    folder = Path(path)
+    if is_raw_log(folder) and (settings.period is not None or read_reference(folder)):
+        dataset = process_raw_log(folder, settings)
+    else:
+        dataset = process_recording(read_recording(path, topic, settings.joints or None), settings)
     return dataset, summarize(dataset)
 
 
@@ -133,8 +139,9 @@ def summarize(dataset: Dataset) -> str:
     lines = [f'recording  {source.get("file", "?")}: {samples} samples at {rate:.6g} Hz', _gaps(screening)]
     names = ('repeated', 'backward', 'unstamped', 'clock_jumps', 'displaced', 'not_a_number')
     faults = [f'{screening[name]} {name.replace("_", " ")}' for name in names if screening.get(name)]
-    counts = source.get('counts', {})
-    faults += [f'{counts[name]} {name.replace("_", " ")}' for name in counts if name != 'messages' and counts[name]]
+    names = ('undecodable', 'other_joints', 'missing_joints', 'order_changes', 'missing_effort', 'lost_before_capture')
+    counts = {**source.get('counts', {}), **screening}
+    faults += [f'{counts[name]} {name.replace("_", " ")}' for name in names if counts.get(name)]
     faults += [f'{value} {name.replace("_", " ")}' for name, value in source.get('faults', {}).items() if value]
     lines.append('faults     ' + (', '.join(faults) or 'none'))
     if 'averaging' in dataset.provenance:

@@ -1,10 +1,11 @@
 """Raw messages on disk, append-only: everything written before a crash can be read after it.
 
-A folder holds ``log.json`` (what is recorded, written first), ``messages.log`` and, once the
-recording was ended properly, ``summary.json``. ``messages.log`` is a sequence of frames:
+A folder holds ``log.json`` (what is recorded, written first), ``messages.log``, ``reference.json``
+(what the arm followed, if a reference came) and, once the recording was ended properly,
+``summary.json``. ``messages.log`` is a sequence of frames:
 
     magic 'RIDF', uint32 count M, uint32 payload length P, uint32 CRC-32 of all that follows,
-    M x (uint32 length, uint32 zero, int64 arrival [ns], int64 sequence number), P bytes of messages
+    M x (uint32 length, uint32 publisher, int64 arrival [ns], int64 sequence number), P bytes of messages
 
 all little-endian. A frame that was cut off, or whose checksum differs, is skipped and counted.
 """
@@ -13,6 +14,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,16 +25,73 @@ from robotid_ros.arrays import IntArray
 from robotid_ros.data.joint_state_cdr import JointStateDecoder
 from robotid_ros.data.recording import Recording
 from robotid_ros.data.rosbag import assemble
-from robotid_ros.data.storage import atomic_file, file_hash
 from robotid_ros.errors import DataError
+from robotid_ros.files import file_hash, write_text
 
-__all__ = ['RawLogWriter', 'is_raw_log', 'iterate_raw_log', 'read_raw_log', 'write_summary']
+__all__ = [
+    'LossCounter',
+    'MessageChunk',
+    'RawLogWriter',
+    'is_raw_log',
+    'iterate_raw_log',
+    'log_provenance',
+    'read_raw_log',
+    'read_reference',
+    'write_reference',
+    'write_summary',
+]
 
 MAGIC = b'RIDF'
 HEADER = struct.Struct('<4sIII')
-ENTRY = np.dtype([('length', '<u4'), ('zero', '<u4'), ('arrival', '<i8'), ('sequence', '<i8')])
-LOG, DESCRIPTION, SUMMARY = 'messages.log', 'log.json', 'summary.json'
+ENTRY = np.dtype([('length', '<u4'), ('publisher', '<u4'), ('arrival', '<i8'), ('sequence', '<i8')])
+LOG, DESCRIPTION, REFERENCE, SUMMARY = 'messages.log', 'log.json', 'reference.json', 'summary.json'
 BATCH = 16384  # messages decoded at a time when reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageChunk:
+    """Serialised messages with what came along with them.
+
+    Attributes
+    ----------
+    payload : ndarray of uint8, shape (sum of lengths,)
+        The messages, one behind the other.
+    lengths : ndarray of int64, shape (M,)
+        Bytes of each.
+    arrival : ndarray of int64, shape (M,)
+        When each was sent (where the middleware tells) or received [ns].
+    sequence : ndarray of int64, shape (M,)
+        The publisher's own count of its messages; -1 where the middleware does not tell.
+    publisher : ndarray of int64, shape (M,)
+        Which publisher it was, numbered as they appeared.
+    """
+
+    payload: NDArray[np.uint8]
+    lengths: IntArray
+    arrival: IntArray
+    sequence: IntArray
+    publisher: IntArray
+
+    @classmethod
+    def of(
+        cls,
+        messages: Sequence[bytes],
+        arrival: Sequence[int],
+        sequence: Sequence[int] | None = None,
+        publisher: Sequence[int] | None = None,
+    ) -> 'MessageChunk':
+        """Pack messages as they were received."""
+        count = len(messages)
+        return cls(
+            payload=np.frombuffer(b''.join(messages), dtype=np.uint8),
+            lengths=np.fromiter(map(len, messages), dtype=np.int64, count=count),
+            arrival=np.array(arrival, dtype=np.int64),
+            sequence=np.full(count, -1, dtype=np.int64) if sequence is None else np.array(sequence, dtype=np.int64),
+            publisher=np.zeros(count, dtype=np.int64) if publisher is None else np.array(publisher, dtype=np.int64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.lengths)
 
 
 class RawLogWriter:
@@ -60,12 +119,11 @@ class RawLogWriter:
             raise DataError(f'{folder} holds a recording already; expected a new folder') from cause
         except OSError as cause:
             raise DataError(f'cannot record to {folder}: {cause.strerror}') from cause
-        with atomic_file(folder / DESCRIPTION) as file:
-            file.write(json.dumps({'format': 1, **description}, indent=1).encode())
+        write_text(folder / DESCRIPTION, json.dumps({'format': 1, **description}, indent=1))
         self.messages = 0
         self.size = 0
 
-    def append(self, messages: Sequence[bytes], arrival: Sequence[int], sequence: Sequence[int]) -> None:
+    def append(self, chunk: MessageChunk) -> None:
         """Write messages as one frame.
 
         Raises
@@ -73,14 +131,15 @@ class RawLogWriter:
         OSError
             If the disk is full or gone; what was half written is cut off again.
         """
-        if not messages:
+        if not len(chunk):
             return
-        table = np.zeros(len(messages), dtype=ENTRY)
-        table['length'] = [len(message) for message in messages]
-        table['arrival'] = arrival
-        table['sequence'] = sequence
-        body = table.tobytes() + b''.join(messages)
-        frame = HEADER.pack(MAGIC, len(messages), len(body) - table.nbytes, zlib.crc32(body)) + body
+        table = np.empty(len(chunk), dtype=ENTRY)
+        table['length'] = chunk.lengths
+        table['publisher'] = chunk.publisher
+        table['arrival'] = chunk.arrival
+        table['sequence'] = chunk.sequence
+        body = table.tobytes() + chunk.payload.tobytes()
+        frame = HEADER.pack(MAGIC, len(chunk), len(body) - table.nbytes, zlib.crc32(body)) + body
         view = memoryview(frame)
         try:
             while view:
@@ -89,7 +148,7 @@ class RawLogWriter:
             self._file.truncate(self.size)
             self._file.seek(self.size)
             raise
-        self.messages += len(messages)
+        self.messages += len(chunk)
         self.size += len(frame)
 
     def close(self) -> None:
@@ -97,20 +156,7 @@ class RawLogWriter:
         self._file.close()
 
 
-def write_summary(folder: Path, summary: Mapping[str, Any]) -> None:
-    """Write what the recording was found to hold; its presence says that it was ended properly."""
-    with atomic_file(folder / SUMMARY) as file:
-        file.write(json.dumps(summary, indent=1).encode())
-
-
-def is_raw_log(folder: Path) -> bool:
-    """Return whether a folder is one of these."""
-    return (folder / LOG).is_file()
-
-
-def iterate_raw_log(
-    folder: Path, faults: dict[str, Any] | None = None
-) -> Iterator[tuple[NDArray[np.uint8], IntArray, IntArray, IntArray]]:
+def iterate_raw_log(folder: Path, faults: dict[str, int] | None = None) -> Iterator[MessageChunk]:
     """Yield the messages of a log, some thousands at a time.
 
     Parameters
@@ -122,10 +168,7 @@ def iterate_raw_log(
 
     Yields
     ------
-    payload : ndarray of uint8
-        Messages one behind the other.
-    lengths, arrival, sequence : ndarray of int64, shape (M,)
-        Bytes, arrival [ns], publisher's sequence number (-1 where unknown).
+    MessageChunk
     """
     found = {'damaged_frames': 0, 'damaged_bytes': 0, 'cut_off_bytes': 0}
     tables: list[NDArray[Any]] = []
@@ -137,67 +180,113 @@ def iterate_raw_log(
             payloads.append(payload)
             held += len(table)
             if held >= BATCH:
-                yield _batch(tables, payloads)
+                yield _joined(tables, payloads)
                 tables, payloads, held = [], [], 0
     if tables:
-        yield _batch(tables, payloads)
+        yield _joined(tables, payloads)
     if faults is not None:
         faults.update(found)
 
 
 def read_raw_log(folder: Path, joints: Sequence[str] | None = None) -> Recording:
-    """Read a folder of the recorder node, whether it was ended properly or not.
+    """Read a folder of the recorder node whole, whether it was ended properly or not.
 
     Raises
     ------
     DataError
         If no message can be read, or a joint is in none of them.
     """
-    faults: dict[str, Any] = {}
-    description = _description(folder)
+    faults: dict[str, int] = {}
+    description = read_description(folder)
     decoder = JointStateDecoder(joints=tuple(joints or description.get('joints', ())))
-    batches, arrivals, sequences = [], [], []
-    for payload, lengths, arrival, sequence in iterate_raw_log(folder, faults):
-        batches.append(decoder.decode_block(payload, lengths))
-        arrivals.append(arrival)
-        sequences.append(sequence)
+    batches, arrivals = [], []
+    lost = LossCounter()
+    for chunk in iterate_raw_log(folder, faults):
+        batches.append(decoder.decode_block(chunk.payload, chunk.lengths))
+        arrivals.append(chunk.arrival)
+        lost.count(chunk)
     if not batches:
         raise DataError(f'{folder}: the recording holds no complete message')
     if not any((batch.reason == 0).any() for batch in batches):
         have = sorted({name for layout in decoder.layouts for name in layout.names})
         raise DataError(f'{folder}: no message has all of {", ".join(decoder.joints)}; there are: {", ".join(have)}')
-    provenance = {
+    provenance = log_provenance(folder, {**faults, 'lost_before_capture': lost.lost})
+    return assemble(decoder, batches, np.concatenate(arrivals), provenance)
+
+
+def log_provenance(folder: Path, faults: Mapping[str, int]) -> dict[str, Any]:
+    """Return what a log's folder says about itself."""
+    return {
         'file': folder.name,
         'sha256': {LOG: file_hash(folder / LOG)},
         'format': 'recorder',
         'ended_properly': (folder / SUMMARY).is_file(),
-        'faults': {**faults, 'lost_before_capture': count_lost(np.concatenate(sequences))},
-        'description': description,
+        'faults': dict(faults),
+        'description': read_description(folder),
     }
-    return assemble(decoder, batches, np.concatenate(arrivals), provenance)
 
 
-def count_lost(sequence: IntArray) -> int:
-    """Return how many messages the publisher numbered that never arrived; 0 where it numbers none."""
-    steps = np.diff(sequence[sequence >= 0])
-    return int((steps[steps > 1] - 1).sum())
+def read_description(folder: Path) -> dict[str, Any]:
+    """Return what was written into a log's folder when it began; empty where that is lost."""
+    return _json(folder / DESCRIPTION)
 
 
-def _description(folder: Path) -> dict[str, Any]:
+def read_reference(folder: Path) -> dict[str, Any]:
+    """Return the reference the arm followed, as :func:`write_reference` wrote it; empty where there was none."""
+    return _json(folder / REFERENCE)
+
+
+def write_reference(folder: Path, reference: Mapping[str, Any]) -> None:
+    """Write the joints, period [s] and start [ns] of the reference the arm follows."""
+    write_text(folder / REFERENCE, json.dumps(reference))
+
+
+def write_summary(folder: Path, summary: Mapping[str, Any]) -> None:
+    """Write what the recording was found to hold; its presence says that it was ended properly."""
+    write_text(folder / SUMMARY, json.dumps(summary, indent=1))
+
+
+def is_raw_log(folder: Path) -> bool:
+    """Return whether a folder is one of these."""
+    return (folder / LOG).is_file()
+
+
+class LossCounter:
+    """Counts messages that a publisher numbered and that never arrived."""
+
+    def __init__(self) -> None:
+        self.lost = 0
+        self._last: dict[int, int] = {}
+
+    def count(self, chunk: MessageChunk) -> int:
+        """Return how many were lost before or within this chunk."""
+        lost = 0
+        for publisher in np.unique(chunk.publisher).tolist():
+            numbers = chunk.sequence[(chunk.publisher == publisher) & (chunk.sequence >= 0)]
+            if not len(numbers):
+                continue
+            steps = np.diff(numbers, prepend=self._last.get(publisher, int(numbers[0]) - 1))
+            lost += int((steps[steps > 1] - 1).sum())
+            self._last[publisher] = int(numbers[-1])
+        self.lost += lost
+        return lost
+
+
+def _json(path: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads((folder / DESCRIPTION).read_text()))
+        return dict(json.loads(path.read_text()))
     except (OSError, ValueError):
         return {}
 
 
-def _batch(tables: list[NDArray[Any]], payloads: list[bytes]) -> tuple[NDArray[np.uint8], IntArray, IntArray, IntArray]:
+def _joined(tables: list[NDArray[Any]], payloads: list[bytes]) -> MessageChunk:
     table = np.concatenate(tables)
-    payload = np.frombuffer(payloads[0] if len(payloads) == 1 else b''.join(payloads), dtype=np.uint8)
-    return (
-        payload,
-        table['length'].astype(np.int64),
-        table['arrival'].astype(np.int64),
-        table['sequence'].astype(np.int64),
+    return MessageChunk(
+        payload=np.frombuffer(payloads[0] if len(payloads) == 1 else b''.join(payloads), dtype=np.uint8),
+        lengths=table['length'].astype(np.int64),
+        arrival=table['arrival'].astype(np.int64),
+        sequence=table['sequence'].astype(np.int64),
+        publisher=table['publisher'].astype(np.int64),
     )
 
 

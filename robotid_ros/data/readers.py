@@ -7,8 +7,9 @@ from robotid_ros.data.csv_table import read_csv
 from robotid_ros.data.raw_log import is_raw_log, read_raw_log
 from robotid_ros.data.recording import Recording
 from robotid_ros.data.rosbag import read_rosbag
-from robotid_ros.data.storage import file_hash, load_recording
+from robotid_ros.data.storage import load_recording
 from robotid_ros.errors import DataError
+from robotid_ros.files import file_hash
 
 __all__ = ['read_recording']
 

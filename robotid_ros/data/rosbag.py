@@ -9,8 +9,8 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.data.joint_state_cdr import INCOMPLETE, OTHER_JOINTS, UNDECODABLE, JointStateBatch, JointStateDecoder
 from robotid_ros.data.recording import Recording
-from robotid_ros.data.storage import file_hash
 from robotid_ros.errors import DataError, MissingDependencyError
+from robotid_ros.files import file_hash
 
 __all__ = ['assemble', 'read_rosbag']
 

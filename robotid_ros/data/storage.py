@@ -11,9 +11,9 @@ import numpy as np
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.recording import Recording
 from robotid_ros.errors import DataError
-from robotid_ros.files import atomic_file, file_hash
+from robotid_ros.files import atomic_file
 
-__all__ = ['atomic_file', 'file_hash', 'load_dataset', 'load_recording', 'save_dataset', 'save_recording']
+__all__ = ['load_dataset', 'load_recording', 'save_dataset', 'save_recording']
 
 RECORDING_KIND = 'robotid_ros recording 1'
 DATASET_KIND = 'robotid_ros dataset 1'

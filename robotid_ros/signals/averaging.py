@@ -110,7 +110,6 @@ class PeriodAverage:
     excluded: list[tuple[int, str]] = field(default_factory=list)
     late: int = 0
     _number: int | None = None  # of the period being collected
-    _condemned: str = ''
     _offset: Array = field(default_factory=lambda: np.zeros(0))
     _open: Array = field(default_factory=lambda: np.zeros(0))  # (M, C + 2): sums of values, of places, count
     _held: list[_Period] = field(default_factory=list)
@@ -163,10 +162,6 @@ class PeriodAverage:
             mine = slice(None) if number[0] == number[-1] == k else number == k
             self._collect(index[mine] - k * self.bins, place[mine] - index[mine] - 0.5, values[mine])
 
-    def condemn(self, reason: str) -> None:
-        """Exclude the period being collected, whatever its samples say."""
-        self._condemned = reason
-
     def _collect(self, index: IntArray, place: Array, values: Array) -> None:
         low = int(index.min())
         span = int(index.max()) - low + 1
@@ -181,13 +176,11 @@ class PeriodAverage:
         """End the period being collected: hold it back, judge it, or drop it."""
         if self._number is None:
             return
-        number, condemned, self._condemned = self._number, self._condemned, ''
+        number = self._number
         count = self._open[:, -1].astype(np.int64)
         covered = np.count_nonzero(count) / self.bins
         if number < self.transient:
             self.excluded.append((number, 'transient'))
-        elif condemned:
-            self.excluded.append((number, condemned))
         elif covered < self.coverage:
             self.excluded.append((number, f'only {100.0 * covered:.0f} % of its samples are there'))
         else:
@@ -260,6 +253,20 @@ class PeriodAverage:
         self._recent[filled] += 0.2 * (period.values[filled] - self._recent[filled])
         self.used.append(period.number)
 
+    def _moments(self) -> tuple[Array, Array, IntArray]:
+        """Return means, sums of squared deviations and degrees of freedom of the bins."""
+        weight = np.maximum(self._count, 1)[:, None]
+        mean = self._sum / weight
+        return mean, np.maximum(self._squares - weight * mean**2, 0.0), (self._periods - 1)[:, None]
+
+    def noise_std(self) -> Array | None:
+        """Return the standard deviation of a single sample so far, shape (C,); None before the second period."""
+        repeated = self._periods > 1
+        if not repeated.any():
+            return None
+        _, scatter, freedom = self._moments()
+        return np.asarray(np.sqrt(scatter[repeated].sum(axis=0) / freedom[repeated].sum()))
+
     def finish(self) -> AveragedPeriod | None:
         """End the last period and return the average; None where no period is usable."""
         self._close()
@@ -267,14 +274,9 @@ class PeriodAverage:
         self._release()
         if not self.used:
             return None
-        weight = np.maximum(self._count, 1)[:, None]
-        mean = self._sum / weight
-        scatter = np.maximum(self._squares - weight * mean**2, 0.0)
-        freedom = (self._periods - 1)[:, None]
+        mean, scatter, freedom = self._moments()
         with np.errstate(divide='ignore', invalid='ignore'):
             variance = np.where(freedom > 0, scatter / freedom, np.nan)
-        repeated = self._periods > 1
-        noise = np.sqrt(scatter[repeated].sum(axis=0) / freedom[repeated].sum()) if repeated.any() else None
         drift = np.zeros(len(self.channels))
         if len(self._first) and len(self._recent):
             block = max(1, self.bins // 100)  # noise averages out within a block, drift does not
@@ -287,7 +289,7 @@ class PeriodAverage:
             count=self._count.copy(),
             used=tuple(self.used),
             excluded=tuple(self.excluded),
-            noise_std=noise,
+            noise_std=self.noise_std(),
             drift=drift,
             channels=tuple(self.channels),
         )

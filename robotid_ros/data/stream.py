@@ -1,0 +1,282 @@
+"""Serialised joint states to a period average as they come: memory that does not grow with the recording."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robotid_ros.arrays import Array, IntArray, require_names
+from robotid_ros.data.dataset import Dataset
+from robotid_ros.data.joint_state_cdr import COMPLETE, INCOMPLETE, OTHER_JOINTS, UNDECODABLE, JointStateDecoder
+from robotid_ros.data.periodic import averaged_dataset, period_average
+from robotid_ros.data.raw_log import LossCounter, MessageChunk, iterate_raw_log, log_provenance, read_reference
+from robotid_ros.data.settings import ProcessingSettings
+from robotid_ros.data.torque import torque_factors
+from robotid_ros.errors import DataError
+from robotid_ros.signals.averaging import PeriodAverage, channel_names
+from robotid_ros.signals.screening import SampleScreen
+
+__all__ = ['PeriodicReference', 'StreamProcessor', 'process_raw_log', 'reference_period']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodicReference:
+    """What the arm is told to repeat.
+
+    Attributes
+    ----------
+    joints : tuple of str
+    period : float
+        [s]
+    start : int
+        Stamp of the start of the first period [ns].
+    """
+
+    joints: tuple[str, ...]
+    period: float
+    start: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {'joints': list(self.joints), 'period': self.period, 'start': self.start}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> 'PeriodicReference':
+        """Return a reference from plain values."""
+        return cls(joints=tuple(content['joints']), period=float(content['period']), start=int(content['start']))
+
+
+def reference_period(times: Array, position: Array, velocity: Array | None) -> float:
+    """Return the period of one sampled period, whether or not its last point repeats the first.
+
+    Where the last point is the first one again, the period ends with it; where one step further
+    along its velocity leads to the first point, it ends one step later.
+
+    Parameters
+    ----------
+    times : ndarray, shape (N,)
+        [s]
+    position : ndarray, shape (N, n)
+    velocity : ndarray, shape (N, n), or None
+
+    Raises
+    ------
+    DataError
+        If there are fewer than three points or the times do not increase.
+    """
+    if len(times) < 3 or not (np.diff(times) > 0.0).all():
+        raise DataError(f'reference: expected at least 3 points with increasing times, got {len(times)}')
+    step = float(times[1] - times[0])
+    last = position[-1] - position[-2] if velocity is None else velocity[-1] * step
+    closed = float(np.abs(position[-1] - position[0]).max())
+    one_more = float(np.abs(position[-1] + last - position[0]).max())
+    span = float(times[-1] - times[0])
+    return span if closed <= one_more else span + step
+
+
+class StreamProcessor:
+    """Decodes, screens and averages messages chunk by chunk.
+
+    Parameters
+    ----------
+    joints : sequence of str
+        The joints wanted; empty takes those of the reference, or of the first message.
+    settings : ProcessingSettings
+        Motor side, transient, outliers, smoothing.
+    """
+
+    def __init__(self, joints: Sequence[str], settings: ProcessingSettings) -> None:
+        self.settings = settings
+        self.reference: PeriodicReference | None = None
+        self.counts = {
+            'messages': 0,
+            'undecodable': 0,
+            'other_joints': 0,
+            'missing_joints': 0,
+            'order_changes': 0,
+            'missing_effort': 0,
+        }
+        self.last_stamp = 0
+        self._decoder = JointStateDecoder(joints=tuple(joints))
+        self._screen = SampleScreen()
+        self._loss = LossCounter()
+        self._average: PeriodAverage | None = None
+        self._factors: Array | None = None
+        self._index: list[int] = []
+        self._layout = -1
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Joints that are recorded; empty before the first message where none were given."""
+        return self._decoder.joints
+
+    def follow(self, reference: PeriodicReference) -> None:
+        """Average over the periods of a reference from now on, from an empty average.
+
+        Raises
+        ------
+        DataError
+            If its joints are not among those recorded.
+        """
+        if self.joints:
+            require_names(reference.joints, self.joints, 'joint', 'the recording', DataError)
+        self.reference = reference
+        self._average = None
+        self._factors = None
+
+    def take(self, chunk: MessageChunk) -> None:
+        """Process messages in the order of their arrival."""
+        if not len(chunk):
+            return
+        self.counts['messages'] += len(chunk)
+        self._loss.count(chunk)
+        batch = self._decoder.decode_block(chunk.payload, chunk.lengths)
+        self._count(batch.reason, batch.layout)
+        complete = np.flatnonzero(batch.reason == COMPLETE)
+        if not len(complete):
+            return
+        if self._factors is None:
+            self._prepare()
+        assert self._factors is not None
+        position, effort = batch.position[complete][:, self._index], batch.effort[complete][:, self._index]
+        without = np.asarray(np.isnan(batch.effort[complete]).all(axis=1))
+        self.counts['missing_effort'] += int(without.sum())
+        values = np.concatenate([position, effort * self._factors], axis=1)
+        stamp = batch.stamp[complete]
+        # No effort is counted by itself, and not once more as a value that is not finite.
+        judged = np.where(without[:, None] & (np.arange(values.shape[1]) >= position.shape[1]), 0.0, values)
+        screened = self._screen.screen(stamp, judged, chunk.arrival[complete])
+        self.last_stamp = int(stamp[-1])
+        good = screened.usable & ~screened.displaced & ~without
+        self._add(stamp[good], values[good])
+
+    def finish(self, provenance: Mapping[str, Any]) -> Dataset:
+        """Return the dataset of the averaged period.
+
+        Raises
+        ------
+        DataError
+            If no reference came or no period is usable.
+        """
+        if self.reference is None:
+            raise DataError('there is no reference whose periods could be averaged')
+        self._screen.finish()
+        average = None if self._average is None else self._average.finish()
+        if average is None:
+            raise DataError(f'no usable period of {self.reference.period:g} s: {self._why_none()}')
+        found = {**provenance, 'screening': self.found()}
+        return averaged_dataset(average, self.reference.joints, self.settings, found)
+
+    def found(self) -> dict[str, Any]:
+        """Return every count so far, as plain values."""
+        counts = asdict(self._screen.counts)
+        counts['rate'] = 1.0 / self._screen.step if self._screen.step else 0.0
+        counts['bad_channels'] = dict(self._screen.bad_channels)
+        extra = {name for layout in self._decoder.layouts for name in layout.names} - set(self.joints)
+        return {
+            **counts,
+            **self.counts,
+            'extra_joints': sorted(extra),
+            'lost_before_capture': self._loss.lost,
+        }
+
+    def periods(self) -> dict[str, Any]:
+        """Return how far the average is: current period, periods used and left out, noise of single samples."""
+        average = self._average
+        if average is None:
+            return {'current': None, 'used': 0, 'excluded': [], 'noise_std': None}
+        noise = average.noise_std()
+        return {
+            'current': average.current,
+            'used': len(average.used),
+            'excluded': list(average.excluded),
+            'noise_std': None if noise is None else noise[len(self._index) :].tolist(),
+        }
+
+    def _prepare(self) -> None:
+        """Settle which columns count, once the joints are known."""
+        wanted = self.joints if self.reference is None else self.reference.joints
+        self._index = require_names(wanted, self.joints, 'joint', 'the recording', DataError)
+        currents = tuple(self.settings.effort.get(joint) == 'current' for joint in wanted)
+        self._factors = torque_factors(wanted, self.settings, currents)
+        self._screen.channels = channel_names(wanted, ('position', 'torque'))
+
+    def _count(self, reason: Any, layout: IntArray) -> None:
+        for name, code in (
+            ('undecodable', UNDECODABLE),
+            ('other_joints', OTHER_JOINTS),
+            ('missing_joints', INCOMPLETE),
+        ):
+            self.counts[name] += int((reason == code).sum())
+        known = layout[reason == COMPLETE]
+        if len(known):
+            before = known[0] if self._layout < 0 else self._layout
+            self.counts['order_changes'] += int((np.diff(known, prepend=before) != 0).sum())
+            self._layout = int(known[-1])
+
+    def _add(self, stamp: IntArray, values: Array) -> None:
+        if self.reference is None or not len(stamp):
+            return
+        if self._average is None:
+            if not self._screen.step:  # the first few samples tell the rate
+                return
+            self._average = period_average(
+                self.reference.joints, self.reference.period, self._screen.step, self.settings
+            )
+        self._average.add(np.asarray((stamp - self.reference.start) * 1e-9, dtype=np.float64), values)
+
+    def _why_none(self) -> str:
+        counts = self.counts
+        if counts['missing_effort'] == counts['messages'] > 0:
+            return 'no joint state has an effort'
+        if self._average is None:
+            return f'{counts["messages"]} messages came, too few to tell their rate'
+        return (
+            '; '.join(f'period {number}: {reason}' for number, reason in self._average.excluded) or 'none was reached'
+        )
+
+
+def process_raw_log(folder: Path, settings: ProcessingSettings) -> Dataset:
+    """Average a folder of the recorder node from disk, a piece at a time.
+
+    Parameters
+    ----------
+    folder : Path
+    settings : ProcessingSettings
+        Its period and start count; without, those of the reference that was recorded.
+
+    Raises
+    ------
+    DataError
+        If there is no period to average over, or none is usable.
+    """
+    recorded = read_reference(folder)
+    processor = StreamProcessor(settings.joints or recorded.get('joints', ()), settings)
+    reference = PeriodicReference.from_dict(recorded) if recorded else None
+    faults: dict[str, int] = {}
+    for chunk in iterate_raw_log(folder, faults):
+        if processor.reference is None:
+            if settings.period is not None:
+                reference = _given_reference(chunk, processor, settings)
+            if reference is None:
+                raise DataError(f'{folder}: no reference was recorded; give the period of the excitation')
+            processor.follow(reference)
+        processor.take(chunk)
+    return processor.finish({'recording': log_provenance(folder, faults)})
+
+
+def _given_reference(
+    chunk: MessageChunk, processor: StreamProcessor, settings: ProcessingSettings
+) -> PeriodicReference:
+    decoder = JointStateDecoder(joints=processor.joints)
+    batch = decoder.decode_block(chunk.payload, chunk.lengths)
+    good = batch.stamp[batch.reason == COMPLETE]
+    if not len(good):
+        raise DataError(
+            f'no joint state with all of {", ".join(decoder.joints) or "its joints"} among the first messages'
+        )
+    start = int(good[0]) if settings.start is None else settings.start
+    assert settings.period is not None
+    return PeriodicReference(joints=decoder.joints, period=settings.period, start=start)
