@@ -83,7 +83,7 @@ class SimulatedArm(Node):  # type: ignore[misc]  # rclpy ships no types
             f'{self._config.speed:g} times real time'
         )
         self._stop = threading.Event()
-        self._origin = time.time_ns()
+        self._begin, self._origin = time.perf_counter(), time.time_ns()
         self._thread = threading.Thread(target=self._simulate, name='physics', daemon=True)
         self._thread.start()
 
@@ -119,7 +119,7 @@ class SimulatedArm(Node):  # type: ignore[misc]  # rclpy ships no types
         template, clock = JointStateTemplate(parts.plant.joint_names), ClockTemplate()
         offsets = np.arange(parts.steps)
         clock_every = max(1, round(config.publish_rate / config.clock_rate))
-        begin = time.perf_counter()
+        begin = self._begin
         last_warning = -np.inf
         block = 0
         while not self._stop.is_set():

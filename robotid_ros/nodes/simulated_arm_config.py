@@ -41,7 +41,9 @@ class SimulatedArmConfig:
     )
     initial_position: tuple[float, ...] = field(
         default=(),
-        metadata=parameter('where the arm starts; empty for zero, or the nearest within the limits', unit='rad or m'),
+        metadata=parameter(
+            'where the arm starts; empty for zero, or the nearest within the limits', unit='rad or m', read_only=True
+        ),
     )
     physics_rate: float = field(
         default=1000.0, metadata=parameter('steps of the physics', unit='Hz', range=(100.0, 20000.0), read_only=True)
