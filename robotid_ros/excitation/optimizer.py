@@ -32,7 +32,15 @@ from robotid_ros.excitation.workspace import workspace_constraints
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['ExcitationDesign', 'Progress', 'check_excitation', 'design_limits', 'optimize_excitation']
+__all__ = [
+    'ExcitationDesign',
+    'Progress',
+    'check_excitation',
+    'design_limits',
+    'design_observation',
+    'optimize_excitation',
+    'other_constraints',
+]
 
 Progress: TypeAlias = Callable[[float, str], None]
 
@@ -126,7 +134,8 @@ def design_limits(model: RobotModel, config: ExcitationConfig) -> JointLimits:
     )
 
 
-def _observation(model: RobotModel, config: ExcitationConfig) -> Observation:
+def design_observation(model: RobotModel, config: ExcitationConfig) -> Observation:
+    """Return which parameters a design is to find, and with what noise."""
     return observation_of(
         model,
         rotor_inertia=config.rotor_inertia,
@@ -137,7 +146,7 @@ def _observation(model: RobotModel, config: ExcitationConfig) -> Observation:
     )
 
 
-def _other_constraints(
+def other_constraints(
     model: RobotModel, config: ExcitationConfig, limits: JointLimits, observation: Observation
 ) -> list[Constraint]:
     """Return the torque, workspace and clearance limits that there are."""
@@ -176,10 +185,10 @@ def check_excitation(
     if trajectory.n != model.n:
         raise ExcitationError(f'the trajectory has {trajectory.n} joints, the robot has {model.n}')
     limits = design_limits(model, config)
-    observation = _observation(model, config)
+    observation = design_observation(model, config)
     everything = [
         JointRanges(model, limits),
-        *_other_constraints(model, config, limits, observation),
+        *other_constraints(model, config, limits, observation),
         *constraints,
     ]
     peaks = worst_excesses(trajectory, model, everything, observation)
@@ -240,8 +249,8 @@ def optimize_excitation(
     if config.start_position:
         start = frozen_array(config.start_position, 'start_position', (model.n,), ExcitationError)
     check_reachable(model, limits, None if start is None else start.tolist())
-    observation = _observation(model, config)
-    others = [*_other_constraints(model, config, limits, observation), *constraints]
+    observation = design_observation(model, config)
+    others = [*other_constraints(model, config, limits, observation), *constraints]
     if information is not None:
         size = len(observation.base.independent)
         information = frozen_array(information, 'information', (size, size), ExcitationError)

@@ -40,7 +40,10 @@ class KnotPlan:
     points : int
         Most knots in one window.
     history : float
-        How far a window reaches back before the moment it is due [s].
+        How far a window reaches back before the moment it is due [s]. A controller that replaces
+        its trajectory at once finds the present inside the window, and nothing jumps. A controller
+        that goes on until the new start, and shifts a start that is past, wants it in the future:
+        then this is negative.
     """
 
     rate: float = 50.0
@@ -48,10 +51,10 @@ class KnotPlan:
     history: float = 0.5
 
     def __post_init__(self) -> None:
-        if not (self.rate > 0.0 and self.points / self.rate >= self.history + 2.0 * max(_STOP_TIMES) + 1.0):
+        if not (self.rate > 0.0 and self.points / self.rate >= abs(self.history) + 2.0 * max(_STOP_TIMES) + 1.0):
             raise ExcitationError(
                 f'windows of {self.points} knots at {self.rate:g} Hz are too short; '
-                f'expected at least {self.history + 2.0 * max(_STOP_TIMES) + 1.0:g} s of motion'
+                f'expected at least {abs(self.history) + 2.0 * max(_STOP_TIMES) + 1.0:g} s of motion'
             )
 
 
@@ -63,6 +66,9 @@ class Window:
     ----------
     due : float
         When it is to be sent, from the start of the run [s].
+    stamp : float
+        What the message's times count from: 0 for the start of the run, or the window's own start
+        where that has to lie in the future [s].
     times : ndarray, shape (K,)
         Of the knots, from the start of the run, strictly increasing [s].
     position, velocity, acceleration : ndarray, shape (K, n)
@@ -72,6 +78,7 @@ class Window:
     """
 
     due: float
+    stamp: float
     times: Array
     position: Array
     velocity: Array
@@ -233,7 +240,7 @@ class WindowPlan:
         self.reference, self.check = reference, check
         self.knots = KnotPlan() if knots is None else knots
         step = 1.0 / self.knots.rate
-        self._span = (self.knots.points - 2) * step - self.knots.history - 2.0 * max(_STOP_TIMES)
+        self._span = (self.knots.points - 2) * step - abs(self.knots.history) - 2.0 * max(_STOP_TIMES)
         advance = self._span / 2.0
         if period is not None and period > step:
             advance = period / np.ceil(period / advance)
@@ -258,7 +265,7 @@ class WindowPlan:
             return self._cut(begin, self.reference.duration, None, self.due(k))
         step = 1.0 / self.knots.rate
         end = round((self.due(k) + self._span) * self.knots.rate) * step
-        at, stop = plan_stop(self.reference, self.check, end - step * np.arange(40), hurry=False)
+        at, stop = plan_stop(self.reference, self.check, (end - step * np.arange(40)).tolist(), hurry=False)
         return self._cut(begin, at, stop, self.due(k))
 
     def stop(self, now: float, latency: float) -> tuple[float, Window]:
@@ -280,11 +287,12 @@ class WindowPlan:
         step = 1.0 / self.knots.rate
         first = np.ceil((max(now, 0.0) + latency) * self.knots.rate) * step
         if first >= self.reference.duration:
-            begin = max(0.0, self.reference.duration - self.knots.history)
+            begin = max(0.0, self.reference.duration - abs(self.knots.history))
             return self.reference.duration, self._cut(begin, self.reference.duration, None, now)
-        moments = np.array([first + step * k for k in range(25)])
-        at, stop = plan_stop(self.reference, self.check, moments[moments < self.reference.duration], hurry=True)
-        return at + stop.duration, self._cut(max(0.0, at - latency - self.knots.history), at, stop, now)
+        moments = [first + step * k for k in range(25) if first + step * k < self.reference.duration]
+        at, stop = plan_stop(self.reference, self.check, moments, hurry=True)
+        begin = first if self.knots.history < 0.0 else max(0.0, first - latency - self.knots.history)
+        return at + stop.duration, self._cut(begin, at, stop, now)
 
     def _cut(self, begin: float, end: float, stop: SlowedDown | None, due: float) -> Window:
         """Return the knots of the reference from ``begin`` to ``end``, and those of the stop after it."""
@@ -302,6 +310,7 @@ class WindowPlan:
         velocity[-1] = acceleration[-1] = 0.0
         return Window(
             due=due,
+            stamp=float(times[0]) if self.knots.history < 0.0 and len(times) else 0.0,
             times=np.concatenate([part[0] for part in parts]),
             position=position,
             velocity=velocity,

@@ -1,0 +1,245 @@
+"""Friction trajectories: one joint at a time, constant velocities, both ways over the same stretch.
+
+At constant velocity only friction and gravity act; over the same stretch in both directions the
+gravity is equal and cancels in the difference, so what is left is the friction at that velocity.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.errors import ExcitationError
+from robotid_ros.excitation.reference import Chain, Reference, Rest
+from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.model.robot_model import RobotModel
+
+__all__ = ['FrictionSweep', 'FrictionSweepConfig', 'Stroke', 'friction_sweep']
+
+_PEAK_JERK = 10.0 / np.sqrt(3.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrictionSweepConfig:
+    """Settings of a friction sweep; each field's ``metadata`` has its description, unit and range.
+
+    Raises
+    ------
+    ExcitationError
+        If a value is out of its range.
+    """
+
+    sweep_levels: int = field(
+        default=6, metadata={'description': 'Speeds per joint, geometrically spaced', 'range': (1, 100)}
+    )
+    sweep_slowest: float = field(
+        default=0.02, metadata={'description': 'Lowest speed', 'unit': 'rad/s or m/s', 'range': (1e-5, 10.0)}
+    )
+    sweep_fastest: float = field(
+        default=0.6, metadata={'description': 'Highest speed as a part of the velocity limit', 'range': (0.01, 1.0)}
+    )
+    sweep_stroke_time: float = field(
+        default=2.0,
+        metadata={'description': 'Time at constant speed, if there is room', 'unit': 's', 'range': (0.1, 60.0)},
+    )
+    sweep_acceleration: float = field(
+        default=2.0,
+        metadata={
+            'description': 'Acceleration to the speed, within the limits',
+            'unit': 'rad/s^2',
+            'range': (0.01, 100.0),
+        },
+    )
+    sweep_pause: float = field(
+        default=0.3, metadata={'description': 'Rest between two strokes', 'unit': 's', 'range': (0.0, 10.0)}
+    )
+
+    def __post_init__(self) -> None:
+        for name, item in self.__dataclass_fields__.items():
+            low, high = item.metadata['range']
+            if not low <= getattr(self, name) <= high:
+                raise ExcitationError(f'{name}: expected {low:g} to {high:g}, got {getattr(self, name):g}')
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stroke:
+    """One joint moving at constant velocity, with a smooth beginning and end.
+
+    The velocity follows the smooth step 10 s^3 - 15 s^4 + 6 s^5 up and down within ``ramp``.
+
+    Attributes
+    ----------
+    start : ndarray, shape (n,)
+        Where all joints are at first [rad or m].
+    joint : int
+    velocity : float
+        With its sign [rad/s or m/s].
+    steady : float
+        Time at that velocity [s].
+    ramp : float
+        [s]
+    """
+
+    start: Array
+    joint: int
+    velocity: float
+    steady: float
+    ramp: float
+
+    @property
+    def duration(self) -> float:
+        """How long it takes [s]."""
+        return self.steady + 2.0 * self.ramp
+
+    @property
+    def length(self) -> float:
+        """How far it goes, with its sign [rad or m]."""
+        return self.velocity * (self.steady + self.ramp)
+
+    def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Return position, velocity and acceleration at times within [0, duration], shape (N, n) each."""
+        times = np.atleast_1d(np.asarray(t, dtype=np.float64))
+        up = np.clip(times / self.ramp, 0.0, 1.0)
+        down = np.clip((self.duration - times) / self.ramp, 0.0, 1.0)
+
+        def way(s: Array) -> Array:
+            part: Array = self.ramp * s**4 * (2.5 + s * (s - 3.0))
+            return part
+
+        def step(s: Array) -> Array:
+            value: Array = s**3 * (10.0 + s * (6.0 * s - 15.0))
+            return value
+
+        def slope(s: Array) -> Array:
+            value: Array = 30.0 * s**2 * (1.0 - s) ** 2 / self.ramp
+            return value
+
+        middle = np.clip(times - self.ramp, 0.0, self.steady)
+        travelled = way(up) + middle + 0.5 * self.ramp - way(down)
+        position = np.tile(self.start, (len(times), 1))
+        velocity, acceleration = np.zeros_like(position), np.zeros_like(position)
+        position[:, self.joint] += self.velocity * travelled
+        velocity[:, self.joint] = self.velocity * (step(up) + step(down) - 1.0)
+        acceleration[:, self.joint] = self.velocity * (slope(up) - slope(down))
+        return position, velocity, acceleration
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrictionSweep:
+    """A reference of strokes, and where in it the velocity is constant.
+
+    Attributes
+    ----------
+    reference : Chain
+        Begins and ends at rest at ``start``.
+    start : ndarray, shape (n,)
+        [rad or m]
+    joint : ndarray of int, shape (K,)
+        Which joint moves in each steady stretch.
+    velocity : ndarray, shape (K,)
+        [rad/s or m/s]
+    interval : ndarray, shape (K, 2)
+        Begin and end of each steady stretch, from the start of the reference [s].
+    """
+
+    reference: Chain
+    start: Array
+    joint: Array
+    velocity: Array
+    interval: Array
+
+
+def friction_sweep(
+    model: RobotModel,
+    limits: JointLimits,
+    config: FrictionSweepConfig | None = None,
+    start: Array | None = None,
+) -> FrictionSweep:
+    """Return strokes of every joint at geometrically spaced speeds, both ways, within the limits.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : JointLimits
+        Position, velocity, acceleration and jerk limits are kept.
+    config : FrictionSweepConfig, optional
+    start : ndarray, shape (n,), optional
+        Where the other joints rest, and where each stroke begins; the middle of the position
+        ranges by default [rad or m].
+
+    Raises
+    ------
+    ExcitationError
+        If the start lies outside the limits, or a joint has no room for the slowest stroke.
+    """
+    config = FrictionSweepConfig() if config is None else config
+    low = np.where(np.isfinite(limits.lower), limits.lower, -np.pi)
+    high = np.where(np.isfinite(limits.upper), limits.upper, np.pi)
+    start = frozen_array((low + high) / 2.0 if start is None else start, 'start', (model.n,), ExcitationError)
+    parts: list[Reference] = []
+    joints: list[int] = []
+    speeds: list[float] = []
+    intervals: list[tuple[float, float]] = []
+    clock = 0.0
+    for j, name in enumerate(model.joint_names):
+        if not low[j] <= start[j] <= high[j]:
+            raise ExcitationError(
+                f"start position of joint '{name}' is {start[j]:g}, outside its limits {low[j]:g} to {high[j]:g}"
+            )
+        sign = 1.0 if high[j] - start[j] >= start[j] - low[j] else -1.0
+        room = max(high[j] - start[j], start[j] - low[j])
+        for speed in _speeds(name, config, limits, j, room):
+            forth = _stroke(start, j, sign * speed, room, config, limits)
+            turned = start.copy()
+            turned[j] += forth.length
+            back = Stroke(start=turned, joint=j, velocity=-forth.velocity, steady=forth.steady, ramp=forth.ramp)
+            for stroke, end in ((forth, turned), (back, start)):
+                joints.append(j)
+                speeds.append(stroke.velocity)
+                intervals.append((clock + stroke.ramp, clock + stroke.ramp + stroke.steady))
+                parts.append(stroke)
+                clock += stroke.duration
+                if config.sweep_pause > 0.0:
+                    parts.append(Rest(position=end, duration=config.sweep_pause))
+                    clock += config.sweep_pause
+    return FrictionSweep(
+        reference=Chain(parts=tuple(parts)),
+        start=start,
+        joint=np.array(joints),
+        velocity=np.array(speeds),
+        interval=np.array(intervals),
+    )
+
+
+def _ramp(speed: float, config: FrictionSweepConfig, limits: JointLimits, j: int) -> float:
+    """Return how long the smooth step to a speed takes within the acceleration and jerk limits [s]."""
+    acceleration = min(config.sweep_acceleration, limits.acceleration[j])
+    return float(max(1.875 * speed / acceleration, np.sqrt(_PEAK_JERK * speed / limits.jerk[j]), 0.05) * (1.0 + 1e-9))
+
+
+def _speeds(name: str, config: FrictionSweepConfig, limits: JointLimits, j: int, room: float) -> Array:
+    """Return the speeds of one joint; the highest leaves room for half the ramps' way at least."""
+    limit = limits.velocity[j] if np.isfinite(limits.velocity[j]) else 1.0
+    fastest = config.sweep_fastest * limit
+    while fastest * 1.5 * _ramp(fastest, config, limits, j) > room and fastest > config.sweep_slowest:
+        fastest *= 0.9
+    if fastest < config.sweep_slowest:
+        raise ExcitationError(
+            f"joint '{name}': the lowest speed {config.sweep_slowest:g} does not fit between its velocity limit "
+            f'{limit:g} and the {room:g} of room on its larger side'
+        )
+    return (
+        np.geomspace(config.sweep_slowest, fastest, config.sweep_levels)
+        if config.sweep_levels > 1
+        else np.array([fastest])
+    )
+
+
+def _stroke(
+    start: Array, j: int, velocity: float, room: float, config: FrictionSweepConfig, limits: JointLimits
+) -> Stroke:
+    speed = abs(velocity)
+    ramp = _ramp(speed, config, limits, j)
+    steady = min(config.sweep_stroke_time, room * (1.0 - 1e-9) / speed - ramp)
+    return Stroke(start=start, joint=j, velocity=velocity, steady=steady, ramp=ramp)

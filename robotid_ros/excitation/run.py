@@ -1,0 +1,201 @@
+"""One run on an arm: from where it stands to the start, the periods, and back to rest; all checked."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import ExcitationError
+from robotid_ros.excitation.fourier import FourierTrajectory
+from robotid_ros.excitation.friction_sweep import FrictionSweep
+from robotid_ros.excitation.reference import (
+    Chain,
+    FourierRun,
+    Move,
+    Reference,
+    Rest,
+    SpedUp,
+    move_duration,
+)
+from robotid_ros.excitation.windows import KnotPlan, ReferenceCheck, WindowPlan, plan_stop
+
+__all__ = ['RunConfig', 'RunPlan', 'plan_run']
+
+_AT_REST = 1e-6
+_MOST_REFERENCE_POINTS = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """How a trajectory is run; each field's ``metadata`` has its description, unit and range."""
+
+    periods: int = field(default=5, metadata={'description': 'Periods of the excitation', 'range': (1, 100000)})
+    ramp_velocity: float = field(
+        default=0.5,
+        metadata={
+            'description': 'Highest joint speed on the way to the start',
+            'unit': 'rad/s or m/s',
+            'range': (1e-3, 10),
+        },
+    )
+    settling_time: float = field(
+        default=1.0,
+        metadata={'description': 'Rest before the first period and after the last', 'unit': 's', 'range': (0.1, 60)},
+    )
+    knot_rate: float = field(
+        default=50.0,
+        metadata={'description': 'Knots per second sent to the controller', 'unit': 'Hz', 'range': (5, 1000)},
+    )
+    trajectory_replacement: str = field(
+        default='immediate',
+        metadata={
+            'description': 'How the controller replaces a running trajectory: at once, or blended at the new start',
+            'choices': ('immediate', 'blend'),
+        },
+    )
+    window_points: int = field(
+        default=1000, metadata={'description': 'Most knots in one message to the controller', 'range': (50, 2000)}
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """A run, checked and ready to be sent.
+
+    Attributes
+    ----------
+    joint_names : tuple of str
+    reference : Chain
+        From where the arm stands to the end.
+    windows : WindowPlan
+    begin, end : float
+        When the first period begins and the last one ends, from the start of the run [s].
+    period : float
+        Of the motion; the whole length of a friction sweep [s].
+    motion : Reference
+        What is repeated, from the beginning of a period.
+    """
+
+    joint_names: tuple[str, ...]
+    reference: Chain
+    windows: WindowPlan
+    begin: float
+    end: float
+    period: float
+    motion: Reference
+
+    def phase(self, time: float) -> str:
+        """Return 'ramp', 'period k' or 'end' for a time from the start of the run [s]."""
+        if time < self.begin:
+            return 'ramp'
+        if time >= self.end:
+            return 'end'
+        return f'period {1 + int((time - self.begin) / self.period)}'
+
+    def one_period(self, rate: float) -> tuple[Array, Array, Array, Array]:
+        """Return one period of the reference, both ends included.
+
+        Parameters
+        ----------
+        rate : float
+            Points per second; fewer where the period is long [Hz].
+
+        Returns
+        -------
+        times : ndarray, shape (K,)
+            From the beginning of the period [s].
+        position, velocity, acceleration : ndarray, shape (K, n)
+        """
+        count = min(_MOST_REFERENCE_POINTS, max(2, int(np.ceil(self.period * rate))))
+        times = np.linspace(0.0, self.period, count + 1)
+        return (times, *self.motion.evaluate(times))
+
+
+def plan_run(
+    position: Array, motion: FourierTrajectory | FrictionSweep, check: ReferenceCheck, config: RunConfig | None = None
+) -> RunPlan:
+    """Plan a run from where the arm stands, and check all of it.
+
+    Parameters
+    ----------
+    position : ndarray, shape (n,)
+        Measured position [rad or m].
+    motion : FourierTrajectory or FrictionSweep
+    check : ReferenceCheck
+        The limits to keep, on the way to the start too.
+    config : RunConfig, optional
+
+    Raises
+    ------
+    ExcitationError
+        If any part breaks a limit, naming the part, limit, joint and time.
+    """
+    config = RunConfig() if config is None else config
+    names = check.model.joint_names
+    _require_inside(position, check)
+    body = _fourier_parts(motion, check, config.periods) if isinstance(motion, FourierTrajectory) else None
+    if body is None:
+        assert isinstance(motion, FrictionSweep)
+        before: tuple[Reference, ...] = ()
+        middle: Reference = motion.reference
+        after: tuple[Reference, ...] = ()
+        period = motion.reference.duration
+        repeated: Reference = motion.reference
+    else:
+        before, middle, after = body
+        assert isinstance(motion, FourierTrajectory)
+        period = motion.period
+        repeated = FourierRun(trajectory=motion, start=0.0, duration=period)
+    first = (before[0] if before else middle).evaluate([0.0])[0][0]
+    last_part = after[-1] if after else middle
+    last = last_part.evaluate([last_part.duration])[0][0]
+    duration = move_duration(position, first, check.limits, config.ramp_velocity)
+    ramp = Move(start=np.array(position), goal=first, duration=duration)
+    check.require(ramp, 'the straight way to the start of the trajectory')
+    for part in (*before, *after):
+        check.require(part, 'the way into or out of the periods')
+    rest_before = Rest(position=first, duration=config.settling_time)
+    reference = Chain(
+        parts=(ramp, rest_before, *before, middle, *after, Rest(position=last, duration=config.settling_time))
+    )
+    begin = float(reference.starts[2 + len(before)])
+    history = 0.5 if config.trajectory_replacement == 'immediate' else -0.5
+    knots = KnotPlan(rate=config.knot_rate, points=config.window_points, history=history)
+    windows = WindowPlan(reference, check, knots, period=period if body is not None else None)
+    return RunPlan(
+        joint_names=names,
+        reference=reference,
+        windows=windows,
+        begin=begin,
+        end=begin + middle.duration,
+        period=period,
+        motion=repeated,
+    )
+
+
+def _require_inside(position: Array, check: ReferenceCheck) -> None:
+    limits = check.limits
+    for k, name in enumerate(check.model.joint_names):
+        if not limits.lower[k] <= position[k] <= limits.upper[k]:
+            raise ExcitationError(
+                f"joint '{name}' stands at {position[k]:.4g}, outside its limits "
+                f'{limits.lower[k]:.4g} to {limits.upper[k]:.4g}; move it inside first'
+            )
+
+
+def _fourier_parts(
+    trajectory: FourierTrajectory, check: ReferenceCheck, periods: int
+) -> tuple[tuple[Reference, ...], Reference, tuple[Reference, ...]]:
+    """Return the way in, the periods and the way out; the ways are empty if the motion starts at rest."""
+    run = FourierRun(trajectory=trajectory, start=0.0, duration=periods * trajectory.period)
+    check.require(FourierRun(trajectory=trajectory, start=0.0, duration=trajectory.period), 'the trajectory')
+    _, velocity, acceleration = trajectory.evaluate([0.0])
+    if np.abs(velocity).max() < _AT_REST and np.abs(acceleration).max() < 1e3 * _AT_REST:
+        return (), run, ()
+    endless = FourierRun(trajectory=trajectory, start=0.0, duration=np.inf)
+    entry = min(
+        (SpedUp(reference=endless, at=0.0, duration=duration) for duration in (0.2, 0.4, 0.8, 1.6)),
+        key=lambda part: max(check.excess(part), 0.0),
+    )
+    _, way_out = plan_stop(endless, check, [0.0], hurry=False)
+    return (entry,), run, (way_out,)

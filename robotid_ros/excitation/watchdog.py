@@ -1,0 +1,130 @@
+"""Watches an arm follow its reference: whatever looks wrong stops it, with the reason."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+
+__all__ = ['Watchdog', 'WatchdogConfig']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchdogConfig:
+    """What is still taken as right; each field's ``metadata`` has its description, unit and range."""
+
+    joint_state_timeout: float = field(
+        default=0.5,
+        metadata={
+            'description': 'Longest time without a joint state before the arm is stopped',
+            'unit': 's',
+            'range': (0.02, 60.0),
+        },
+    )
+    tracking_tolerance: float = field(
+        default=0.2,
+        metadata={
+            'description': 'Largest distance between a joint and its reference before the arm is stopped',
+            'unit': 'rad or m',
+            'range': (1e-4, 10.0),
+        },
+    )
+    tracking_delay: float = field(
+        default=0.0,
+        metadata={
+            'description': 'Known delay of the arm behind its reference, taken out of the tracking error',
+            'unit': 's',
+            'range': (0.0, 1.0),
+        },
+    )
+
+
+class Watchdog:
+    """Judges joint states, one after the other.
+
+    Parameters
+    ----------
+    joint_names : tuple of str
+    velocity : ndarray, shape (n,)
+        Velocity limits, for telling a jump from a motion [rad/s or m/s]; infinity where there is none.
+    config : WatchdogConfig, optional
+    """
+
+    def __init__(self, joint_names: tuple[str, ...], velocity: Array, config: WatchdogConfig | None = None) -> None:
+        self.config = WatchdogConfig() if config is None else config
+        self._names = joint_names
+        self._velocity = np.asarray(velocity)
+        self._received: float | None = None
+        self._stamp: float | None = None
+        self._position: Array | None = None
+        self.tracking_error = 0.0
+
+    @property
+    def position(self) -> Array | None:
+        """Latest good position, shape (n,), or None before the first one."""
+        return self._position
+
+    def receive(self, position: Array, velocity: Array | None, stamp: float, now: float) -> str | None:
+        """Take in a joint state; return what is wrong with it, or None.
+
+        Parameters
+        ----------
+        position : ndarray, shape (n,)
+            [rad or m]
+        velocity : ndarray, shape (n,), or None
+            [rad/s or m/s]
+        stamp : float
+            When it was measured [s].
+        now : float
+            When it came, on a clock that never stands still [s].
+        """
+        for name, value in zip(self._names, position, strict=True):
+            if not np.isfinite(value):
+                return f"the position of joint '{name}' is {value}"
+        if velocity is not None:
+            for name, value in zip(self._names, velocity, strict=True):
+                if not np.isfinite(value):
+                    return f"the velocity of joint '{name}' is {value}"
+        problem = None
+        if self._position is not None and self._stamp is not None:
+            # as far as the joint can go at twice its velocity limit, plus what a noisy sensor may do
+            allowed = 2.0 * self._velocity * max(stamp - self._stamp, 0.0) + 0.5 * self.config.tracking_tolerance
+            moved = np.abs(position - self._position)
+            if (moved > allowed).any():
+                k = int(np.argmax(moved - allowed))
+                problem = f"the position of joint '{self._names[k]}' jumps by {moved[k]:.3g} between two joint states"
+        self._position, self._stamp, self._received = np.array(position), stamp, now
+        return problem
+
+    def silence(self, now: float) -> str | None:
+        """Return a sentence if no joint state came for too long, else None.
+
+        Parameters
+        ----------
+        now : float
+            On the same clock as in :meth:`receive` [s].
+        """
+        if self._received is None:
+            return 'no joint state has come yet'
+        age = now - self._received
+        if age > self.config.joint_state_timeout:
+            return f'no joint state for {age:.2f} s (allowed: {self.config.joint_state_timeout:g} s)'
+        return None
+
+    def compare(self, position: Array, expected: Array) -> str | None:
+        """Return a sentence if the arm is too far from its reference, else None.
+
+        Parameters
+        ----------
+        position, expected : ndarray, shape (n,)
+            [rad or m]
+        """
+        error = np.abs(position - expected)
+        self.tracking_error = float(error.max())
+        if self.tracking_error > self.config.tracking_tolerance:
+            k = int(np.argmax(error))
+            return (
+                f"joint '{self._names[k]}' is {error[k]:.3g} away from its reference "
+                f'(allowed: {self.config.tracking_tolerance:g})'
+            )
+        return None

@@ -1,0 +1,92 @@
+"""Parameters of the excitation node that are not settings of a design, a run or the watchdog."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from robotid_ros.errors import ExcitationError
+from robotid_ros.excitation import ExcitationDesign, FourierTrajectory
+from robotid_ros.model import RobotModel
+from robotid_ros.model.robot_config import RobotConfig
+from robotid_ros.nodes.parameters import parameter
+
+__all__ = ['ExcitationNodeConfig', 'build_model', 'reordered']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcitationNodeConfig:
+    """What the node is told besides the settings of the design, the run and the watchdog."""
+
+    run: str = field(
+        default='excitation',
+        metadata=parameter(
+            'What ~/design makes and ~/start runs; a validation is an excitation of another seed',
+            choices=('excitation', 'validation', 'friction_sweep'),
+        ),
+    )
+    trajectory: str = field(default='', metadata=parameter('Excitation YAML to run instead of a design of its own'))
+    save_to: str = field(default='', metadata=parameter('Where ~/design writes its excitation YAML; empty: nowhere'))
+    urdf_file: str = field(
+        default='', metadata=parameter('URDF; empty: what is published on robot_description', read_only=True)
+    )
+    base_link: str = field(
+        default='', metadata=parameter('Link at the start of the chain; empty: the root', read_only=True)
+    )
+    tip_link: str = field(
+        default='', metadata=parameter('Link at the end of the chain; empty: the last one', read_only=True)
+    )
+    start_delay: float = field(
+        default=0.5, metadata=parameter('From ~/start to the first motion', unit='s', range=(0.1, 60.0))
+    )
+    latency: float = field(
+        default=0.1, metadata=parameter('What a message takes to the controller', unit='s', range=(0.0, 1.0))
+    )
+    controller_timeout: float = field(
+        default=5.0,
+        metadata=parameter('How long ~/start waits for the controller to listen', unit='s', range=(0.0, 60.0)),
+    )
+    speed_scaling_topic: str = field(
+        default='',
+        metadata=parameter('Topic of the speed scaling to watch (std_msgs/Float64, 100 is full speed)', read_only=True),
+    )
+
+
+def build_model(source: str, config: ExcitationNodeConfig, robot: RobotConfig | None) -> RobotModel:
+    """Return the arm of a URDF, file or text, with the limits of the robot configuration.
+
+    Raises
+    ------
+    ModelError
+        If the description or the configuration cannot be used.
+    """
+    options: dict[str, object] = {}
+    base, tip = config.base_link, config.tip_link
+    if robot is not None:
+        options = {'joints': robot.joints, 'gravity': robot.gravity}
+        base, tip = base or robot.base or '', tip or robot.tip or ''
+    model = RobotModel.from_urdf(source, tip=tip or None, base=base or None, **options)  # type: ignore[arg-type]
+    if robot is not None:
+        model = model.with_inertial(model.inertial, limits=robot.apply_limits(model.joint_names, model.limits))
+    return model
+
+
+def reordered(design: ExcitationDesign, model: RobotModel) -> FourierTrajectory:
+    """Return the trajectory of a design with its joints in the order of a model.
+
+    Raises
+    ------
+    ExcitationError
+        If the joints are not the same.
+    """
+    if sorted(design.joint_names) != sorted(model.joint_names):
+        raise ExcitationError(
+            f'the trajectory moves {", ".join(design.joint_names)}; the robot has {", ".join(model.joint_names)}'
+        )
+    order = np.array([design.joint_names.index(name) for name in model.joint_names])
+    trajectory = design.trajectory
+    return FourierTrajectory(
+        a=trajectory.a[order],
+        b=trajectory.b[order],
+        offset=trajectory.offset[order],
+        base_frequency=trajectory.base_frequency,
+    )
