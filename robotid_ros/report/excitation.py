@@ -6,7 +6,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.model.joint_limits import JointLimits
-from robotid_ros.report.chart import Axis, Chart, Dots, Line, Rule, Series
+from robotid_ros.report.chart import Axis, Chart, Dots, Line, Role, Rule, Series
 from robotid_ros.report.content import Column, Figure, Level, Table
 from robotid_ros.report.decimate import envelope
 from robotid_ros.report.numbers import number
@@ -101,7 +101,7 @@ def trajectory_figure(trajectory: FourierTrajectory, joints: tuple[str, ...], li
     charts = []
     for j, joint in enumerate(joints):
         middle, half = _span(limits, j, position[:, j])
-        shares = [
+        shares: list[tuple[Role, str, Array]] = [
             ('predicted', 'position', (position[:, j] - middle) / half),
             ('residual', 'velocity', velocity[:, j] / _bound(limits.velocity[j], velocity[:, j])),
             ('truth', 'acceleration', acceleration[:, j] / _bound(limits.acceleration[j], acceleration[:, j])),
@@ -109,7 +109,7 @@ def trajectory_figure(trajectory: FourierTrajectory, joints: tuple[str, ...], li
         series: list[Series] = [Rule(axis='y', at=100.0, label='limit'), Rule(axis='y', at=-100.0)]
         for role, label, share in shares:
             x, y = envelope(t, 100.0 * share)
-            series.append(Line(role=role, x=x, y=y, label=label))  # type: ignore[arg-type]
+            series.append(Line(role=role, x=x, y=y, label=label))
         peaks = [float(np.abs(share).max()) for *_, share in shares]
         charts.append(
             Chart(

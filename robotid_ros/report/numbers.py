@@ -18,7 +18,7 @@ def number(value: float, digits: int = 3) -> str:
         return '0'
     mantissa, exponent = f'{value:.{digits - 1}e}'.split('e')
     power = int(exponent)
-    if -4 < power < 6:
+    if -5 < power < 6:
         text = f'{float(f"{mantissa}e{power}"):.{max(digits - 1 - power, 0)}f}'
     else:
         text = f'{mantissa}·10{str(power).translate(_SUPERSCRIPT)}'

@@ -6,11 +6,11 @@ from itertools import groupby
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.report.chart import Axis, Chart, Intervals, Series
+from robotid_ros.report.chart import Axis, Chart, Intervals, Rule, Series
 from robotid_ros.report.content import Column, Figure, Level, Table
 from robotid_ros.report.numbers import number, percent, unit
 
-__all__ = ['parameter_figure', 'parameter_table']
+__all__ = ['interval_chart', 'parameter_figure', 'parameter_table']
 
 _NORMAL_95 = 1.96
 _ROWS = 14
@@ -41,36 +41,71 @@ def parameter_figure(
     prior, truth : ndarray, shape (p,), optional
         NaN where there is none.
     """
-    charts = []
-    for title, members in _groups(units, values, prior):
-        rows = tuple(names[k].split(' ')[0] for k in members)
-        half = np.where(np.isfinite(std[members]), _NORMAL_95 * std[members], np.nan)
-        series: list[Series] = []
-        if prior is not None:
-            series.append(Intervals(role='prior', value=prior[members], label='prior (robot description)', shift=-0.22))
-        if truth is not None:
-            series.append(Intervals(role='truth', value=truth[members], label='true', shift=-0.22))
-        series.append(Intervals(role='predicted', value=values[members], half_width=half, label='found, 95 %'))
-        clear = int(np.sum(np.abs(values[members]) > half))
-        charts.append(
-            Chart(
-                title=title,
-                note=f'{clear} of {len(members)} differ from 0',
-                alt=f'{caption}, {title}: {len(members)} parameters from {rows[0]} to {rows[-1]}, '
-                f'{clear} of them clearly different from zero; the table gives the numbers.',
-                x=Axis(label=unit(units[members[0]])),
-                y=Axis(label=''),
-                series=tuple(series),
-                rows=rows,
-                height=0.17 + 0.058 * max(len(rows), 3),
-            )
+
+    def pick(array: Array | None, members: list[int]) -> Array | None:
+        return None if array is None else array[members]
+
+    charts = [
+        interval_chart(
+            title,
+            tuple(names[k].split(' ')[0] for k in members),
+            unit(units[members[0]]),
+            values[members],
+            std[members],
+            prior=pick(prior, members),
+            truth=pick(truth, members),
         )
+        for title, members in _groups(units, values, prior)
+    ]
     return Figure(
         name=name,
         caption=caption,
         reading='A short bar is a well-determined parameter; one that crosses zero cannot be told from nothing. '
         'A prior outside the bar was corrected by the data.',
         charts=tuple(charts),
+    )
+
+
+def interval_chart(
+    title: str,
+    rows: tuple[str, ...],
+    of: str,
+    values: Array,
+    std: Array,
+    *,
+    prior: Array | None = None,
+    truth: Array | None = None,
+) -> Chart:
+    """Return one chart of values with 95 % intervals.
+
+    Parameters
+    ----------
+    title : str
+    rows : tuple of str, length p
+    of : str
+        The unit, as printed.
+    values, std : ndarray, shape (p,)
+    prior, truth : ndarray, shape (p,), optional
+    """
+    half = np.where(np.isfinite(std), _NORMAL_95 * std, np.nan)
+    series: list[Series] = [Rule(axis='x', at=0.0)]
+    if prior is not None:
+        series.append(Intervals(role='prior', value=prior, label='prior (robot description)', shift=-0.24))
+    if truth is not None:
+        series.append(Intervals(role='truth', value=truth, label='true', shift=0.24))
+    series.append(Intervals(role='predicted', value=values, half_width=half, label='found, 95 %'))
+    clear = int(np.sum(np.abs(values) > half))
+    return Chart(
+        title=title,
+        note=f'{clear} of {len(rows)} differ from 0',
+        alt=f'{title}: {rows[0]} to {rows[-1]}, from {number(float(values.min()))} to '
+        f'{number(float(values.max()))} {of}; {clear} of {len(rows)} clearly differ from zero. '
+        'The table gives the numbers.',
+        x=Axis(label=of),
+        y=Axis(label=''),
+        series=tuple(series),
+        rows=rows,
+        height=0.17 + 0.058 * max(len(rows), 3),
     )
 
 
