@@ -195,7 +195,7 @@ class FrictionBase:
         """
         k = len(self.linear_names)
         columns = self.columns(velocity, parameters[:, k:], load)
-        return np.einsum('Nnk,nk->Nn', columns, parameters[:, :k])
+        return np.asarray(np.einsum('Nnk,nk->Nn', columns, parameters[:, :k]))
 
     def jacobian(self, velocity: Array, parameters: Array, load: Array | None = None) -> tuple[Array, Array]:
         """Return the derivatives of the torque with respect to parameters and velocity.
@@ -217,4 +217,4 @@ class FrictionBase:
         weights = np.linalg.solve(self.generators, parameters[:, :k].T).T
         slack = 1e-9 * np.maximum(np.abs(parameters[:, :k]).max(axis=1, initial=0.0), 1e-12)
         allowed: BoolArray = (weights >= -slack[:, None]) | np.array(self.signed, dtype=np.bool_)
-        return np.all(allowed, axis=1)
+        return np.asarray(np.all(allowed, axis=1))

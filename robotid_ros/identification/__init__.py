@@ -1,1 +1,20 @@
-"""identification."""
+"""Identification of inertial and friction parameters from joint motion and torque."""
+
+from robotid_ros.identification.calibrated import calibrated_urdf
+from robotid_ros.identification.config import ESTIMATORS, IdentificationConfig
+from robotid_ros.identification.identify import identify
+from robotid_ros.identification.metrics import Metrics, torque_metrics
+from robotid_ros.identification.predictor import TorquePredictor, validate
+from robotid_ros.identification.result import IdentificationResult
+
+__all__ = [
+    'ESTIMATORS',
+    'IdentificationConfig',
+    'IdentificationResult',
+    'Metrics',
+    'TorquePredictor',
+    'calibrated_urdf',
+    'identify',
+    'torque_metrics',
+    'validate',
+]

@@ -1,0 +1,83 @@
+"""The calibrated URDF: the input description with identified numbers."""
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import IdentificationError
+from robotid_ros.identification.result import IdentificationResult
+from robotid_ros.model.inertia import physical_violation, transform_inertial_parameters
+from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.model.urdf_edit import replace_inertials, replace_joint_dynamics
+
+__all__ = ['calibrated_urdf', 'link_inertials']
+
+
+def link_inertials(model: RobotModel, inertial: Array) -> dict[str, Array]:
+    """Return identified parameters as those of the description's links.
+
+    A moving link and what is fixed to it form one body. What is attached keeps its described
+    parameters and the main link gets the rest, where that rest is a real body; otherwise the main
+    link gets everything and the attached links become massless.
+
+    Parameters
+    ----------
+    model : RobotModel
+    inertial : ndarray, shape (n, 10)
+        Identified parameters of the moving bodies.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (10,)
+        By link name, only links that change.
+    """
+    result: dict[str, Array] = {}
+    for k, link in enumerate(model.link_names):
+        attached = model.attached[k] if model.attached else ()
+        lumped = [
+            transform_inertial_parameters(part.inertial, part.placement[:3, :3], part.placement[:3, 3])
+            for part in attached
+            if part.name != link
+        ]
+        rest = inertial[k] - np.sum(lumped, axis=0) if lumped else inertial[k]
+        if rest[9] > 0.0 and physical_violation(rest) is None:
+            result[link] = rest
+            continue
+        result[link] = inertial[k]
+        for part in attached:
+            if part.name != link and np.any(part.inertial != 0.0):
+                result[part.name] = np.zeros(10)
+    return result
+
+
+def calibrated_urdf(model: RobotModel, result: IdentificationResult) -> str:
+    """Return the URDF the model came from with identified inertial parameters and joint friction.
+
+    Everything else, comments included, stays as it is. ``joint/dynamics`` gets the viscous and
+    Coulomb friction where the friction model has them.
+
+    Raises
+    ------
+    IdentificationError
+        If the model did not come from a URDF.
+    """
+    if model.source is None:
+        raise IdentificationError('a calibrated URDF needs a robot that was read from a URDF')
+    text = replace_inertials(model.source, link_inertials(model, result.inertial))
+    dynamics = _joint_dynamics(result)
+    return replace_joint_dynamics(text, dynamics) if dynamics else text
+
+
+def _joint_dynamics(result: IdentificationResult) -> dict[str, tuple[float, float]]:
+    names = result.friction_names
+
+    def mean(prefix: str) -> Array | None:
+        columns = [k for k, name in enumerate(names) if name.split('_')[0] == prefix]
+        return result.friction_values[:, columns].mean(axis=1) if columns else None
+
+    viscous, coulomb = mean('viscous'), mean('coulomb')
+    if viscous is None and coulomb is None:
+        return {}
+    n = len(result.joint_names)
+    damping = np.zeros(n) if viscous is None else np.maximum(viscous, 0.0)
+    friction = np.zeros(n) if coulomb is None else np.maximum(coulomb, 0.0)
+    return {joint: (float(damping[j]), float(friction[j])) for j, joint in enumerate(result.joint_names)}

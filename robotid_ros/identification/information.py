@@ -1,0 +1,270 @@
+"""Sufficient statistics of a linear torque model: small matrices that stand for any number of samples.
+
+The rows of joint j read
+
+    tau_j = Y_j beta + F_j f_j + D_j d_j,
+
+with base parameters beta common to all joints and friction parameters f_j (and, where shapes are
+fitted, their linearised changes d_j) of its own. All that weighted least squares needs of them is
+one Gram matrix of [Y_j F_j D_j tau_j] per joint. Weights per joint, priors, folds of a
+cross-validation and physical constraints then cost nothing per sample.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from robotid_ros.arrays import Array, IntArray
+from robotid_ros.friction import FrictionModel
+from robotid_ros.friction.protocol import BoolArray
+
+__all__ = ['BaseRegressor', 'Information', 'Solution', 'gather', 'quick_solve', 'solve']
+
+_RANK_TOLERANCE = 1e-12
+
+
+class BaseRegressor(Protocol):
+    """What the estimators need of the base parameters."""
+
+    @property
+    def independent(self) -> IntArray:
+        """Columns of the full regressor that are kept, shape (b,)."""
+        ...
+
+    @property
+    def map(self) -> Array:
+        """Base parameters from standard parameters, shape (b, p)."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the base parameters."""
+        ...
+
+    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """Return the base regressor, shape (N, n, b)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Information:
+    """Gram matrices per joint.
+
+    Attributes
+    ----------
+    gram : ndarray, shape (n, m, m)
+        With m = b + k + 1, columns ``[Y F tau]``; weighted by the sample weights.
+    count : ndarray, shape (n,)
+        Sum of the sample weights.
+    base : int
+        Number b of base parameters.
+    """
+
+    gram: Array
+    count: Array
+    base: int
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return len(self.gram)
+
+    @property
+    def own(self) -> int:
+        """Number k of parameters of each joint's own."""
+        return int(self.gram.shape[1]) - self.base - 1
+
+    def __add__(self, other: 'Information') -> 'Information':
+        return Information(gram=self.gram + other.gram, count=self.count + other.count, base=self.base)
+
+    def __sub__(self, other: 'Information') -> 'Information':
+        return Information(gram=self.gram - other.gram, count=self.count - other.count, base=self.base)
+
+    def normal(self, precision: Array) -> tuple[Array, Array]:
+        """Return the normal matrix and right-hand side of all parameters ``[beta, f_1, ..., f_n]``.
+
+        Parameters
+        ----------
+        precision : ndarray, shape (n,)
+            Inverse variance of each joint's torque.
+
+        Returns
+        -------
+        matrix : ndarray, shape (P, P)
+        vector : ndarray, shape (P,)
+        """
+        b, k, n = self.base, self.own, self.n
+        size = b + n * k
+        matrix, vector = np.zeros((size, size)), np.zeros(size)
+        weighted = self.gram * precision[:, None, None]
+        matrix[:b, :b] = weighted[:, :b, :b].sum(axis=0)
+        vector[:b] = weighted[:, :b, -1].sum(axis=0)
+        for j in range(n):
+            rows = slice(b + j * k, b + (j + 1) * k)
+            matrix[:b, rows] = weighted[j, :b, b:-1]
+            matrix[rows, :b] = weighted[j, b:-1, :b]
+            matrix[rows, rows] = weighted[j, b:-1, b:-1]
+            vector[rows] = weighted[j, b:-1, -1]
+        return matrix, vector
+
+    def residual_squares(self, parameters: Array) -> Array:
+        """Return each joint's weighted sum of squared residuals, shape (n,), for parameters (P,)."""
+        b, k, n = self.base, self.own, self.n
+        own = parameters[b:].reshape(n, k)
+        full = np.concatenate([np.broadcast_to(parameters[:b], (n, b)), own, -np.ones((n, 1))], axis=1)
+        squares: Array = np.einsum('ni,nij,nj->n', full, self.gram, full)
+        floor = 1e-15 * np.abs(self.gram[:, -1, -1])
+        return np.maximum(squares, floor)
+
+
+def gather(rigid: Array, own: Array, target: Array, weight: Array) -> Information:
+    """Return the Gram matrices of some samples.
+
+    Parameters
+    ----------
+    rigid : ndarray, shape (N, n, b)
+    own : ndarray, shape (N, n, k)
+    target, weight : ndarray, shape (N, n)
+    """
+    n, b, k = rigid.shape[1], rigid.shape[2], own.shape[2]
+    gram = np.empty((n, b + k + 1, b + k + 1))
+    root = np.sqrt(weight)
+    for j in range(n):
+        rows = np.concatenate([rigid[:, j], own[:, j], target[:, j, None]], axis=1)
+        rows *= root[:, j, None]
+        gram[j] = rows.T @ rows
+    return Information(gram=gram, count=weight.sum(axis=0), base=b)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """Minimum of a quadratic form, and what it says about the parameters.
+
+    Attributes
+    ----------
+    parameters : ndarray, shape (P,)
+    inverse : ndarray, shape (P, P)
+        Pseudo-inverse of the normal matrix.
+    determined : ndarray of bool, shape (P,)
+        False where the data (and the prior) leave the parameter open.
+    condition_si, condition_scaled : float
+        Condition number of the weighted observation matrix in SI units, and with unit columns.
+    bounded : bool
+        Whether a friction bound was active.
+    """
+
+    parameters: Array
+    inverse: Array
+    determined: BoolArray
+    condition_si: float
+    condition_scaled: float
+    bounded: bool
+
+
+def solve(matrix: Array, vector: Array, base: int, friction: FrictionModel | None) -> Solution:
+    """Return the parameters that minimise x^T H x / 2 - g^T x with friction that dissipates.
+
+    The columns are brought to unit length first. Directions without information are left at zero
+    and reported; friction bounds are imposed only where the free minimum breaks them.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (P, P)
+        Normal matrix H.
+    vector : ndarray, shape (P,)
+        Right-hand side g.
+    base : int
+        Number of base parameters, which come first and are free.
+    friction : FrictionModel or None
+        Owner of the other parameters; None leaves them free.
+    """
+    length = np.sqrt(np.diag(matrix))
+    largest = float(length.max(initial=0.0))
+    scale = np.where(length > 1e-12 * largest, length, 1.0) if largest > 0.0 else np.ones_like(length)
+    values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
+    good = values > _RANK_TOLERANCE * max(float(values[-1]), 1e-300)
+    inverse = (vectors[:, good] / values[good]) @ vectors[:, good].T
+    open_share = np.sum(vectors[:, ~good] ** 2, axis=1)
+    parameters = inverse @ (vector / scale) / scale
+    inverse = inverse / np.outer(scale, scale)
+    raw = np.asarray(np.linalg.eigvalsh(matrix), dtype=np.float64)
+    bounded = False
+    if friction is not None and matrix.shape[0] > base:
+        k = len(friction.signed)
+        weights = np.linalg.solve(friction.generators, parameters[base:].reshape(-1, k).T).T
+        slack = 1e-9 * np.abs(weights).max(axis=1, initial=0.0)[:, None]
+        if not ((weights >= -slack) | np.array(friction.signed)).all():
+            bounded, parameters = True, quick_solve(matrix, vector, base, friction)
+    return Solution(
+        parameters=parameters,
+        inverse=inverse,
+        determined=open_share < 1e-6,
+        condition_si=_condition(raw),
+        condition_scaled=_condition(np.asarray(values, dtype=np.float64)),
+        bounded=bounded,
+    )
+
+
+def _condition(eigenvalues: Array) -> float:
+    smallest, largest = float(eigenvalues[0]), float(eigenvalues[-1])
+    if largest <= 0.0 or smallest <= _RANK_TOLERANCE * largest:
+        return float('inf')
+    return float(np.sqrt(largest / smallest))
+
+
+def quick_solve(matrix: Array, vector: Array, base: int, friction: FrictionModel | None) -> Array:
+    """Return the same minimum as :func:`solve`, without what it says about the parameters.
+
+    A Cholesky factor of the normal matrix; bounds by an active set. A normal matrix without full
+    rank goes through :func:`solve`.
+    """
+    if friction is None or len(vector) == base:
+        return _cholesky_solution(matrix, vector)
+    generators = friction.generators
+    signed = np.array(friction.signed)
+    k = len(signed)
+    n = (len(vector) - base) // k
+    plain = np.array_equal(generators, np.eye(k))
+    if plain:
+        inner, right = matrix, vector
+    else:
+        change = np.eye(len(vector))
+        change[base:, base:] = np.kron(np.eye(n), generators)
+        inner, right = change.T @ matrix @ change, change.T @ vector
+    bounded = np.concatenate([np.zeros(base, dtype=bool), np.tile(~signed, n)])
+    x = _non_negative(inner, right, bounded)
+    return x if plain else np.asarray(change @ x)
+
+
+def _cholesky_solution(matrix: Array, vector: Array) -> Array:
+    scale = np.sqrt(np.diag(matrix))
+    scale = np.where(scale > 0.0, scale, 1.0)
+    try:
+        factor = cho_factor(matrix / np.outer(scale, scale) + 1e-14 * np.eye(len(scale)), check_finite=False)
+        return np.asarray(cho_solve(factor, vector / scale, check_finite=False) / scale)
+    except LinAlgError:
+        return solve(matrix, vector, len(vector), None).parameters
+
+
+def _non_negative(matrix: Array, vector: Array, bounded: BoolArray) -> Array:
+    """Minimise x^T H x / 2 - g^T x with some x >= 0 by an active set (Lawson and Hanson, chapter 23)."""
+    fixed = np.zeros(len(vector), dtype=bool)
+    x = np.zeros(len(vector))
+    unit = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    for _ in range(4 * int(bounded.sum()) + 4):
+        free = ~fixed
+        x = np.zeros(len(vector))
+        x[free] = _cholesky_solution(matrix[np.ix_(free, free)], vector[free])
+        below = bounded & free & (x * unit < -1e-12 * np.abs(x * unit).max())
+        if below.any():
+            fixed |= below
+            continue
+        pull = (vector - matrix @ x) / unit
+        pull[free] = 0.0
+        strongest = int(np.argmax(pull))
+        if pull[strongest] <= 1e-9 * np.abs(vector / unit).max():
+            break
+        fixed[strongest] = False
+    return np.where(bounded, np.maximum(x, 0.0), x)

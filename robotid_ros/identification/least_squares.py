@@ -1,0 +1,311 @@
+"""Ordinary, weighted and robust least squares on base parameters and linear friction columns.
+
+All joints are solved at once. Weights per joint cost nothing per sample (see
+:mod:`robotid_ros.identification.information`); load-dependent friction, whose column contains the
+load itself, is solved by repetition: the load is the rigid body's torque of the last solution.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from robotid_ros.arrays import Array, IntArray
+from robotid_ros.friction import FrictionModel
+from robotid_ros.identification.covariance import covariance_of_estimate
+from robotid_ros.identification.information import Information, Solution, gather, solve
+from robotid_ros.identification.rigid import ModelRows
+from robotid_ros.identification.samples import Samples
+from robotid_ros.identification.torque_fit import TorqueFit
+
+__all__ = ['LinearEstimator', 'essential_parameters', 'least_squares', 'normal_equations']
+
+LinearEstimator: TypeAlias = Literal['ols', 'wls', 'irls']
+
+_HUBER = 1.345  # 95 % efficient on normal noise
+_BINS = 4096
+_LOAD_PASSES = 6
+
+
+@dataclass(slots=True)
+class _State:
+    """What the repetitions carry from one to the next."""
+
+    precision: Array
+    load: Array | None
+    weight: Array
+    solution: Solution
+    information: Information
+
+
+def least_squares(
+    rows: ModelRows,
+    friction: FrictionModel,
+    shape: Array,
+    *,
+    estimator: LinearEstimator = 'wls',
+    covariance: bool = True,
+) -> TorqueFit:
+    """Return the least-squares fit of base and linear friction parameters.
+
+    min sum_j p_j sum_t w_tj (tau_tj - Y_tj beta - F_tj f_j)^2
+
+    Parameters
+    ----------
+    rows : ModelRows
+    friction : FrictionModel
+    shape : ndarray, shape (n, s)
+        Shape parameters, kept as they are.
+    estimator : {'ols', 'wls', 'irls'}
+        ``ols``: all joints count alike. ``wls``: each joint by its inverse residual variance,
+        iterated. ``irls``: in addition, samples further off than 1.345 robust standard deviations
+        count in inverse proportion (Huber).
+    covariance : bool
+        Compute the covariance, which takes a second pass.
+    """
+    samples = rows.samples
+    state = _solved(rows, friction, shape, samples.weight, np.ones(samples.n), None, estimator)
+    converged, reason = True, ''
+    if friction.needs_load:
+        converged = False
+        for _ in range(_LOAD_PASSES):
+            before = state.solution.parameters
+            load = rows.torque(before[: state.information.base])
+            state = _solved(rows, friction, shape, samples.weight, state.precision, load, estimator)
+            change = np.abs(state.solution.parameters - before).max()
+            if change <= 1e-6 * np.abs(before).max():
+                converged = True
+                break
+        reason = '' if converged else f'the load of the friction did not settle in {_LOAD_PASSES} repetitions'
+        converged, reason = True, reason  # a contraction that was not awaited still is a usable model
+    if estimator == 'irls':
+        state, converged, reason = _robust(rows, friction, shape, state)
+    return finished(rows, friction, shape, state, converged, reason, covariance=covariance)
+
+
+def _solved(
+    rows: ModelRows,
+    friction: FrictionModel,
+    shape: Array,
+    weight: Array,
+    precision: Array,
+    load: Array | None,
+    estimator: LinearEstimator,
+) -> _State:
+    """Solve for given sample weights and load; iterate the weights of the joints."""
+    samples = rows.samples
+    if friction.needs_load and load is None:
+        load = samples.target
+    total: Information | None = None
+    for part, rigid, own in rows.pieces(friction, shape, load):
+        info = gather(rigid, own, samples.target[part], weight[part])
+        total = info if total is None else total + info
+    assert total is not None
+    solution = solve(*total.normal(precision), total.base, friction)
+    if estimator != 'ols':
+        for _ in range(20):
+            updated = joint_precision(total, solution.parameters)
+            settled = np.abs(np.log(updated / precision)).max() < 1e-4
+            precision = updated
+            solution = solve(*total.normal(precision), total.base, friction)
+            if settled:
+                break
+    return _State(precision, load, weight, solution, total)
+
+
+def joint_precision(info: Information, parameters: Array) -> Array:
+    """Return the inverse residual variance of each joint, bounded where a joint fits exactly [1/(N m)^2]."""
+    squares = info.residual_squares(parameters)
+    power = info.gram[:, -1, -1]
+    floor = 1e-12 * max(float(power.max()), 1e-12)
+    used = info.own + info.base / info.n
+    return np.asarray(np.maximum(info.count - used, 1.0) / np.maximum(squares, np.maximum(1e-12 * power, floor)))
+
+
+def _residual(rows: ModelRows, friction: FrictionModel, shape: Array, state: _State) -> Array:
+    samples = rows.samples
+    base = state.information.base
+    linear = state.solution.parameters[base:].reshape(samples.n, -1)
+    residual = np.empty_like(samples.target)
+    for part, rigid, own in rows.pieces(friction, shape, state.load):
+        model = rigid @ state.solution.parameters[:base] + np.einsum('Nnk,nk->Nn', own, linear)
+        residual[part] = samples.target[part] - model
+    return residual
+
+
+def _robust(
+    rows: ModelRows, friction: FrictionModel, shape: Array, state: _State, iterations: int = 30
+) -> tuple[_State, bool, str]:
+    """Reweigh samples by Huber's function until the parameters settle."""
+    for _ in range(iterations):
+        residual = _residual(rows, friction, shape, state)
+        spread = 1.4826 * np.median(np.abs(residual), axis=0)
+        spread = np.maximum(spread, 1e-9 * np.maximum(np.abs(rows.samples.target).max(axis=0), 1e-12))
+        far = np.abs(residual) / (_HUBER * spread)
+        weight = rows.samples.weight / np.maximum(far, 1.0)
+        before = state.solution.parameters
+        load = rows.torque(before[: state.information.base]) if friction.needs_load else None
+        state = _solved(rows, friction, shape, weight, state.precision, load, 'wls')
+        if np.abs(state.solution.parameters - before).max() < 1e-4 * np.abs(before).max():
+            return state, True, ''
+    return state, False, f'the sample weights did not settle in {iterations} iterations'
+
+
+def finished(
+    rows: ModelRows,
+    friction: FrictionModel,
+    shape: Array,
+    state: _State,
+    converged: bool,
+    reason: str,
+    *,
+    covariance: bool,
+) -> TorqueFit:
+    """Return the fit with its covariance, shape parameters included."""
+    n, base, k = rows.samples.n, state.information.base, state.information.own
+    parameters = state.solution.parameters
+    linear = parameters[base:].reshape(n, k)
+    s = shape.shape[1]
+    determined = np.concatenate(
+        [
+            state.solution.determined[:base],
+            np.concatenate(
+                [state.solution.determined[base:].reshape(n, k), np.ones((n, s), dtype=bool)], axis=1
+            ).ravel(),
+        ]
+    )
+    matrix = np.zeros((len(determined), len(determined)))
+    if covariance:
+        matrix = _covariance(rows, friction, shape, state, linear)
+    return TorqueFit(
+        friction=friction,
+        base_values=parameters[:base],
+        friction_parameters=np.concatenate([linear, shape], axis=1),
+        precision=state.precision,
+        covariance=matrix,
+        determined=determined,
+        condition_si=state.solution.condition_si,
+        condition_scaled=state.solution.condition_scaled,
+        bounded=state.solution.bounded,
+        bandwidth=rows.channel.bandwidth,
+        converged=converged,
+        reason=reason,
+    )
+
+
+def _covariance(rows: ModelRows, friction: FrictionModel, shape: Array, state: _State, linear: Array) -> Array:
+    """Sum the rows over bins, collect the residual, and hand both to the spectral formula."""
+    samples, base = rows.samples, state.information.base
+    width = base + friction_width(friction)
+    step = max(1, int(samples.rate / (2.0 * samples.cutoff)), -(-len(samples) // _BINS))
+    bins = _bin_labels(samples, step)
+    count = int(bins[-1]) + 1
+    summed = np.zeros((count, samples.n, width))
+    residual = np.zeros((count, samples.n))
+    precision = state.precision
+    matrix = np.zeros((base + samples.n * (width - base),) * 2)
+    for part, rigid, own in rows.pieces(friction, shape, state.load):
+        bend = _bends(rows, friction, shape, linear, part, state.load)
+        every = np.concatenate([rigid, own, bend], axis=2)
+        model = rigid @ state.solution.parameters[:base] + np.einsum('Nnk,nk->Nn', own, linear)
+        label = bins[part]
+        starts = np.flatnonzero(np.diff(label, prepend=-1))
+        weighted = every * state.weight[part][..., None]
+        np.add.at(summed, label[starts], np.add.reduceat(weighted, starts, axis=0))
+        np.add.at(residual, label[starts], np.add.reduceat(samples.target[part] - model, starts, axis=0))
+        if shape.shape[1]:
+            info = gather(rigid, np.concatenate([own, bend], axis=2), samples.target[part], state.weight[part])
+            matrix += info.normal(precision)[0]
+    size = np.bincount(bins, minlength=count)
+    runs = samples.trajectory[np.flatnonzero(np.diff(bins, prepend=-1))]
+    inverse = solve(matrix, np.zeros(len(matrix)), base, None).inverse if shape.shape[1] else state.solution.inverse
+    return covariance_of_estimate(summed, residual / size[:, None], runs, precision, inverse, base, step)
+
+
+def _bin_labels(samples: Samples, step: int) -> IntArray:
+    """Number the bins: runs cut into pieces of ``step`` samples."""
+    starts = np.flatnonzero(np.diff(samples.trajectory, prepend=-1))
+    inside = np.arange(len(samples)) - np.repeat(starts, np.diff([*starts, len(samples)]))
+    fresh = (inside % step) == 0
+    return np.asarray(np.cumsum(fresh) - 1, dtype=np.int64)
+
+
+def friction_width(friction: FrictionModel) -> int:
+    """Return the number of friction parameters of one joint."""
+    return len(friction.linear_names) + len(friction.shape_names)
+
+
+def _bends(
+    rows: ModelRows, friction: FrictionModel, shape: Array, linear: Array, part: slice, load: Array | None
+) -> Array:
+    """Return the derivative of the friction torque with respect to the shape parameters, out of the channel."""
+    dq = rows.samples.dq[part]
+    if shape.shape[1] == 0:
+        return np.zeros((*dq.shape, 0))
+    basis = friction.basis(dq, shape, None if load is None else load[part])
+    return rows.channel(np.einsum('Nnks,nk->Nns', basis.sensitivity, linear))
+
+
+def normal_equations(rows: ModelRows, fit: TorqueFit, shape: Array) -> tuple[Array, Array, float]:
+    """Return the weighted normal equations around a fit, and the weighted sum of squared torques.
+
+    Parameters
+    ----------
+    rows : ModelRows
+    fit : TorqueFit
+        Gives the load and the precision of the joints.
+    shape : ndarray, shape (n, s)
+
+    Returns
+    -------
+    matrix : ndarray, shape (P, P)
+    vector : ndarray, shape (P,)
+    square : float
+    """
+    samples = rows.samples
+    load = rows.torque(fit.base_values) if fit.friction.needs_load else None
+    total: Information | None = None
+    for part, rigid, own in rows.pieces(fit.friction, shape, load):
+        info = gather(rigid, own, samples.target[part], samples.weight[part])
+        total = info if total is None else total + info
+    assert total is not None
+    matrix, vector = total.normal(fit.precision)
+    return matrix, vector, float(total.gram[:, -1, -1] @ fit.precision)
+
+
+def essential_parameters(matrix: Array, values: Array, std: Array, base: int, *, ratio: float = 10.0) -> Array:
+    """Return which base parameters are essential: the rest may be zero without the fit showing it.
+
+    Backward elimination (Pham and Gautier, 1991): the parameter with the largest relative deviation
+    goes, the rest is estimated again from the normal matrix, until no relative deviation is larger
+    than ``ratio`` times the smallest.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (P, P)
+        Covariance of all parameters.
+    values, std : ndarray, shape (P,)
+    base : int
+        Number of base parameters, the only ones to be dropped.
+    ratio : float
+
+    Returns
+    -------
+    ndarray of bool, shape (base,)
+    """
+    covariance, current = matrix.copy(), values.copy()
+    kept = np.isfinite(std) & (std > 0.0)
+    while True:
+        active = np.flatnonzero(kept[:base])
+        if len(active) == 0:
+            break
+        relative = np.sqrt(np.maximum(np.diag(covariance)[active], 0.0)) / np.maximum(np.abs(current[active]), 1e-300)
+        worst = int(active[np.argmax(relative)])
+        if relative.max() <= ratio * max(float(relative.min()), 1e-3):
+            break
+        # conditioning on this parameter being zero: the other estimates and variances follow
+        gain = covariance[:, worst] / covariance[worst, worst]
+        current = current - gain * current[worst]
+        covariance = covariance - np.outer(gain, covariance[worst])
+        kept[worst] = False
+    return np.asarray(kept[:base])

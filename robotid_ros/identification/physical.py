@@ -1,0 +1,253 @@
+"""Physically consistent standard parameters: every link a body that can exist.
+
+A link's parameters belong to a real body exactly when its pseudo-inertia J(pi), a linear function
+of them, is positive definite (Wensing, Kim and Slotine, 2018). Minimised is
+
+    1/2 sum_j p_j |tau_j - A_j x|^2 + gamma sum_i D(J_i, J_i0),
+    D(J, J0) = tr(J0^-1 J) - log det(J0^-1 J) - 4,
+
+with the log-det Bregman divergence towards the description's values J_i0, which does not depend on
+the frame the link is described in (Lee, Wensing and Park, IEEE T-RO 36 (2020), eq. 21). The problem
+is convex, and the divergence is its own barrier: Newton's method stays inside. Only the normal matrix
+enters, so the time does not depend on the number of samples.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from robotid_ros.arrays import Array
+from robotid_ros.friction import FrictionModel
+from robotid_ros.model.inertia import pseudo_inertia, pseudo_inertia_parameters
+from robotid_ros.model.robot_model import RobotModel
+
+__all__ = ['PhysicalFit', 'believable_prior', 'physical_parameters']
+
+_TO_MATRIX = pseudo_inertia(np.eye(10)).reshape(10, 16).T  # vec J = _TO_MATRIX @ pi
+_STAGES = 10.0 ** np.arange(2, -9, -1)
+_RISE = 0.005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhysicalFit:
+    """Physically consistent parameters.
+
+    Attributes
+    ----------
+    inertial : ndarray, shape (n, 10)
+    rotor_inertia : ndarray, shape (n,)
+        Not negative.
+    linear : ndarray, shape (n, k)
+        Linear friction parameters, dissipative.
+    regularisation : float
+        gamma, in units of the log-likelihood.
+    error_ratio : float
+        Weighted torque error over that of the unconstrained minimum.
+    iterations : int
+        Newton steps.
+    """
+
+    inertial: Array
+    rotor_inertia: Array
+    linear: Array
+    regularisation: float
+    error_ratio: float
+    iterations: int
+
+
+def believable_prior(model: RobotModel) -> Array:
+    """Return the description's inertial parameters, made those of real bodies where they are not.
+
+    A mass below 1 % of the mean, or second moments below those of a ball of 1 cm radius, are raised
+    to that; a description without masses counts as links of 1 kg and 10 cm.
+
+    Parameters
+    ----------
+    model : RobotModel
+
+    Returns
+    -------
+    ndarray, shape (n, 10)
+        With positive-definite pseudo-inertias.
+    """
+    inertial = np.array(model.inertial)
+    mean = float(np.mean(np.maximum(inertial[:, 9], 0.0)))
+    result = np.empty_like(inertial)
+    for k, pi in enumerate(inertial):
+        if mean <= 0.0 or pi[9] < 0.01 * mean:
+            pi = np.array([0.4, 0, 0, 0.4, 0, 0.4, 0, 0, 0, 1.0]) * max(0.01 * mean, 1e-3 if mean > 0.0 else 1.0)
+            pi[:6] *= 0.01 / 0.4
+        mass = pi[9]
+        centre = pi[6:9] / mass
+        matrix = pseudo_inertia(pi)
+        about = matrix[:3, :3] - mass * np.outer(centre, centre)
+        values, vectors = np.linalg.eigh(about)
+        floor = mass * 0.2 * 0.01**2
+        about = (vectors * np.maximum(values, max(floor, 1e-3 * float(values.max())))) @ vectors.T
+        matrix[:3, :3] = about + mass * np.outer(centre, centre)
+        result[k] = pseudo_inertia_parameters(matrix)
+    return result
+
+
+class _Objective:
+    """Quadratic misfit, divergence, and logarithmic barriers of what must be positive."""
+
+    def __init__(
+        self, matrix: Array, vector: Array, grouping: Array, prior: Array, friction: FrictionModel | None
+    ) -> None:
+        self.links = len(prior)
+        b, p = grouping.shape
+        own = len(vector) - b
+        change = np.zeros((len(vector), p + own))
+        change[:b, :p] = grouping
+        positive = np.zeros(p + own, dtype=bool)
+        positive[10 * self.links : p] = True
+        if friction is not None and own:
+            count = own // len(friction.linear_names)
+            change[b:, p:] = np.kron(np.eye(count), friction.generators)
+            positive[p:] = np.tile(~np.array(friction.signed), count)
+        self.change, self.positive, self.p = change, np.flatnonzero(positive), p
+        self.matrix = change.T @ matrix @ change
+        self.vector = change.T @ vector
+        self.prior = pseudo_inertia(prior)
+        self.prior_inverse = np.linalg.inv(self.prior)
+        self.gradient_prior = np.stack([_TO_MATRIX.T @ inverse.ravel() for inverse in self.prior_inverse])
+
+    def value(self, x: Array, gamma: float, barrier: float) -> float:
+        pi = x[: 10 * self.links].reshape(-1, 10)
+        sign, logdet = np.linalg.slogdet(pseudo_inertia(pi))
+        if (sign <= 0.0).any() or (x[self.positive] <= 0.0).any() or not self._definite(pi):
+            return np.inf
+        divergence = np.sum(self.gradient_prior * pi) - np.sum(logdet)
+        walls = -np.sum(np.log(x[self.positive]))
+        return float(0.5 * x @ self.matrix @ x - self.vector @ x + gamma * divergence + barrier * walls)
+
+    @staticmethod
+    def _definite(pi: Array) -> bool:
+        return bool((np.linalg.eigvalsh(pseudo_inertia(pi))[:, 0] > 0.0).all())
+
+    def newton(self, x: Array, gamma: float, barrier: float) -> tuple[Array, float]:
+        """Return the Newton direction and the decrement."""
+        pi = x[: 10 * self.links].reshape(-1, 10)
+        inverse = np.linalg.inv(pseudo_inertia(pi))
+        gradient = self.matrix @ x - self.vector
+        hessian = self.matrix.copy()
+        for i in range(self.links):
+            rows = slice(10 * i, 10 * i + 10)
+            gradient[rows] += gamma * (self.gradient_prior[i] - _TO_MATRIX.T @ inverse[i].ravel())
+            hessian[rows, rows] += gamma * _TO_MATRIX.T @ np.kron(inverse[i], inverse[i]) @ _TO_MATRIX
+        gradient[self.positive] -= barrier / x[self.positive]
+        hessian[self.positive, self.positive] += barrier / x[self.positive] ** 2
+        scale = 1.0 / np.sqrt(np.diag(hessian))
+        scaled = hessian * np.outer(scale, scale)
+        diagonal = np.diag_indices_from(scaled)
+        for jitter in (1e-14, 1e-12, 1e-10, 1e-8):  # round-off may hide directions that only the prior holds
+            scaled[diagonal] += jitter
+            with suppress(LinAlgError):
+                step = -scale * cho_solve(cho_factor(scaled), scale * gradient)
+                return step, float(-gradient @ step)
+        step = -gradient / np.diag(hessian)
+        return step, float(-gradient @ step)
+
+    def minimise(self, x: Array, gamma: float, barrier: float, limit: int) -> tuple[Array, int]:
+        """Return the minimum by damped Newton steps, from a strictly feasible x."""
+        value = self.value(x, gamma, barrier)
+        for count in range(limit):
+            step, decrement = self.newton(x, gamma, barrier)
+            if decrement < 1e-9 * max(1.0, gamma):
+                return x, count
+            length = 1.0
+            while length > 1e-12:
+                trial = self.value(x + length * step, gamma, barrier)
+                if trial <= value - 0.1 * length * decrement:
+                    break
+                length *= 0.5
+            else:
+                return x, count
+            x, value = x + length * step, trial
+        return x, limit
+
+
+def physical_parameters(
+    matrix: Array,
+    vector: Array,
+    square: float,
+    grouping: Array,
+    model: RobotModel,
+    *,
+    friction: FrictionModel | None = None,
+    regularisation: float | None = None,
+    prior: Array | None = None,
+) -> PhysicalFit:
+    """Return the physically consistent parameters that explain the torques best.
+
+    Parameters
+    ----------
+    matrix, vector : ndarray, shape (P, P), (P,)
+        Weighted normal equations of ``[base, friction]`` parameters, in units of the
+        log-likelihood: precision times samples that count as independent.
+    square : float
+        Weighted sum of squared torques, so that x^T matrix x - 2 vector^T x + square is the cost.
+    grouping : ndarray, shape (b, p)
+        Base parameters from standard ones, inertial columns and rotor inertias.
+    model : RobotModel
+    friction : FrictionModel, optional
+        Owner of the parameters after the base; None if there are none.
+    regularisation : float, optional
+        gamma; by default the largest that raises the torque error by no more than 0.5 % over the
+        best physically consistent one, so that the description fills in what the data leave open and
+        no more, however wrong it is.
+    prior : ndarray, shape (n, 10), optional
+        By default the model's own values, see :func:`believable_prior`.
+    """
+    prior = believable_prior(model) if prior is None else prior
+    objective = _Objective(matrix, vector, grouping, prior, friction)
+    free = np.linalg.lstsq(matrix, vector, rcond=1e-12)[0]
+    least = max(float(square - vector @ free), 1e-12 * square)
+    x = _start(objective, model, prior)
+    total = 0
+    misfits: list[tuple[float, float, Array]] = []
+    scale = max(least, 1e-9 * square) if regularisation is None else 1.0
+    for stage in _STAGES:
+        gamma = scale * stage
+        if regularisation is not None and gamma <= regularisation:
+            break
+        x, count = objective.minimise(x, gamma, min(gamma, 1e-6 * scale), 60)
+        total += count
+        misfits.append((gamma, _misfit(objective, x, square), x))
+    if regularisation is not None:
+        x, count = objective.minimise(x, max(regularisation, 1e-12), max(regularisation, 1e-12) * 1e-3, 100)
+        total += count
+        gamma = regularisation
+    else:
+        best = min(misfit for _, misfit, _ in misfits)
+        gamma, _, x = next(entry for entry in misfits if entry[1] <= best * (1.0 + _RISE) ** 2)
+    solution = objective.change @ x
+    n = model.n
+    b = grouping.shape[0]
+    return PhysicalFit(
+        inertial=x[: 10 * n].reshape(n, 10),
+        rotor_inertia=x[10 * n : objective.p] if objective.p > 10 * n else np.zeros(n),
+        linear=solution[b:].reshape(n, -1) if len(vector) > b else np.zeros((n, 0)),
+        regularisation=float(gamma),
+        error_ratio=float(np.sqrt(max(_misfit(objective, x, square), 0.0) / least)),
+        iterations=total,
+    )
+
+
+def _misfit(objective: _Objective, x: Array, square: float) -> float:
+    return float(x @ objective.matrix @ x - 2.0 * objective.vector @ x + square)
+
+
+def _start(objective: _Objective, model: RobotModel, prior: Array) -> Array:
+    """Return a strictly feasible point: the prior, with small positive rotor inertias and friction."""
+    x = np.zeros(len(objective.vector))
+    n = objective.links
+    x[: 10 * n] = prior.ravel()
+    if objective.p > 10 * n:
+        x[10 * n : objective.p] = np.maximum(model.rotor_inertia, 1e-2)
+    rest = objective.positive[objective.positive >= objective.p]
+    x[rest] = 1e-2
+    return x

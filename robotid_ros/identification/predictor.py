@@ -1,0 +1,101 @@
+"""Torques of an identified model."""
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.data.dataset import Dataset
+from robotid_ros.dynamics import base_parameters
+from robotid_ros.errors import IdentificationError
+from robotid_ros.identification.metrics import Metrics, torque_metrics
+from robotid_ros.identification.result import IdentificationResult
+from robotid_ros.identification.samples import joint_columns
+from robotid_ros.identification.torque_fit import predicted_torque
+from robotid_ros.model.robot_model import RobotModel
+
+__all__ = ['TorquePredictor', 'validate']
+
+
+class TorquePredictor:
+    """Inverse dynamics of an identified arm: rigid body and friction.
+
+    Parameters
+    ----------
+    model : RobotModel
+        Kinematics of the arm; its inertial parameters do not enter.
+    result : IdentificationResult
+
+    Raises
+    ------
+    IdentificationError
+        If the result belongs to another arm.
+    """
+
+    def __init__(self, model: RobotModel, result: IdentificationResult) -> None:
+        if model.joint_names != result.joint_names:
+            raise IdentificationError(
+                f'the result is for the joints {", ".join(result.joint_names)}; '
+                f'the robot has {", ".join(model.joint_names)}'
+            )
+        self.model = model
+        self.result = result
+        self.base = base_parameters(model, rotor_inertia=result.has_rotor_inertia)
+        if self.base.names != result.base_names:
+            raise IdentificationError(
+                f'the result has {len(result.base_names)} base parameters of another arm than {model.name}, '
+                f'which has {len(self.base.names)}; give the URDF it was identified with'
+            )
+        self.friction = result.friction
+
+    def rigid_torque(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """Return the torque without friction, shape (N, n) [N m]."""
+        return np.asarray(self.base.regressor(q, dq, ddq) @ self.result.base_values)
+
+    def gravity_torque(self, q: Array) -> Array:
+        """Return the torque that holds the arm at rest, shape (N, n) [N m]: gravity compensation."""
+        return self.rigid_torque(q, np.zeros_like(q), np.zeros_like(q))
+
+    def friction_torque(self, dq: Array, load: Array | None = None) -> Array:
+        """Return the friction at some velocities and loads, shape (N, n) [N m]: friction feed-forward."""
+        load = np.zeros_like(dq) if load is None else load
+        return self.friction.torque(dq, self.result.friction_values, load)
+
+    def torque(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """Return the torque at the joints, shape (N, n) [N m]."""
+        return predicted_torque(
+            self.base, self.friction, self.result.base_values, self.result.friction_values, q, dq, ddq
+        )
+
+    def measured_torque(self, dataset: Dataset) -> Array:
+        """Return what the arm's torque signal should show along a dataset: the torque out of the channel.
+
+        Returns
+        -------
+        ndarray, shape (N, n)
+            Joints in the model's order [N m].
+        """
+        columns = joint_columns(dataset, self.model)
+        return predicted_torque(
+            self.base,
+            self.friction,
+            self.result.base_values,
+            self.result.friction_values,
+            dataset.q[:, columns],
+            dataset.dq[:, columns],
+            dataset.ddq[:, columns],
+            bandwidth=self.result.torque_bandwidth,
+            rate=dataset.rate,
+            trajectory=dataset.trajectory,
+        )
+
+
+def validate(result: IdentificationResult, model: RobotModel, dataset: Dataset) -> Metrics:
+    """Return the errors of an identified model on a dataset, against the torque as recorded.
+
+    Raises
+    ------
+    IdentificationError
+        If the result belongs to another arm, or a joint is not in the dataset.
+    """
+    predictor = TorquePredictor(model, result)
+    columns = joint_columns(dataset, model)
+    return torque_metrics(model.joint_names, dataset.tau[:, columns], predictor.measured_torque(dataset))

@@ -1,0 +1,302 @@
+"""The result of an identification, and its file."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.errors import IdentificationError
+from robotid_ros.files import write_text
+from robotid_ros.friction import FrictionModel, friction_model
+from robotid_ros.identification.metrics import Metrics
+from robotid_ros.model.inertia import INERTIAL_NAMES
+
+__all__ = ['IdentificationResult']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class IdentificationResult:
+    """An identified dynamic model with its uncertainty.
+
+    Attributes
+    ----------
+    robot : str
+    joint_names, link_names : tuple of str
+        n moving joints and the links they move.
+    joint_types : tuple of str
+    gravity : ndarray, shape (3,)
+        [m/s^2]
+    base_names, base_units : tuple of str
+        b base parameters.
+    base_values, base_std : ndarray, shape (b,)
+        Standard deviations are inf where the data leave a parameter open.
+    base_essential : tuple of bool
+        Whether the data need the parameter.
+    inertial : ndarray, shape (n, 10)
+        Physically consistent standard parameters, about the link frames' origins.
+    rotor_inertia : ndarray, shape (n,)
+    has_rotor_inertia : bool
+        Whether rotor inertias belong to the base parameters.
+    friction_name : str
+        See :func:`robotid_ros.friction.friction_model`.
+    velocity_scale : ndarray, shape (n,), or None
+        Width of the smoothed sign [rad/s].
+    friction_names, friction_units : tuple of str, tuple of tuple of str
+        k + s parameter names; units per joint.
+    friction_values, friction_std : ndarray, shape (n, k + s)
+    torque_bandwidth : float or None
+        Bandwidth of the torque channel found in the data [Hz].
+    condition_si, condition_scaled : float
+    usable : bool
+    reason : str
+        Why the result is not usable, or what to know about it.
+    metrics : mapping of str to Metrics
+        'training', and 'validation' and 'test' where there was data.
+    decisions : tuple of str
+        What was tried and chosen, in order.
+    provenance : mapping
+        Plain numbers, strings and lists.
+    """
+
+    robot: str
+    joint_names: tuple[str, ...]
+    joint_types: tuple[str, ...]
+    link_names: tuple[str, ...]
+    gravity: Array
+    base_names: tuple[str, ...]
+    base_units: tuple[str, ...]
+    base_values: Array
+    base_std: Array
+    base_essential: tuple[bool, ...]
+    inertial: Array
+    rotor_inertia: Array
+    has_rotor_inertia: bool
+    friction_name: str
+    velocity_scale: Array | None
+    friction_names: tuple[str, ...]
+    friction_units: tuple[tuple[str, ...], ...]
+    friction_values: Array
+    friction_std: Array
+    torque_bandwidth: float | None
+    condition_si: float
+    condition_scaled: float
+    usable: bool
+    reason: str
+    metrics: Mapping[str, Metrics]
+    decisions: tuple[str, ...] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n, b, f = len(self.joint_names), len(self.base_names), len(self.friction_names)
+
+        def put(name: str, shape: tuple[int, ...], finite: bool = True) -> None:
+            value = frozen_array(getattr(self, name), name, shape, IdentificationError, finite=finite)
+            object.__setattr__(self, name, value)
+
+        put('gravity', (3,))
+        put('base_values', (b,))
+        put('base_std', (b,), False)
+        put('inertial', (n, 10))
+        put('rotor_inertia', (n,))
+        put('friction_values', (n, f))
+        put('friction_std', (n, f), False)
+        if self.velocity_scale is not None:
+            put('velocity_scale', (n,))
+
+    @property
+    def friction(self) -> FrictionModel:
+        """The friction model."""
+        return friction_model(self.friction_name, velocity_scale=self.velocity_scale)
+
+    @property
+    def base_relative_std(self) -> Array:
+        """100 std / |value| of the base parameters, shape (b,) [%]."""
+        return _relative(self.base_values, self.base_std)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the contents of result.yaml."""
+        relative = self.base_relative_std
+        base = [
+            {
+                'name': name,
+                'value': float(self.base_values[k]),
+                'std': float(self.base_std[k]),
+                'relative_std': float(relative[k]),
+                'unit': self.base_units[k],
+                'essential': bool(self.base_essential[k]),
+            }
+            for k, name in enumerate(self.base_names)
+        ]
+        standard = {
+            link: {
+                'joint': self.joint_names[k],
+                **{name: float(self.inertial[k, i]) for i, name in enumerate(INERTIAL_NAMES)},
+                'Ia': float(self.rotor_inertia[k]),
+            }
+            for k, link in enumerate(self.link_names)
+        }
+        return {
+            'robot': self.robot,
+            'joints': list(self.joint_names),
+            'joint_types': list(self.joint_types),
+            'gravity': [float(x) for x in self.gravity],
+            'usable': bool(self.usable),
+            'reason': self.reason,
+            'metrics': {name: value.to_dict() for name, value in self.metrics.items()},
+            'condition_number': {'si': float(self.condition_si), 'scaled': float(self.condition_scaled)},
+            'torque_bandwidth': None if self.torque_bandwidth is None else float(self.torque_bandwidth),
+            'rotor_inertia_identified': bool(self.has_rotor_inertia),
+            'base_parameters': base,
+            'friction': self._friction_dict(),
+            'standard_parameters': standard,
+            'decisions': list(self.decisions),
+            'provenance': _plain(self.provenance),
+        }
+
+    def _friction_dict(self) -> dict[str, Any]:
+        relative = _relative(self.friction_values, self.friction_std)
+        joints = {
+            joint: {
+                name: {
+                    'value': float(self.friction_values[j, k]),
+                    'std': float(self.friction_std[j, k]),
+                    'relative_std': float(relative[j, k]),
+                    'unit': self.friction_units[j][k],
+                }
+                for k, name in enumerate(self.friction_names)
+            }
+            for j, joint in enumerate(self.joint_names)
+        }
+        scale = self.velocity_scale
+        return {
+            'model': self.friction_name,
+            'velocity_scale': None if scale is None else dict(zip(self.joint_names, scale.tolist(), strict=True)),
+            'joints': joints,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> 'IdentificationResult':
+        """Return the result that :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        IdentificationError
+            If something is missing or has another form.
+        """
+        try:
+            return cls(**_fields(data))
+        except (KeyError, TypeError, AttributeError, IndexError) as cause:
+            raise IdentificationError(
+                f'not a result of an identification: {type(cause).__name__} {cause}; expected the layout of result.yaml'
+            ) from cause
+
+    def to_yaml(self) -> str:
+        """Return the text of result.yaml."""
+        dumper = getattr(yaml, 'CSafeDumper', yaml.SafeDumper)
+        return str(yaml.dump(self.to_dict(), Dumper=dumper, sort_keys=False, allow_unicode=True, width=120))
+
+    def save(self, path: str | Path) -> None:
+        """Write result.yaml, whole or not at all.
+
+        Raises
+        ------
+        DataError
+            If the folder does not exist or cannot be written.
+        """
+        write_text(path, self.to_yaml())
+
+    @classmethod
+    def from_yaml(cls, text: str) -> 'IdentificationResult':
+        """Read the text of a result.yaml.
+
+        Raises
+        ------
+        IdentificationError
+            If it is not YAML, or not a result.
+        """
+        try:
+            data = yaml.load(text, Loader=getattr(yaml, 'CSafeLoader', yaml.SafeLoader))
+        except yaml.YAMLError as cause:
+            raise IdentificationError(f'not a result of an identification: no YAML ({cause})') from cause
+        if not isinstance(data, dict):
+            raise IdentificationError(f'not a result of an identification: expected a mapping, got {data!r:.60}')
+        return cls.from_dict(data)
+
+    @classmethod
+    def load(cls, path: str | Path) -> 'IdentificationResult':
+        """Read a result.yaml.
+
+        Raises
+        ------
+        IdentificationError
+            If the file cannot be read or is no result.
+        """
+        try:
+            text = Path(path).read_text(encoding='utf-8')
+        except (OSError, UnicodeDecodeError) as cause:
+            raise IdentificationError(f'cannot read the result {path}: {cause}') from cause
+        return cls.from_yaml(text)
+
+
+def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the constructor's arguments from the contents of result.yaml."""
+    joints = tuple(data['joints'])
+    base, friction, standard = data['base_parameters'], data['friction'], data['standard_parameters']
+    names = tuple(friction['joints'][joints[0]])
+    scale = friction['velocity_scale']
+
+    def table(key: str) -> Array:
+        rows = [[friction['joints'][joint][name][key] for name in names] for joint in joints]
+        return np.array(rows, dtype=float).reshape(len(joints), len(names))
+
+    return {
+        'robot': data['robot'],
+        'joint_names': joints,
+        'joint_types': tuple(data['joint_types']),
+        'link_names': tuple(standard),
+        'gravity': np.array(data['gravity'], dtype=float),
+        'base_names': tuple(entry['name'] for entry in base),
+        'base_units': tuple(entry['unit'] for entry in base),
+        'base_values': np.array([entry['value'] for entry in base], dtype=float),
+        'base_std': np.array([entry['std'] for entry in base], dtype=float),
+        'base_essential': tuple(bool(entry['essential']) for entry in base),
+        'inertial': np.array([[link[name] for name in INERTIAL_NAMES] for link in standard.values()], dtype=float),
+        'rotor_inertia': np.array([link['Ia'] for link in standard.values()], dtype=float),
+        'has_rotor_inertia': bool(data['rotor_inertia_identified']),
+        'friction_name': friction['model'],
+        'velocity_scale': None if scale is None else np.array([scale[joint] for joint in joints], dtype=float),
+        'friction_names': names,
+        'friction_units': tuple(tuple(friction['joints'][joint][name]['unit'] for name in names) for joint in joints),
+        'friction_values': table('value'),
+        'friction_std': table('std'),
+        'torque_bandwidth': None if data['torque_bandwidth'] is None else float(data['torque_bandwidth']),
+        'condition_si': float(data['condition_number']['si']),
+        'condition_scaled': float(data['condition_number']['scaled']),
+        'usable': bool(data['usable']),
+        'reason': str(data['reason']),
+        'metrics': {name: Metrics.from_dict(value) for name, value in data['metrics'].items()},
+        'decisions': tuple(data['decisions']),
+        'provenance': data['provenance'],
+    }
+
+
+def _relative(values: Array, std: Array) -> Array:
+    size = np.abs(values)
+    return np.where(size > 0.0, 100.0 * std / np.where(size > 0.0, size, 1.0), np.inf)
+
+
+def _plain(value: Any) -> Any:
+    """Return plain Python numbers, strings, lists and mappings."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
