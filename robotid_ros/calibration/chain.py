@@ -97,6 +97,8 @@ class KinematicChain:
     rotates : ndarray of bool, shape (P,)
         Which parameters are angles [rad]; the others are lengths [m].
     nominal : ndarray, shape (P,)
+    zeros : ndarray of bool, shape (P,)
+        Which parameters are (nearest to) the zeros of joints.
     """
 
     joint_names: tuple[str, ...]
@@ -107,6 +109,7 @@ class KinematicChain:
     names: tuple[str, ...]
     rotates: Mask
     nominal: Array
+    zeros: Mask
 
     @property
     def n(self) -> int:
@@ -238,6 +241,10 @@ def chain_of_dh(table: DHTable) -> KinematicChain:
                 put(i, i, symbol, axis)
             for symbol, axis in [('theta', 2), ('d', 2)]:
                 put(i + 1, i, symbol, axis)
+    zeros = {
+        f'{name}.{"d" if kind == "prismatic" else "theta"}'
+        for name, kind in zip(table.joint_names, table.joint_types, strict=True)
+    }
     return KinematicChain(
         joint_names=table.joint_names,
         prismatic=np.array([kind == 'prismatic' for kind in table.joint_types]),
@@ -247,6 +254,7 @@ def chain_of_dh(table: DHTable) -> KinematicChain:
         names=tuple(names),
         rotates=np.array(rotates),
         nominal=np.array(nominal),
+        zeros=np.array([name in zeros for name in names]),
     )
 
 
@@ -264,13 +272,17 @@ def chain_of_model(model: RobotModel) -> KinematicChain:
             names.append(f'{joint}.{symbol}')
         segments.append(tuple(steps))
     segments.append((model.tip,))
+    zeros = np.zeros((model.n, 6), dtype=bool)
+    prismatic = np.array([kind == 'prismatic' for kind in model.joint_types])
+    zeros[np.arange(model.n), np.abs(model.axes).argmax(axis=1) + np.where(prismatic, 0, 3)] = True
     return KinematicChain(
         joint_names=model.joint_names,
-        prismatic=np.array([kind == 'prismatic' for kind in model.joint_types]),
+        prismatic=prismatic,
         joint_axes=model.axes,
         coupling=model.coupling,
         segments=tuple(segments),
         names=tuple(names),
         rotates=np.tile([False] * 3 + [True] * 3, model.n),
         nominal=np.zeros(len(names)),
+        zeros=zeros.ravel(),
     )

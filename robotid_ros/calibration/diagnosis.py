@@ -11,11 +11,16 @@ from robotid_ros.calibration.chain import KinematicChain
 from robotid_ros.calibration.placement import place
 from robotid_ros.errors import CalibrationError
 
-__all__ = ['check_nominal_fit']
+__all__ = ['check_fit', 'check_nominal_fit']
 
 _SUSPICIOUS = 0.04  # of the size of the measured volume: no arm's geometry is that wrong
 _HOPELESS = 0.25
 _ENOUGH = 80
+_DOUBT = 'the joint zeros, signs or the table may not be those of this robot'
+_ADVICE = (
+    'check the order, signs, zeros and units of the joint positions, the units of the points, '
+    'and whether the table is of this robot'
+)
 _CONVINCING = 0.3  # a mistake is named if mending it leaves less than this share of the error
 
 _LENGTH_MISTAKES = (
@@ -68,25 +73,34 @@ def check_nominal_fit(
         zero position off by a quarter turn, a coupled joint), or the misfit is hopeless.
     """
     measured = _some_of(_Measured(q, position, set_index, point_index))
-    nominal = chain.evaluate(chain.nominal, q).position
-    size = float(np.sqrt(np.mean(np.square(nominal - nominal.mean(axis=0)).sum(axis=1))))
+    size = _spread(chain, measured.q)
     if error <= _SUSPICIOUS * size:
         return None
     found = f'the nominal geometry fits the measurements no better than {1e3 * error:.4g} mm (median)'
-    limit = min(_CONVINCING * error, 2.0 * _SUSPICIOUS * size)
-    simple = [(_error(chain, mended), text) for mended, text in _simple_mistakes(chain, measured, known_frame)]
-    best, message = min(simple, key=lambda pair: pair[0])
-    if best < limit:
-        raise CalibrationError(f'{message}; {found}, but {1e3 * best:.4g} mm with that put right')
-    best, message = _joint_mistakes(chain, measured)
-    if message and best < limit:
-        raise CalibrationError(f'{message}; {found}, but {1e3 * best:.4g} mm with that put right')
+    limit = min(_CONVINCING * error / size, 2.0 * _SUSPICIOUS)
+    simple = [(*_misfit(chain, mended), text) for mended, text in _simple_mistakes(chain, measured, known_frame)]
+    for misfit, left, text in (min(simple), _joint_mistakes(chain, measured)):
+        if misfit < limit:
+            raise CalibrationError(f'{text}; {found}, but {1e3 * left:.4g} mm with that put right')
     if error > _HOPELESS * size:
+        raise CalibrationError(f'{found}, for poses spread over {1e3 * size:.4g} mm; {_ADVICE}')
+    return f'{found}; {_DOUBT}'
+
+
+def check_fit(chain: KinematicChain, q: Array, error: float) -> None:
+    """Refuse a calibrated geometry that fits hardly better than a wrong one.
+
+    Raises
+    ------
+    CalibrationError
+        If the median distance ``error`` [m] is more than a few per cent of the measured volume.
+    """
+    size = _spread(chain, q)
+    if error > 0.5 * _SUSPICIOUS * size:
         raise CalibrationError(
-            f'{found}, for poses spread over {1e3 * size:.4g} mm; check the order, signs, zeros and units of the joint '
-            'positions, the units of the points, and whether the table is of this robot'
+            f'even a calibrated geometry fits the measurements no better than {1e3 * error:.4g} mm (median), for poses '
+            f'spread over {1e3 * size:.4g} mm; {_ADVICE}'
         )
-    return f'{found}; the joint zeros, signs or the table may not be those of this robot'
 
 
 def _some_of(measured: _Measured) -> _Measured:
@@ -97,13 +111,19 @@ def _some_of(measured: _Measured) -> _Measured:
     return _Measured(measured.q[rows], measured.position[rows], sets, points)
 
 
-def _error(chain: KinematicChain, measured: _Measured) -> float:
-    """Return the median distance of the best fit of frames and targets [m]."""
+def _spread(chain: KinematicChain, q: Array) -> float:
+    """Return the root mean square distance of the tip from its mean [m]."""
+    tip = chain.evaluate(chain.nominal, q).position
+    return float(np.sqrt(np.mean(np.square(tip - tip.mean(axis=0)).sum(axis=1))))
+
+
+def _misfit(chain: KinematicChain, measured: _Measured) -> tuple[float, float]:
+    """Return the median distance of the best fit over the spread of the poses, and the distance [m]."""
     pose = chain.evaluate(chain.nominal, measured.q)
     placement = place(
         measured.position, pose.rotation, pose.position, measured.set_index, measured.point_index, subsets=8
     )
-    return placement.error
+    return placement.error / max(_spread(chain, measured.q), 1e-9), placement.error
 
 
 def _simple_mistakes(chain: KinematicChain, measured: _Measured, known_frame: bool) -> Iterator[tuple[_Measured, str]]:
@@ -124,27 +144,26 @@ def _simple_mistakes(chain: KinematicChain, measured: _Measured, known_frame: bo
         yield measured, 'the points are not in the robot base frame; let the frame be estimated'
 
 
-def _joint_mistakes(chain: KinematicChain, measured: _Measured) -> tuple[float, str]:
+def _joint_mistakes(chain: KinematicChain, measured: _Measured) -> tuple[float, float, str]:
     """Search signs, quarter-turn zeros and couplings of the joints by coordinate descent."""
-    best = (np.inf, '')
     changes = _changes(chain)
-    q = measured.q
     signs = np.array(list(product(*([(1.0, -1.0)] * min(chain.n, 7)))))
     signs = np.hstack([signs, np.ones((len(signs), chain.n - signs.shape[1]))])
-    errors = [_error(chain, _with(measured, q * sign)) for sign in signs]
-    for k in np.argsort(errors)[:3]:
+    misfits = [_misfit(chain, _with(measured, measured.q * sign)) for sign in signs]
+    found: list[tuple[float, float, str]] = []
+    likely = sorted(range(1, len(signs)), key=lambda k: misfits[k])
+    for k in (0, *likely[:2]):
         told = [f"the sign of '{chain.joint_names[i]}' is reversed" for i in np.flatnonzero(signs[k] < 0.0)]
-        current, error = q * signs[k], float(errors[k])
+        q, misfit = measured.q * signs[k], misfits[k]
         for _ in range(chain.n):
-            trials = [(_error(chain, _with(measured, change(current))), change, text) for change, text in changes]
-            low, change, text = min(trials, key=lambda trial: trial[0])
-            if low > 0.9 * error:
+            trials = [_misfit(chain, _with(measured, change(q))) for change, _ in changes]
+            best = min(range(len(trials)), key=lambda j: trials[j])
+            if trials[best][0] > 0.9 * misfit[0]:
                 break
-            current, error = change(current), low
-            told.append(text)
-        if error < best[0]:
-            best = (error, ' and '.join(told))
-    return best
+            q, misfit = changes[best][0](q), trials[best]
+            told.append(changes[best][1])
+        found.append((*misfit, ' and '.join(told) or 'something else is wrong'))
+    return min(found)
 
 
 def _changes(chain: KinematicChain) -> list[tuple[Callable[[Array], Array], str]]:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from robotid_ros.calibration.accuracy import accuracy
 from robotid_ros.calibration.chain import KinematicChain, chain_of_dh, chain_of_model
+from robotid_ros.calibration.diagnosis import check_fit
 from robotid_ros.calibration.estimator import Estimator
 from robotid_ros.calibration.joint_terms import TERM_KINDS, TermKind, joint_terms
 from robotid_ros.calibration.points import MeasuredPoints
@@ -122,13 +123,16 @@ def calibrate(
     nominal = estimator.nominal(problem)
     tell(0.1, 'estimating the geometry')
     geometric = estimator.geometric(problem, nominal)
+    distance = np.sqrt(np.square(geometric.residual[:, :3]).sum(axis=1))
+    check_fit(chain, problem.q, float(np.median(distance)))
     final, extended, cross = geometric, problem, None
     if folds:
         tell(0.2, 'choosing joint terms')
         extended, final = estimator.with_terms(problem, geometric)
-        parts = folds_of(problem.q, problem.set_index, min(folds, len(problem)), rng)
-        cross = cross_validate(problem, estimator, parts, lambda done: tell(0.3 + 0.6 * done, 'cross-validating'))
-        if cross is None or cross.after.rms >= cross.geometric.rms or not extended.terms.terms:
+        parts = folds_of(problem.q, problem.set_index, _fold_count(problem, can, folds), rng)
+        good = final.weights >= _OUTLIER_WEIGHT
+        cross = cross_validate(problem, estimator, parts, good, lambda done: tell(0.3 + 0.6 * done, 'cross-validating'))
+        if cross is None or cross.after_inliers.rms >= cross.geometric_inliers.rms or not extended.terms.terms:
             extended, final = problem, geometric
             cross = cross and cross.without_terms()
     tell(0.95, 'evaluating')
@@ -158,6 +162,13 @@ def _checked_options(loss: Loss, prior: float | None, folds: int) -> Options:
     if folds < 0 or folds == 1:
         raise CalibrationError(f'folds: expected 0 (no cross-validation) or at least 2, got {folds}')
     return Options(loss=loss, prior=prior)
+
+
+def _fold_count(problem: Problem, can: Identifiable, wanted: int) -> int:
+    """Return the number of folds: more than wanted where few measurements could not spare so large a part."""
+    numbers = np.count_nonzero(problem.scale)
+    enough = numbers * (1.0 - 1.0 / wanted) > 1.3 * len(can.free)
+    return min(wanted, len(problem)) if enough else len(problem)
 
 
 def _no_validation(folds: int, cross: CrossValidation | None) -> str | None:

@@ -18,6 +18,8 @@ from robotid_ros.calibration.rotations import nearest_rotation
 __all__ = ['Placement', 'place']
 
 _SUBSET_SIZE = 8
+_OUTLYING = 8.0  # medians; a Gaussian measurement never is so far
+_COARSE = 100  # measurements of every set and target that tell good starts from bad ones
 _POLISH_STEPS = 8
 
 
@@ -59,10 +61,10 @@ def place(
 ) -> Placement:
     """Find frames and targets without any guess.
 
-    The linear solution over all measurements, those over random small subsets (which an outlier
-    does not spoil), and Kabsch's with targets at the tip are made rotations, polished by
-    alternating Kabsch and linear steps with Cauchy weights, and the one with the lowest median
-    distance wins.
+    The linear solution over all measurements and Kabsch's with targets at the tip, and, where
+    outliers show, linear solutions over random small subsets, which an outlier does not spoil, are
+    made rotations and polished by alternating Kabsch and linear steps with Cauchy weights; the one
+    with the lowest median distance wins.
 
     Parameters
     ----------
@@ -76,30 +78,37 @@ def place(
     targets : ndarray, shape (K, 3), optional
         Known targets; estimated where not given.
     subsets : int
-        How many random subsets to try.
+        How many random subsets to try where there seem to be outliers.
     rng : numpy.random.Generator, optional
         Chooses the subsets.
     """
     rng = rng or np.random.default_rng(0)
     solver = _Alternation(position, tip_rotation, tip_position, set_index, point_index, frames, targets)
+    few = _stratified(set_index, point_index, rng, _COARSE)
+    draft = _Alternation(
+        position[few], tip_rotation[few], tip_position[few], set_index[few], point_index[few], frames, targets
+    )
     count = int(point_index.max()) + 1
     starts = [np.zeros((count, 3)) if targets is None else targets]
     if frames is None and targets is None:
-        everything = np.arange(len(position))
-        starts.append(solver.linear_targets(everything))
-        for _ in range(subsets if len(position) > _SUBSET_SIZE else 0):
-            starts.append(solver.linear_targets(_stratified(set_index, point_index, rng)))
-    coarse = sorted((solver.polish(start, steps=2) for start in starts), key=lambda placement: placement.error)
+        starts.append(solver.linear_targets(np.arange(len(position))))
+    coarse = [draft.polish(start, steps=2) for start in starts]
+    best = min(coarse, key=lambda placement: placement.error)
+    if frames is None and targets is None and best.distance.max() > _OUTLYING * best.error:
+        for _ in range(subsets):
+            start = solver.linear_targets(_stratified(set_index, point_index, rng, _SUBSET_SIZE))
+            coarse.append(draft.polish(start, steps=2))
+    coarse.sort(key=lambda placement: placement.error)
     return min((solver.polish(best.targets, _POLISH_STEPS) for best in coarse[:3]), key=lambda p: p.error)
 
 
-def _stratified(set_index: IntArray, point_index: IntArray, rng: np.random.Generator) -> IntArray:
+def _stratified(set_index: IntArray, point_index: IntArray, rng: np.random.Generator, size: int) -> IntArray:
     """Return a few random measurements of every set and target."""
     chosen: set[int] = set()
     for labels in (set_index, point_index):
         for label in range(int(labels.max()) + 1):
             members = np.flatnonzero(labels == label)
-            chosen.update(rng.choice(members, min(_SUBSET_SIZE, len(members)), replace=False).tolist())
+            chosen.update(rng.choice(members, min(size, len(members)), replace=False).tolist())
     return np.array(sorted(chosen), dtype=np.int64)
 
 

@@ -259,6 +259,7 @@ class CalibrationResult:
                 'before': cross.before.to_dict(),
                 'geometry_only': cross.geometric.to_dict(),
                 'after': cross.after.to_dict(),
+                'after_without_outliers': cross.after_inliers.to_dict(),
             }
         if self.held_out is not None:
             result['held_out'] = {

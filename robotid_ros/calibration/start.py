@@ -156,7 +156,7 @@ def identifiable(points: MeasuredPoints, problem: Problem, state: State, unknown
     """Decide by rank what can be told apart, first by any measurements of this kind, then by these.
 
     Frames come before targets and targets before the geometry, so that what is fixed is a
-    parameter of the arm with a nominal value.
+    parameter of the arm with a nominal value; in the geometry the joints' zeros come first.
 
     Raises
     ------
@@ -167,7 +167,9 @@ def identifiable(points: MeasuredPoints, problem: Problem, state: State, unknown
     placed = placed_columns(problem, unknown)
     of_frames = placed[placed < problem.blocks[0].stop]
     of_tools = placed[placed >= problem.blocks[0].stop]
-    groups = [of_frames, of_tools, np.arange(geometry.start, geometry.stop)]
+    zeros = problem.chain.zeros
+    arm = np.arange(geometry.start, geometry.stop)
+    groups = [of_frames, of_tools, arm[zeros], arm[~zeros]]
     structural, alike = _independent(_unlimited(problem), state, groups)
     names = problem.names
     reasons = {r.column: _reason(r, names, 'no measurement of this kind') for r in alike}

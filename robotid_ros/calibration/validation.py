@@ -33,6 +33,8 @@ class CrossValidation:
         Calibrated geometry without joint terms.
     after : Accuracy
         The model as delivered; joint terms, where there are any, chosen anew in every fold.
+    after_inliers, geometric_inliers : Accuracy
+        Without the measurements that the fit to all of them takes for outliers.
     residual_before, residual_geometric, residual : ndarray, shape (N, 3 or 6)
         Measured minus predicted; NaN for measurements that no fold could predict.
     """
@@ -41,13 +43,17 @@ class CrossValidation:
     before: Accuracy
     geometric: Accuracy
     after: Accuracy
+    geometric_inliers: Accuracy
+    after_inliers: Accuracy
     residual_before: Array = field(repr=False)
     residual_geometric: Array = field(repr=False)
     residual: Array = field(repr=False)
 
     def without_terms(self) -> 'CrossValidation':
         """Return the same for a model delivered without joint terms."""
-        return replace(self, after=self.geometric, residual=self.residual_geometric)
+        return replace(
+            self, after=self.geometric, after_inliers=self.geometric_inliers, residual=self.residual_geometric
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +77,7 @@ class HeldOut:
 
 
 def cross_validate(
-    problem: Problem, estimator: Estimator, folds: IntArray, report: Callable[[float], None]
+    problem: Problem, estimator: Estimator, folds: IntArray, good: Mask, report: Callable[[float], None]
 ) -> CrossValidation | None:
     """Predict every fold from the others, joint terms chosen anew each time.
 
@@ -95,14 +101,18 @@ def cross_validate(
         residuals[2, test] = kept.with_terms(extended.terms).residual(final.state)
         report((fold + 1) / count)
     seen = np.isfinite(residuals[2, :, 0])
-    if not seen.any():
+    sound = seen & good
+    if not sound.any():
         return None
     before, geometry, after = (accuracy(each[seen], problem.oriented[seen]) for each in residuals)
+    geometry_sound, after_sound = (accuracy(each[sound], problem.oriented[sound]) for each in residuals[1:])
     return CrossValidation(
         folds=count,
         before=before,
         geometric=geometry,
         after=after,
+        geometric_inliers=geometry_sound,
+        after_inliers=after_sound,
         residual_before=residuals[0],
         residual_geometric=residuals[1],
         residual=residuals[2],
