@@ -104,6 +104,13 @@ class ExcitationDesign:
             lines.append('active limits: ' + '; '.join(peak.bound.label for peak in self.active))
         elif self.peaks:
             lines.append('no limit is active')
+        settings = self.config
+        if not (settings.workspace_frames or settings.geometry or settings.link_radius > 0.0):
+            lines.append(
+                'self-collision was not checked'
+                + ('' if settings.ground else ', nor was the workspace')
+                + ': give workspace_frames, ground, link_radius or geometry, or watch the arm closely'
+            )
         return '\n'.join(lines)
 
 
