@@ -2,8 +2,10 @@
 
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.design import COMMAND as DESIGN
+from robotid_ros.commands.identify import COMMAND as IDENTIFY
 from robotid_ros.commands.process import COMMAND as PROCESS
+from robotid_ros.commands.validate import COMMAND as VALIDATE
 
 __all__ = ['COMMANDS', 'Command']
 
-COMMANDS: tuple[Command, ...] = (DESIGN, PROCESS)
+COMMANDS: tuple[Command, ...] = (DESIGN, PROCESS, IDENTIFY, VALIDATE)

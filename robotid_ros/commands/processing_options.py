@@ -1,17 +1,15 @@
 """Options that say how recordings become datasets."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from robotid_ros.data import Dataset, ProcessingSettings, load_dataset, process_file
+from robotid_ros.data import ProcessingSettings
 from robotid_ros.data.settings import DIFFERENTIATIONS
-from robotid_ros.data.storage import DATASET_KIND, npz_kind
 from robotid_ros.errors import DataError
 from robotid_ros.excitation.storage import load_excitation
 from robotid_ros.model import RobotConfig
 
-__all__ = ['add_processing_arguments', 'processing_settings', 'read_datasets']
+__all__ = ['add_processing_arguments', 'processing_settings']
 
 
 def add_processing_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,27 +54,3 @@ def processing_settings(
     elif options.effort:
         values['effort'] = dict.fromkeys(joints, options.effort)
     return ProcessingSettings(**values)
-
-
-def read_datasets(paths: list[str], settings: ProcessingSettings, topic: str | None) -> tuple[list[Dataset], list[str]]:
-    """Return the datasets of recordings, or of files that hold datasets already, and what was found.
-
-    Raises
-    ------
-    RobotIdError
-        As the readers do, naming the file.
-    """
-    datasets, summaries = [], []
-    for path in paths:
-        if Path(path).suffix == '.npz' and npz_kind(path) == DATASET_KIND:
-            dataset, summary = load_dataset(path), f'dataset    {Path(path).name}'
-            if settings.joints and dataset.joint_names != settings.joints:
-                raise DataError(
-                    f'{path}: a dataset of the joints {", ".join(dataset.joint_names)}; '
-                    f'the robot has {", ".join(settings.joints)}'
-                )
-        else:
-            dataset, summary = process_file(path, settings, topic)
-        datasets.append(dataset)
-        summaries.append(summary)
-    return datasets, summaries

@@ -14,12 +14,12 @@ __all__ = ['add_settings', 'given_settings', 'settings_from']
 Settings = TypeVar('Settings')
 
 
-def add_settings(parser: argparse.ArgumentParser, kind: type, *, skip: Collection[str] = ()) -> None:
+def add_settings(parser: argparse._ActionsContainer, kind: type, *, skip: Collection[str] = ()) -> None:
     """Add an option for every field of a settings dataclass.
 
     Parameters
     ----------
-    parser : argparse.ArgumentParser
+    parser : argparse.ArgumentParser, or a group of one
     kind : type
         The dataclass.
     skip : collection of str

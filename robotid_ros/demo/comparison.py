@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robotid_ros.arrays import Array
 
@@ -38,9 +39,9 @@ class ParameterComparison:
         return result
 
     @property
-    def well_excited(self) -> Array:
+    def well_excited(self) -> NDArray[np.bool_]:
         """Whether the run determines a parameter to better than 5 %, shape (p,)."""
-        result: Array = self.relative_std < WELL_EXCITED
+        result: NDArray[np.bool_] = self.relative_std < WELL_EXCITED
         return result
 
     @property
@@ -51,9 +52,9 @@ class ParameterComparison:
         return result
 
     @property
-    def agreeing(self) -> Array:
+    def agreeing(self) -> NDArray[np.bool_]:
         """Whether the truth lies within three standard deviations, shape (p,)."""
-        result: Array = np.abs(self.deviations) <= DEVIATIONS
+        result: NDArray[np.bool_] = np.abs(self.deviations) <= DEVIATIONS
         return result
 
 

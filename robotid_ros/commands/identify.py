@@ -1,0 +1,71 @@
+"""``robotid identify``: recordings to a dynamic model."""
+
+import argparse
+
+from robotid_ros.commands.command import Command
+from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
+from robotid_ros.commands.progress import progress_bar
+from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot, output_folder
+from robotid_ros.commands.settings import add_settings, settings_from
+from robotid_ros.commands.tables import metrics_table, parameter_table
+from robotid_ros.identification import IdentificationConfig
+from robotid_ros.workflow import identify_files, write_identification
+
+__all__ = ['COMMAND']
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'recordings', nargs='+', metavar='RECORDING', help='recordings, or datasets made by "robotid process"'
+    )
+    add_robot_arguments(parser)
+    parser.add_argument('--out', default='identification', metavar='DIR', help='default: identification')
+    held_out = parser.add_mutually_exclusive_group()
+    held_out.add_argument('--validate', nargs='+', default=[], metavar='RECORDING', help='recordings to judge by')
+    held_out.add_argument(
+        '--train-fraction', type=float, metavar='X', help='train on this part of each recording, judge by the rest'
+    )
+    parser.add_argument('--parameters', action='store_true', help='print every parameter')
+    add_processing_arguments(parser)
+    add_settings(parser.add_argument_group('settings of the identification'), IdentificationConfig)
+
+
+def _run(options: argparse.Namespace) -> int:
+    config = load_config(options)
+    model = load_robot(options, config)
+    identification_config = settings_from(options, IdentificationConfig)
+    settings = processing_settings(options, config, model.joint_names)
+    folder = output_folder(options.out)
+    with progress_bar('identify') as progress:
+        found = identify_files(
+            options.recordings,
+            model,
+            settings,
+            identification_config,
+            validation=options.validate,
+            train_fraction=options.train_fraction,
+            topic=options.topic,
+            progress=progress,
+        )
+    result = found.result
+    for summary in found.summaries:
+        print(summary)
+    print('\n'.join(f'decision   {line}' for line in result.decisions))
+    print(f'condition  {result.condition_si:.4g} (SI), {result.condition_scaled:.4g} (columns scaled)\n')
+    print(metrics_table(result.metrics))
+    if options.parameters:
+        print(f'\n{parameter_table(result)}')
+    print(f'\n{"usable" if result.usable else "NOT USABLE"}{": " if result.reason else ""}{result.reason}')
+    for path in write_identification(folder, found):
+        print(f'written: {path}')
+    return 0 if result.usable else 1
+
+
+COMMAND = Command(
+    name='identify',
+    summary='identify dynamics and friction from recordings',
+    description='Identify the base, standard and friction parameters of an arm from recordings of its motion and '
+    'torque; write result.yaml, calibrated.urdf and report.html. Exit code 1 means that the result is not usable.',
+    add_arguments=_add_arguments,
+    run=_run,
+)

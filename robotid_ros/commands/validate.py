@@ -1,0 +1,42 @@
+"""``robotid validate``: an identified model against recordings it has not seen."""
+
+import argparse
+
+from robotid_ros.commands.command import Command
+from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
+from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
+from robotid_ros.commands.tables import metrics_table
+from robotid_ros.data import concatenate
+from robotid_ros.identification import IdentificationResult, validate
+from robotid_ros.workflow import load_datasets
+
+__all__ = ['COMMAND']
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('recordings', nargs='+', metavar='RECORDING', help='recordings or datasets')
+    add_robot_arguments(parser)
+    parser.add_argument('--result', required=True, metavar='YAML', help='result.yaml of "robotid identify"')
+    add_processing_arguments(parser)
+
+
+def _run(options: argparse.Namespace) -> int:
+    config = load_config(options)
+    model = load_robot(options, config)
+    result = IdentificationResult.load(options.result)
+    settings = processing_settings(options, config, model.joint_names)
+    datasets, _, summaries = load_datasets(options.recordings, settings, topic=options.topic)
+    for summary in summaries:
+        print(summary)
+    metrics = validate(result, model, concatenate(datasets))
+    print(f'\n{metrics_table({"validation": metrics})}')
+    return 0
+
+
+COMMAND = Command(
+    name='validate',
+    summary='judge an identified model by recordings it has not seen',
+    description='Predict the torque along recordings with an identified model and print the errors per joint.',
+    add_arguments=_add_arguments,
+    run=_run,
+)
