@@ -141,7 +141,7 @@ class _Problem:
     def _padded(self, parameters: Array, extra: int) -> Array:
         linear = parameters[self.b :].reshape(self.n, self.k)
         own = np.concatenate([linear, np.zeros((self.n, extra))], axis=1)
-        return np.concatenate([parameters[: self.b], own.ravel()])
+        return np.asarray(np.concatenate([parameters[: self.b], own.ravel()]))
 
 
 def _start(problem: _Problem) -> Array:
@@ -254,4 +254,4 @@ def _step(problem: _Problem, theta: Array, parameters: Array, damping: float) ->
     diagonal = np.maximum(np.diag(matrix)[where], 1e-12 * np.diag(matrix).max())
     damped[where, where] += damping * diagonal
     step = quick_solve(damped, vector, b, None)[where].reshape(n, t)
-    return np.clip(theta + np.clip(step, -1.0, 1.0), problem.lower, problem.upper)
+    return np.asarray(np.clip(theta + np.clip(step, -1.0, 1.0), problem.lower, problem.upper))

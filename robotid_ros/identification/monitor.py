@@ -1,0 +1,78 @@
+"""Predicted against measured torque while the arm moves: the residual that shows contact."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.identification.predictor import TorquePredictor
+
+__all__ = ['TorqueMonitor', 'TorqueResidual']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorqueResidual:
+    """Torques at one instant, each of shape (n,) [N m].
+
+    Attributes
+    ----------
+    predicted : ndarray
+    measured : ndarray
+        Passed through the same first-order low-pass as the motion.
+    external : ndarray
+        measured - predicted: what acts on the arm from outside, or what the model lacks.
+    """
+
+    predicted: Array
+    measured: Array
+    external: Array
+
+
+@dataclass(slots=True)
+class TorqueMonitor:
+    """Predicts the torque of each joint state that comes, causally.
+
+    Position, velocity, acceleration (the slope of the filtered velocity) and torque pass the same
+    two first-order low-passes, so that they are delayed alike.
+
+    Parameters
+    ----------
+    predictor : TorquePredictor
+    cutoff : float
+        Of each low-pass [Hz].
+    """
+
+    predictor: TorquePredictor
+    cutoff: float = 10.0
+    _time: float | None = None
+    _state: Array = field(default_factory=lambda: np.zeros(0))
+    _count: int = 0
+
+    def update(self, time: float, position: Array, velocity: Array, torque: Array) -> TorqueResidual | None:
+        """Return the torques after one more joint state, or None until the filters have settled.
+
+        Parameters
+        ----------
+        time : float
+            Stamp [s].
+        position, velocity, torque : ndarray, shape (n,)
+            [rad, rad/s, N m]
+        """
+        row = np.stack([position, velocity, torque])
+        step = 0.0 if self._time is None else time - self._time
+        if self._time is None or not 0.0 < step < 0.5:
+            self._time, self._count = time, 0
+            self._state = np.stack([row, row])
+            return None
+        share = 1.0 - np.exp(-2.0 * np.pi * self.cutoff * step)
+        before = self._state[1, 1].copy()
+        self._state[0] += share * (row - self._state[0])
+        self._state[1] += share * (self._state[0] - self._state[1])
+        self._time = time
+        self._count += 1
+        if self._count * step < 1.0 / self.cutoff:
+            return None
+        q, dq, tau = self._state[1]
+        ddq = (dq - before) / step
+        predicted = self.predictor.torque(q[None], dq[None], ddq[None])[0]
+        return TorqueResidual(predicted=predicted, measured=tau.copy(), external=tau - predicted)

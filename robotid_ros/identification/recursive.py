@@ -1,0 +1,140 @@
+"""Recursive identification: an information filter over incoming datasets.
+
+Every dataset adds its Gram matrices; the estimate at any time is the weighted least-squares
+solution of all that has come, at the cost of one small linear system. A run that goes on hands in a
+better average of the same period again and again: its earlier contribution is taken out first.
+
+The friction here is Coulomb, viscous and an offset, which is linear, so that nothing has to be
+searched for between two messages; the final identification chooses its model by itself.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.data.dataset import Dataset
+from robotid_ros.dynamics import base_parameters
+from robotid_ros.friction import friction_model
+from robotid_ros.identification.channel import Channel
+from robotid_ros.identification.information import Information, gather, solve
+from robotid_ros.identification.least_squares import joint_precision
+from robotid_ros.identification.rigid import ModelRows
+from robotid_ros.identification.samples import as_samples
+from robotid_ros.model.robot_model import RobotModel
+
+__all__ = ['RecursiveEstimate', 'RecursiveIdentifier']
+
+_FRICTION = 'coulomb_viscous+offset'
+_EXCITED = 300.0  # condition number above which an excitation does not count as persistent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecursiveEstimate:
+    """The estimate so far.
+
+    Attributes
+    ----------
+    base_values : ndarray, shape (b,)
+    linear : ndarray, shape (n, k)
+        Friction parameters.
+    relative_std : ndarray, shape (b,)
+        100 std / |value| by the white-noise formula, to watch it fall [%].
+    condition : float
+        Condition number with unit columns.
+    persistently_exciting : bool
+        Whether every parameter is determined, with a condition number below 300.
+    relative_error : float
+        Unexplained share of the torque over all joints [%].
+    samples : float
+        Sum of the sample weights.
+    change : float
+        Change of the base parameters by the last dataset, in standard deviations; inf at first.
+    """
+
+    base_values: Array
+    linear: Array
+    relative_std: Array
+    condition: float
+    persistently_exciting: bool
+    relative_error: float
+    samples: float
+    change: float
+
+
+class RecursiveIdentifier:
+    """Sum of the information of several datasets.
+
+    Parameters
+    ----------
+    model : RobotModel
+    rotor_inertia : bool
+    """
+
+    def __init__(self, model: RobotModel, rotor_inertia: bool = True) -> None:
+        self.model = model
+        self._parts: dict[str, Information] = {}
+        self._last: Array | None = None
+        self.base = base_parameters(model, rotor_inertia=rotor_inertia)
+        self.friction = friction_model(_FRICTION)
+
+    def add(self, key: str, dataset: Dataset) -> None:
+        """Take a dataset in, in place of an earlier one of the same key.
+
+        Raises
+        ------
+        IdentificationError
+            If it is empty or a joint is missing.
+        """
+        samples = as_samples([dataset], self.model, standstill_speed=0.02, standstill_weight=0.01)
+        channel = Channel(bandwidth=None, rate=samples.rate, trajectory=samples.trajectory)
+        total: Information | None = None
+        shape = np.zeros((samples.n, 0))
+        for part, rigid, own in ModelRows(self.base, samples, channel).pieces(self.friction, shape, None):
+            info = gather(rigid, own, samples.target[part], samples.weight[part])
+            total = info if total is None else total + info
+        if total is not None:
+            self._parts[key] = total
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._parts.clear()
+        self._last = None
+
+    @property
+    def parts(self) -> Mapping[str, Information]:
+        """Information per dataset."""
+        return self._parts
+
+    def estimate(self) -> RecursiveEstimate | None:
+        """Return the estimate from all that has come, or None while nothing has."""
+        parts = list(self._parts.values())
+        if not parts:
+            return None
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        precision = np.ones(total.n)
+        found = solve(*total.normal(precision), total.base, self.friction)
+        for _ in range(5):
+            precision = joint_precision(total, found.parameters)
+            found = solve(*total.normal(precision), total.base, self.friction)
+        values = found.parameters[: total.base]
+        std = np.sqrt(np.maximum(np.diag(found.inverse)[: total.base], 0.0))
+        change = np.inf
+        if self._last is not None:
+            change = float(np.max(np.abs(values - self._last) / np.maximum(std, 1e-300)))
+        self._last = values
+        unexplained = total.residual_squares(found.parameters).sum() / max(float(total.gram[:, -1, -1].sum()), 1e-300)
+        size = np.maximum(np.abs(values), 1e-300)
+        return RecursiveEstimate(
+            base_values=values,
+            linear=found.parameters[total.base :].reshape(total.n, -1),
+            relative_std=np.where(found.determined[: total.base], 100.0 * std / size, np.inf),
+            condition=found.condition_scaled,
+            persistently_exciting=bool(found.determined.all() and found.condition_scaled < _EXCITED),
+            relative_error=float(100.0 * np.sqrt(unexplained)),
+            samples=float(total.count.mean()),
+            change=change,
+        )

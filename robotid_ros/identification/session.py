@@ -1,0 +1,119 @@
+"""An identification that grows while recordings come in: what the node and other live users drive."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.data.dataset import Dataset
+from robotid_ros.errors import IdentificationError
+from robotid_ros.identification.calibrated import calibrated_urdf
+from robotid_ros.identification.config import IdentificationConfig
+from robotid_ros.identification.identify import Progress, identify
+from robotid_ros.identification.recursive import RecursiveEstimate, RecursiveIdentifier
+from robotid_ros.identification.result import IdentificationResult
+from robotid_ros.model.robot_model import RobotModel
+
+__all__ = ['IdentificationSession', 'averaged_period']
+
+
+def averaged_period(
+    joints: tuple[str, ...],
+    time: Array,
+    position: Array,
+    velocity: Array | None,
+    acceleration: Array | None,
+    effort: Array | None,
+    source: str,
+) -> Dataset:
+    """Return one averaged period as a dataset.
+
+    Parameters
+    ----------
+    joints : tuple of str
+    time : ndarray, shape (N,)
+        [s]
+    position, velocity, acceleration, effort : ndarray, shape (N, n)
+        [rad, rad/s, rad/s^2, N m]
+    source : str
+        A name for the run.
+
+    Raises
+    ------
+    IdentificationError
+        If a quantity is missing or there are too few samples.
+    """
+    if velocity is None or acceleration is None or effort is None:
+        raise IdentificationError(
+            'the averaged recording needs velocities, accelerations and effort in every point; some are missing'
+        )
+    if len(time) < 4:
+        raise IdentificationError(f'the averaged recording has {len(time)} points; at least 4 are needed')
+    step = float(np.median(np.diff(time)))
+    if not step > 0.0:
+        raise IdentificationError('the times of the averaged recording do not increase')
+    return Dataset(
+        joint_names=joints,
+        time=time,
+        q=position,
+        dq=velocity,
+        ddq=acceleration,
+        tau=effort,
+        rate=1.0 / step,
+        cutoff=0.5 / step,
+        sources=(source,),
+        provenance={'source': source, 'points': len(time)},
+    )
+
+
+@dataclass(slots=True)
+class IdentificationSession:
+    """Datasets by key, the running estimate, and the full identification on demand.
+
+    Parameters
+    ----------
+    model : RobotModel
+    config : IdentificationConfig
+    """
+
+    model: RobotModel
+    config: IdentificationConfig
+    datasets: dict[str, Dataset] = field(default_factory=dict)
+    _recursive: RecursiveIdentifier | None = None
+
+    def add(self, key: str, dataset: Dataset) -> RecursiveEstimate | None:
+        """Take a dataset in, in place of an earlier one of the same key, and return the running estimate.
+
+        Raises
+        ------
+        IdentificationError
+            If it cannot be used.
+        """
+        if self._recursive is None:
+            self._recursive = RecursiveIdentifier(self.model, self.config.rotor_inertia)
+        self._recursive.add(key, dataset)
+        self.datasets[key] = dataset
+        return self._recursive.estimate()
+
+    def clear(self) -> None:
+        """Forget all datasets."""
+        self.datasets.clear()
+        if self._recursive is not None:
+            self._recursive.clear()
+
+    def identify(
+        self, config: IdentificationConfig | None = None, progress: Progress | None = None
+    ) -> tuple[IdentificationResult, str | None]:
+        """Return the result from all datasets, and the calibrated URDF where the robot came from one.
+
+        Raises
+        ------
+        IdentificationError
+            If there is no dataset, or no model can be computed.
+        """
+        if not self.datasets:
+            raise IdentificationError(
+                'no recording yet: run an excitation with the recorder on, or wait for its first averaged period'
+            )
+        result = identify(list(self.datasets.values()), self.model, config=config or self.config, progress=progress)
+        return result, None if self.model.source is None else calibrated_urdf(self.model, result)

@@ -1,0 +1,259 @@
+"""The node ``identification``: answers with fitted dynamic and friction parameters."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import DataError, ModelError, RobotIdError
+from robotid_ros.identification import IdentificationConfig, IdentificationResult, TorquePredictor
+from robotid_ros.identification.monitor import TorqueMonitor
+from robotid_ros.identification.recursive import RecursiveEstimate
+from robotid_ros.identification.session import IdentificationSession, averaged_period
+from robotid_ros.model import RobotConfig, RobotModel
+from robotid_ros.nodes.conversions import LATCHED, joint_state_values, seconds, status_message, trajectory_arrays
+from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, parameter, read_parameters
+from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+
+__all__ = ['IdentificationNode', 'IdentificationNodeConfig', 'main']
+
+_STATUS_PERIOD = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentificationNodeConfig:
+    """What the node is told besides the settings of the identification."""
+
+    urdf_file: str = field(
+        default='', metadata=parameter('URDF; empty: what is published on robot_description', read_only=True)
+    )
+    base_link: str = field(
+        default='', metadata=parameter('Link at the start of the chain; empty: the root', read_only=True)
+    )
+    tip_link: str = field(
+        default='', metadata=parameter('Link at the end of the chain; empty: the last one', read_only=True)
+    )
+    joints: tuple[str, ...] = field(
+        default=(), metadata=parameter('Joints to identify; empty: all of the arm', read_only=True)
+    )
+    monitor_rate: float = field(
+        default=50.0, metadata=parameter('How often predicted torques are published', unit='Hz', range=(0.0, 1000.0))
+    )
+    monitor_cutoff: float = field(
+        default=10.0,
+        metadata=parameter('Low-pass of the motion that torques are predicted from', unit='Hz', range=(0.1, 500.0)),
+    )
+
+
+class IdentificationNode(Node):  # type: ignore[misc]  # rclpy ships no types
+    """Collects averaged recordings, shows the estimate converge, identifies when asked."""
+
+    def __init__(self) -> None:
+        super().__init__('identification')
+        self._config = declare_parameters(self, IdentificationNodeConfig)
+        declare_parameters(self, IdentificationConfig)
+        self._robot = declare_robot_config(self)
+        self._session: IdentificationSession | None = None
+        self._early: JointTrajectory | None = None
+        self._monitor: TorqueMonitor | None = None
+        self._torque_factor: Array | None = None
+        self._published = -np.inf
+        self._values: dict[str, object] = {}
+        self._level, self._text = DiagnosticStatus.OK, 'waiting for the robot description'
+        self._worker = BackgroundWorker(self)
+        self._result = self.create_publisher(String, '~/result', LATCHED)
+        self._calibrated = self.create_publisher(String, '~/robot_description', LATCHED)
+        self._status = self.create_publisher(DiagnosticStatus, '~/status', LATCHED)
+        self._predicted = self.create_publisher(JointState, '~/predicted_torque', 10)
+        self._external = self.create_publisher(JointState, '~/external_torque', 10)
+        self.create_subscription(JointTrajectory, 'recorder/averaged', self._on_averaged, LATCHED)
+        self.create_subscription(
+            JointState,
+            'joint_states',
+            self._on_joint_state,
+            QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT),
+            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+        )
+        if self._config.urdf_file:
+            self._take_description(self._config.urdf_file)
+            if self._session is None:
+                raise ModelError(self._text)
+        else:
+            self.create_subscription(
+                String, 'robot_description', lambda message: self._take_description(message.data), LATCHED
+            )
+        services = ReentrantCallbackGroup()
+        self.create_service(Trigger, '~/identify', self._on_identify, callback_group=services)
+        self.create_service(Trigger, '~/clear', self._on_clear, callback_group=services)
+        self.create_timer(_STATUS_PERIOD, self._publish_status, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._publish_status()
+
+    # -- what comes in ------------------------------------------------------------------------------
+
+    def _take_description(self, source: str) -> None:
+        try:
+            model = _model(source, self._config, self._robot)
+            factor = _torque_factor(self._robot, model)
+        except RobotIdError as cause:
+            self._set(DiagnosticStatus.ERROR, f'the robot description cannot be used: {cause}')
+            return
+        if self._session is not None and self._session.model.source == model.source:
+            return
+        self._session = IdentificationSession(model, read_parameters(self, IdentificationConfig))
+        self._monitor, self._torque_factor, self._values = None, factor, {}
+        self._set(DiagnosticStatus.OK, f'robot {model.name}: waiting for recordings')
+        if self._early is not None:
+            early, self._early = self._early, None
+            self._on_averaged(early)
+
+    def _on_averaged(self, message: JointTrajectory) -> None:
+        if not message.points:
+            return  # a recorder that has been cleared
+        if self._session is None:
+            self._early = message
+            return
+        self._worker.run(self._take, self._session, message).add_done_callback(self._taken)
+
+    def _take(self, session: IdentificationSession, message: JointTrajectory) -> RecursiveEstimate | None:
+        names = tuple(message.joint_names)
+        key = f'run at {seconds(message.header.stamp):.6f} s'
+        return session.add(key, averaged_period(names, *trajectory_arrays(message, names), key))
+
+    def _taken(self, future: 'object') -> None:
+        try:
+            estimate: RecursiveEstimate | None = future.result()  # type: ignore[attr-defined]
+        except RobotIdError as cause:
+            self._set(DiagnosticStatus.WARN, f'a recording cannot be used: {cause}')
+            return
+        if estimate is None or self._session is None:
+            return
+        excited = estimate.persistently_exciting
+        self._values = {
+            'recordings': len(self._session.datasets),
+            'samples': estimate.samples,
+            'condition_number': estimate.condition,
+            'persistently_exciting': excited,
+            'relative_error': estimate.relative_error,
+            'median_relative_std': float(np.median(estimate.relative_std)),
+            'change': estimate.change,
+        }
+        text = f'{len(self._session.datasets)} recordings; {estimate.relative_error:.1f} % of the torque unexplained'
+        level = DiagnosticStatus.OK if excited else DiagnosticStatus.WARN
+        self._set(level, text if excited else f'{text}; the motion does not excite all parameters')
+
+    def _on_joint_state(self, message: JointState) -> None:
+        monitor, session = self._monitor, self._session
+        if monitor is None or session is None or self._config.monitor_rate <= 0.0:
+            return
+        joints = session.model.joint_names
+        try:
+            position, velocity, effort = joint_state_values(message, joints)
+        except DataError:
+            return  # joints of a gripper, say, may come by themselves
+        if velocity is None or effort is None:
+            return
+        stamp = seconds(message.header.stamp)
+        factor = 1.0 if self._torque_factor is None else self._torque_factor
+        torques = monitor.update(stamp, position, velocity, effort * factor)
+        if torques is None or 0.0 <= stamp - self._published < 1.0 / self._config.monitor_rate:
+            return
+        self._published = stamp
+        for publisher, values in ((self._predicted, torques.predicted), (self._external, torques.external)):
+            answer = JointState(name=list(joints), effort=values.tolist())
+            answer.header.stamp = message.header.stamp
+            publisher.publish(answer)
+
+    # -- services -----------------------------------------------------------------------------------
+
+    async def _on_identify(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        try:
+            if self._session is None:
+                raise ModelError('no robot description has come yet')
+            self._config = read_parameters(self, IdentificationNodeConfig)
+            config = read_parameters(self, IdentificationConfig)
+            self._set(DiagnosticStatus.OK, 'identifying')
+            result, urdf = await self._worker.run(self._session.identify, config)
+        except RobotIdError as refusal:
+            self._set(DiagnosticStatus.WARN, str(refusal))
+            response.success, response.message = False, str(refusal)
+            return response
+        text = result.to_yaml()
+        self._result.publish(String(data=text))
+        if urdf is not None:
+            self._calibrated.publish(String(data=urdf))
+        self._watch(result)
+        level = DiagnosticStatus.OK if result.usable else DiagnosticStatus.WARN
+        error = result.metrics['training'].relative_error_total
+        self._set(level, result.reason if not result.usable else f'identified; {error:.1f} % of the torque unexplained')
+        response.success, response.message = True, text
+        return response
+
+    def _watch(self, result: IdentificationResult) -> None:
+        assert self._session is not None
+        self._monitor = TorqueMonitor(TorquePredictor(self._session.model, result), self._config.monitor_cutoff)
+
+    async def _on_clear(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        if self._session is not None:
+            await self._worker.run(self._session.clear)
+        self._early, self._monitor, self._values = None, None, {}
+        self._set(DiagnosticStatus.OK, 'all recordings forgotten')
+        response.success, response.message = True, 'all recordings forgotten'
+        return response
+
+    # -- what goes out ------------------------------------------------------------------------------
+
+    def _set(self, level: bytes, text: str) -> None:
+        """Change the status, publish it, and log it once."""
+        if (level, text) != (self._level, self._text):
+            log = self.get_logger()
+            (log.info if level == DiagnosticStatus.OK else log.warning)(text)
+        self._level, self._text = level, text
+        self._publish_status()
+
+    def _publish_status(self) -> None:
+        self._status.publish(status_message(self.get_name(), self._level, self._text, self._values))
+
+    def close(self) -> None:
+        """End the worker."""
+        self._worker.close()
+
+
+def _model(source: str, config: IdentificationNodeConfig, robot: RobotConfig | None) -> RobotModel:
+    """Return the arm of a URDF, file or text."""
+    base, tip, joints = config.base_link, config.tip_link, config.joints
+    options: dict[str, object] = {}
+    if robot is not None:
+        base, tip, joints = base or robot.base or '', tip or robot.tip or '', joints or robot.joints
+        options['gravity'] = robot.gravity
+    return RobotModel.from_urdf(source, tip=tip or None, base=base or None, joints=joints or None, **options)  # type: ignore[arg-type]
+
+
+def _torque_factor(robot: RobotConfig | None, model: RobotModel) -> Array | None:
+    """Return what turns the effort of a joint state into a torque, shape (n,), or None where it is one."""
+    if robot is None:
+        return None
+    meaning = np.array(robot.meaning(model.joint_names))
+    if (meaning == 'torque').all():
+        return None
+    return np.where(meaning == 'torque', 1.0, robot.torque_per_ampere(model.joint_names))
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node; see ``ros2 run robotid_ros identification``."""
+    return run_node(IdentificationNode, args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
