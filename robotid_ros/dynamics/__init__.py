@@ -1,6 +1,7 @@
 """Dynamics of serial arms: inverse dynamics, regressors, base parameters, generated minimal models."""
 
 from robotid_ros.dynamics.base_parameters import BaseParameters, base_parameters
+from robotid_ros.dynamics.minimal_model import MinimalModel, minimal_model
 from robotid_ros.dynamics.newton_euler import inverse_dynamics
 from robotid_ros.dynamics.regressor import (
     column_names,
@@ -12,10 +13,12 @@ from robotid_ros.dynamics.regressor import (
 
 __all__ = [
     'BaseParameters',
+    'MinimalModel',
     'base_parameters',
     'column_names',
     'full_regressor',
     'inverse_dynamics',
+    'minimal_model',
     'observation_matrix',
     'regressor',
     'standard_parameters',

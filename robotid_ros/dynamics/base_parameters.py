@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from robotid_ros.arrays import Array, IntArray
-from robotid_ros.dynamics.chain import checked_samples
+from robotid_ros.dynamics.chain import checked_samples, sample_motion
 from robotid_ros.dynamics.kernel import Kernel, KernelStore, checked_output
 from robotid_ros.dynamics.regressor import (
     Columns,
@@ -26,7 +26,7 @@ from robotid_ros.dynamics.regressor_graph import regressor_function, regressor_g
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model import RobotModel
 
-__all__ = ['BaseParameters', 'base_parameters']
+__all__ = ['BaseParameters', 'base_parameters', 'reduced_columns']
 
 _NEGLIGIBLE = 1e-12
 _TERMS_IN_NAME = 4
@@ -214,12 +214,9 @@ def base_parameters(
     rng = np.random.default_rng(0) if rng is None else rng
     options = Columns(rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, offset=offset)
     names = column_names(model, **options)
-    count = 2 * len(names) + 20
-    span = np.where([kind == 'revolute' for kind in model.joint_types], np.pi, 1.0)
-    q = rng.uniform(-span, span, (count, model.n))
-    dq, ddq = rng.uniform(-np.pi, np.pi, (2, count, model.n))
-    observations = observation_matrix(full_regressor(model, q, dq, ddq, **options))
-    independent, never, grouping = _reduce(observations, tolerance)
+    motion = sample_motion(model, 2 * len(names) + 20, rng)
+    observations = observation_matrix(full_regressor(model, *motion, **options))
+    independent, never, grouping = reduced_columns(observations, tolerance)
     grouping.flags.writeable = False
     independent.flags.writeable = False
     return BaseParameters(
@@ -232,7 +229,7 @@ def base_parameters(
     )
 
 
-def _reduce(observations: Array, tolerance: float) -> tuple[IntArray, IntArray, Array]:
+def reduced_columns(observations: Array, tolerance: float) -> tuple[IntArray, IntArray, Array]:
     """Return the columns kept, those that are zero, and the map: a QR that skips dependent columns.
 
     Each column is orthogonalised twice against those already kept, so that round-off in a dependent

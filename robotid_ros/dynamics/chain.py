@@ -10,7 +10,7 @@ from robotid_ros.errors import DataError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import transform_inertial_parameters
 
-__all__ = ['Chain', 'Part', 'aligned_chain', 'checked_samples', 'checked_part']
+__all__ = ['Chain', 'Part', 'aligned_chain', 'checked_part', 'checked_samples', 'sample_motion']
 
 Part: TypeAlias = Literal['all', 'gravity', 'kinetic']
 """Which torques: all, those of gravity alone (at rest), or those of motion alone (without gravity)."""
@@ -107,6 +107,19 @@ def checked_part(part: Part, dq: Array, ddq: Array) -> tuple[Array, Array]:
     if part == 'gravity':
         return np.zeros_like(dq), np.zeros_like(ddq)
     return dq, ddq
+
+
+def sample_motion(model: RobotModel, count: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+    """Return random positions over a whole turn (1 m for prismatic joints), velocities and accelerations.
+
+    Returns
+    -------
+    q, dq, ddq : ndarray, shape (count, n)
+    """
+    span = np.where([kind == 'revolute' for kind in model.joint_types], np.pi, 1.0)
+    q = rng.uniform(-span, span, (count, model.n))
+    dq, ddq = rng.uniform(-np.pi, np.pi, (2, count, model.n))
+    return q, dq, ddq
 
 
 def _alignment(axis: Array) -> Array:

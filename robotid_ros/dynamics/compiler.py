@@ -18,7 +18,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.dynamics.emit_c import batch_source
 from robotid_ros.dynamics.graph_function import GraphFunction
 
-__all__ = ['CompiledKernel', 'cache_directory', 'compiled_kernel', 'find_compiler']
+__all__ = ['CompiledKernel', 'cache_directory', 'compiled_kernel', 'find_compiler', 'trusted']
 
 _FLAGS = ('-std=gnu11', '-O2', '-march=native', '-ffp-contract=fast', '-fno-math-errno', '-fPIC', '-shared')
 _TIME_LIMIT = 120.0
@@ -66,7 +66,7 @@ def compiled_kernel(function: GraphFunction) -> CompiledKernel | None:
     identity = '\0'.join((source, *_FLAGS, _compiler_identity(compiler), _processor_identity()))
     library = directory / f'{function.name}-{hashlib.sha256(identity.encode()).hexdigest()[:32]}.so'
     try:
-        if not _trusted(library) and not _build(compiler, source, library):
+        if not trusted(library) and not _build(compiler, source, library):
             return None
         return CompiledKernel(function, library)
     except OSError:
@@ -93,12 +93,12 @@ def cache_directory() -> Path | None:
         base = os.environ.get('XDG_CACHE_HOME') or str(Path.home() / '.cache')
         directory = Path(base) / 'robotid_ros'
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return directory if _trusted(directory) else None
+        return directory if trusted(directory) else None
     except (OSError, RuntimeError):
         return None
 
 
-def _trusted(path: Path) -> bool:
+def trusted(path: Path) -> bool:
     """Return whether a path exists, is this user's, and nobody else can write it."""
     try:
         status = path.lstat()

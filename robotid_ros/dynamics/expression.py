@@ -66,6 +66,18 @@ class Graph:
         self._index: dict[tuple[int, int, int], int] = {}
         self._constants: dict[float, int] = {}
 
+    @classmethod
+    def restored(cls, kind: list[int], first: list[int], second: list[int], value: list[float]) -> 'Graph':
+        """Return a graph from the lists of its nodes."""
+        graph = cls()
+        graph.kind, graph.first, graph.second, graph.value = kind, first, second, value
+        for node, op in enumerate(kind):
+            if op == Op.CONSTANT:
+                graph._constants[value[node]] = node
+            else:
+                graph._index[op, first[node], second[node]] = node
+        return graph
+
     def input(self, slot: int) -> 'Expression':
         """Return the input with this number."""
         return Expression(self, 2 * self._node(Op.INPUT, slot, 0))
@@ -99,7 +111,7 @@ class Graph:
         elif kind[j] == Op.CONSTANT and value[j] == 0.0:
             return a
         if i == j:
-            return self.constant_reference(0.0) if a != b else self.multiply(self.constant_reference(2.0), a)
+            return self.constant_reference(0.0) if a != b else 2 * self._node(Op.ADD, a & ~1, a & ~1) + (a & 1)
         if i > j:
             a, b = b, a
         flip = a & 1
@@ -123,6 +135,8 @@ class Graph:
             if kind[j] == Op.MULTIPLY and kind[self.first[j] >> 1] == Op.CONSTANT:
                 merged = self.constant_reference(value[i] * value[self.first[j] >> 1])
                 return self.multiply(merged, self.second[j]) ^ flip
+            if value[i] == 2.0:
+                return (2 * self._node(Op.ADD, b, b)) ^ flip
         elif i > j:
             a, b = b, a
         return (2 * self._node(Op.MULTIPLY, a, b)) ^ flip

@@ -6,7 +6,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.dynamics.chain import Chain
 from robotid_ros.dynamics.expression import Expression, Graph, Number
 
-__all__ = ['Vector', 'cross', 'dot', 'matrix_times', 'trace_regressor', 'turned', 'velocity_matrix']
+__all__ = ['Vector', 'combined', 'cross', 'dot', 'matrix_times', 'trace_regressor', 'turned', 'velocity_matrix']
 
 Vector = tuple[Number, Number, Number]
 
@@ -80,7 +80,7 @@ def trace_regressor(
     """
     n = len(q)
     zero = graph.constant(0.0)
-    moved = [_combined(coupling, x) for x in (q, dq, ddq)]
+    moved = [combined(coupling, x) for x in (q, dq, ddq)]
     per_link: list[list[tuple[int, int]]] = [[] for _ in range(n)]
     result: list[list[Number]] = [[zero] * len(columns) for _ in range(n)]
     for position, column in enumerate(columns):
@@ -105,7 +105,8 @@ def trace_regressor(
     return result
 
 
-def _combined(matrix: Array, x: Sequence[Expression]) -> list[Expression]:
+def combined(matrix: Array, x: Sequence[Expression]) -> list[Expression]:
+    """Return a constant matrix times a list of expressions."""
     rows = []
     for row in matrix:
         total: Expression = x[0] * 0.0

@@ -1,0 +1,104 @@
+"""Take what depends on parameters alone out of a graph: it is computed once per parameter set."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.dynamics.expression import Graph, Op
+
+__all__ = ['Coefficients']
+
+
+class Coefficients:
+    """Collects the linear combinations of parameters that formulas need, each once.
+
+    Parameters
+    ----------
+    first : int
+        Number of the first parameter among a graph's inputs; the motion's come before it.
+    count : int
+        How many parameters there are.
+    """
+
+    def __init__(self, first: int, count: int) -> None:
+        self.first, self.count = first, count
+        self._rows: dict[bytes, int] = {}
+        self._matrix: list[Array] = []
+
+    @property
+    def matrix(self) -> Array:
+        """Coefficients from parameters, shape (len(self), count)."""
+        return np.array(self._matrix).reshape(-1, self.count)
+
+    def extract(self, graph: Graph, outputs: Sequence[int]) -> tuple[Graph, tuple[int, ...]]:
+        """Return the graph with coefficients for inputs in place of parameters, and the outputs in it.
+
+        Parameters
+        ----------
+        graph : Graph
+            Linear in the parameters.
+        outputs : sequence of int
+        """
+        order = graph.schedule(outputs)
+        linear: dict[int, Array] = {}
+        for node in order:
+            form = self._form(graph, node, linear)
+            if form is not None:
+                linear[node] = form
+        new = Graph()
+        made: dict[int, int] = {}
+
+        def build(node: int) -> int:
+            if node in linear:
+                return self._coefficient(new, linear[node])
+            kind = graph.kind[node]
+            if kind == Op.CONSTANT:
+                return new.constant_reference(graph.value[node])
+            if kind == Op.INPUT:
+                return new.input(graph.first[node]).reference
+            parts = [made[argument >> 1] ^ (argument & 1) for argument in graph.arguments(node)]
+            if kind == Op.ADD:
+                return new.add(*parts)
+            return new.multiply(*parts) if kind == Op.MULTIPLY else new.unary(kind, parts[0])
+
+        needed = [reference >> 1 for reference in outputs]
+        stack = list(reversed(needed))
+        while stack:
+            node = stack[-1]
+            waiting = [] if node in linear else [a >> 1 for a in graph.arguments(node) if a >> 1 not in made]
+            if node not in made and waiting:
+                stack.extend(reversed(waiting))
+                continue
+            if node not in made:
+                made[node] = build(node)
+            stack.pop()
+        return new, tuple(made[reference >> 1] ^ (reference & 1) for reference in outputs)
+
+    def _form(self, graph: Graph, node: int, linear: dict[int, Array]) -> Array | None:
+        """Return the parameters' weights in a node that is linear in them alone."""
+        kind = graph.kind[node]
+        if kind == Op.INPUT:
+            number = graph.first[node] - self.first
+            return np.eye(self.count)[number] if number >= 0 else None
+        if kind == Op.ADD:
+            parts = [(argument, linear.get(argument >> 1)) for argument in graph.arguments(node)]
+            if any(form is None for _, form in parts):
+                return None
+            return np.asarray(sum((-form if a & 1 else form) for a, form in parts if form is not None))
+        if kind == Op.MULTIPLY:
+            first, second = graph.first[node], graph.second[node]
+            form = linear.get(second >> 1)
+            if graph.kind[first >> 1] == Op.CONSTANT and form is not None:
+                return np.asarray(graph.value[first >> 1] * form)
+        return None
+
+    def _coefficient(self, new: Graph, form: Array) -> int:
+        leading = form[np.flatnonzero(form)[0]] if form.any() else 1.0
+        sign = 1 if leading < 0.0 else 0
+        row = -form if sign else form
+        row = row + 0.0
+        index = self._rows.setdefault(row.tobytes(), len(self._matrix))
+        if index == len(self._matrix):
+            self._matrix.append(row)
+        return new.input(self.first + index).reference ^ sign

@@ -1,0 +1,88 @@
+"""Keep traced graphs in the user's cache directory, so that an arm is traced once."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from robotid_ros.arrays import Array, IntArray
+from robotid_ros.dynamics.compiler import cache_directory, trusted
+from robotid_ros.dynamics.expression import Graph
+
+__all__ = ['content_key', 'graph_arrays', 'graph_from_arrays', 'load_arrays', 'save_arrays']
+
+
+def content_key(parts: Mapping[str, Array], text: str) -> str:
+    """Return a hash of arrays, a text, and the source of this package's dynamics.
+
+    Parameters
+    ----------
+    parts : mapping of str to ndarray
+    text : str
+        Whatever else decides the result.
+    """
+    digest = hashlib.sha256(_generator_identity().encode())
+    digest.update(text.encode())
+    for name in sorted(parts):
+        array = np.ascontiguousarray(parts[name], dtype=np.float64)
+        digest.update(f'{name}{array.shape}'.encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()[:32]
+
+
+def graph_arrays(graph: Graph, prefix: str) -> dict[str, Array | IntArray]:
+    """Return a graph as arrays to be saved."""
+    return {
+        f'{prefix}_nodes': np.array([graph.kind, graph.first, graph.second], dtype=np.int64).reshape(3, -1),
+        f'{prefix}_values': np.array(graph.value, dtype=np.float64),
+    }
+
+
+def graph_from_arrays(arrays: Mapping[str, Array | IntArray], prefix: str) -> Graph:
+    """Return the graph that :func:`graph_arrays` took apart; it can be evaluated, and grow."""
+    nodes, values = arrays[f'{prefix}_nodes'], arrays[f'{prefix}_values']
+    kind, first, second = (row.tolist() for row in nodes)
+    return Graph.restored(kind, first, second, values.tolist())
+
+
+def save_arrays(key: str, arrays: Mapping[str, Array | IntArray]) -> None:
+    """Save under a key, whole or not at all; a directory that cannot be written is passed over."""
+    directory = cache_directory()
+    if directory is None:
+        return
+    try:
+        handle, name = tempfile.mkstemp(dir=directory, suffix='.tmp')
+        try:
+            with os.fdopen(handle, 'wb') as file:
+                np.savez(file, **dict(arrays))  # type: ignore[arg-type]
+            Path(name).replace(directory / f'{key}.npz')
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError:
+        return
+
+
+def load_arrays(key: str) -> dict[str, Array | IntArray] | None:
+    """Return what was saved under a key, or None where there is nothing usable."""
+    directory = cache_directory()
+    if directory is None or not trusted(directory / f'{key}.npz'):
+        return None
+    try:
+        with np.load(directory / f'{key}.npz', allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, EOFError, KeyError):
+        return None
+
+
+@lru_cache(maxsize=1)
+def _generator_identity() -> str:
+    """Return a hash of the modules that make graphs: a graph made by other code is not taken for this one's."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob('*.py')):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
