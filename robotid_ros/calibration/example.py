@@ -20,6 +20,7 @@ from robotid_ros.calibration.chain import chain_of_dh, parallel_rows
 from robotid_ros.calibration.points import MeasuredPoints, quaternion_of_rotation
 from robotid_ros.calibration.points_file import points_csv
 from robotid_ros.calibration.rotations import rotation_of_vector
+from robotid_ros.calibration.sampling import random_configurations
 from robotid_ros.errors import RobotIdError
 from robotid_ros.files import write_text
 from robotid_ros.model.dh_file import DHTable
@@ -67,9 +68,7 @@ class SimulatedArm:
 
     def configurations(self, count: int, rng: np.random.Generator) -> Array:
         """Return random joint positions inside the limits (-pi to pi where there is none), shape (N, n)."""
-        lower = np.maximum(self.nominal.limits.lower, -np.pi)
-        upper = np.minimum(self.nominal.limits.upper, np.pi)
-        return rng.uniform(lower, upper, (count, self.nominal.n))
+        return random_configurations(self.nominal, count, rng)
 
     def true_poses(self, q: Array) -> tuple[Array, Array]:
         """Return positions (N, 3) and rotations (N, 3, 3) of the target in the measurement frame."""

@@ -1,0 +1,125 @@
+"""Joint coordinates that make the calibrated arm do what the nominal one was meant to do."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.calibration.masks import Mask
+from robotid_ros.calibration.result import CalibrationResult
+from robotid_ros.calibration.rotations import vector_of_rotation
+from robotid_ros.errors import CalibrationError
+
+__all__ = ['CompensatedJoints', 'compensated_inverse_kinematics', 'compensated_joints']
+
+_STEPS = 30
+_CLOSE = 1e-10  # [m, rad]
+_LONGEST_STEP = 0.2  # [rad, m]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompensatedJoints:
+    """Joint coordinates for given poses.
+
+    Attributes
+    ----------
+    q : ndarray, shape (N, n)
+        [rad or m]
+    position_error : ndarray, shape (N,)
+        What is left at the tool [m].
+    angle_error : ndarray, shape (N,)
+        [rad]
+    converged : ndarray of bool, shape (N,)
+        Whether both are below a tenth of a micrometre and a tenth of a microradian.
+    """
+
+    q: Array
+    position_error: Array
+    angle_error: Array
+    converged: Mask
+
+
+def compensated_joints(result: CalibrationResult, q: Array, *, tool: Array | None = None) -> CompensatedJoints:
+    """Return what to command so that the real tool is where the nominal arm would have it at ``q``.
+
+    Parameters
+    ----------
+    result : CalibrationResult
+    q : ndarray, shape (N, n)
+        Nominal joint coordinates [rad or m].
+    tool : ndarray, shape (4, 4), optional
+        Tool in the tip frame; the tip itself by default.
+    """
+    q = frozen_array(q, 'q', (None, result.chain.n), CalibrationError)
+    hand = _tool(tool)
+    return compensated_inverse_kinematics(result, result.nominal_tip_transforms(q) @ hand, q, tool=hand)
+
+
+def compensated_inverse_kinematics(
+    result: CalibrationResult, poses: Array, start: Array, *, tool: Array | None = None
+) -> CompensatedJoints:
+    """Solve T(q) tool = pose for the calibrated arm, joint terms included.
+
+    Newton's iteration with the calibrated Jacobian, damped near singular poses
+    (Levenberg-Marquardt with the squared error as damping, Sugihara 2011), from the nominal
+    solution, which is a few milliradians away.
+
+    Parameters
+    ----------
+    result : CalibrationResult
+    poses : ndarray, shape (N, 4, 4)
+        Wanted tool poses in the robot's base frame.
+    start : ndarray, shape (N, n)
+        Joint coordinates to start from [rad or m].
+    tool : ndarray, shape (4, 4), optional
+        Tool in the tip frame; the tip itself by default.
+
+    Raises
+    ------
+    CalibrationError
+        If shapes do not match.
+    """
+    poses = frozen_array(poses, 'poses', (None, 4, 4), CalibrationError)
+    q = np.array(frozen_array(start, 'start', (len(poses), result.chain.n), CalibrationError))
+    hand = _tool(tool)
+    error, jacobian = _error(result, q, poses, hand)
+    for _ in range(_STEPS):
+        if np.abs(error).max(initial=0.0) < 0.01 * _CLOSE:
+            break
+        damping = np.square(error).sum(axis=1) + 1e-14
+        transposed = np.swapaxes(jacobian, 1, 2)
+        normal = transposed @ jacobian + damping[:, None, None] * np.eye(q.shape[1])
+        step = np.linalg.solve(normal, transposed @ error[:, :, None])[:, :, 0]
+        step *= np.minimum(1.0, _LONGEST_STEP / np.maximum(np.abs(step).max(axis=1), 1e-12))[:, None]
+        trial, trial_jacobian = _error(result, q + step, poses, hand)
+        better = np.square(trial).sum(axis=1) < np.square(error).sum(axis=1)
+        if not better.any():
+            break
+        q[better] += step[better]
+        error[better], jacobian[better] = trial[better], trial_jacobian[better]
+    position, angle = np.linalg.norm(error[:, :3], axis=1), np.linalg.norm(error[:, 3:], axis=1)
+    return CompensatedJoints(
+        q=q, position_error=position, angle_error=angle, converged=(position < 1e3 * _CLOSE) & (angle < 1e3 * _CLOSE)
+    )
+
+
+def _tool(tool: Array | None) -> Array:
+    return np.eye(4) if tool is None else frozen_array(tool, 'tool', (4, 4), CalibrationError)
+
+
+def _error(result: CalibrationResult, q: Array, poses: Array, tool: Array) -> tuple[Array, Array]:
+    """Return the pose error [m, rad], (N, 6), and the Jacobian by joint coordinates, (N, 6, n).
+
+    The joint terms change with q a thousand times less than q itself, so their slope is left out.
+    """
+    chain = result.chain
+    pose = chain.evaluate(result.state.geometry, q, shift=result.joint_offsets(q))
+    position = pose.position + pose.rotation @ tool[:3, 3]
+    error = np.empty((len(q), 6))
+    error[:, :3] = poses[:, :3, 3] - position
+    error[:, 3:] = vector_of_rotation(poses[:, :3, :3] @ np.swapaxes(pose.rotation @ tool[:3, :3], 1, 2))
+    jacobian = np.zeros((len(q), 6, chain.n))
+    turning = np.cross(pose.joint_axes, position[:, :, None] - pose.joint_origins, axis=1)
+    jacobian[:, :3] = np.where(chain.prismatic, pose.joint_axes, turning)
+    jacobian[:, 3:] = np.where(chain.prismatic, 0.0, pose.joint_axes)
+    return error, jacobian @ chain.coupling

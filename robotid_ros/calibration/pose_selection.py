@@ -1,0 +1,187 @@
+"""Which poses to measure: those that show the parameters best."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotid_ros.arrays import Array, IntArray, frozen_array
+from robotid_ros.calibration.estimate import chain_of
+from robotid_ros.calibration.joint_terms import joint_terms
+from robotid_ros.calibration.masks import Mask
+from robotid_ros.calibration.points import MeasuredPoints
+from robotid_ros.calibration.problem import Problem, State
+from robotid_ros.calibration.sampling import random_configurations
+from robotid_ros.calibration.start import FrameOption, identifiable
+from robotid_ros.errors import CalibrationError
+from robotid_ros.model.dh_file import DHTable
+from robotid_ros.model.robot_model import RobotModel
+
+__all__ = ['PoseSelection', 'select_poses']
+
+_SWEEPS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoseSelection:
+    """Measurement poses and how well they show the parameters.
+
+    Attributes
+    ----------
+    q : ndarray, shape (count, n)
+        [rad or m]
+    observability_index : float
+        O1 = (s_1 ... s_m)^(1/m) / sqrt(count) of the Jacobian's singular values, lengths in m,
+        angles in rad (Borm and Menq 1991).
+    random_index : float
+        Mean index of as many candidates chosen at random.
+    parameters : tuple of str
+        The m parameters it is about.
+    candidates : int
+        Number of poses chosen from.
+    """
+
+    q: Array
+    observability_index: float
+    random_index: float
+    parameters: tuple[str, ...]
+    candidates: int
+
+
+def select_poses(
+    robot: RobotModel | DHTable,
+    count: int,
+    *,
+    candidates: Array | int = 2000,
+    allowed: Callable[[Array], Mask] | None = None,
+    frame: FrameOption = 'unknown',
+    target: Array | None = None,
+    full_pose: bool = False,
+    rng: np.random.Generator | None = None,
+) -> PoseSelection:
+    """Choose poses that maximise the observability index O1 under the joint limits.
+
+    Greedy choice from the candidates by the determinant of the information, then exchanges of a
+    chosen pose for a better candidate until none helps (Fedorov).
+
+    Parameters
+    ----------
+    robot : RobotModel or DHTable
+    count : int
+        How many.
+    candidates : ndarray, shape (C, n), or int
+        Poses to choose from, or how many to draw inside the joint limits (within a turn).
+    allowed : callable, optional
+        Takes tip poses (C, 4, 4) in the base frame and tells which are allowed: visible to the
+        tracker, above the table.
+    frame : {'unknown', 'known'}
+        Whether the measurement frame will be estimated.
+    target : ndarray, shape (3,), optional
+        Where the target will be in the tip frame [m]; 0.1 m off every axis by default.
+    full_pose : bool
+        Whether orientations will be measured.
+    rng : numpy.random.Generator, optional
+
+    Raises
+    ------
+    CalibrationError
+        If there are too few allowed candidates, or too few poses for the parameters.
+    """
+    rng = np.random.default_rng(0) if rng is None else rng
+    chain = chain_of(robot)
+    q = _candidates(robot, candidates, rng)
+    if allowed is not None:
+        pose = chain.evaluate(chain.nominal, q)
+        tips = np.tile(np.eye(4), (len(q), 1, 1))
+        tips[:, :3, :3], tips[:, :3, 3] = pose.rotation, pose.position
+        q = q[np.asarray(allowed(tips), dtype=bool)]
+    if count < 1 or len(q) < count:
+        raise CalibrationError(f'expected at least {count} allowed candidate poses, got {len(q)}; draw more')
+    jacobian, names = _jacobian(robot, q, frame, target, full_pose)
+    m, width = jacobian.shape[2], jacobian.shape[1]
+    if count * width < m:
+        raise CalibrationError(f'{count} poses cannot show {m} parameters; choose at least {-(-m // width)}')
+    unit = np.sqrt(np.mean(np.square(jacobian), axis=(0, 1)))
+    chosen = _exchanged(jacobian / unit, _greedy(jacobian / unit, count))
+    picks = [rng.choice(len(q), count, replace=False) for _ in range(20)]
+    return PoseSelection(
+        q=q[chosen],
+        observability_index=_index(jacobian[chosen]),
+        random_index=float(np.mean([_index(jacobian[pick]) for pick in picks])),
+        parameters=names,
+        candidates=len(q),
+    )
+
+
+def _candidates(robot: RobotModel | DHTable, wanted: Array | int, rng: np.random.Generator) -> Array:
+    if isinstance(wanted, (int, np.integer)):
+        return random_configurations(robot, int(wanted), rng)
+    return frozen_array(wanted, 'candidates', (None, len(robot.joint_names)), CalibrationError)
+
+
+def _jacobian(
+    robot: RobotModel | DHTable, q: Array, frame: FrameOption, target: Array | None, full_pose: bool
+) -> tuple[Array, tuple[str, ...]]:
+    """Return the Jacobian by the independent parameters, (C, 3 or 6, m), and their names."""
+    chain = chain_of(robot)
+    count = len(q)
+    points = MeasuredPoints(
+        joint_names=chain.joint_names,
+        q=q,
+        position=np.zeros((count, 3)),
+        orientation=np.tile([1.0, 0.0, 0.0, 0.0], (count, 1)) if full_pose else None,
+    )
+    terms, _ = joint_terms(chain, (), robot.gravity)
+    problem = Problem.of(points, chain, terms)
+    tools = np.eye(4)[None].copy()
+    tools[0, :3, 3] = 0.1 if target is None else frozen_array(target, 'target', (3,), CalibrationError)
+    state = State(frames=np.eye(4)[None], tools=tools, geometry=np.array(chain.nominal), coefficients=np.zeros(0))
+    unknown = list(range(0 if frame == 'unknown' else 6, 12 if full_pose else 9))
+    free: IntArray = identifiable(points, problem, state, np.array(unknown, dtype=np.int64)).free
+    jacobian = problem.linearise(state)[1][:, :, free]
+    return jacobian, tuple(problem.names[k] for k in free)
+
+
+def _index(jacobian: Array) -> float:
+    """Return O1 of some poses' Jacobian; 0 where it lacks rank."""
+    flat = jacobian.reshape(-1, jacobian.shape[2])
+    sign, logarithm = np.linalg.slogdet(flat.T @ flat)
+    return float(np.exp(0.5 * logarithm / flat.shape[1]) / np.sqrt(len(jacobian))) if sign > 0.0 else 0.0
+
+
+def _greedy(jacobian: Array, count: int) -> list[int]:
+    """Add the pose that raises the determinant most, from a tiny multiple of the identity."""
+    inverse = np.eye(jacobian.shape[2]) * 1e6
+    chosen: list[int] = []
+    for _ in range(count):
+        gain = _gains(jacobian, inverse)
+        gain[chosen] = -np.inf
+        k = int(np.argmax(gain))
+        chosen.append(k)
+        side = inverse @ jacobian[k].T  # Woodbury
+        inverse = inverse - side @ np.linalg.solve(np.eye(len(jacobian[k])) + jacobian[k] @ side, side.T)
+    return chosen
+
+
+def _exchanged(jacobian: Array, chosen: list[int]) -> list[int]:
+    """Exchange chosen poses for better ones until a whole sweep changes nothing."""
+    for _ in range(_SWEEPS):
+        changed = False
+        for place in range(len(chosen)):
+            others = jacobian[[k for j, k in enumerate(chosen) if j != place]].reshape(-1, jacobian.shape[2])
+            normal = others.T @ others
+            inverse = np.linalg.inv(normal + 1e-9 * np.trace(normal) / len(normal) * np.eye(len(normal)))
+            gain = _gains(jacobian, inverse)
+            gain[[k for k in chosen if k != chosen[place]]] = -np.inf
+            best = int(np.argmax(gain))
+            if gain[best] > gain[chosen[place]] + 1e-9:
+                chosen[place], changed = best, True
+        if not changed:
+            break
+    return chosen
+
+
+def _gains(jacobian: Array, inverse: Array) -> Array:
+    """Return log det(I + J_k M^-1 J_k^T) for every candidate."""
+    inner = np.eye(jacobian.shape[1]) + (jacobian @ inverse) @ np.swapaxes(jacobian, 1, 2)
+    return np.asarray(np.linalg.slogdet(inner)[1])

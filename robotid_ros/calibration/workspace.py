@@ -1,0 +1,75 @@
+"""The workspace of an arm by Monte Carlo: where its tip gets with joints drawn inside their limits."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.calibration.estimate import chain_of
+from robotid_ros.calibration.sampling import random_configurations
+from robotid_ros.errors import CalibrationError
+from robotid_ros.model.dh_file import DHTable
+from robotid_ros.model.robot_model import RobotModel
+
+__all__ = ['Workspace', 'sample_workspace']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """Sampled tip positions and their extent.
+
+    Attributes
+    ----------
+    positions : ndarray, shape (N, 3)
+        In the base frame [m].
+    lower, upper : ndarray, shape (3,)
+        Extent along x, y, z [m].
+    reach : float
+        Largest distance from the base frame's origin [m].
+    """
+
+    positions: Array = field(repr=False)
+    lower: Array
+    upper: Array
+    reach: float
+
+
+def sample_workspace(
+    robot: RobotModel | DHTable,
+    samples: int = 100_000,
+    *,
+    target: Array | None = None,
+    rng: np.random.Generator | None = None,
+) -> Workspace:
+    """Draw joint coordinates uniformly inside the limits and return where the target gets.
+
+    Joints without limits turn from -pi to pi.
+
+    Parameters
+    ----------
+    robot : RobotModel or DHTable
+    samples : int
+    target : ndarray, shape (3,), optional
+        In the tip frame [m]; the tip itself by default.
+    rng : numpy.random.Generator, optional
+
+    Raises
+    ------
+    CalibrationError
+        If the number of samples is not positive, or a prismatic joint has no limits.
+    """
+    rng = np.random.default_rng(0) if rng is None else rng
+    chain = chain_of(robot)
+    q = random_configurations(robot, samples, rng)
+    point = np.zeros(3) if target is None else frozen_array(target, 'target', (3,), CalibrationError)
+    positions = np.empty((samples, 3))
+    for first in range(0, samples, 10_000):
+        part = slice(first, first + 10_000)
+        pose = chain.evaluate(chain.nominal, q[part])
+        positions[part] = pose.position + pose.rotation @ point
+    return Workspace(
+        positions=positions,
+        lower=positions.min(axis=0),
+        upper=positions.max(axis=0),
+        reach=float(np.linalg.norm(positions, axis=1).max()),
+    )
