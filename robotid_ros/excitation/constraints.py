@@ -98,9 +98,9 @@ def scaled_limits(
 
     A range that is open on one side keeps its finite side.
     """
-    with np.errstate(invalid='ignore'):
-        middle, half = (limits.lower + limits.upper) / 2.0, (limits.upper - limits.lower) / 2.0
-    closed = np.isfinite(half)
+    closed = np.isfinite(limits.upper - limits.lower)
+    low, high = np.where(closed, limits.lower, 0.0), np.where(closed, limits.upper, 0.0)
+    middle, half = (low + high) / 2.0, (high - low) / 2.0
     return JointLimits(
         lower=np.where(closed, middle - position * half, limits.lower),
         upper=np.where(closed, middle + position * half, limits.upper),

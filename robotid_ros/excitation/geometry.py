@@ -163,6 +163,7 @@ def closest_points(start1: Array, end1: Array, start2: Array, end2: Array) -> tu
     denominator = a * e - b * b
     parallel = denominator <= 1e-12 * safe_a * safe_e
     s = np.where(parallel, 0.0, np.clip((b * f - c * e) / np.where(parallel, 1.0, denominator), 0.0, 1.0))
+    s = np.where(e <= tiny, np.clip(-c / safe_a, 0.0, 1.0), s)  # the second one is a point
     t = (b * s + f) / safe_e
     s = np.where(t < 0.0, np.clip(-c / safe_a, 0.0, 1.0), np.where(t > 1.0, np.clip((b - c) / safe_a, 0.0, 1.0), s))
     t = np.clip(t, 0.0, 1.0)
