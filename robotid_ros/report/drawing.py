@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from robotid_ros.report.content import Figure
 from robotid_ros.report.numbers import tick
 from robotid_ros.report.palette import GRID, INK, STYLES, Style
 
-__all__ = ['chart_svg', 'save_figure']
+__all__ = ['chart_svg', 'save_figure', 'save_figures']
 
 _WIDTH = 5.0  # inches; a panel of the page is about 360 pixels wide, and an inch of SVG is 72 of them
 
@@ -239,10 +239,38 @@ def _draw_dots(series: Dots, style: Style, axes: Any, *, dense: bool) -> None:
     )
 
 
+def save_figures(figures: Iterable[Figure], folder: str | Path, *, suffix: str = '.png') -> list[Path]:
+    """Write figures to files named after them, and return their paths.
+
+    Parameters
+    ----------
+    figures : iterable of Figure
+    folder : str or Path
+        Made where it does not exist.
+    suffix : str
+        ``.png``, ``.svg`` or ``.pdf``.
+
+    Raises
+    ------
+    MissingDependencyError
+        If matplotlib is not installed.
+    DataError
+        If a file cannot be written.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for figure in figures:
+        paths.append(folder / f'{figure.name}{suffix}')
+        save_figure(figure, paths[-1])
+    return paths
+
+
 _TAG = re.compile(r'<[^>]*>')
 _NUMBER = re.compile(r'-?\d+\.\d{3,}')
 _IDENTIFIER = re.compile(r'(\bid="|href="#|url\(#)')
-_NOISE = re.compile(r'<metadata>.*?</metadata>\s*|<!--.*?-->\s*', re.DOTALL)
+# Its style would hold for the whole page.
+_NOISE = re.compile(r'<metadata>.*?</metadata>\s*|<!--.*?-->\s*|<style\b.*?</style>\s*', re.DOTALL)
 
 
 def _inline(svg: str, prefix: str) -> str:

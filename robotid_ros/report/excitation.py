@@ -1,17 +1,15 @@
-"""How well a motion excites an arm: where it went, and the trajectory itself."""
+"""How well a motion excited an arm: condition numbers, and where it went."""
 
 import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.model.joint_limits import JointLimits
-from robotid_ros.report.chart import Axis, Chart, Dots, Line, Role, Rule, Series
+from robotid_ros.report.chart import Axis, Chart, Dots, Rule, Series
 from robotid_ros.report.content import Column, Figure, Level, Table
-from robotid_ros.report.decimate import envelope
 from robotid_ros.report.numbers import number
 
-__all__ = ['condition_level', 'condition_table', 'coverage_figure', 'trajectory_figure']
+__all__ = ['condition_level', 'condition_table', 'coverage_figure']
 
 _GOOD_CONDITION = 30.0
 _POOR_CONDITION = 200.0
@@ -81,66 +79,6 @@ def coverage_figure(dataset: Dataset, limits: JointLimits | None = None) -> Figu
         'hardly moves cannot be identified.',
         charts=tuple(charts),
     )
-
-
-def trajectory_figure(trajectory: FourierTrajectory, joints: tuple[str, ...], limits: JointLimits) -> Figure:
-    """Return one period of an excitation trajectory, one chart per joint.
-
-    Position, velocity and acceleration are shown as shares of their limits, so that one chart holds
-    all three and what is active touches 100 %.
-
-    Parameters
-    ----------
-    trajectory : FourierTrajectory
-    joints : tuple of str
-    limits : JointLimits
-        Where there is none, the largest value stands for it.
-    """
-    t = np.linspace(0.0, trajectory.period, 1000)
-    position, velocity, acceleration = trajectory.evaluate(t)
-    charts = []
-    for j, joint in enumerate(joints):
-        middle, half = _span(limits, j, position[:, j])
-        shares: list[tuple[Role, str, Array]] = [
-            ('predicted', 'position', (position[:, j] - middle) / half),
-            ('residual', 'velocity', velocity[:, j] / _bound(limits.velocity[j], velocity[:, j])),
-            ('truth', 'acceleration', acceleration[:, j] / _bound(limits.acceleration[j], acceleration[:, j])),
-        ]
-        series: list[Series] = [Rule(axis='y', at=100.0, label='limit'), Rule(axis='y', at=-100.0)]
-        for role, label, share in shares:
-            x, y = envelope(t, 100.0 * share)
-            series.append(Line(role=role, x=x, y=y, label=label))
-        peaks = [float(np.abs(share).max()) for *_, share in shares]
-        charts.append(
-            Chart(
-                title=joint,
-                note=f'{number(float(position[:, j].min()))} to {number(float(position[:, j].max()))} rad',
-                alt=f'{joint}: one period of {number(trajectory.period)} s; position, velocity and acceleration reach '
-                + ', '.join(f'{100.0 * peak:.0f} %' for peak in peaks)
-                + ' of their limits.',
-                x=Axis(label='time [s]'),
-                y=Axis(label='share of limit [%]', limits=(-112.0, 112.0)),
-                series=tuple(series),
-            )
-        )
-    return Figure(
-        name='trajectory',
-        caption='Excitation trajectory, one period',
-        reading='A good excitation uses the limits: curves that touch ±100 % are as fast or as wide as allowed, none '
-        'goes beyond.',
-        charts=tuple(charts),
-    )
-
-
-def _span(limits: JointLimits, j: int, values: Array) -> tuple[float, float]:
-    low, high = float(limits.lower[j]), float(limits.upper[j])
-    if not np.isfinite(high - low):
-        low, high = float(values.min()), float(values.max())
-    return 0.5 * (low + high), max(0.5 * (high - low), 1e-12)
-
-
-def _bound(limit: float, values: Array) -> float:
-    return float(limit) if np.isfinite(limit) else max(float(np.abs(values).max()), 1e-12)
 
 
 def _near(limits: JointLimits, j: int, q: Array, dq: Array) -> list[Series]:

@@ -26,7 +26,7 @@ __all__ = ['identification_report']
 _GOOD_MATCH = 85.0
 _FAIR_MATCH = 65.0
 _WORSE_THAN_TRAINING = 1.5
-_TITLES = {'training': 'Training', 'validation': 'Validation', 'test': 'Test'}
+_TITLES = {'validation': 'Validation', 'test': 'Test', 'training': 'Training'}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,13 +145,13 @@ def _summary(subject: _Subject) -> str:
     runs = len(data.sources)
     text = (
         f'The dynamics of {result.robot} ({len(result.joint_names)} joints) were identified from '
-        f'{integer(len(data))} samples of {runs} run{"s" if runs > 1 else ""} at {number(data.rate)} Hz'
+        f'{integer(len(data))} samples of {f"{runs} runs" if runs > 1 else "one run"} at {number(data.rate)} Hz'
     )
     if data.periods > 1:
         text += f', each the average of {data.periods} periods'
     text += (
-        f': {len(result.base_names)} base parameters and, for each joint, friction of the kind '
-        f'"{result.friction_name}". '
+        f': {len(result.base_names)} base parameters and, for each joint, friction as '
+        f'{_friction_label(result.friction_name)}. '
     )
     if subject.unseen is None:
         return text + 'No data were kept back, so nothing here says how well the model predicts other motions.'
@@ -303,7 +303,7 @@ def _friction_items(subject: _Subject) -> Iterator[Item]:
         run.dataset,
         run.predicted,
         run.friction,
-        model_name=result.friction_name,
+        model_name=_friction_label(result.friction_name),
         velocity=velocity,
         curve=subject.predictor.friction_torque(velocity, np.broadcast_to(load, velocity.shape)),
         truth=None if subject.true_friction is None else subject.true_friction(velocity),
@@ -417,6 +417,12 @@ def _flat(content: Mapping[str, Any], prefix: str = '') -> Iterator[tuple[str, s
 
 def _brief(value: Any) -> str:
     return number(value, 6) if isinstance(value, float) else str(value)
+
+
+def _friction_label(name: str) -> str:
+    """Return a friction model's name as people say it: Coulomb + viscous + offset."""
+    words = name.replace('daemi_heimann', 'Daemi-Heimann').replace('_', '+').split('+')
+    return ' + '.join(word.capitalize() if word in ('coulomb', 'stribeck') else word for word in words)
 
 
 def _sentence(text: str) -> str:

@@ -15,9 +15,13 @@ from robotid_ros.report.palette import STYLES
 
 __all__ = ['render_report', 'write_report']
 
+_SHORT = 24  # characters of a row's name that fit into one line on a phone
 _LIGHTS: dict[Level, tuple[str, str]] = {  # word for those who see no colour, shape for those who skim
     'good': ('Green', '<circle cx="12" cy="12" r="11"/><path d="M7 12.5l3.4 3.4L17 9"/>'),
-    'caution': ('Amber', '<path class="s" d="M12 1.5L23.5 22H.5z"/><path d="M12 8.8v5.4M12 18.3v.01"/>'),
+    'caution': (
+        'Amber',
+        '<path class="s" d="M12 1.5L23.5 22H.5z"/><path d="M12 9v5.2"/><circle class="dot" cx="12" cy="18" r="1.5"/>',
+    ),
     'bad': ('Red', '<path class="s" d="M7.4 1h9.2L23 7.4v9.2L16.6 23H7.4L1 16.6V7.4z"/><path d="M8 8l8 8M16 8l-8 8"/>'),
 }
 
@@ -169,4 +173,5 @@ def _row(table: Table, row: Sequence[str], level: Level | None) -> str:
         f'<td{"" if column.numeric else " class=text"}>{escape(cell)}</td>'
         for column, cell in zip(table.columns[1:], row[1:], strict=True)
     )
-    return f'<tr><th scope="row">{light}{escape(row[0])}</th>{cells}</tr>'
+    short = ' class="short"' if len(row[0]) <= _SHORT else ''
+    return f'<tr><th scope="row"{short}>{light}{escape(row[0])}</th>{cells}</tr>'

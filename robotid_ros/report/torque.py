@@ -155,8 +155,7 @@ def residual_spectrum_figure(
         frequency, power = welch(measured, fs=dataset.rate, nperseg=window)
         _, left = welch(measured - predicted[rows, j], fs=dataset.rate, nperseg=window)
         kept = frequency > 0.0
-        explained = power[kept] > 4.0 * left[kept]
-        reach = float(frequency[kept][explained].max()) if explained.any() else 0.0
+        reach = _explained(frequency[kept], power[kept], left[kept])
         series: list[Series] = [
             _spectrum('measured', frequency[kept], power[kept], 'measured torque'),
             _spectrum('residual', frequency[kept], left[kept], 'difference'),
@@ -182,6 +181,13 @@ def residual_spectrum_figure(
         'are left; a lone orange peak is a resonance or a gear.',
         charts=tuple(charts),
     )
+
+
+def _explained(frequency: Array, power: Array, left: Array) -> float:
+    """Return up to where at least half of the amplitude is explained, as far as there is any [Hz]."""
+    explained = (power > 4.0 * left) & (power > 1e-8 * power.max())
+    count = len(explained) if explained.all() else int(explained.argmin())
+    return float(frequency[count - 1]) if count else 0.0
 
 
 def _visible(power: Array, left: Array) -> tuple[float, float]:

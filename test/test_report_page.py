@@ -1,0 +1,172 @@
+"""The page as a browser sees it: nothing asked for, nothing complained about, everything shown, on any width."""
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from report_helpers import Chromium, find_chromium, moving_arm
+
+from robotid_ros.calibration import calibrate
+from robotid_ros.calibration.example import example_arm
+from robotid_ros.excitation import FourierTrajectory
+from robotid_ros.free_floating import FreeFloatingRobot, RigidBody, SensorNoise, identify_target, simulate
+from robotid_ros.identification import identify
+from robotid_ros.report import Report, render_report, write_report
+from robotid_ros.report.calibration import calibration_report
+from robotid_ros.report.free_floating import free_floating_report
+from robotid_ros.report.identification import identification_report
+
+pytest.importorskip('matplotlib', reason='the plot extra is not installed')
+
+LARGEST_PAGE = 2_000_000
+
+
+def _identification() -> Report:
+    model, training = moving_arm(0)
+    _, validation = moving_arm(1, samples=900)
+    result = identify(training, model, friction='coulomb_viscous', validation=validation)
+    return identification_report(model, result, training, validation=validation, true_base=2.0 * _base(model, result))
+
+
+def _base(model: object, result: object) -> np.ndarray:
+    from robotid_ros.identification import TorquePredictor
+
+    return TorquePredictor(model, result).base.values  # type: ignore[arg-type]
+
+
+def _calibration() -> Report:
+    rng = np.random.default_rng(3)
+    arm = example_arm(rng)
+    points = arm.measure(arm.configurations(40, rng), rng, noise=1e-4)
+    return calibration_report(calibrate(arm.nominal, points))
+
+
+def _free_floating() -> Report:
+    from report_helpers import UR10E
+
+    rng = np.random.default_rng(0)
+    body = RigidBody(mass=40.0, center_of_mass=[0.05, 0.02, 0.3], inertia=np.diag([2.0, 2.2, 1.8]))
+    robot = FreeFloatingRobot.from_urdf(UR10E.parent / 'iiwa14_space.urdf', target=body)
+    size = (robot.n, 3)
+    trajectory = FourierTrajectory(
+        a=rng.normal(0, 0.2, size), b=rng.normal(0, 0.2, size), offset=np.full(robot.n, 0.3), base_frequency=0.1
+    )
+    measurement = simulate(robot, trajectory, np.arange(0.0, 5.0, 0.05)).with_noise(SensorNoise(), rng)
+    return free_floating_report(identify_target(robot, measurement), truth=robot.body)
+
+
+BUILDERS = {'identification': _identification, 'calibration': _calibration, 'free_floating': _free_floating}
+
+
+@pytest.fixture(scope='module', params=sorted(BUILDERS))
+def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Path]:
+    report = BUILDERS[request.param]()
+    path = tmp_path_factory.mktemp('report') / 'report.html'
+    write_report(report, path)
+    return report, path
+
+
+@pytest.fixture(scope='module')
+def browser() -> Iterator[Chromium]:
+    chromium = Chromium(find_chromium())
+    try:
+        yield chromium
+    finally:
+        chromium.close()
+
+
+def test_the_page_is_one_small_file_without_references(page: tuple[Report, Path]) -> None:
+    text = page[1].read_text(encoding='utf-8')
+    assert len(text.encode()) < LARGEST_PAGE
+    assert not re.search(r'https?:|<script|@import|url\((?!#)', text)
+    identifiers = re.findall(r'\bid="([^"]+)"', text)
+    assert len(identifiers) == len(set(identifiers))
+    for reference in re.findall(r'(?:href="#|url\(#)([^")]+)', text):
+        assert reference in identifiers
+
+
+class _Outline(HTMLParser):
+    """Collects what a screen reader needs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.headings: list[int] = []
+        self.labels: list[str] = []
+        self.language = ''
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        if re.fullmatch('h[1-6]', tag):
+            self.headings.append(int(tag[1]))
+        if found.get('role') == 'img':
+            self.labels.append(found.get('aria-label') or '')
+        if tag == 'html':
+            self.language = found.get('lang') or ''
+
+
+def test_the_page_can_be_read_without_seeing_it(page: tuple[Report, Path]) -> None:
+    report, path = page
+    outline = _Outline()
+    outline.feed(path.read_text(encoding='utf-8'))
+    assert outline.language == 'en'
+    assert outline.headings[0] == 1
+    assert outline.headings.count(1) == 1
+    steps = np.diff(outline.headings)
+    assert steps.max() <= 1, 'a heading level is skipped'
+    charts = [label for label in outline.labels if not label.endswith(' light')]
+    assert len(charts) == sum(len(figure.charts) for figure in report.figures)
+    assert all(len(label) > 30 and 'nan' not in label.lower() for label in charts)
+    assert all(figure.reading.endswith('.') for figure in report.figures)
+
+
+@pytest.mark.parametrize('width', [390, 1280])
+def test_the_browser_shows_everything(page: tuple[Report, Path], browser: Chromium, width: int) -> None:
+    report, path = page
+    browser.open(path, width)
+    assert browser.complaints() == []
+    assert [address for address in browser.requests() if not address.startswith(('file:', 'data:'))] == []
+    assert browser.evaluate('document.documentElement.scrollWidth') <= width
+    assert browser.evaluate("document.querySelectorAll('figure').length") == len(report.figures)
+    sizes = browser.evaluate(
+        "[...document.querySelectorAll('.chart svg')].map(s => [s.getBoundingClientRect().width,"
+        " s.getBoundingClientRect().height, s.querySelectorAll('path, use').length, s.querySelectorAll('text').length])"
+    )
+    assert len(sizes) == sum(len(figure.charts) for figure in report.figures)
+    for shown_width, height, marks, texts in sizes:
+        assert shown_width > 300
+        assert height > 100
+        assert marks > 5
+        assert texts > 3
+
+
+def test_chart_text_is_legible_and_inside_its_chart(page: tuple[Report, Path], browser: Chromium) -> None:
+    browser.open(page[1], 390)
+    outside = browser.evaluate(
+        "[...document.querySelectorAll('.chart svg')].flatMap(s => { const b = s.getBoundingClientRect();"
+        " return [...s.querySelectorAll('text')].filter(t => { const r = t.getBoundingClientRect();"
+        ' return r.left < b.left - 1 || r.right > b.right + 1 || r.top < b.top - 1 || r.bottom > b.bottom + 1'
+        ' || r.height < 9; }).map(t => t.textContent); })'
+    )
+    assert outside == []
+
+
+def test_it_prints_on_few_pages(page: tuple[Report, Path], browser: Chromium) -> None:
+    report, path = page
+    browser.open(path, 1280)
+    pdf = browser.pdf()
+    pages = len(re.findall(rb'/Type\s*/Page\b', pdf))
+    charts = sum(len(figure.charts) for figure in report.figures)
+    assert 1 <= pages <= 5 + charts / 4
+
+
+def test_what_users_name_is_escaped() -> None:
+    model, training = moving_arm(0, samples=400)
+    result = identify(training, model, friction='coulomb_viscous')
+    from dataclasses import replace
+
+    text = render_report(identification_report(model, replace(result, robot='<script>alert(1)</script>'), training))
+    assert '<script' not in text
+    assert '&lt;script&gt;' in text
