@@ -75,7 +75,7 @@ def calibrate(
     targets : mapping of str to array_like, shape (3,) or (4, 4), optional
         Known targets by name [m], for ``tool='known'`` (the tip's origin by default), or the known
         orientation for ``tool='position'``.
-    terms : sequence of {'eccentricity', 'compliance'}
+    terms : sequence of {'eccentricity', 'second_harmonic', 'compliance'}
         Joint terms that may be added where the cross-validated error falls with them.
     loss : {'hampel', 'huber', 'linear'}
         See :class:`robotid_ros.calibration.solver.Options`.

@@ -12,7 +12,7 @@ from robotid_ros.errors import CalibrationError
 
 __all__ = ['CompensatedJoints', 'compensated_inverse_kinematics', 'compensated_joints']
 
-_STEPS = 30
+_STEPS = 60
 _CLOSE = 1e-10  # [m, rad]
 _LONGEST_STEP = 0.2  # [rad, m]
 
@@ -56,13 +56,20 @@ def compensated_joints(result: CalibrationResult, q: Array, *, tool: Array | Non
 
 
 def compensated_inverse_kinematics(
-    result: CalibrationResult, poses: Array, start: Array, *, tool: Array | None = None
+    result: CalibrationResult,
+    poses: Array,
+    start: Array,
+    *,
+    tool: Array | None = None,
+    largest_change: float = 0.2,
 ) -> CompensatedJoints:
     """Solve T(q) tool = pose for the calibrated arm, joint terms included.
 
     Newton's iteration with the calibrated Jacobian, damped near singular poses
-    (Levenberg-Marquardt with the squared error as damping, Sugihara 2011), from the nominal
-    solution, which is a few milliradians away.
+    (Levenberg-Marquardt, each pose with its own damping), from the nominal solution, which is a
+    few milliradians away. Where a nominal pose lies at the edge of the workspace, as with a
+    stretched elbow, the real arm may not reach it; at a singular wrist it may need another turn of
+    the wrist. There the closest joint coordinates in the neighbourhood come back, not converged.
 
     Parameters
     ----------
@@ -73,6 +80,8 @@ def compensated_inverse_kinematics(
         Joint coordinates to start from [rad or m].
     tool : ndarray, shape (4, 4), optional
         Tool in the tip frame; the tip itself by default.
+    largest_change : float
+        Of any joint from where it starts [rad or m].
 
     Raises
     ------
@@ -80,23 +89,24 @@ def compensated_inverse_kinematics(
         If shapes do not match.
     """
     poses = frozen_array(poses, 'poses', (None, 4, 4), CalibrationError)
-    q = np.array(frozen_array(start, 'start', (len(poses), result.chain.n), CalibrationError))
+    start = frozen_array(start, 'start', (len(poses), result.chain.n), CalibrationError)
+    q = np.array(start)
     hand = _tool(tool)
     error, jacobian = _error(result, q, poses, hand)
+    damping = np.full(len(q), 1e-10)
     for _ in range(_STEPS):
         if np.abs(error).max(initial=0.0) < 0.01 * _CLOSE:
             break
-        damping = np.square(error).sum(axis=1) + 1e-14
         transposed = np.swapaxes(jacobian, 1, 2)
         normal = transposed @ jacobian + damping[:, None, None] * np.eye(q.shape[1])
         step = np.linalg.solve(normal, transposed @ error[:, :, None])[:, :, 0]
         step *= np.minimum(1.0, _LONGEST_STEP / np.maximum(np.abs(step).max(axis=1), 1e-12))[:, None]
-        trial, trial_jacobian = _error(result, q + step, poses, hand)
+        trial_q = np.clip(q + step, start - largest_change, start + largest_change)
+        trial, trial_jacobian = _error(result, trial_q, poses, hand)
         better = np.square(trial).sum(axis=1) < np.square(error).sum(axis=1)
-        if not better.any():
-            break
-        q[better] += step[better]
+        q[better] = trial_q[better]
         error[better], jacobian[better] = trial[better], trial_jacobian[better]
+        damping = np.clip(np.where(better, 0.1 * damping, 10.0 * damping), 1e-14, 1e4)
     position, angle = np.linalg.norm(error[:, :3], axis=1), np.linalg.norm(error[:, 3:], axis=1)
     return CompensatedJoints(
         q=q, position_error=position, angle_error=angle, converged=(position < 1e3 * _CLOSE) & (angle < 1e3 * _CLOSE)

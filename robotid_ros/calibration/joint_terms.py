@@ -3,6 +3,7 @@
 Every term adds ``coefficient * basis(q)`` to the coordinate of one joint:
 
 - eccentricity of an encoder: first harmonics, sin(q_i) and cos(q_i);
+- an oval encoder or gear: second harmonics, sin(2 q_i) and cos(2 q_i);
 - compliance, where the masses are known: minus the gravity torque that the joint holds, so that
   the coefficient is the spring's compliance [rad/(N m)];
 - compliance, where they are not: the gravity torque of a unit weight at the origins of the later
@@ -24,8 +25,8 @@ from robotid_ros.model.robot_model import RobotModel
 
 __all__ = ['TERM_KINDS', 'JointTerm', 'JointTerms', 'TermKind', 'joint_terms']
 
-TermKind: TypeAlias = Literal['eccentricity', 'compliance']
-TERM_KINDS: tuple[TermKind, ...] = ('eccentricity', 'compliance')
+TermKind: TypeAlias = Literal['eccentricity', 'second_harmonic', 'compliance']
+TERM_KINDS: tuple[TermKind, ...] = ('eccentricity', 'second_harmonic', 'compliance')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,8 @@ class JointTerm:
     function : {'sine', 'cosine', 'torque', 'lever'}
     target : int
         For a lever: index of the joint whose origin carries the weight; n is the tip.
+    order : int
+        Of the harmonic.
     unit : str
     """
 
@@ -46,6 +49,7 @@ class JointTerm:
     joint: int
     function: Literal['sine', 'cosine', 'torque', 'lever']
     target: int = -1
+    order: int = 1
     unit: str = 'rad'
 
 
@@ -77,9 +81,9 @@ class JointTerms:
         lever = self._levers(q) if 'lever' in functions else np.zeros((len(q), 0, 0))
         for k, term in enumerate(self.terms):
             if term.function == 'sine':
-                result[:, k] = np.sin(chain_q[:, term.joint])
+                result[:, k] = np.sin(term.order * chain_q[:, term.joint])
             elif term.function == 'cosine':
-                result[:, k] = np.cos(chain_q[:, term.joint])
+                result[:, k] = np.cos(term.order * chain_q[:, term.joint])
             elif term.function == 'torque':
                 result[:, k] = -torque[:, term.joint]
             else:
@@ -119,7 +123,7 @@ def joint_terms(
     Parameters
     ----------
     chain : KinematicChain
-    kinds : sequence of {'eccentricity', 'compliance'}
+    kinds : sequence of {'eccentricity', 'second_harmonic', 'compliance'}
     gravity : ndarray, shape (3,)
         In the base frame [m/s^2]; without gravity there is no compliance term.
     model : RobotModel, optional
@@ -145,13 +149,14 @@ def joint_terms(
     for i, name in enumerate(chain.joint_names):
         if chain.prismatic[i]:
             continue
-        if 'eccentricity' in kinds:
-            put(
-                [
-                    JointTerm(name=f'{name}.sine', joint=i, function='sine'),
-                    JointTerm(name=f'{name}.cosine', joint=i, function='cosine'),
-                ]
-            )
+        for kind, order, mark in (('eccentricity', 1, ''), ('second_harmonic', 2, '2')):
+            if kind in kinds:
+                put(
+                    [
+                        JointTerm(name=f'{name}.sine{mark}', joint=i, function='sine', order=order),
+                        JointTerm(name=f'{name}.cosine{mark}', joint=i, function='cosine', order=order),
+                    ]
+                )
         if 'compliance' in kinds and heavy and massive:
             put([JointTerm(name=f'{name}.compliance', joint=i, function='torque', unit='rad/(N*m)')])
         elif 'compliance' in kinds and heavy:
