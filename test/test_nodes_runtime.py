@@ -10,7 +10,7 @@ pytest.importorskip('rclpy', reason='needs the ros extra')
 pytestmark = pytest.mark.ros
 
 PROBE = textwrap.dedent("""
-    import dataclasses, sys, threading
+    import dataclasses, sys, threading, time
     from rclpy.node import Node
     from std_srvs.srv import Trigger
     from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, parameter, read_parameters
@@ -34,7 +34,8 @@ PROBE = textwrap.dedent("""
             self.create_service(Trigger, '~/fail', self.fail)
             print('config', self.config, self.robot, flush=True)
         async def work(self, request, response):
-            response.message = await self.worker.run(lambda: threading.current_thread().name)
+            # Long enough for the executor to fall asleep before the answer is there.
+            response.message = await self.worker.run(lambda: time.sleep(0.5) or threading.current_thread().name)
             response.success = True
             return response
         def fail(self, request, response):

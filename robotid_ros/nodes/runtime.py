@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import rclpy
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.node import Node
@@ -94,7 +95,8 @@ class BackgroundWorker:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix='worker')
-        self._wake = node.create_guard_condition(lambda: None)
+        # A group of its own: the group of a callback that waits for us is not waited on.
+        self._wake = node.create_guard_condition(lambda: None, callback_group=ReentrantCallbackGroup())
 
     def run(self, function: Callable[..., Result], *arguments: Any) -> Future:
         """Return a future of ``function(*arguments)``, computed in the worker's thread."""
