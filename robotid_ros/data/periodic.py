@@ -5,14 +5,16 @@ from typing import Any
 
 import numpy as np
 
+from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.errors import DataError
 from robotid_ros.signals.averaging import AveragedPeriod, PeriodAverage, channel_names
 from robotid_ros.signals.differentiation import choose_harmonics, fit_fourier
+from robotid_ros.signals.filtering import zero_phase_low_pass
 from robotid_ros.signals.smoothing import guarded_smoothing
 
-__all__ = ['averaged_dataset', 'period_average']
+__all__ = ['averaged_dataset', 'period_average', 'thinned']
 
 
 def period_average(joints: tuple[str, ...], period: float, step: float, settings: ProcessingSettings) -> PeriodAverage:
@@ -124,3 +126,31 @@ def _warnings(dq: Any, torque: Any) -> list[str]:
         'the sign of some current or torque looks reversed'
     )
     return [sentence]
+
+
+def thinned(dataset: Dataset, most: int) -> tuple[Array, Array, Array, Array, Array]:
+    """Return one averaged period in at most so many points.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        One averaged period.
+    most : int
+        Points.
+
+    Returns
+    -------
+    time : ndarray, shape (M,)
+        [s]
+    q, dq, ddq, tau : ndarray, shape (M, n)
+        The motion as it is at these times; the smoothed torque, low-passed over the closed period
+        before points are left out.
+    """
+    factor = -(-len(dataset) // most)
+    kept = slice(None, None, factor)
+    torque = dataset.tau_filtered
+    if factor > 1:
+        wrap = min(len(dataset), 20 * factor)
+        around = np.concatenate([torque[-wrap:], torque, torque[:wrap]])
+        torque = zero_phase_low_pass(around, 1.0, 0.4 / factor)[wrap : wrap + len(dataset)]
+    return dataset.time[kept], dataset.q[kept], dataset.dq[kept], dataset.ddq[kept], torque[kept]

@@ -1,7 +1,7 @@
 """A recording to a dataset, whatever kind of recording it is."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from robotid_ros.data.raw_log import is_raw_log, read_reference
 from robotid_ros.data.readers import read_recording
 from robotid_ros.data.recording import Recording
 from robotid_ros.data.settings import ProcessingSettings
-from robotid_ros.data.stream import process_raw_log
+from robotid_ros.data.stream import NoUsablePeriodError, process_raw_log
 from robotid_ros.data.torque import measured_torque
 from robotid_ros.errors import DataError
 from robotid_ros.signals.averaging import channel_names
@@ -106,7 +106,8 @@ def process_file(
     ----------
     path : str or Path
         Anything :func:`read_recording` reads. A folder of the recorder node that followed an
-        excitation is averaged over its periods, a piece at a time.
+        excitation is averaged over its periods, a piece at a time; where no period is usable, it is
+        processed like any other recording, and the summary says why.
     settings : ProcessingSettings, optional
     topic : str, optional
         Of a bag.
@@ -124,10 +125,18 @@ def process_file(
     """
     settings = settings or ProcessingSettings()
     folder = Path(path)
+    why_not = ''
     if is_raw_log(folder) and (settings.period is not None or read_reference(folder)):
-        dataset = process_raw_log(folder, settings)
-    else:
-        dataset = process_recording(read_recording(path, topic, settings.joints or None), settings)
+        try:
+            dataset = process_raw_log(folder, settings)
+            return dataset, summarize(dataset)
+        except NoUsablePeriodError as cause:
+            if settings.period is not None:
+                raise
+            why_not = f'{cause}; processed as a recording that does not repeat'
+    dataset = process_recording(read_recording(path, topic, settings.joints or None), settings)
+    if why_not:
+        dataset = replace(dataset, provenance={**dataset.provenance, 'not_averaged': why_not})
     return dataset, summarize(dataset)
 
 
@@ -148,6 +157,8 @@ def summarize(dataset: Dataset) -> str:
         lines += _averaging_lines(dataset)
     if 'filtering' in dataset.provenance:
         lines += _filtering_lines(dataset)
+    if 'not_averaged' in dataset.provenance:
+        lines.append(f'note       {dataset.provenance["not_averaged"]}')
     return '\n'.join(lines)
 
 

@@ -1,5 +1,6 @@
 """One recording as it happens: raw messages to disk, the average in memory."""
 
+import shutil
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -91,6 +92,12 @@ class RecordingSession:
                 self.folder,
                 {'found': found, 'averaging': averaging, 'problem': self.problem, 'raw_bytes': self._log.size},
             )
+
+    def discard(self) -> None:
+        """Remove the folder of a recording that never began."""
+        with self._lock:
+            self._log.close()
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def progress(self) -> dict[str, Any]:
         """Return counts, periods and sizes so far, as plain values."""

@@ -18,7 +18,11 @@ from robotid_ros.errors import DataError
 from robotid_ros.signals.averaging import PeriodAverage, channel_names
 from robotid_ros.signals.screening import SampleScreen
 
-__all__ = ['PeriodicReference', 'StreamProcessor', 'process_raw_log', 'reference_period']
+__all__ = ['NoUsablePeriodError', 'PeriodicReference', 'StreamProcessor', 'process_raw_log', 'reference_period']
+
+
+class NoUsablePeriodError(DataError):
+    """There are samples, but no whole period that could be averaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +169,7 @@ class StreamProcessor:
         self._screen.finish()
         average = None if self._average is None else self._average.finish()
         if average is None:
-            raise DataError(f'no usable period of {self.reference.period:g} s: {self._why_none()}')
+            raise NoUsablePeriodError(f'no usable period of {self.reference.period:g} s: {self._why_none()}')
         found = {**provenance, 'screening': self.found()}
         return averaged_dataset(average, self.reference.joints, self.settings, found)
 

@@ -1,0 +1,244 @@
+"""The node ``recorder``: keeps every joint state, averages the periods of an excitation.
+
+It subscribes ``joint_states`` and ``excitation/reference``, and publishes ``~/averaged`` (latched: one
+averaged, smoothed period), ``~/noise`` (latched: standard deviations of its positions and efforts)
+and ``~/status``. Services: ``~/start``, ``~/stop``, ``~/save``.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from robotid_ros import __version__
+from robotid_ros.data import process_file, save_dataset
+from robotid_ros.data.periodic import thinned
+from robotid_ros.data.session import RecordingSession
+from robotid_ros.data.stream import PeriodicReference, reference_period
+from robotid_ros.errors import DataError, RobotIdError
+from robotid_ros.nodes.capture import Capture
+from robotid_ros.nodes.conversions import LATCHED, status_message, trajectory_arrays, trajectory_message
+from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
+from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings
+from robotid_ros.nodes.recorder_status import recorder_status
+from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+
+__all__ = ['Recorder', 'main']
+
+TOPIC = 'joint_states'
+
+
+class Recorder(Node):  # type: ignore[misc]  # rclpy ships no types
+    """Records joint states while it is told to, or while a reference runs."""
+
+    def __init__(self) -> None:
+        super().__init__('recorder')
+        config = declare_parameters(self, RecorderConfig)
+        self._robot = declare_robot_config(self)
+        processing_settings(config, self._robot)  # refuse at once what would fail later
+        self._worker = BackgroundWorker(self)
+        self._lock = threading.RLock()
+        self._session: RecordingSession | None = None
+        self._capture: Capture | None = None
+        self._last: RecordingSession | None = None
+        self._reference: PeriodicReference | None = None
+        self._problem = ''
+        self._watched = (0, time.monotonic())  # messages received, and when that last changed
+        self._averaged = self.create_publisher(JointTrajectory, '~/averaged', LATCHED)
+        self._noise = self.create_publisher(JointState, '~/noise', LATCHED)
+        self._status = self.create_publisher(DiagnosticStatus, '~/status', QoSProfile(depth=10))
+        self.create_subscription(JointTrajectory, 'excitation/reference', self._receive_reference, LATCHED)
+        for name, action in (('start', self._start), ('stop', self._stop), ('save', self._save)):
+            self.create_service(Trigger, f'~/{name}', self._answering(action))
+        # By a clock of its own: the status tells that simulated time stands still, too.
+        self.create_timer(1.0, self._publish_status, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self.get_logger().info(f'records {self.resolve_topic_name(TOPIC)} on ~/start or when a reference starts')
+
+    def close(self) -> None:
+        """End a recording that is going on, so that nothing of it is lost."""
+        with self._lock:
+            if self._session is not None:
+                self._end('the node is shut down')
+        self._worker.close()
+
+    def _answering(self, action: Callable[[], str]) -> Callable[[Any, Any], Any]:
+        """Return a service callback that runs an action off the executor's thread."""
+
+        def run() -> tuple[bool, str]:
+            try:
+                with self._lock:
+                    return True, action()
+            except RobotIdError as refusal:
+                return False, str(refusal)
+
+        async def answer(_: Any, response: Any) -> Any:
+            response.success, response.message = await self._worker.run(run)
+            self._publish_status()
+            return response
+
+        return answer
+
+    # --- actions: in the worker's thread, under the lock ---
+
+    def _start(self) -> str:
+        if self._session is not None:
+            return f'recording already, to {self._session.folder}'
+        config = read_parameters(self, RecorderConfig)
+        settings = processing_settings(config, self._robot)
+        reliability = self._wait_for_publisher(config)
+        folder = Path(config.output_folder).expanduser() / datetime.now().strftime('%Y%m%d-%H%M%S-%f')
+        description = {'topic': self.resolve_topic_name(TOPIC), 'version': __version__, 'began': time.time()}
+        session = RecordingSession(folder, settings.joints, settings, description)
+        capture = Capture(self, JointState, TOPIC, session.take, config.depth, reliability)
+        if not capture.first.wait(config.start_timeout):
+            capture.stop()
+            session.discard()
+            raise DataError(
+                f'no joint state on {self.resolve_topic_name(TOPIC)} within {config.start_timeout:g} s, although it '
+                'has a publisher; is the controller running?'
+            )
+        self._problem = ''
+        self._session, self._capture, self._watched = session, capture, (0, time.monotonic())
+        if self._reference is not None:
+            session.follow(self._reference)
+        self.get_logger().info(f'recording to {folder}')
+        return f'recording to {folder}'
+
+    def _stop(self) -> str:
+        if self._session is None:
+            raise DataError('nothing is being recorded')
+        return self._end('stopped')
+
+    def _save(self) -> str:
+        if self._session is not None:
+            raise DataError('the recording is still going on; stop it first')
+        if self._last is None:
+            raise DataError('nothing has been recorded yet')
+        dataset = self._last.dataset
+        if dataset is None:
+            settings = processing_settings(read_parameters(self, RecorderConfig), self._robot)
+            dataset, _ = process_file(self._last.folder, settings)
+        path = self._last.folder / 'dataset.npz'
+        save_dataset(path, dataset)
+        return str(path)
+
+    def _wait_for_publisher(self, config: RecorderConfig) -> ReliabilityPolicy:
+        """Return the reliability to ask for, once somebody publishes joint states."""
+        end = time.monotonic() + config.start_timeout
+        while not (publishers := self.get_publishers_info_by_topic(TOPIC)):
+            if time.monotonic() > end:
+                raise DataError(
+                    f'nobody publishes {self.resolve_topic_name(TOPIC)}; start the arm driver, or remap joint_states'
+                )
+            time.sleep(0.02)
+        if config.reliability != 'auto':
+            return ReliabilityPolicy[config.reliability.upper()]
+        all_reliable = all(item.qos_profile.reliability == ReliabilityPolicy.RELIABLE for item in publishers)
+        return ReliabilityPolicy.RELIABLE if all_reliable else ReliabilityPolicy.BEST_EFFORT
+
+    def _end(self, why: str) -> str:
+        session, capture = self._session, self._capture
+        assert session is not None
+        assert capture is not None
+        capture.stop()
+        session.finish()
+        self._session, self._capture, self._last = None, None, session
+        self._problem = session.problem or (f'recording failed: {capture.failure!r}' if capture.failure else '')
+        text = f'{why}: {capture.received} messages in {session.folder}'
+        if session.dataset is not None:
+            self._publish_average(session)
+            text += f', {session.dataset.periods} periods averaged'
+        if self._problem:
+            self.get_logger().error(f'{text}; {self._problem}')
+            return f'{text}; {self._problem}'
+        self.get_logger().info(text)
+        return text
+
+    def _publish_average(self, session: RecordingSession) -> None:
+        dataset, reference = session.dataset, session.reference
+        assert dataset is not None
+        assert reference is not None
+        points = thinned(dataset, read_parameters(self, RecorderConfig).averaged_points)
+        message = trajectory_message(dataset.joint_names, 0.0, *points)
+        # Seconds since 1970 in a double would be off by up to 0.2 microseconds.
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(reference.start, 1_000_000_000)
+        self._averaged.publish(message)
+        if dataset.noise_std is not None:
+            noise = JointState(name=list(dataset.joint_names))
+            noise.header.stamp = self.get_clock().now().to_msg()
+            noise.effort = dataset.noise_std.tolist()
+            position = np.asarray(dataset.provenance['averaging']['position_noise_std'])
+            noise.position = (position / np.sqrt(dataset.periods)).tolist()
+            self._noise.publish(noise)
+
+    # --- callbacks: in the executor's thread ---
+
+    def _receive_reference(self, message: JointTrajectory) -> None:
+        if not message.points:
+            self._worker.run(self._reference_ended)
+            return
+        try:
+            times, position, velocity, _, _ = trajectory_arrays(message, message.joint_names)
+            period = reference_period(times, position, velocity)
+        except RobotIdError as refusal:
+            self._problem = f'the reference cannot be used: {refusal}'
+            self.get_logger().error(self._problem)
+            return
+        start = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
+        first = message.points[0].time_from_start
+        start += first.sec * 1_000_000_000 + first.nanosec
+        reference = PeriodicReference(joints=tuple(message.joint_names), period=period, start=start)
+        self._worker.run(self._reference_started, reference)
+
+    def _reference_started(self, reference: PeriodicReference) -> None:
+        with self._lock:
+            self._reference = reference
+            try:
+                if self._session is None and read_parameters(self, RecorderConfig).follow_reference:
+                    self._start()
+                elif self._session is not None:
+                    self._session.follow(reference)
+            except RobotIdError as refusal:
+                self._problem = f'the excitation is not recorded: {refusal}'
+                self.get_logger().error(self._problem)
+
+    def _reference_ended(self) -> None:
+        with self._lock:
+            self._reference = None
+            if self._session is not None and self._session.reference is not None:
+                self._end('the excitation ended')
+                self._publish_status()
+
+    def _publish_status(self) -> None:
+        session, capture = self._session, self._capture
+        silence = 0.0
+        if capture is not None:
+            if capture.received != self._watched[0]:
+                self._watched = (capture.received, time.monotonic())
+            silence = time.monotonic() - self._watched[1]
+            if capture.failure is not None:
+                self._problem = f'recording failed: {capture.failure!r}'
+        stale = silence > read_parameters(self, RecorderConfig).stale_after
+        level, text, values = recorder_status(session, self._last, self._problem, silence if stale else 0.0)
+        self._status.publish(status_message(self.get_fully_qualified_name(), level, text, values))
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node."""
+    return run_node(Recorder, args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""Parameters of the recorder, and how it processes what it records."""
+
+from dataclasses import dataclass, field
+
+from robotid_ros.data import ProcessingSettings
+from robotid_ros.errors import DataError
+from robotid_ros.model.robot_config import EffortMeaning, RobotConfig
+from robotid_ros.nodes.parameters import parameter
+
+__all__ = ['RecorderConfig', 'processing_settings']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecorderConfig:
+    """Everything about the recorder that can be set."""
+
+    effort: str = field(
+        default='',
+        metadata=parameter(
+            "what JointState.effort holds; needed where no robot configuration says it ('current' needs one, "
+            'for the torque constants)',
+            choices=('', 'torque', 'current'),
+            read_only=True,
+        ),
+    )
+    output_folder: str = field(
+        default='~/.ros/robotid', metadata=parameter('each recording gets a folder of its own in here')
+    )
+    follow_reference: bool = field(
+        default=True, metadata=parameter('start recording by itself when a reference is published')
+    )
+    reliability: str = field(
+        default='auto',
+        metadata=parameter(
+            'of the subscription to joint states; auto: reliable unless a publisher is not',
+            choices=('auto', 'reliable', 'best_effort'),
+        ),
+    )
+    depth: int = field(
+        default=5000,
+        metadata=parameter('messages the middleware holds while this process cannot run', range=(1, 1_000_000)),
+    )
+    start_timeout: float = field(
+        default=5.0, metadata=parameter('how long start waits for the first joint state', unit='s', range=(0.1, 300.0))
+    )
+    stale_after: float = field(
+        default=1.0, metadata=parameter('silence after which the status is an error', unit='s', range=(0.1, 300.0))
+    )
+    transient_periods: int = field(default=1, metadata=parameter('periods left out at the start', range=(0, 1000)))
+    outlier_factor: float = field(
+        default=3.0,
+        metadata=parameter('a period that deviates by more than this times the usual is left out', range=(1.0, 1e6)),
+    )
+    harmonics: int = field(
+        default=0,
+        metadata=parameter('of the Fourier series of averaged positions; 0: all that stand out', range=(0, 1000)),
+    )
+    smoothing_passes: int = field(
+        default=1, metadata=parameter('of the five-point cubic over the averaged torque', range=(0, 100))
+    )
+    smoothing_guard: float = field(
+        default=0.1,
+        metadata=parameter('largest move of a sample by smoothing, per range of its signal', range=(0.0, 1.0)),
+    )
+    averaged_points: int = field(
+        default=5000, metadata=parameter('points of the published average, at most', range=(16, 100_000))
+    )
+
+
+def processing_settings(config: RecorderConfig, robot: RobotConfig | None) -> ProcessingSettings:
+    """Return how recordings are processed.
+
+    Raises
+    ------
+    DataError
+        If nobody says what the effort of each joint is, or a current has no torque constant.
+    """
+    if robot is None and config.effort != 'torque':
+        raise DataError(
+            'what JointState.effort holds is not said, and it is never guessed: give a robot configuration with '
+            "'effort' per joint (torque [N m], or current [A] with torque constants), or set effort:=torque"
+        )
+    joints = () if robot is None else robot.joints
+    effort: dict[str, EffortMeaning] = {}
+    for joint in joints:
+        assert robot is not None
+        meaning = robot.effort.get(joint, config.effort)
+        if meaning not in ('torque', 'current'):
+            raise DataError(
+                f"the robot configuration does not say what JointState.effort holds for joint '{joint}', and it is "
+                "never guessed: add 'effort' (torque [N m] or current [A])"
+            )
+        if meaning == 'current' and joint not in robot.torque_constants:
+            raise DataError(
+                f"the effort of joint '{joint}' is a motor current, but the robot configuration has no torque "
+                "constant for it: add it to 'torque_constants' [N m/A]"
+            )
+        effort[joint] = meaning  # type: ignore[assignment]
+    return ProcessingSettings(
+        joints=joints,
+        effort=effort,
+        torque_constants={} if robot is None else robot.torque_constants,
+        gear_ratios={} if robot is None else robot.gear_ratios,
+        transient_periods=config.transient_periods,
+        outlier_factor=config.outlier_factor,
+        harmonics=config.harmonics or None,
+        smoothing_passes=config.smoothing_passes,
+        smoothing_guard=config.smoothing_guard,
+    )
