@@ -1,0 +1,201 @@
+"""What reports say: decimation, numbers, verdicts, figures."""
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from report_helpers import moving_arm
+
+from robotid_ros.arrays import Array
+from robotid_ros.data import Dataset
+from robotid_ros.identification import IdentificationResult, TorquePredictor, identify
+from robotid_ros.model import RobotModel
+from robotid_ros.report import Report, render_report, save_figures
+from robotid_ros.report.chart import Dots, Intervals, Line
+from robotid_ros.report.decimate import envelope, spread
+from robotid_ros.report.identification import identification_report
+from robotid_ros.report.numbers import integer, number, percent, tick, unit
+
+Identified = tuple[RobotModel, Dataset, Dataset, IdentificationResult]
+
+
+@pytest.fixture(scope='module')
+def identified() -> Identified:
+    model, training = moving_arm(0)
+    _, validation = moving_arm(1, samples=800)
+    result = identify(training, model, friction='coulomb_viscous', validation=validation)
+    return model, training, validation, result
+
+
+@given(
+    y=arrays.arrays(np.float64, st.integers(1, 3000), elements=st.floats(-1e6, 1e6)),
+    buckets=st.integers(1, 300),
+)
+def test_decimation_keeps_every_extreme(y: Array, buckets: int) -> None:
+    x = np.arange(len(y), dtype=float)
+    kept_x, kept_y = envelope(x, y, buckets)
+    assert len(kept_x) <= 2 * buckets + 2
+    assert (np.diff(kept_x) > 0).all()
+    np.testing.assert_array_equal(y[kept_x.astype(int)], kept_y)
+    assert kept_x[0] == 0
+    assert kept_x[-1] == len(y) - 1
+    if len(y) > 2 * buckets + 2:
+        edges = np.linspace(0, len(y), buckets + 1).astype(int)
+        for start, stop in itertools.pairwise(edges):
+            inside = (kept_x >= start) & (kept_x < stop)
+            assert kept_y[inside].min() == y[start:stop].min()
+            assert kept_y[inside].max() == y[start:stop].max()
+
+
+def test_a_single_peak_among_a_million_samples_survives() -> None:
+    y = np.zeros(1_000_000)
+    y[123_456] = 1.0
+    x, kept = envelope(np.arange(len(y), dtype=float), y)
+    assert kept.max() == 1.0
+    assert x[kept.argmax()] == 123_456
+
+
+def test_spread_is_even_and_complete() -> None:
+    assert spread(5, 10).tolist() == [0, 1, 2, 3, 4]
+    kept = spread(1000, 11)
+    assert kept[0] == 0
+    assert kept[-1] == 999
+    assert np.ptp(np.diff(kept)) <= 1
+
+
+@pytest.mark.parametrize(
+    ('value', 'text'),
+    [
+        (4.0625, '4.06'),
+        (-0.03125, '−0.0312'),
+        (12345.0, '12300'),
+        (1.2e-7, '1.20·10⁻⁷'),
+        (-3e9, '−3.00·10⁹'),
+        (0.0, '0'),
+        (float('inf'), '∞'),
+        (float('nan'), '–'),
+        (9.999, '10.0'),
+    ],
+)
+def test_numbers_are_written_as_people_write_them(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_other_notations() -> None:
+    assert tick(0.05) == '0.05'
+    assert tick(-200.0) == '−200'
+    assert tick(1e-5) == '10⁻⁵'
+    assert tick(2e6) == '2·10⁶'
+    assert tick(0.0) == '0'
+    assert percent(97.34) == '97.3 %'
+    assert percent(float('inf')) == '∞'
+    assert integer(1250000).replace('\u202f', ' ') == '1 250 000'
+    assert unit('kg*m^2') == 'kg·m²'
+    assert unit('N*m*s/rad') == 'N·m·s/rad'
+
+
+def _report(identified: Identified, **changes: object) -> Report:
+    model, training, validation, result = identified
+    return identification_report(model, replace(result, **changes), training, validation=validation)  # type: ignore[arg-type]
+
+
+def test_a_good_run_gets_green(identified: Identified) -> None:
+    report = _report(identified)
+    assert report.verdict.level == 'good'
+    assert 'had not seen' in report.verdict.reasons[0]
+
+
+def test_what_is_not_usable_gets_red_with_the_reason(identified: Identified) -> None:
+    verdict = _report(identified, usable=False, reason='joint elbow hardly moves').verdict
+    assert verdict.level == 'bad'
+    assert verdict.reasons == ('Joint elbow hardly moves.',)
+
+
+def test_unvalidated_runs_get_amber(identified: Identified) -> None:
+    model, training, _, result = identified
+    metrics = {'training': result.metrics['training']}
+    report = identification_report(model, replace(result, metrics=metrics), training)
+    assert report.verdict.level == 'caution'
+    assert any('not checked' in reason for reason in report.verdict.reasons)
+
+
+def test_much_worse_validation_and_bad_excitation_get_amber(identified: Identified) -> None:
+    result = identified[3]
+    worse = replace(result.metrics['validation'], relative_error_total=40.0)
+    metrics = {**result.metrics, 'validation': worse}
+    reasons = _report(identified, metrics=metrics, condition_scaled=5000.0).verdict.reasons
+    assert any('times that of the training' in reason for reason in reasons)
+    assert any('undetermined' in reason for reason in reasons)
+
+
+def test_figures_show_the_data(identified: Identified) -> None:
+    model, _, validation, result = identified
+    report = _report(identified)
+    figures = {figure.name: figure for figure in report.figures}
+    predicted = TorquePredictor(model, result).measured_torque(validation)
+    for j, chart in enumerate(figures['torque_validation'].charts):
+        lines = {series.label: series for series in chart.series if isinstance(series, Line)}
+        assert lines['measured'].y.max() == validation.tau[:, j].max()
+        assert lines['predicted'].y.min() == predicted[:, j].min()
+        np.testing.assert_allclose(lines['difference'].y.max(), (validation.tau - predicted)[:, j].max())
+    for j, chart in enumerate(figures['friction'].charts):
+        cloud = next(series for series in chart.series if isinstance(series, Dots))
+        strength = 5.0 / (1.0 + j)
+        fast = np.abs(cloud.x) > 0.1
+        truth = strength * (np.sign(cloud.x) + cloud.x)
+        assert np.abs(cloud.y - truth)[fast].mean() < 0.4  # noise of 0.2 N m and what the fit misses
+    for chart in figures['friction_parameters'].charts:
+        assert chart.rows == model.joint_names
+    intervals = [s for chart in figures['parameters'].charts for s in chart.series if isinstance(s, Intervals)]
+    shown = np.concatenate([s.value for s in intervals if s.role == 'predicted'])
+    np.testing.assert_array_equal(np.sort(shown), np.sort(result.base_values))
+
+
+def test_the_worst_of_several_runs_is_shown(identified: Identified) -> None:
+    model, training, validation, result = identified
+    half = len(validation) // 2
+    labels = np.repeat([0, 1], [half, len(validation) - half])
+    tau = validation.tau + 5.0 * labels[:, None]
+    runs = replace(validation, trajectory=labels, sources=('first', 'second'), tau=tau, tau_filtered=tau)
+    report = identification_report(model, result, training, validation=runs)
+    figure = next(figure for figure in report.figures if figure.name == 'torque_validation')
+    assert figure.reading.endswith('second.')
+
+
+def test_odd_data_are_reported_too(identified: Identified) -> None:
+    model, training, _, result = identified
+    still = replace(training.select(np.arange(40)), q=np.zeros((40, 6)), dq=np.zeros((40, 6)), ddq=np.zeros((40, 6)))
+    open_parameters = replace(result, base_std=np.full(len(result.base_values), np.inf))
+    page = render_report(identification_report(model, open_parameters, training, validation=still))
+    assert '∞' in page
+
+
+def test_joint_order_of_the_data_does_not_matter(identified: Identified) -> None:
+    model, training, validation, result = identified
+    back = [5, 4, 3, 2, 1, 0]
+    columns = {name: getattr(validation, name)[:, back] for name in ('q', 'dq', 'ddq', 'tau', 'tau_filtered')}
+    turned = replace(validation, joint_names=validation.joint_names[::-1], **columns)
+    assert [
+        chart.note
+        for figure in identification_report(model, result, training, validation=turned).figures
+        for chart in figure.charts
+    ] == [chart.note for figure in _report(identified).figures for chart in figure.charts]
+
+
+def test_figures_are_saved_as_files(identified: Identified, tmp_path: Path) -> None:
+    folder = tmp_path / 'plots'
+    report = _report(identified)
+    paths = save_figures(report.figures[:2], folder)
+    assert [path.name for path in paths] == ['torque_validation.png', 'torque_training.png']
+    for path in paths:
+        picture = matplotlib.image.imread(path)
+        assert picture.shape[1] > 1000
+        assert picture.std() > 0.01
+    (vector,) = save_figures(report.figures[:1], folder, suffix='.svg')
+    assert vector.read_text(encoding='utf-8').lstrip().startswith('<?xml')
