@@ -1,8 +1,6 @@
 """Parameters of the simulated arm, and the arm, sensors and follower they describe."""
 
 from dataclasses import dataclass, field, replace
-from importlib import resources
-from pathlib import Path
 
 import numpy as np
 
@@ -16,6 +14,7 @@ from robotid_ros.simulation import (
     Plant,
     Sensors,
     TrajectoryFollower,
+    arm_description,
     effort_scale,
     perturb,
 )
@@ -231,15 +230,7 @@ def build_parts(config: SimulatedArmConfig, robot: RobotConfig | None) -> Simula
 
 def _described_arm(config: SimulatedArmConfig, robot: RobotConfig | None) -> RobotModel:
     wanted = config.robot or (robot.urdf if robot is not None else None) or _DEFAULT_ROBOT
-    folder = resources.files('robotid_ros') / 'robots'
-    packaged = {entry.name.removesuffix('.urdf'): entry for entry in folder.iterdir() if entry.name.endswith('.urdf')}
-    source: str | Path = Path(wanted).expanduser()
-    if wanted not in packaged and not Path(source).is_file():
-        raise ModelError(
-            f"robot '{wanted}' is neither a URDF file nor one of the packaged arms: {', '.join(sorted(packaged))}"
-        )
-    if wanted in packaged:
-        source = packaged[wanted].read_text(encoding='utf-8')
+    source = arm_description(wanted)
     tip = config.tip or (robot.tip if robot is not None else None)
     if robot is None:
         return RobotModel.from_urdf(source, tip=tip)

@@ -1,0 +1,37 @@
+"""The URDF of an arm to simulate: a packaged one by its name, any other by its file."""
+
+from importlib import resources
+from pathlib import Path
+
+from robotid_ros.errors import ModelError
+from robotid_ros.model.urdf import read_urdf_text
+
+__all__ = ['arm_description', 'packaged_arms']
+
+
+def packaged_arms() -> tuple[str, ...]:
+    """Return the names of the arms that come with this package."""
+    folder = resources.files('robotid_ros') / 'robots'
+    return tuple(sorted(entry.name[: -len('.urdf')] for entry in folder.iterdir() if entry.name.endswith('.urdf')))
+
+
+def arm_description(robot: str) -> str:
+    """Return the text of a URDF.
+
+    Parameters
+    ----------
+    robot : str
+        Name of a packaged arm, or a file.
+
+    Raises
+    ------
+    ModelError
+        If it is neither.
+    """
+    if robot in packaged_arms():
+        return (resources.files('robotid_ros') / 'robots' / f'{robot}.urdf').read_text(encoding='utf-8')
+    if not Path(robot).expanduser().is_file():
+        raise ModelError(
+            f"robot '{robot}' is neither a URDF file nor one of the packaged arms: {', '.join(packaged_arms())}"
+        )
+    return read_urdf_text(Path(robot))
