@@ -1,0 +1,176 @@
+"""The terminal view of a run: what each node says, how far it is, how well each joint fits.
+
+Text in, text out: who reads the topics hands over what they said.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+
+__all__ = ['JointFit', 'NodeStatus', 'StatusLevel', 'render_watch']
+
+StatusLevel: TypeAlias = Literal['ok', 'warn', 'error', 'silent']
+
+_SIGNS: dict[StatusLevel, tuple[str, str]] = {
+    'ok': ('●', '32'),
+    'warn': ('▲', '33'),
+    'error': ('■', '31'),
+    'silent': ('○', '2'),
+}
+_BAR = 24
+_FAULTS = (
+    'lost_before_capture',
+    'gaps',
+    'missing',
+    'repeated',
+    'backward',
+    'clock_jumps',
+    'displaced',
+    'not_a_number',
+    'missing_joints',
+    'missing_effort',
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStatus:
+    """The last status of a node.
+
+    Attributes
+    ----------
+    name : str
+        Of the node.
+    level : {'ok', 'warn', 'error', 'silent'}
+        Silent: nothing has come, or not for long.
+    message : str
+    values : mapping of str to str
+        As they stand in its ``DiagnosticStatus``.
+    """
+
+    name: str
+    level: StatusLevel
+    message: str
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class JointFit:
+    """Running root mean squares of measured and unexplained torque.
+
+    Attributes
+    ----------
+    joint_names : tuple of str
+    memory : float
+        Time after which an old sample counts a third [s].
+    """
+
+    joint_names: tuple[str, ...]
+    memory: float = 10.0
+    _time: float | None = None
+    _power: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._power = np.zeros((2, len(self.joint_names)))
+
+    def update(self, time: float, predicted: Array, external: Array) -> None:
+        """Take one sample of predicted and unexplained torque, each of shape (n,) [N m], at a stamp [s]."""
+        squares = np.square([predicted + external, external])
+        if self._time is None or time <= self._time:
+            self._power = squares
+        else:
+            share = 1.0 - np.exp((self._time - time) / self.memory)
+            self._power += share * (squares - self._power)
+        self._time = time
+
+    @property
+    def torque_rms(self) -> Array:
+        """Measured torque, shape (n,) [N m]."""
+        return np.asarray(np.sqrt(self._power[0]))
+
+    @property
+    def error_rms(self) -> Array:
+        """What the model leaves of it, shape (n,) [N m]."""
+        return np.asarray(np.sqrt(self._power[1]))
+
+
+def render_watch(
+    nodes: Sequence[NodeStatus], fit: JointFit | None = None, *, width: int = 80, colour: bool = False
+) -> str:
+    """Return the view as lines of text.
+
+    Parameters
+    ----------
+    nodes : sequence of NodeStatus
+        Top to bottom.
+    fit : JointFit, optional
+        Once a model has been identified.
+    width : int
+        Columns of the terminal; lines are cut there.
+    colour : bool
+        Mark levels by ANSI colours too.
+
+    Returns
+    -------
+    str
+    """
+    lines: list[str] = []
+    for node in nodes:
+        sign, code = _SIGNS[node.level]
+        mark = f'\033[{code}m{sign}\033[0m' if colour else sign
+        head = f' {node.name:<15}{node.message or "no status yet"}'
+        lines.append(mark + _cut(head, width - 1))
+        lines += [_cut(f'{"":17}{line}', width) for line in _details(node.values)]
+    if fit is not None:
+        lines += ['', *(_cut(line, width) for line in _fit_lines(fit))]
+    return '\n'.join(lines)
+
+
+def _details(values: Mapping[str, str]) -> list[str]:
+    lines = []
+    elapsed, duration = _number(values, 'elapsed'), _number(values, 'duration')
+    if elapsed is not None and duration:
+        share = min(max(elapsed / duration, 0.0), 1.0)
+        lines.append(f'{values.get("phase", "")}  {_bar(share)} {max(elapsed, 0.0):.0f} of {duration:.0f} s'.lstrip())
+        error = values.get('tracking_error')
+        if error is not None:
+            lines.append(f'tracking error {error} rad')
+    if 'rate' in values:
+        faults = ', '.join(f'{values[name]} {name.replace("_", " ")}' for name in _FAULTS if name in values)
+        lines.append(f'{values["rate"]} Hz, {values.get("messages", "0")} messages, {faults or "no gaps"}')
+    if 'periods_averaged' in values:
+        lines.append(f'{values["periods_averaged"]} periods averaged, {values["periods_left_out"]} left out')
+    if 'relative_error' in values:
+        lines.append(
+            f'{values["relative_error"]} % of the torque unexplained, condition number '
+            f'{values.get("condition_number", "?")}, last change {values.get("change", "?")}'
+        )
+    return lines
+
+
+def _fit_lines(fit: JointFit) -> list[str]:
+    longest = max(len(name) for name in fit.joint_names)
+    lines = [f'{"joint":<{longest}}  {"torque":>8}  {"left":>8}  explained']
+    for name, torque, error in zip(fit.joint_names, fit.torque_rms, fit.error_rms, strict=True):
+        share = max(0.0, 1.0 - float(error) / float(torque)) if torque > 0.0 else 0.0
+        lines.append(f'{name:<{longest}}  {torque:8.3g}  {error:8.3g}  {_bar(share)} {100.0 * share:3.0f} %')
+    return lines
+
+
+def _bar(share: float) -> str:
+    filled = round(_BAR * share)
+    return '█' * filled + '·' * (_BAR - filled)
+
+
+def _number(values: Mapping[str, str], name: str) -> float | None:
+    try:
+        return float(values[name])
+    except (KeyError, ValueError):
+        return None
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: width - 1] + '…'

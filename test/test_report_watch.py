@@ -1,0 +1,62 @@
+"""The terminal view."""
+
+import numpy as np
+import pytest
+
+from robotid_ros.report.watch import JointFit, NodeStatus, render_watch
+
+EXCITATION = NodeStatus(
+    name='excitation',
+    level='ok',
+    message='running',
+    values={'phase': 'period 3', 'elapsed': '26.5', 'duration': '53', 'tracking_error': '0.0012'},
+)
+RECORDER = NodeStatus(
+    name='recorder',
+    level='warn',
+    message='recording 12345 messages; found: 3 gaps',
+    values={'rate': '499.8', 'messages': '12345', 'gaps': '3', 'periods_averaged': '2', 'periods_left_out': '1'},
+)
+
+
+def test_it_shows_phase_rate_and_gaps() -> None:
+    text = render_watch([EXCITATION, RECORDER, NodeStatus(name='identification', level='silent', message='')])
+    lines = text.splitlines()
+    assert lines[0].startswith('● excitation')
+    assert 'period 3' in text
+    assert '████████████············ 26 of 53 s' in text
+    assert '499.8 Hz, 12345 messages, 3 gaps' in text
+    assert '2 periods averaged, 1 left out' in text
+    assert '▲ recorder' in text
+    assert '○ identification no status yet' in text
+    assert '\033' not in text
+
+
+@pytest.mark.parametrize('width', [30, 80])
+def test_lines_fit_the_terminal(width: int) -> None:
+    fit = JointFit(('a_joint_with_a_very_long_name_indeed', 'b'))
+    text = render_watch([EXCITATION, RECORDER], fit, width=width)
+    assert max(len(line) for line in text.splitlines()) <= width
+
+
+def test_colour_marks_levels() -> None:
+    text = render_watch([RECORDER], colour=True)
+    assert text.startswith('\033[33m▲\033[0m recorder')
+
+
+def test_the_fit_is_a_running_root_mean_square() -> None:
+    fit = JointFit(('pan', 'lift'), memory=1.0)
+    t = np.arange(0.0, 40.0, 0.01)
+    for time in t:
+        wave = np.sin(20.0 * time)
+        fit.update(float(time), np.array([9.0 * wave, 0.0]), np.array([1.0 * wave, 2.0]))
+    np.testing.assert_allclose(fit.torque_rms, [10.0 / np.sqrt(2.0), 2.0], rtol=0.03)
+    np.testing.assert_allclose(fit.error_rms, [1.0 / np.sqrt(2.0), 2.0], rtol=0.03)
+    lines = render_watch([], fit).splitlines()
+    assert lines[-2].split()[-2:] == ['90', '%']
+    assert lines[-1].split()[-2:] == ['0', '%']
+
+
+def test_garbled_values_do_not_break_the_view() -> None:
+    text = render_watch([NodeStatus(name='x', level='error', message='m', values={'elapsed': '?', 'duration': 'nan'})])
+    assert text.startswith('■ x')
