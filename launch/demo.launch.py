@@ -1,9 +1,9 @@
 """Start the simulated arm and the three nodes.
 
-    ros2 launch robotid_ros demo.launch.py
-    ros2 service call /excitation/design std_srvs/srv/Trigger
-    ros2 service call /excitation/start std_srvs/srv/Trigger
-    ros2 service call /identification/identify std_srvs/srv/Trigger
+ros2 launch robotid_ros demo.launch.py
+ros2 service call /excitation/design std_srvs/srv/Trigger
+ros2 service call /excitation/start std_srvs/srv/Trigger
+ros2 service call /identification/identify std_srvs/srv/Trigger
 """
 
 import os
@@ -18,14 +18,16 @@ from launch_ros.actions import Node, PushRosNamespace
 ARGUMENTS = (
     ('robot', 'ur10e', 'packaged arm, or a URDF file'),
     ('namespace', '', 'namespace of all nodes'),
-    ('config', 'simulated_ur10e', 'robot configuration: a file, or the name of one in share/robotid_ros/config'),
+    ('config', 'ur10e', 'robot configuration: a file, or the name of one that is shipped'),
     ('truth_file', '', 'where the simulated arm writes its true parameters; empty: nowhere'),
     ('output_folder', '', 'where the recorder keeps its files; empty: ~/.ros/robotid'),
 )
 
 
 def generate_launch_description():
-    declared = [DeclareLaunchArgument(name, default_value=default, description=text) for name, default, text in ARGUMENTS]
+    declared = [
+        DeclareLaunchArgument(name, default_value=default, description=text) for name, default, text in ARGUMENTS
+    ]
     arm = Node(
         package='robotid_ros',
         executable='simulated_arm',
@@ -36,10 +38,6 @@ def generate_launch_description():
     identify = os.path.join(get_package_share_directory('robotid_ros'), 'launch', 'identify.launch.py')
     loop = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(identify),
-        launch_arguments={
-            name: LaunchConfiguration(name) for name in ('config', 'namespace', 'output_folder')
-        }.items(),
+        launch_arguments={name: LaunchConfiguration(name) for name in ('config', 'namespace', 'output_folder')}.items(),
     )
-    return LaunchDescription(
-        [*declared, GroupAction([PushRosNamespace(LaunchConfiguration('namespace')), arm]), loop]
-    )
+    return LaunchDescription([*declared, GroupAction([PushRosNamespace(LaunchConfiguration('namespace')), arm]), loop])

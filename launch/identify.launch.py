@@ -7,6 +7,7 @@ Nothing moves until the service excitation/start is called.
 """
 
 import os
+from pathlib import Path
 
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchDescription
@@ -15,8 +16,10 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node, PushRosNamespace
 from launch_ros.parameter_descriptions import ParameterValue
 
+import robotid_ros
+
 ARGUMENTS = (
-    ('config', '', 'robot configuration: a file, or the name of one in share/robotid_ros/config'),
+    ('config', '', 'robot configuration: a file, or the name of one that is shipped'),
     ('namespace', '', 'namespace of the nodes; give each arm of a graph its own'),
     ('controller_topic', 'joint_trajectory', 'where the controller takes trajectory_msgs/JointTrajectory'),
     ('joint_states_topic', 'joint_states', 'where the arm publishes sensor_msgs/JointState'),
@@ -31,10 +34,14 @@ def config_file(name):
     """Return the path of a configuration given as a path or as a name."""
     if not name or os.path.isfile(name):
         return name
-    shipped = os.path.join(get_package_share_directory('robotid_ros'), 'config', name)
-    for candidate in (shipped, shipped + '.yaml'):
-        if os.path.isfile(candidate):
-            return candidate
+    folders = (
+        Path(get_package_share_directory('robotid_ros')) / 'config',
+        Path(robotid_ros.__file__).parent / 'robots',
+    )
+    for folder in folders:
+        for candidate in (folder / name, folder / f'{name}.yaml'):
+            if candidate.is_file():
+                return str(candidate)
     raise FileNotFoundError(f"robot configuration '{name}': no such file, and none of that name is shipped")
 
 
@@ -70,5 +77,7 @@ def nodes(context):
 
 
 def generate_launch_description():
-    declared = [DeclareLaunchArgument(name, default_value=default, description=text) for name, default, text in ARGUMENTS]
+    declared = [
+        DeclareLaunchArgument(name, default_value=default, description=text) for name, default, text in ARGUMENTS
+    ]
     return LaunchDescription([*declared, OpaqueFunction(function=nodes)])

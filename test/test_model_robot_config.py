@@ -89,7 +89,8 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_every_shipped_configuration_reads_and_says_what_effort_is() -> None:
-    files = sorted((Path(__file__).parents[1] / 'config').glob('*.yaml'))
+    root = Path(__file__).parents[1]
+    files = [*sorted((root / 'config').glob('*.yaml')), root / 'robotid_ros' / 'robots' / 'ur10e.yaml']
     robots = [path for path in files if path.stem not in ('gazebo_controllers', 'own_arm')]
     for path in robots:
         config = RobotConfig.from_yaml(path)

@@ -1,6 +1,7 @@
 """The sub-commands of ``robotid``, one file each, in the order a user meets them."""
 
 from robotid_ros.commands.command import Command
+from robotid_ros.commands.demo import COMMAND as DEMO
 from robotid_ros.commands.design import COMMAND as DESIGN
 from robotid_ros.commands.identify import COMMAND as IDENTIFY
 from robotid_ros.commands.process import COMMAND as PROCESS
@@ -8,4 +9,4 @@ from robotid_ros.commands.validate import COMMAND as VALIDATE
 
 __all__ = ['COMMANDS', 'Command']
 
-COMMANDS: tuple[Command, ...] = (DESIGN, PROCESS, IDENTIFY, VALIDATE)
+COMMANDS: tuple[Command, ...] = (DEMO, DESIGN, PROCESS, IDENTIFY, VALIDATE)

@@ -1,7 +1,6 @@
 """``robotid design``: an optimised excitation for an arm."""
 
 import argparse
-from pathlib import Path
 
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
@@ -35,8 +34,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.plot:
         from robotid_ros.excitation.plots import plot_excitation
 
-        plot_excitation(model, design, Path(options.plot))
-        print(f'written: {options.plot}')
+        for path in plot_excitation(model, design, options.plot):
+            print(f'written: {path}')
     return 1 if design.interrupted else 0
 
 

@@ -21,7 +21,7 @@ class Progress(Protocol):
 
 
 @contextmanager
-def progress_bar(title: str, stream: TextIO | None = None) -> Iterator[Progress]:
+def progress_bar(title: str, stream: TextIO | None = None, *, plain: bool = False) -> Iterator[Progress]:
     """Yield a callback that draws a bar on a terminal, and a line per tenth elsewhere.
 
     Parameters
@@ -30,9 +30,11 @@ def progress_bar(title: str, stream: TextIO | None = None) -> Iterator[Progress]
         What stands before the bar.
     stream : file, optional
         Standard error by default, so that standard output stays clean.
+    plain : bool
+        Lines even on a terminal.
     """
     out = sys.stderr if stream is None else stream
-    terminal = out.isatty()
+    terminal = out.isatty() and not plain
     begun = time.monotonic()
     drawn = 0.0
     tenth = -1

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from robotid_ros.arrays import Array
 
-__all__ = ['ParameterComparison', 'format_joint_table', 'format_parameter_table']
+__all__ = ['ParameterComparison', 'format_parameter_table']
 
 WELL_EXCITED = 5.0  # relative standard deviation [%] below which a parameter counts as found
 DEVIATIONS = 3.0  # standard deviations within which a found parameter agrees with the truth
@@ -83,15 +83,4 @@ def format_parameter_table(comparison: ParameterComparison) -> str:
     lines.append(
         f'{good} of the {excited} parameters found to better than {WELL_EXCITED:g} % lie within 3 std of the truth'
     )
-    return '\n'.join(lines)
-
-
-def format_joint_table(joints: tuple[str, ...], columns: dict[str, Array]) -> str:
-    """Return a table with a row per joint and a column per figure."""
-    width = max(len(name) for name in ('joint', *joints))
-    heads = list(columns)
-    lines = [f'{"joint":<{width}}  ' + '  '.join(f'{head:>{max(len(head), 8)}}' for head in heads)]
-    for k, joint in enumerate(joints):
-        cells = [f'{columns[head][k]:>{max(len(head), 8)}.3f}' for head in heads]
-        lines.append(f'{joint:<{width}}  ' + '  '.join(cells))
     return '\n'.join(lines)

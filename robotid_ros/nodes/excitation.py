@@ -462,7 +462,12 @@ class ExcitationNode(Node):  # type: ignore[misc]  # rclpy ships no types
 
     def _publish_status(self) -> None:
         run = self._run
-        values: dict[str, object] = {'state': self._state, 'run': self._config.run, **self._motion_values}
+        values: dict[str, object] = {
+            'robot': self._model.name if self._model is not None else '',
+            'state': self._state,
+            'run': self._config.run,
+            **self._motion_values,
+        }
         if run is not None:
             values['phase'] = run.plan.phase(self._now() - run.begin)
             values['tracking_error'] = run.watchdog.tracking_error

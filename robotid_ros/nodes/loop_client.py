@@ -56,6 +56,18 @@ class LoopClient:
         message = self.status.get(node)
         return None if message is None else next((item.value for item in message.values if item.key == key), None)
 
+    def require_healthy(self, node: str) -> None:
+        """Raise if a node's last status is an error.
+
+        Raises
+        ------
+        ServiceError
+            With the node's own words.
+        """
+        message = self.status.get(node)
+        if message is not None and message.level == DiagnosticStatus.ERROR:
+            raise ServiceError(f"the node '{node}' reports: {message.message}")
+
     def subscribe(self, kind: type, topic: str, callback: Callable[[Any], None]) -> None:
         """Follow a latched topic."""
         self._node.create_subscription(kind, topic, callback, LATCHED)

@@ -67,7 +67,8 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
         except ExternalShutdownException:
             pass
         except BaseException as cause:
-            failure.append(cause)
+            if not stop.is_set():  # what breaks while everything is being taken down is no failure
+                failure.append(cause)
         finally:
             stop.set()
 

@@ -1,0 +1,65 @@
+"""``robotid demo``: the whole loop over real ROS 2 with a simulated arm."""
+
+import argparse
+import sys
+import time
+from importlib import resources
+from pathlib import Path
+
+from robotid_ros.commands.command import Command
+from robotid_ros.commands.progress import progress_bar
+from robotid_ros.commands.robot_options import output_folder
+from robotid_ros.commands.tables import joint_table
+
+__all__ = ['COMMAND']
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('--robot', default='ur10e', metavar='NAME', help='packaged arm, or a URDF (default: ur10e)')
+    parser.add_argument('--config', metavar='YAML', help="robot configuration; by default the packaged arm's")
+    parser.add_argument('--out', default='robotid_demo', metavar='DIR', help='default: robotid_demo')
+    parser.add_argument('--seed', type=int, default=0, metavar='N', help='of the simulated truth and the noise')
+    parser.add_argument('--headless', action='store_true', help='plain lines instead of a progress bar')
+
+
+def _run(options: argparse.Namespace) -> int:
+    from robotid_ros.demo.comparison import format_parameter_table
+    from robotid_ros.demo.run import DemoSettings, run_demo
+
+    config = options.config
+    if config is None:
+        config = resources.files('robotid_ros') / 'robots' / f'{Path(options.robot).stem}.yaml'
+    settings = DemoSettings(
+        robot=options.robot, config=Path(str(config)), folder=output_folder(options.out), seed=options.seed
+    )
+    begun = time.monotonic()
+    with progress_bar('demo', plain=options.headless) as step:
+        outcome = run_demo(settings, step)
+    result = outcome.result
+    joints = result.joint_names
+    print(format_parameter_table(outcome.comparison))
+    print('\nvalidation on a second trajectory, which the fit has not seen')
+    measured = result.metrics['validation']
+    columns = {
+        'rmse [N m]': measured.rmse,
+        'match %': measured.match,
+        'true rmse': outcome.true_rmse,
+        'true match %': outcome.true_match,
+    }
+    print(joint_table(joints, columns))
+    print("rmse and match against the measured torque; true: against the arm's own noise-free torque\n")
+    for path in outcome.written:
+        print(f'written: {path}')
+    print(f'{"usable" if result.usable else "NOT USABLE: " + result.reason}; {time.monotonic() - begun:.0f} s in all')
+    sys.stdout.flush()
+    return 0 if result.usable else 1
+
+
+COMMAND = Command(
+    name='demo',
+    summary='run the whole loop over real ROS 2 with a simulated arm',
+    description='Start the simulated arm and the three nodes, design and run an excitation, identify the arm, '
+    'validate the model on a second trajectory, and compare it with the truth.',
+    add_arguments=_add_arguments,
+    run=_run,
+)

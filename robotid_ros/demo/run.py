@@ -1,0 +1,303 @@
+"""The demonstration: parked arm to validated model, over real ROS 2, with one command."""
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.data import Dataset, ProcessingSettings, process_file
+from robotid_ros.demo.comparison import ParameterComparison
+from robotid_ros.demo.processes import NodeGroup, isolated_environment, parameter_arguments
+from robotid_ros.dynamics import base_parameters
+from robotid_ros.errors import DataError, MissingDependencyError
+from robotid_ros.files import write_text
+from robotid_ros.identification import IdentificationResult, TorquePredictor, torque_metrics, validate
+from robotid_ros.model import RobotConfig, RobotModel
+from robotid_ros.report import write_report
+from robotid_ros.report.identification import identification_report
+
+__all__ = ['DemoOutcome', 'DemoSettings', 'run_demo']
+
+Step = Callable[[float, str], None]
+
+STARTUP = 60.0  # deadlines [s], each several times what a slow machine needs
+DESIGN = 180.0
+SOLVE = 180.0
+FRICTION = 'coulomb_viscous+offset'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoSettings:
+    """What the demonstration does.
+
+    Attributes
+    ----------
+    robot : str
+        Name of a packaged arm, or a URDF file.
+    config : Path
+        Robot configuration of the simulated arm.
+    folder : Path
+        Where results go.
+    period : float
+        Of the excitation [s].
+    periods, validation_periods : int
+        Whole periods run for the fit and for the validation.
+    seed : int
+        Of the simulated truth, the noise and the designs.
+    """
+
+    robot: str
+    config: Path
+    folder: Path
+    period: float = 10.0
+    periods: int = 4
+    validation_periods: int = 3
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoOutcome:
+    """What came out.
+
+    Attributes
+    ----------
+    result : IdentificationResult
+        With the metrics of the validation run against the measured torque.
+    comparison : ParameterComparison
+        True and found parameters.
+    true_rmse, true_match : ndarray, shape (n,)
+        Errors on the validation run against the arm's own noise-free torque [N m, %].
+    written : tuple of Path
+    """
+
+    result: IdentificationResult
+    comparison: ParameterComparison
+    true_rmse: Array
+    true_match: Array
+    written: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Capture:
+    """What the nodes left: the service's answer, the calibrated URDF, two recordings."""
+
+    result: str
+    description: str
+    training: Path
+    validation: Path
+
+
+def run_demo(settings: DemoSettings, step: Step) -> DemoOutcome:
+    """Run the whole loop with real nodes in processes of their own.
+
+    Parameters
+    ----------
+    settings : DemoSettings
+    step : callable
+        Told the part done, 0 to 1, and what happens.
+
+    Raises
+    ------
+    RobotIdError
+        If a node dies, refuses or does not answer; all nodes are ended first.
+    MissingDependencyError
+        If ROS or the simulator is not installed.
+    """
+    _require_installed()
+    model, config = _robot(settings)
+    environment = isolated_environment()
+    logs = settings.folder / 'logs'
+    logs.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as hidden:
+        truth_file = Path(hidden) / 'truth.yaml'  # the nodes must not find it
+        with NodeGroup(environment, logs) as group:
+            capture = _capture(settings, group, environment, truth_file, step)
+        step(0.97, 'compare with the truth')
+        return _evaluate(settings, model, config, capture, truth_file.read_text(encoding='utf-8'))
+
+
+def _require_installed() -> None:
+    for module, package, extra in (('rclpy', 'ros-rclpy', 'ros'), ('mujoco', 'mujoco', 'sim')):
+        try:
+            __import__(module)
+        except ImportError as cause:
+            raise MissingDependencyError.of(package, extra, 'run the demonstration') from cause
+
+
+def _robot(settings: DemoSettings) -> tuple[RobotModel, RobotConfig]:
+    config = RobotConfig.from_yaml(settings.config)
+    packaged = resources.files('robotid_ros') / 'robots' / f'{settings.robot}.urdf'
+    source = packaged.read_text(encoding='utf-8') if packaged.is_file() else settings.robot
+    model = RobotModel.from_urdf(source, tip=config.tip, joints=config.joints, base=config.base)
+    return model.with_inertial(model.inertial, limits=config.apply_limits(model.joint_names, model.limits)), config
+
+
+def _capture(
+    settings: DemoSettings,
+    group: NodeGroup,
+    environment: Mapping[str, str],
+    truth_file: Path,
+    step: Step,
+) -> _Capture:
+    """Start the nodes, run both trajectories, identify after the first."""
+    from std_msgs.msg import String
+
+    from robotid_ros.nodes.loop_client import LoopClient
+
+    step(0.0, 'start the nodes')
+    for name, values in _node_parameters(settings, truth_file).items():
+        group.start(name, [*parameter_arguments(values), '--params-file', str(settings.config)])
+    client = LoopClient(group.check, int(environment['ROS_DOMAIN_ID']), ('excitation', 'recorder', 'identification'))
+    description: list[str] = []
+    try:
+        client.subscribe(String, '/identification/robot_description', lambda message: description.append(message.data))
+        client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description', STARTUP)
+        training = _run_trajectory(client, settings, 'training', (0.04, 0.5), step)
+        step(0.52, 'identify')
+        text = client.call('/identification/identify', SOLVE)
+        client.wait(lambda: bool(description), 'the calibrated description', STARTUP)
+        validation = _run_trajectory(client, settings, 'validation', (0.6, 0.95), step)
+        return _Capture(result=text, description=description[-1], training=training, validation=validation)
+    finally:
+        client.close()
+
+
+def _node_parameters(settings: DemoSettings, truth_file: Path) -> dict[str, dict[str, Any]]:
+    recordings = settings.folder / 'recordings'
+    recordings.mkdir(exist_ok=True)
+    return {
+        'simulated_arm': {'robot': settings.robot, 'seed': settings.seed, 'truth_file': truth_file},
+        'excitation': {
+            'period': settings.period,
+            'seed': settings.seed,
+        },
+        'recorder': {'output_folder': recordings},
+        'identification': {'friction': FRICTION},
+    }
+
+
+def _run_trajectory(client: Any, settings: DemoSettings, name: str, share: tuple[float, float], step: Step) -> Path:
+    """Design, record and run one trajectory; return the folder of its recording."""
+    begin, end = share
+    periods = settings.periods if name == 'training' else settings.validation_periods
+    kind = 'excitation' if name == 'training' else 'validation'
+    step(begin, f'design the {name} trajectory')
+    saved = str(settings.folder / f'{name}.yaml')
+    client.set_parameters('excitation', {'run': kind, 'periods': periods, 'save_to': saved})
+    client.call('/excitation/design', DESIGN)
+    client.call('/recorder/start', STARTUP)
+    client.call('/excitation/start', STARTUP)
+
+    def state(node: str) -> str:
+        return client.status_value(node, 'state') or ''
+
+    def finished() -> bool:
+        whole = float(client.status_value('excitation', 'duration') or 0.0)
+        if whole > 0.0:
+            done = min(max(float(client.status_value('excitation', 'elapsed') or 0.0) / whole, 0.0), 1.0)
+            phase = client.status_value('excitation', 'phase')
+            step(begin + (end - begin) * done, f'{name} run: {phase}, {state("recorder")}')
+        return state('excitation') != 'running' and state('recorder') in ('finished', 'failed')
+
+    client.wait(lambda: state('excitation') == 'running', 'the start of the run', STARTUP)
+    client.wait(finished, f'the end of the {name} run', 60.0 + 3.0 * periods * settings.period)
+    client.require_healthy('excitation')
+    client.require_healthy('recorder')
+    return Path(client.call('/recorder/save', STARTUP)).parent
+
+
+def _evaluate(
+    settings: DemoSettings,
+    model: RobotModel,
+    config: RobotConfig,
+    capture: _Capture,
+    truth_text: str,
+) -> DemoOutcome:
+    """Judge the model by the validation run and by the truth, and write everything down."""
+    from robotid_ros.simulation import read_truth
+
+    folder = settings.folder
+    truth_file = folder / 'truth.yaml'
+    write_text(truth_file, truth_text)
+    truth = read_truth(truth_file, model)
+    processing = ProcessingSettings.for_robot(config)
+    training, _ = process_file(capture.training, processing)
+    validation, _ = process_file(capture.validation, processing)
+    result = IdentificationResult.from_yaml(capture.result)
+    result = replace(result, metrics={**result.metrics, 'validation': validate(result, model, validation)})
+    exact = truth.torque(validation.q, validation.dq, validation.ddq)
+    predicted = TorquePredictor(model, result).torque(validation.q, validation.dq, validation.ddq)
+    against_truth = torque_metrics(model.joint_names, exact, predicted)
+    comparison = _comparison(model, result, truth)
+    written = [folder / 'result.yaml', folder / 'calibrated.urdf', truth_file, folder / 'recordings']
+    result.save(written[0])
+    write_text(written[1], capture.description)
+    written += _write_report(settings, model, result, training, validation, truth)
+    return DemoOutcome(
+        result=result,
+        comparison=comparison,
+        true_rmse=against_truth.rmse,
+        true_match=against_truth.match,
+        written=tuple(written),
+    )
+
+
+def _comparison(model: RobotModel, result: IdentificationResult, truth: Any) -> ParameterComparison:
+    base = base_parameters(model, rotor_inertia=result.has_rotor_inertia)
+    standard = np.concatenate([truth.model.inertial.ravel(), truth.model.rotor_inertia])
+    names, units = list(result.base_names), list(result.base_units)
+    true, found, std = [*(base.map @ standard)], [*result.base_values], [*result.base_std]
+    friction = {'coulomb': truth.friction.coulomb, 'viscous': truth.friction.viscous, 'offset': truth.friction.offset}
+    for k, name in enumerate(result.friction_names):
+        for j, joint in enumerate(result.joint_names):
+            names.append(f'{name} {joint}')
+            units.append(result.friction_units[j][k])
+            true.append(friction[name][j])
+            found.append(result.friction_values[j, k])
+            std.append(result.friction_std[j, k])
+    return ParameterComparison(
+        names=tuple(names), units=tuple(units), true=np.array(true), found=np.array(found), std=np.array(std)
+    )
+
+
+def _write_report(
+    settings: DemoSettings,
+    model: RobotModel,
+    result: IdentificationResult,
+    training: Dataset,
+    validation: Dataset,
+    truth: Any,
+) -> list[Path]:
+    from robotid_ros.excitation.plots import plot_excitation
+    from robotid_ros.excitation.storage import load_excitation
+
+    folder = settings.folder
+    base = base_parameters(model, rotor_inertia=result.has_rotor_inertia)
+    standard = np.concatenate([truth.model.inertial.ravel(), truth.model.rotor_inertia])
+    plots = folder / 'plots'
+    plots.mkdir(exist_ok=True)
+    written: list[Path] = []
+    try:
+        report = identification_report(
+            model,
+            result,
+            training,
+            validation=validation,
+            true_base=base.map @ standard,
+            true_friction=truth.friction.torque,
+        )
+        write_report(report, folder / 'report.html')
+        written.append(folder / 'report.html')
+        for name in ('training', 'validation'):
+            design = load_excitation(folder / f'{name}.yaml')
+            written += plot_excitation(model, design, plots / f'{name}.png')
+    except MissingDependencyError:
+        return written
+    except OSError as cause:
+        raise DataError(f'{folder} cannot be written: {cause.strerror}') from cause
+    return written
