@@ -26,7 +26,7 @@ def arm_description(robot: str) -> str:
     Raises
     ------
     ModelError
-        If it is neither.
+        If it is neither, or the file is no XML.
     """
     if robot in packaged_arms():
         return (resources.files('robotid_ros') / 'robots' / f'{robot}.urdf').read_text(encoding='utf-8')
@@ -34,4 +34,7 @@ def arm_description(robot: str) -> str:
         raise ModelError(
             f"robot '{robot}' is neither a URDF file nor one of the packaged arms: {', '.join(packaged_arms())}"
         )
-    return read_urdf_text(Path(robot))
+    text = read_urdf_text(Path(robot)).lstrip('\ufeff')
+    if not text.lstrip().startswith('<'):
+        raise ModelError(f"'{robot}' is not a URDF: expected XML, which begins with '<', got {text[:20]!r}")
+    return text

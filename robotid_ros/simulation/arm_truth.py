@@ -9,7 +9,6 @@ import numpy as np
 import yaml
 
 from robotid_ros.arrays import Array, frozen_array
-from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.files import write_text
 from robotid_ros.model import RobotModel
@@ -87,6 +86,8 @@ class ArmTruth:
         ndarray, shape (N, n)
             [N m]
         """
+        from robotid_ros.dynamics import inverse_dynamics  # late: the simulation itself does not need it
+
         return inverse_dynamics(self.model, q, dq, ddq) + self.friction.torque(dq)
 
 

@@ -1,15 +1,18 @@
 """Run a trajectory on a simulated arm, faster than real time, and record it."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from robotid_ros.arrays import Array, frozen_array
-from robotid_ros.data import Recording
 from robotid_ros.errors import DataError
 from robotid_ros.simulation.plant import Plant
 from robotid_ros.simulation.sensors import Sensors
 from robotid_ros.simulation.spline import interpolate
+
+if TYPE_CHECKING:
+    from robotid_ros.data import Recording
 
 __all__ = ['SimulatedRun', 'simulate_trajectory']
 
@@ -35,7 +38,7 @@ class SimulatedRun:
         Friction torque [N m or N].
     """
 
-    recording: Recording
+    recording: 'Recording'
     time: Array
     position: Array
     velocity: Array
@@ -86,6 +89,8 @@ def simulate_trajectory(
     ModelError
         If the simulation diverges.
     """
+    from robotid_ros.data import Recording  # late: it brings signal processing, which the node can do without
+
     n = plant.nominal.n
     time = frozen_array(time, 'time', (None,), DataError)
     q_knot, dq_knot, ddq_knot = (
