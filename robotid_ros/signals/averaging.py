@@ -115,8 +115,8 @@ class PeriodAverage:
     _held: list[_Period] = field(default_factory=list)
     _count: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     _periods: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    _sum: Array = field(default_factory=lambda: np.zeros(0))
-    _squares: Array = field(default_factory=lambda: np.zeros(0))
+    _mean: Array = field(default_factory=lambda: np.zeros(0))
+    _scatter: Array = field(default_factory=lambda: np.zeros(0))
     _first: Array = field(default_factory=lambda: np.zeros(0))
     _recent: Array = field(default_factory=lambda: np.zeros(0))
     _usual: list[Array] = field(default_factory=list)  # deviations of accepted periods, (2, C) each
@@ -126,7 +126,7 @@ class PeriodAverage:
         self._open = np.zeros((self.bins, len(self.channels) + 2))
         self._count = np.zeros(self.bins, dtype=np.int64)
         self._periods = np.zeros(self.bins, dtype=np.int64)
-        self._sum, self._squares = np.zeros(shape), np.zeros(shape)
+        self._mean, self._scatter = np.zeros(shape), np.zeros(shape)
 
     @property
     def current(self) -> int | None:
@@ -216,18 +216,19 @@ class PeriodAverage:
     def _deviation(self, period: _Period) -> Array:
         """Return root mean square and largest deviation per channel, shape (2, C).
 
-        The largest counts from the range of the average within 10 ms, because a reversal of
-        friction that comes a few samples earlier is no fault.
+        A reversal of friction that comes a few samples earlier is no fault: the root mean square
+        leaves out the worst twentieth of the bins, and the largest counts from the range of
+        the average within 10 ms.
         """
-        difference = period.values - self._recent
-        difference[period.count == 0] = 0.0
-        filled = max(1, int(np.count_nonzero(period.count)))
+        counted = period.count > 0
+        some = np.flatnonzero(counted)[:: max(1, self.bins // 4096)]  # enough for a root mean square
+        squares = np.sort((period.values[some] - self._recent[some]) ** 2, axis=0)
+        kept = max(1, int(0.95 * len(squares)))
         width = 2 * max(2, round(0.01 * self.bins / self.period)) + 1
         above = period.values - ndimage.maximum_filter1d(self._recent, width, axis=0, mode='wrap')
         below = ndimage.minimum_filter1d(self._recent, width, axis=0, mode='wrap') - period.values
-        outside = np.maximum(above, below)
-        outside[period.count == 0] = 0.0
-        return np.stack([np.sqrt((difference**2).sum(axis=0) / filled), np.maximum(outside.max(axis=0), 0.0)])
+        outside = np.maximum(above, below)[counted]
+        return np.stack([np.sqrt(squares[:kept].mean(axis=0)), np.maximum(outside.max(axis=0), 0.0)])
 
     def _accept_or_exclude(self, period: _Period) -> None:
         deviation = self._deviation(period)
@@ -248,24 +249,19 @@ class PeriodAverage:
         weight = period.count[:, None].astype(np.float64)
         self._count += period.count
         self._periods += filled
-        self._sum += weight * period.values
-        self._squares += weight * period.values**2
+        # Welford's update: no large sums of squares that cancel.
+        before = period.values - self._mean
+        self._mean += before * (weight / np.maximum(self._count, 1)[:, None])
+        self._scatter += weight * before * (period.values - self._mean)
         self._recent[filled] += 0.2 * (period.values[filled] - self._recent[filled])
         self.used.append(period.number)
-
-    def _moments(self) -> tuple[Array, Array, IntArray]:
-        """Return means, sums of squared deviations and degrees of freedom of the bins."""
-        weight = np.maximum(self._count, 1)[:, None]
-        mean = self._sum / weight
-        return mean, np.maximum(self._squares - weight * mean**2, 0.0), (self._periods - 1)[:, None]
 
     def noise_std(self) -> Array | None:
         """Return the standard deviation of a single sample so far, shape (C,); None before the second period."""
         repeated = self._periods > 1
         if not repeated.any():
             return None
-        _, scatter, freedom = self._moments()
-        return np.asarray(np.sqrt(scatter[repeated].sum(axis=0) / freedom[repeated].sum()))
+        return np.asarray(np.sqrt(self._scatter[repeated].sum(axis=0) / (self._periods[repeated] - 1).sum()))
 
     def finish(self) -> AveragedPeriod | None:
         """End the last period and return the average; None where no period is usable."""
@@ -274,9 +270,9 @@ class PeriodAverage:
         self._release()
         if not self.used:
             return None
-        mean, scatter, freedom = self._moments()
+        freedom = (self._periods - 1)[:, None]
         with np.errstate(divide='ignore', invalid='ignore'):
-            variance = np.where(freedom > 0, scatter / freedom, np.nan)
+            variance = np.where(freedom > 0, self._scatter / freedom, np.nan)
         drift = np.zeros(len(self.channels))
         if len(self._first) and len(self._recent):
             block = max(1, self.bins // 100)  # noise averages out within a block, drift does not
@@ -284,7 +280,7 @@ class PeriodAverage:
             drift = np.sqrt(np.mean(change.reshape(-1, block, change.shape[1]).mean(axis=1) ** 2, axis=0))
         return AveragedPeriod(
             period=self.period,
-            mean=_filled(mean, self._count) + self._offset,
+            mean=_filled(self._mean, self._count) + self._offset,
             variance=variance,
             count=self._count.copy(),
             used=tuple(self.used),

@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robotid_ros.errors import DataError
+from robotid_ros.signals import choose_cutoff, decimate_parallel, zero_phase_low_pass
+
+
+def gain_and_delay(rate, frequency, cutoff, order=4):
+    """Return gain and phase of the filter at one frequency, from the middle of a long sine."""
+    time = np.arange(int(200 * rate / cutoff)) / rate
+    out = zero_phase_low_pass(np.sin(2 * np.pi * frequency * time), rate, cutoff, order)
+    inner = slice(len(time) // 4, 3 * len(time) // 4)
+    columns = np.stack([np.sin(2 * np.pi * frequency * time), np.cos(2 * np.pi * frequency * time)], axis=1)[inner]
+    sine, cosine = np.linalg.lstsq(columns, out[inner], rcond=None)[0]
+    return np.hypot(sine, cosine), np.arctan2(cosine, sine)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.floats(0.01, 0.45), st.integers(1, 6))
+def test_minus_three_decibels_lie_where_they_were_asked_for(share, order):
+    rate = 125.0
+    gain, phase = gain_and_delay(rate, share * rate, share * rate, order)
+    assert gain == pytest.approx(np.sqrt(0.5), abs=2e-4)
+    assert abs(phase) < 1e-3
+
+
+def test_passband_and_stopband():
+    assert gain_and_delay(1000.0, 5.0, 20.0)[0] == pytest.approx(1.0, abs=1e-4)
+    assert gain_and_delay(1000.0, 80.0, 20.0)[0] < 1e-4
+
+
+def test_a_line_passes_up_to_its_ends():
+    line = np.linspace(3.0, -5.0, 400)
+    assert np.allclose(zero_phase_low_pass(line, 100.0, 4.0), line, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize('cutoff', [0.0, -1.0, 50.0, 80.0])
+def test_cutoff_out_of_range_is_refused(cutoff):
+    with pytest.raises(DataError, match='between 0 and half the rate, 50 Hz'):
+        zero_phase_low_pass(np.zeros(100), 100.0, cutoff)
+
+
+def motion(time):
+    return np.stack([np.sin(2 * np.pi * f * time + f) for f in (0.2, 0.5, 1.0)], axis=1)
+
+
+@pytest.mark.parametrize('noise', [0.0, 1e-6, 1e-4])
+def test_cutoff_lets_the_motion_through_and_finds_the_noise(noise):
+    rng = np.random.default_rng(4)
+    time = np.arange(20000) / 500.0
+    q = motion(time)
+    found = choose_cutoff(q + noise * rng.standard_normal(q.shape), 500.0)
+    assert found.noise_std == pytest.approx(noise, rel=0.1, abs=1e-12)
+    assert 1.0 <= found.motion[2] <= 1.3
+    assert 2.0 <= found.cutoff <= 6.5
+    filtered = zero_phase_low_pass(q, 500.0, found.cutoff)
+    assert np.abs(filtered - q)[500:-500].max() < 5e-3
+
+
+def test_more_noise_never_raises_the_cutoff():
+    rng = np.random.default_rng(5)
+    time = np.arange(10000) / 500.0
+    white = rng.standard_normal((len(time), 3))
+    cutoffs = [choose_cutoff(motion(time) + s * white, 500.0).cutoff for s in (1e-6, 1e-4, 1e-3, 3e-3)]
+    assert all(a >= b - 0.3 for a, b in zip(cutoffs, cutoffs[1:], strict=False))
+    assert cutoffs[-1] < cutoffs[0]
+
+
+@pytest.mark.parametrize('noise', [0.0, 1e-5])
+def test_an_arm_that_stands_still_has_no_bandwidth(noise):
+    q = 0.7 + noise * np.random.default_rng(6).standard_normal((4000, 2))
+    found = choose_cutoff(q, 1000.0)
+    assert not found.moving.any()
+    assert found.cutoff == 100.0
+
+
+def test_decimation_of_torque_and_regressor_alike_keeps_the_model():
+    rng = np.random.default_rng(7)
+    regressor = rng.standard_normal((3000, 2, 5))
+    parameters = rng.standard_normal(5)
+    labels = np.repeat([0, 1], [1700, 1300])
+    columns, kept = decimate_parallel(regressor, 7, labels)
+    torque, same = decimate_parallel(regressor @ parameters, 7, labels)
+    assert np.array_equal(kept, same)
+    assert np.allclose(columns @ parameters, torque, rtol=0, atol=1e-10)
+    assert len(kept) == -(-1700 // 7) + -(-1300 // 7)
+
+
+def test_decimation_removes_what_the_new_rate_cannot_hold():
+    time = np.arange(4000)
+    slow, fast = np.sin(2 * np.pi * 0.004 * time), np.sin(2 * np.pi * 0.11 * time)
+    (thin, kept), (nothing, _) = decimate_parallel(slow, 10), decimate_parallel(fast, 10)
+    assert np.abs(thin - slow[kept])[20:-20].max() < 1e-3
+    assert np.abs(nothing)[20:-20].max() < 1e-3
+
+
+def test_decimation_by_one_changes_nothing():
+    x = np.random.default_rng(8).standard_normal((20, 2))
+    same, kept = decimate_parallel(x, 1)
+    assert np.array_equal(same, x)
+    assert kept.tolist() == list(range(20))
+    with pytest.raises(DataError, match='factor of 1 or more, got 0'):
+        decimate_parallel(x, 0)

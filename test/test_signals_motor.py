@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from robotid_ros.errors import DataError
+from robotid_ros.signals import check_motor_side, current_to_torque
+
+
+def test_current_times_constant_times_ratio():
+    torque = current_to_torque(np.array([[2.0, -1.0]]), [0.1, 0.05], [100.0, 50.0])
+    assert torque.tolist() == [[20.0, -2.5]]
+
+
+@pytest.mark.parametrize('constant', [0.0, np.nan, np.inf])
+def test_useless_constants_are_refused(constant):
+    with pytest.raises(DataError, match='finite and not zero'):
+        current_to_torque(np.ones((1, 2)), [0.1, constant], 1.0)
+
+
+def measured(rng, sign=1.0, scale=1.0):
+    time = np.arange(4000) / 200.0
+    velocity = np.stack([np.cos(time), np.cos(1.3 * time)], axis=1)
+    prior = np.stack([20.0 * np.sin(0.7 * time), 8.0 * np.sin(0.4 * time)], axis=1)
+    friction = 6.0 * np.sign(velocity) + 3.0 * velocity
+    torque = 1.2 * prior + friction + 1.0 + 0.5 * rng.standard_normal(prior.shape)
+    torque[:, 1] *= sign * scale
+    return torque, prior, velocity
+
+
+def test_a_right_sign_gives_no_warning():
+    torque, prior, velocity = measured(np.random.default_rng(1))
+    assert check_motor_side(torque, prior, velocity, ('one', 'two')) == ()
+
+
+def test_a_reversed_sign_is_named():
+    torque, prior, velocity = measured(np.random.default_rng(2), sign=-1.0)
+    (sentence,) = check_motor_side(torque, prior, velocity, ('one', 'two'))
+    assert sentence.startswith('joint two: sign of current')
+
+
+def test_a_wrong_scale_is_named():
+    torque, prior, velocity = measured(np.random.default_rng(3), scale=10.0)
+    (sentence,) = check_motor_side(torque, prior, velocity, ('one', 'two'))
+    assert sentence.startswith('joint two: measured torque is 12 times')
+
+
+def test_a_prior_that_says_nothing_is_not_held_against_the_measurement():
+    rng = np.random.default_rng(4)
+    torque, prior, velocity = measured(rng)
+    prior = np.stack([np.zeros(len(prior)), 1e-3 * rng.standard_normal(len(prior))], axis=1)
+    assert check_motor_side(torque, prior, velocity, ('one', 'two')) == ()
