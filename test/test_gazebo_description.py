@@ -67,10 +67,10 @@ def test_an_arm_on_a_world_link_is_not_fixed_twice() -> None:
     assert len(robot.findall('joint')) == 3
 
 
-def test_the_start_is_within_the_limits() -> None:
+def test_the_start_is_clear_of_the_limits() -> None:
     shifted = CRANE.replace('lower="-2" upper="2"', 'lower="-2" upper="-0.5"')
     joints = ElementTree.fromstring(gazebo_description(shifted, 'c.yaml')).findall('ros2_control/joint')
-    assert [float(joint.findtext('state_interface/param')) for joint in joints] == [0.0, -0.5, 0.0]
+    assert [float(joint.findtext('state_interface/param')) for joint in joints] == [0.0, -0.6, 0.0]
     text = gazebo_description(CRANE, 'c.yaml', initial_position=np.array([0.1, 0.2, 0.3]))
     joints = ElementTree.fromstring(text).findall('ros2_control/joint')
     assert [float(joint.findtext('state_interface/param')) for joint in joints] == [0.1, 0.2, 0.3]

@@ -17,6 +17,7 @@ from robotid_ros.simulation import (
     arm_description,
     effort_scale,
     perturb,
+    start_position,
 )
 
 __all__ = ['SimulatedArmConfig', 'SimulatedArmParts', 'build_parts']
@@ -41,7 +42,7 @@ class SimulatedArmConfig:
     initial_position: tuple[float, ...] = field(
         default=(),
         metadata=parameter(
-            'where the arm starts; empty for zero, or the nearest within the limits', unit='rad or m', read_only=True
+            'where the arm starts; empty for zero, or the nearest clear of the limits', unit='rad or m', read_only=True
         ),
     )
     physics_rate: float = field(
@@ -244,7 +245,7 @@ def _described_arm(config: SimulatedArmConfig, robot: RobotConfig | None) -> Rob
 def _initial_position(given: tuple[float, ...], model: RobotModel) -> Array:
     lower, upper = model.limits.lower, model.limits.upper
     if not given:
-        return np.clip(np.zeros(model.n), lower, upper)
+        return start_position(model)
     if len(given) != model.n:
         raise ModelError(f"parameter 'initial_position': expected {model.n} numbers, got {len(given)}")
     start = np.array(given)

@@ -1,6 +1,6 @@
 """A simulated arm in MuJoCo, with friction, drives and sensors, and known truth."""
 
-from robotid_ros.simulation.arm_description import arm_description, packaged_arms
+from robotid_ros.simulation.arm_description import arm_description, packaged_arms, start_position
 from robotid_ros.simulation.arm_truth import ArmTruth, nominal_truth, perturb, read_truth, write_truth
 from robotid_ros.simulation.gazebo_description import gazebo_description
 from robotid_ros.simulation.joint_friction import JointFriction, prior_friction
@@ -27,5 +27,6 @@ __all__ = [
     'prior_friction',
     'read_truth',
     'simulate_trajectory',
+    'start_position',
     'write_truth',
 ]

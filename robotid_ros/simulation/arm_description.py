@@ -3,10 +3,16 @@
 from importlib import resources
 from pathlib import Path
 
+import numpy as np
+
+from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
+from robotid_ros.model import RobotModel
 from robotid_ros.model.urdf import read_urdf_text
 
-__all__ = ['arm_description', 'packaged_arms']
+__all__ = ['arm_description', 'packaged_arms', 'start_position']
+
+_CLEARANCE = 0.1
 
 
 def packaged_arms() -> tuple[str, ...]:
@@ -38,3 +44,23 @@ def arm_description(robot: str) -> str:
     if not text.lstrip().startswith('<'):
         raise ModelError(f"'{robot}' is not a URDF: expected XML, which begins with '<', got {text[:20]!r}")
     return text
+
+
+def start_position(model: RobotModel) -> Array:
+    """Return where an arm starts: at zero, or the nearest that is clear of the limits.
+
+    The clearance is 0.1 rad (or m), or a quarter of the range where that is less.
+
+    Parameters
+    ----------
+    model : RobotModel
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        [rad or m]
+    """
+    lower, upper = model.limits.lower, model.limits.upper
+    clearance = np.minimum(_CLEARANCE, 0.25 * (upper - lower))
+    start: Array = np.clip(np.zeros(model.n), lower + clearance, upper - clearance)
+    return start

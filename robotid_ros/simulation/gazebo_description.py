@@ -6,11 +6,10 @@ Element names and meanings: gz_ros2_control's documentation and source, branches
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
 
-import numpy as np
-
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
+from robotid_ros.simulation.arm_description import start_position
 
 __all__ = ['gazebo_description']
 
@@ -38,7 +37,7 @@ def gazebo_description(
     namespace : str
         Of the controller manager and the controllers; empty for none.
     initial_position : ndarray, shape (n,), optional
-        Where the arm starts [rad or m]; zero, or the nearest within the limits, by default.
+        Where the arm starts [rad or m]; zero, or the nearest clear of the limits, by default.
 
     Returns
     -------
@@ -55,7 +54,7 @@ def gazebo_description(
         raise ModelError(
             'the URDF has a <ros2_control> element already: launch it with its own package, or give a URDF without'
         )
-    start = np.clip(np.zeros(model.n), model.limits.lower, model.limits.upper)
+    start = start_position(model)
     if initial_position is not None:
         start = frozen_array(initial_position, 'initial_position', (model.n,), ModelError)
     body, closing, rest = description.rpartition('</robot>')
