@@ -3,6 +3,7 @@
 import hashlib
 import os
 import tempfile
+import zipfile
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -75,7 +76,7 @@ def load_arrays(key: str) -> dict[str, Array | IntArray] | None:
     try:
         with np.load(directory / f'{key}.npz', allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, KeyError):
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
         return None
 
 

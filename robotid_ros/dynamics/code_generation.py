@@ -1,0 +1,78 @@
+"""Write a minimal model's source files."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from robotid_ros.arrays import Array
+from robotid_ros.dynamics.minimal_model import MinimalModel
+from robotid_ros.errors import ModelError
+
+__all__ = ['LANGUAGES', 'write_code']
+
+LANGUAGES = ('c', 'python')
+
+
+def write_code(
+    model: MinimalModel,
+    directory: str | Path,
+    language: str,
+    *,
+    parameters: Array | None = None,
+    prefix: str = '',
+    name: str = 'inverse_dynamics',
+) -> tuple[Path, ...]:
+    """Write the generated source of a model into a directory.
+
+    Parameters
+    ----------
+    model : MinimalModel
+    directory : str or Path
+        Made if need be.
+    language : {'c', 'python'}
+        ``<name>.c`` and ``<name>.h``, or ``<name>.py``.
+    parameters : ndarray, shape (b,), optional
+        Base parameters for the tables; by default the model's own.
+    prefix : str
+        Put before every C name that is visible outside.
+    name : str
+        Of the files.
+
+    Returns
+    -------
+    tuple of Path
+        What was written; each file whole or not at all.
+
+    Raises
+    ------
+    ModelError
+        If the language is unknown, or the directory cannot be written.
+    """
+    if language == 'c':
+        texts = {
+            f'{name}.h': model.c_header(prefix, name=f'{name}.h'),
+            f'{name}.c': model.c_source(prefix, parameters=parameters, header=f'{name}.h'),
+        }
+    elif language == 'python':
+        texts = {f'{name}.py': model.python_source(parameters=parameters)}
+    else:
+        raise ModelError(f"language: expected one of {', '.join(map(repr, LANGUAGES))}, got '{language}'")
+    folder = Path(directory)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return tuple(_write(folder / file, text) for file, text in texts.items())
+    except OSError as cause:
+        raise ModelError(f"the source cannot be written to '{folder}': {cause}") from cause
+
+
+def _write(path: Path, text: str) -> Path:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix='.tmp')
+    try:
+        with os.fdopen(handle, 'w', encoding='utf-8') as file:
+            file.write(text)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return path

@@ -1,0 +1,195 @@
+"""Batch inverse dynamics and regressors against Pinocchio, closed forms and conservation laws."""
+
+import numpy as np
+import pytest
+from dynamics_helpers import ARMS, HALF, PinocchioArm, arm, dh_robots, motion
+from hypothesis import given, settings
+
+from robotid_ros.dynamics import column_names, full_regressor, inverse_dynamics, observation_matrix, regressor
+from robotid_ros.errors import DataError
+from robotid_ros.model import RobotModel
+from robotid_ros.model.inertia import inertial_parameters
+
+
+@pytest.mark.parametrize('name', ARMS)
+def test_torques_and_regressors_equal_pinocchios(name):
+    model = arm(name)
+    oracle = PinocchioArm(model)
+    q, dq, ddq = motion(model.n, 25)
+    # Pinocchio reads no rotor inertias from a URDF.
+    rigid = inverse_dynamics(model, q, dq, ddq, rotor_inertia=False)
+    np.testing.assert_allclose(rigid, oracle.inverse_dynamics(q, dq, ddq), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(regressor(model, q, dq, ddq), oracle.regressor(q, dq, ddq), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize('gravity', [(0.0, -9.81, 0.0), (3.0, 1.0, -9.0)])
+def test_gravity_points_where_it_is_said_to(gravity):
+    model = arm('ur10', gravity=gravity)
+    q, dq, ddq = motion(model.n, 10)
+    expected = PinocchioArm(model).inverse_dynamics(q, dq, ddq)
+    np.testing.assert_allclose(inverse_dynamics(model, q, dq, ddq), expected, rtol=0, atol=1e-10)
+
+
+def test_a_part_of_the_chain_has_the_rest_lumped_into_it():
+    with pytest.warns(UserWarning, match='held at zero'):
+        model = RobotModel.from_urdf(
+            ARMS['panda'], joints=['panda_joint2', 'panda_joint4', 'panda_joint6'], tip='panda_link8'
+        )
+    q, dq, ddq = motion(3, 10)
+    expected = PinocchioArm(model).inverse_dynamics(q, dq, ddq)
+    np.testing.assert_allclose(inverse_dynamics(model, q, dq, ddq), expected, rtol=0, atol=1e-10)
+
+
+def test_pendulum_has_its_closed_form():
+    mass, length, inertia = 2.0, 0.7, 0.05
+    model = RobotModel.from_mdh(
+        [(HALF, 0.0, 0.0, 0.0)],
+        inertial=inertial_parameters(np.array([mass]), np.array([[length, 0, 0]]), inertia * np.eye(3)[None]),
+    )
+    q, dq, ddq = motion(1, 50)
+    # The axis is horizontal and q counts from the horizontal, upwards.
+    expected = (inertia + mass * length**2) * ddq + mass * 9.81 * length * np.cos(q)
+    np.testing.assert_allclose(inverse_dynamics(model, q, dq, ddq), expected, atol=1e-12)
+
+
+def test_planar_two_link_arm_has_its_closed_form():
+    l1, c1, c2, m1, m2, i1, i2 = 0.5, 0.2, 0.3, 3.0, 2.0, 0.04, 0.03
+    tensors = np.stack([i1 * np.eye(3), i2 * np.eye(3)])
+    model = RobotModel.from_mdh(
+        [(0, 0, 0, 0), (0, l1, 0, 0)],
+        gravity=(0, -9.81, 0),
+        inertial=inertial_parameters(np.array([m1, m2]), np.array([[c1, 0, 0], [c2, 0, 0]]), tensors),
+    )
+    q, dq, ddq = motion(2, 50)
+    cosine, sine = np.cos(q[:, 1]), np.sin(q[:, 1])
+    m11 = i1 + i2 + m1 * c1**2 + m2 * (l1**2 + c2**2 + 2 * l1 * c2 * cosine)
+    m12 = i2 + m2 * (c2**2 + l1 * c2 * cosine)
+    h = -m2 * l1 * c2 * sine
+    g2 = m2 * c2 * 9.81 * np.cos(q.sum(axis=1))
+    g1 = (m1 * c1 + m2 * l1) * 9.81 * np.cos(q[:, 0]) + g2
+    tau1 = m11 * ddq[:, 0] + m12 * ddq[:, 1] + h * (2 * dq[:, 0] * dq[:, 1] + dq[:, 1] ** 2) + g1
+    tau2 = m12 * ddq[:, 0] + (i2 + m2 * c2**2) * ddq[:, 1] - h * dq[:, 0] ** 2 + g2
+    np.testing.assert_allclose(inverse_dynamics(model, q, dq, ddq), np.column_stack([tau1, tau2]), atol=1e-12)
+
+
+def test_prismatic_joint_lifts_its_weight():
+    model = RobotModel.from_mdh(
+        [(0, 0, 0, 0)], types=['prismatic'], inertial=np.array([[0, 0, 0, 0, 0, 0, 0.3, 0, 0.1, 4.0]])
+    )
+    q, dq, ddq = motion(1, 5)
+    np.testing.assert_allclose(inverse_dynamics(model, q, dq, ddq), 4.0 * (ddq + 9.81), atol=1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(dh_robots(largest=6))
+def test_power_of_the_torques_is_the_change_of_energy(model):
+    # Without gravity the work done along q(t) is the change of dq M dq / 2, with M dq the response to
+    # the acceleration dq at rest: M and the Coriolis terms fit only if dM/dt - 2 C is skew.
+    n = model.n
+    rng = np.random.default_rng(1)
+    phase, size = rng.uniform(0, 6, n), rng.uniform(0.2, 0.8, n)
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    t = 0.5 * (nodes + 1.0)[:, None]
+    q, dq, ddq = size * np.sin(2 * t + phase), 2 * size * np.cos(2 * t + phase), -4 * size * np.sin(2 * t + phase)
+    kinetic = inverse_dynamics(model, q, dq, ddq, part='kinetic')
+    work = float(0.5 * weights @ np.einsum('ki,ki->k', kinetic, dq))
+
+    def energy(instant: float) -> float:
+        position = (size * np.sin(2 * instant + phase))[None]
+        rate = 2 * size * np.cos(2 * instant + phase)
+        zero = np.zeros_like(position)
+        response = inverse_dynamics(model, position, zero, rate[None], part='kinetic')[0]
+        return 0.5 * float(rate @ response)
+
+    assert work == pytest.approx(energy(1.0) - energy(0.0), abs=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(dh_robots())
+def test_regressor_times_parameters_is_the_torque_and_parts_add_up(model):
+    q, dq, ddq = motion(model.n, 9)
+    torques = {}
+    for part in ('all', 'kinetic', 'gravity'):
+        torques[part] = inverse_dynamics(model, q, dq, ddq, part=part)
+        linear = regressor(model, q, dq, ddq, part=part) @ model.inertial.ravel()
+        np.testing.assert_allclose(linear, torques[part], atol=1e-10)
+    np.testing.assert_allclose(torques['kinetic'] + torques['gravity'], torques['all'], atol=1e-10)
+    zero = np.zeros_like(q)
+    np.testing.assert_allclose(torques['gravity'], inverse_dynamics(model, q, zero, zero), atol=1e-10)
+
+
+def test_coupling_turns_coordinates_and_torques_by_one_matrix():
+    plain = arm('ur5')
+    coupling = np.eye(6)
+    coupling[5, 4] = -1.0
+    coupled = RobotModel.from_urdf(ARMS['ur5']).with_inertial(plain.inertial, coupling=coupling)
+    q, dq, ddq = motion(6, 8)
+    chain = [x @ coupling.T for x in (q, dq, ddq)]
+    np.testing.assert_allclose(
+        inverse_dynamics(coupled, q, dq, ddq), inverse_dynamics(plain, *chain) @ coupling, atol=1e-11
+    )
+    # The same power on both sides.
+    power = np.einsum('ki,ki->k', inverse_dynamics(coupled, q, dq, ddq), dq)
+    np.testing.assert_allclose(power, np.einsum('ki,ki->k', inverse_dynamics(plain, *chain), chain[1]), atol=1e-10)
+
+
+def test_drive_columns_hold_acceleration_velocity_sign_and_one():
+    model = arm('ur5')
+    q, dq, ddq = motion(6, 4)
+    options = {'rotor_inertia': True, 'viscous': True, 'coulomb': True, 'offset': True}
+    full = full_regressor(model, q, dq, ddq, **options)
+    names = column_names(model, **options)
+    assert full.shape == (4, 6, len(names)) == (4, 6, 84)
+    for symbol, values in (('Ia', ddq), ('Fv', dq), ('Fc', np.sign(dq)), ('offset', np.ones_like(q))):
+        for joint in range(6):
+            column = full[:, :, names.index(f'{symbol}{joint + 1}')]
+            np.testing.assert_array_equal(column, values[:, [joint]] * np.eye(6)[joint])
+
+
+def test_rotor_inertia_and_friction_of_the_model_take_part_when_asked_for():
+    base = arm('ur5')
+    model = base.with_inertial(
+        base.inertial, rotor_inertia=np.arange(6.0), damping=np.full(6, 2.0), friction=np.full(6, 3.0)
+    )
+    q, dq, ddq = motion(6, 4)
+    plain = inverse_dynamics(base, q, dq, ddq)
+    np.testing.assert_allclose(inverse_dynamics(model, q, dq, ddq, rotor_inertia=False), plain)
+    np.testing.assert_allclose(inverse_dynamics(model, q, dq, ddq), plain + np.arange(6.0) * ddq)
+    np.testing.assert_allclose(
+        inverse_dynamics(model, q, dq, ddq, friction=True), plain + np.arange(6.0) * ddq + 2.0 * dq + 3.0 * np.sign(dq)
+    )
+
+
+def test_observation_matrix_stacks_samples_before_joints():
+    model = arm('ur5')
+    q, dq, ddq = motion(6, 3)
+    full = regressor(model, q, dq, ddq)
+    stacked = observation_matrix(full)
+    assert stacked.shape == (18, 60)
+    np.testing.assert_array_equal(stacked[2 * 6 + 4], full[2, 4])
+    torque = inverse_dynamics(model, q, dq, ddq)
+    np.testing.assert_allclose(stacked @ model.inertial.ravel(), torque.ravel(), atol=1e-10)
+
+
+@pytest.mark.parametrize('shape', [(6,), (4, 5), (2, 3, 6)])
+def test_a_wrong_shape_is_named(shape):
+    model = arm('ur5')
+    with pytest.raises(DataError, match=r'dq: expected shape \(N, 6\)'):
+        inverse_dynamics(model, np.zeros((4, 6)), np.zeros(shape), np.zeros((4, 6)))
+
+
+def test_different_sample_counts_are_named():
+    with pytest.raises(DataError, match='ddq: expected 4 samples'):
+        regressor(arm('ur5'), np.zeros((4, 6)), np.zeros((4, 6)), np.zeros((3, 6)))
+
+
+def test_an_unknown_part_is_named():
+    zero = np.zeros((1, 6))
+    with pytest.raises(DataError, match="'gravity'"):
+        inverse_dynamics(arm('ur5'), zero, zero, zero, part='inertial')
+
+
+def test_no_samples_give_no_torques():
+    zero = np.zeros((0, 6))
+    assert inverse_dynamics(arm('ur5'), zero, zero, zero).shape == (0, 6)
+    assert regressor(arm('ur5'), zero, zero, zero).shape == (0, 6, 60)

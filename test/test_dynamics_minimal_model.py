@@ -1,0 +1,304 @@
+"""Generated minimal models: length, equality of all paths, emitted sources, cache."""
+
+import ctypes
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from dynamics_helpers import ARMS, LWR4_MDH, PUMA560_MDH, UR10_DH, PinocchioArm, arm, dh_robots, motion
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robotid_ros.dynamics import full_regressor, inverse_dynamics, minimal_model
+from robotid_ros.dynamics.code_generation import write_code
+from robotid_ros.dynamics.compiler import cache_directory, compiled_kernel, find_compiler
+from robotid_ros.errors import ModelError
+from robotid_ros.model import RobotModel
+
+DRIVES = {'rotor_inertia': True, 'viscous': True, 'coulomb': True}
+needs_compiler = pytest.mark.skipif(find_compiler() is None, reason='no C compiler here')
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('cache')))
+
+
+@pytest.mark.parametrize(
+    ('rows', 'build', 'multiplications', 'additions'),
+    [
+        (UR10_DH, RobotModel.from_dh, 232, 216),
+        (PUMA560_MDH, RobotModel.from_mdh, 242, 230),
+        (LWR4_MDH, RobotModel.from_mdh, 277, 267),
+    ],
+)
+def test_it_is_as_short_as_it_has_been(rows, build, multiplications, additions):
+    counted = minimal_model(build(rows), **DRIVES).operations
+    assert counted.multiplications <= multiplications
+    assert counted.additions <= additions
+
+
+def test_the_count_is_that_of_the_emitted_code():
+    model = minimal_model(RobotModel.from_dh(UR10_DH), **DRIVES)
+    body = model.c_source().split('\nvoid inverse_dynamics(')[2].split('\n}\n')[0]
+    assert body.count(' * ') == model.operations.multiplications
+    assert body.count(' + ') + body.count(' - ') == model.operations.additions
+    assert body.count('sin(') + body.count('cos(') == model.operations.trigonometric
+
+
+@pytest.mark.parametrize('name', ARMS)
+def test_real_arms_move_as_pinocchios(name):
+    model = arm(name)
+    minimal = minimal_model(model, tolerance=1e-11)
+    q, dq, ddq = motion(model.n, 21)
+    expected = PinocchioArm(model).inverse_dynamics(q, dq, ddq)
+    for compiled in (True, False):
+        got = minimal.inverse_dynamics(q, dq, ddq, compiled=compiled)
+        np.testing.assert_allclose(got, expected, rtol=0, atol=1e-10)
+
+
+@settings(max_examples=15, deadline=None)
+@given(dh_robots(), st.tuples(*[st.booleans()] * 3))
+def test_all_paths_agree_on_random_arms(robot, flags):
+    options = dict(zip(DRIVES, flags, strict=True))
+    minimal = minimal_model(robot, **options)
+    q, dq, ddq = motion(robot.n, 10, seed=7)
+    full = full_regressor(robot, q, dq, ddq, **options)
+    delta = np.random.default_rng(8).normal(size=full.shape[2])
+    beta = minimal.base.map @ delta
+    expected = full @ delta
+    atol = 1e-10 * max(1.0, float(np.abs(expected).max()))
+    np.testing.assert_allclose(minimal.inverse_dynamics(q, dq, ddq, beta, compiled=False), expected, atol=atol)
+    np.testing.assert_allclose(minimal.regressor(q, dq, ddq, compiled=False) @ beta, expected, atol=atol)
+    zero = np.zeros_like(q)
+    at_rest = full_regressor(robot, q, zero, zero, **options) @ delta
+    np.testing.assert_allclose(minimal.gravity(q, beta, compiled=False), at_rest, atol=atol)
+    # The emitted module, and the model's own parameters through the recursion.
+    module: dict[str, object] = {}
+    exec(minimal.python_source(), module)
+    torques = module['inverse_dynamics'](q, dq, ddq)
+    np.testing.assert_allclose(torques, inverse_dynamics(robot, q, dq, ddq), atol=atol)
+
+
+@needs_compiler
+@settings(max_examples=4, deadline=None)
+@given(dh_robots(largest=4))
+def test_compiled_and_numpy_kernels_agree(robot):
+    minimal = minimal_model(robot, viscous=True, coulomb=True, offset=True)
+    for count in (1, 7, 8, 19):
+        q, dq, ddq = motion(robot.n, count, seed=9)
+        for evaluate in (minimal.inverse_dynamics, minimal.regressor):
+            one, other = (evaluate(q, dq, ddq, compiled=compiled) for compiled in (True, False))
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-12 * max(1.0, float(np.abs(other).max(initial=0.0))))
+        weights = np.random.default_rng(1).normal(size=minimal.regressor(q, dq, ddq).shape)
+        slopes = [minimal.base.regressor_vjp(q, dq, ddq, weights, compiled=compiled) for compiled in (True, False)]
+        for one, other in zip(*slopes, strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-12 * max(1.0, float(np.abs(other).max(initial=0.0))))
+
+
+@needs_compiler
+@pytest.mark.parametrize('angle', [1e3, 9.9e4, 1.1e5, -3e7, 1e12])
+def test_compiled_sines_hold_for_large_angles(angle):
+    minimal = minimal_model(RobotModel.from_dh(UR10_DH, inertial=arm('ur10').inertial))
+    q = np.full((9, 6), angle) + np.linspace(-3, 3, 54).reshape(9, 6)
+    zero = np.zeros_like(q)
+    compiled, plain = (minimal.inverse_dynamics(q, zero, zero, compiled=c) for c in (True, False))
+    np.testing.assert_allclose(compiled, plain, rtol=0, atol=1e-12 * np.abs(plain).max())
+
+
+@needs_compiler
+def test_a_nan_stays_in_its_sample():
+    minimal = minimal_model(arm('ur5'))
+    q, dq, ddq = motion(6, 9)
+    q[4, 2] = np.nan
+    torques = minimal.inverse_dynamics(q, dq, ddq)
+    assert np.isnan(torques[4, 1:3]).all()
+    assert np.isfinite(np.delete(torques, 4, axis=0)).all()
+
+
+def test_friction_alone():
+    base = arm('ur5')
+    robot = base.with_inertial(base.inertial, damping=np.arange(6.0), friction=np.full(6, 0.5))
+    minimal = minimal_model(robot, **DRIVES)
+    rate = motion(6, 5)[1]
+    np.testing.assert_allclose(minimal.friction(rate), np.arange(6.0) * rate + 0.5 * np.sign(rate), atol=1e-14)
+
+
+def test_rough_right_angles_can_be_taken_for_right():
+    exact, snapped = (
+        minimal_model(arm('xarm7'), snap=snap, tolerance=tol) for snap, tol in ((1e-12, 1e-9), (1e-4, 1e-4))
+    )
+    assert sum(snapped.operations) < 0.8 * sum(exact.operations)
+    q, dq, ddq = motion(7, 20)
+    difference = snapped.inverse_dynamics(q, dq, ddq) - exact.inverse_dynamics(q, dq, ddq)
+    assert np.abs(difference).max() < 1e-3
+
+
+@needs_compiler
+@pytest.mark.parametrize('source_of', ['ur10', 'panda', 'prismatic'])
+def test_emitted_c_is_clean_and_right(tmp_path, source_of):
+    if source_of == 'prismatic':
+        rng = np.random.default_rng(3)
+        robot = RobotModel.from_mdh(
+            rng.normal(size=(4, 4)), types=['prismatic', 'revolute', 'prismatic', 'revolute'], inertial=np.ones((4, 10))
+        )
+    else:
+        robot = arm(source_of)
+    minimal = minimal_model(robot, **DRIVES)
+    count = len(minimal.base.independent)
+    beta = np.random.default_rng(4).normal(size=count)
+    files = write_code(minimal, tmp_path, 'c', parameters=beta)
+    assert sorted(path.name for path in files) == ['inverse_dynamics.c', 'inverse_dynamics.h']
+    library = tmp_path / 'arm.so'
+    warn = ['-std=c99', '-pedantic', '-Wall', '-Wextra', '-Wconversion', '-Wmissing-prototypes', '-Werror']
+    flags = [*warn, '-O1', '-fPIC', '-shared']
+    done = subprocess.run(
+        [find_compiler(), *flags, tmp_path / 'inverse_dynamics.c', '-o', library, '-lm'],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    compiled = ctypes.CDLL(str(library))
+    n = robot.n
+
+    def call(name: str, size: int, *arrays: np.ndarray) -> np.ndarray:
+        result = np.empty(size)
+        function = getattr(compiled, name)
+        function.restype = None
+        contiguous = [np.ascontiguousarray(a) for a in arrays]
+        function(*(ctypes.c_void_p(a.ctypes.data) for a in (*contiguous, result)))
+        return result
+
+    coefficients = call('coefficients', len(minimal.coefficient_map), beta)
+    np.testing.assert_allclose(coefficients, minimal.coefficients(beta), atol=1e-13)
+    table = (ctypes.c_double * len(coefficients)).in_dll(compiled, 'default_coefficients')
+    np.testing.assert_allclose(list(table), coefficients, atol=1e-13)
+    for q, dq, ddq in zip(*motion(n, 5), strict=True):
+        row = [x[None] for x in (q, dq, ddq)]
+        rows = call('regressor', n * count, q, dq, ddq).reshape(n, count)
+        np.testing.assert_allclose(rows, minimal.base.regressor(*row)[0], rtol=0, atol=1e-12 * np.abs(rows).max())
+        expected = rows @ beta
+        scale = 1e-11 * np.abs(expected).max()
+        np.testing.assert_allclose(call('inverse_dynamics', n, q, dq, ddq, coefficients), expected, rtol=0, atol=scale)
+        np.testing.assert_allclose(
+            call('gravity', n, q, coefficients), minimal.gravity(row[0], beta)[0], rtol=0, atol=scale
+        )
+        np.testing.assert_allclose(call('friction', n, dq, coefficients), minimal.friction(row[1], beta)[0], atol=scale)
+
+
+@needs_compiler
+def test_the_source_stands_alone_and_takes_a_prefix(tmp_path):
+    minimal = minimal_model(arm('ur5'))
+    path = tmp_path / 'alone.c'
+    path.write_text(minimal.c_source('ur5_'), encoding='ascii')
+    flags = ['-std=c99', '-pedantic', '-Wall', '-Wextra', '-Wconversion', '-Werror', '-c']
+    subprocess.run([find_compiler(), *flags, path, '-o', tmp_path / 'alone.o'], check=True)
+    assert 'void ur5_inverse_dynamics(const double q[6]' in path.read_text(encoding='ascii')
+    with pytest.raises(ModelError, match='prefix'):
+        minimal.c_source('5 ur')
+
+
+def test_the_python_file_runs_on_its_own(tmp_path):
+    model = arm('ur5')
+    minimal = minimal_model(model, viscous=True)
+    (path,) = write_code(minimal, tmp_path, 'python')
+    q, dq, ddq = motion(6, 4)
+    np.savez(tmp_path / 'motion.npz', q=q, dq=dq, ddq=ddq)
+    program = (
+        'import numpy, inverse_dynamics as d; m = numpy.load("motion.npz");'
+        'numpy.savez("torque.npz", tau=d.inverse_dynamics(m["q"], m["dq"], m["ddq"]),'
+        'one=d.inverse_dynamics(m["q"][0], m["dq"][0], m["ddq"][0]),'
+        'rows=d.regressor(m["q"], m["dq"], m["ddq"]) @ d.PARAMETERS, rest=d.gravity(m["q"]))'
+    )
+    assert path.name == 'inverse_dynamics.py'
+    subprocess.run([sys.executable, '-c', program], cwd=tmp_path, check=True)
+    made = np.load(tmp_path / 'torque.npz')
+    expected = inverse_dynamics(model, q, dq, ddq)
+    np.testing.assert_allclose(made['tau'], expected, atol=1e-10)
+    np.testing.assert_allclose(made['one'], expected[0], atol=1e-10)
+    np.testing.assert_allclose(made['rows'], expected, atol=1e-10)
+    np.testing.assert_allclose(made['rest'], inverse_dynamics(model, q, 0 * q, 0 * q), atol=1e-10)
+
+
+def test_an_unknown_language_is_refused(tmp_path):
+    with pytest.raises(ModelError, match="'c', 'python'"):
+        write_code(minimal_model(arm('ur5')), tmp_path, 'fortran')
+    assert not list(tmp_path.iterdir())
+
+
+def test_it_works_without_a_compiler(monkeypatch):
+    monkeypatch.setenv('ROBOTID_NO_COMPILER', '1')
+    model = arm('ur5')
+    q, dq, ddq = motion(6, 4)
+    minimal = minimal_model(model)
+    assert compiled_kernel(minimal.functions['gravity']) is None
+    np.testing.assert_allclose(
+        minimal.inverse_dynamics(q, dq, ddq), inverse_dynamics(model, q, dq, ddq), rtol=0, atol=1e-11
+    )
+
+
+def test_it_works_where_the_compiler_fails(monkeypatch, tmp_path):
+    broken = tmp_path / 'cc'
+    broken.write_text('#!/bin/sh\nexit 1\n')
+    broken.chmod(0o755)
+    monkeypatch.setenv('CC', str(broken))
+    model = arm('ur5')
+    q, dq, ddq = motion(6, 4)
+    np.testing.assert_allclose(
+        minimal_model(model).inverse_dynamics(q, dq, ddq), inverse_dynamics(model, q, dq, ddq), rtol=0, atol=1e-11
+    )
+
+
+def test_it_works_where_no_cache_can_be_written(monkeypatch, tmp_path):
+    blocked = tmp_path / 'file'
+    blocked.write_text('')
+    monkeypatch.setenv('XDG_CACHE_HOME', str(blocked))
+    assert cache_directory() is None
+    model = arm('ur5')
+    q, dq, ddq = motion(6, 4)
+    np.testing.assert_allclose(
+        minimal_model(model).inverse_dynamics(q, dq, ddq), inverse_dynamics(model, q, dq, ddq), rtol=0, atol=1e-11
+    )
+
+
+def test_a_cache_that_others_can_write_is_not_trusted():
+    directory = cache_directory()
+    assert directory is not None
+    directory.chmod(0o777)
+    assert cache_directory() is None
+
+
+def test_the_second_use_comes_from_the_cache_and_damage_to_it_is_repaired():
+    model = arm('ur5')
+    first = minimal_model(model, viscous=True)
+    q, dq, ddq = motion(6, 4)
+    expected = first.inverse_dynamics(q, dq, ddq)
+    files = {path.name: path.stat().st_mtime_ns for path in cache_directory().iterdir()}
+    said: list[str] = []
+    second = minimal_model(model, viscous=True, progress=lambda fraction, text: said.append(text))
+    np.testing.assert_array_equal(second.inverse_dynamics(q, dq, ddq), expected)
+    assert {path.name: path.stat().st_mtime_ns for path in cache_directory().iterdir()} == files
+    assert said == ['minimal model ready']
+    for path in cache_directory().glob('*.npz'):
+        path.write_bytes(path.read_bytes()[:100])
+    third = minimal_model(model, viscous=True)
+    np.testing.assert_allclose(third.inverse_dynamics(q, dq, ddq), expected, atol=1e-11)
+
+
+def test_it_travels_to_other_processes():
+    minimal = minimal_model(arm('ur5'))
+    q, dq, ddq = motion(6, 4)
+    expected = minimal.inverse_dynamics(q, dq, ddq)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(minimal)).inverse_dynamics(q, dq, ddq), expected)
+
+
+def test_wrong_parameters_and_settings_are_refused():
+    minimal = minimal_model(arm('ur5'))
+    q, dq, ddq = motion(6, 4)
+    with pytest.raises(ModelError, match=r'parameters: expected shape \(36\)'):
+        minimal.inverse_dynamics(q, dq, ddq, np.zeros(35))
+    with pytest.raises(ModelError, match='snap'):
+        minimal_model(arm('ur5'), snap=0.0)
