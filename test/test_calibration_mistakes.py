@@ -1,0 +1,297 @@
+"""Wrong input: one clear line that names the mistake."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from robotid_ros.calibration import MeasuredPoints, calibrate, points_csv, read_points
+from robotid_ros.calibration.example import SimulatedArm, example_arm
+from robotid_ros.errors import CalibrationError, ModelError, RobotIdError
+from robotid_ros.model.dh_file import DHTable, read_dh_file
+
+
+@pytest.fixture(scope='module')
+def arm() -> SimulatedArm:
+    return example_arm(np.random.default_rng(0))
+
+
+@pytest.fixture(scope='module')
+def points(arm: SimulatedArm) -> MeasuredPoints:
+    rng = np.random.default_rng(1)
+    return arm.measure(arm.configurations(60, rng), rng)
+
+
+def _message(arm: SimulatedArm, points: MeasuredPoints, **options) -> str:
+    with pytest.raises(CalibrationError) as caught:
+        calibrate(arm.nominal, points, folds=0, **options)
+    message = str(caught.value)
+    assert '\n' not in message
+    return message
+
+
+@pytest.mark.parametrize('frame', ['known', 'unknown'])
+def test_millimetres_given_as_metres(arm: SimulatedArm, points: MeasuredPoints, frame: str) -> None:
+    message = _message(arm, replace(points, position=1e3 * points.position), frame=frame)
+    assert 'look like millimetres given as metres' in message
+
+
+def test_metres_given_as_millimetres(arm: SimulatedArm, points: MeasuredPoints) -> None:
+    assert 'metres given as millimetres' in _message(arm, replace(points, position=1e-3 * points.position))
+
+
+def test_degrees_given_as_radians(arm: SimulatedArm, points: MeasuredPoints) -> None:
+    assert 'look like degrees given as radians' in _message(arm, replace(points, q=np.rad2deg(points.q)))
+    both = replace(points, q=np.rad2deg(points.q), position=1e3 * points.position)
+    message = _message(arm, both)
+    assert 'degrees given as radians' in message
+    assert 'millimetres given as metres' in message
+
+
+def test_radians_given_as_degrees(arm: SimulatedArm, points: MeasuredPoints) -> None:
+    assert 'radians given as degrees' in _message(arm, replace(points, q=np.deg2rad(points.q)))
+
+
+@pytest.mark.parametrize('axis', [0, 1, 2])
+def test_left_handed_frames(arm: SimulatedArm, points: MeasuredPoints, axis: int) -> None:
+    mirrored = points.position * np.where(np.arange(3) == axis, -1.0, 1.0)
+    assert 'left-handed' in _message(arm, replace(points, position=mirrored))
+
+
+def test_reversed_joints_are_named(arm: SimulatedArm, points: MeasuredPoints) -> None:
+    message = _message(arm, replace(points, q=points.q * [1, -1, 1, 1, -1, 1]))
+    assert "the sign of 'joint2' is reversed" in message
+    assert "the sign of 'joint5' is reversed" in message
+    assert "'joint3'" not in message
+
+
+def test_a_zero_off_by_a_quarter_turn_is_named(arm: SimulatedArm, points: MeasuredPoints) -> None:
+    message = _message(arm, replace(points, q=points.q + np.deg2rad([0, 0, 90, 0, 0, 0])))
+    assert "the zero of 'joint3' is off by 270 deg" in message
+
+
+def test_a_coupled_joint_is_named(arm: SimulatedArm, points: MeasuredPoints) -> None:
+    q = np.array(points.q)
+    q[:, 2] -= q[:, 1]
+    assert "'joint3' is coupled: its angle is joint3 + joint2" in _message(arm, replace(points, q=q))
+
+
+def test_points_of_another_robot(arm: SimulatedArm, points: MeasuredPoints) -> None:
+    position = np.random.default_rng(2).uniform(-1.0, 1.0, points.position.shape)
+    assert 'check the order, signs, zeros and units' in _message(arm, replace(points, position=position))
+
+
+def test_a_frame_that_is_not_the_base(arm: SimulatedArm, points: MeasuredPoints) -> None:
+    assert 'let the frame be estimated' in _message(arm, points, frame='known')
+
+
+def test_too_few_poses(arm: SimulatedArm, points: MeasuredPoints) -> None:
+    message = _message(arm, points.select(np.arange(9)))
+    assert '9 measurements at 9 different poses give 27 numbers for 27 parameters' in message
+    assert 'at least 10' in message
+
+
+def test_coincident_poses(arm: SimulatedArm, points: MeasuredPoints) -> None:
+    assert 'at one pose' in _message(arm, points.select(np.zeros(40, dtype=np.int64)))
+    message = _message(arm, points.select(np.arange(40) % 6))
+    assert '40 measurements at 6 different poses' in message
+
+
+def test_a_target_that_never_moves(arm: SimulatedArm, points: MeasuredPoints) -> None:
+    assert 'coincide while the joints move' in _message(arm, replace(points, position=np.ones((60, 3))))
+
+
+def test_unknown_and_missing_joints(arm: SimulatedArm, points: MeasuredPoints) -> None:
+    renamed = replace(points, joint_names=('joint1', 'joint2', 'elbow', 'joint4', 'joint5', 'joint6'))
+    message = _message(arm, renamed)
+    assert "joint 'joint3' is not in the points file" in message
+    assert 'elbow' in message
+    extra = replace(
+        points, joint_names=(*points.joint_names, 'rail'), q=np.column_stack([points.q, np.zeros(len(points))])
+    )
+    assert "joint 'rail' of the points file is not in the robot" in _message(arm, extra)
+
+
+def test_the_order_of_the_columns_does_not_matter(arm: SimulatedArm, points: MeasuredPoints) -> None:
+    order = [3, 1, 5, 0, 2, 4]
+    shuffled = replace(points, joint_names=tuple(points.joint_names[k] for k in order), q=points.q[:, order])
+    assert calibrate(arm.nominal, shuffled, folds=0).after.rms == pytest.approx(
+        calibrate(arm.nominal, points, folds=0).after.rms, rel=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    ('options', 'words'),
+    [
+        ({'frame': 'base'}, "frame: expected one of unknown, known, got 'base'"),
+        ({'tool': 'none'}, 'tool: expected one of'),
+        ({'tool': 'pose'}, 'there are positions only'),
+        ({'loss': 'tukey'}, 'loss: expected one of'),
+        ({'prior': -1.0}, 'prior: expected a positive'),
+        ({'tool': 'known', 'targets': {'ball': [0, 0, 0]}}, "target 'ball' is not among the measured ones"),
+        ({'tool': 'known', 'targets': {'': [0, 0]}}, "target '': expected shape (3)"),
+    ],
+)
+def test_wrong_options(arm: SimulatedArm, points: MeasuredPoints, options: dict, words: str) -> None:
+    assert words in _message(arm, points, **options)
+
+
+@pytest.mark.parametrize('folds', [1, -2])
+def test_wrong_folds(arm: SimulatedArm, points: MeasuredPoints, folds: int) -> None:
+    with pytest.raises(CalibrationError, match='folds'):
+        calibrate(arm.nominal, points, folds=folds)
+
+
+def test_a_wrong_kind_of_term(arm: SimulatedArm, points: MeasuredPoints) -> None:
+    with pytest.raises(CalibrationError, match="term: expected one of eccentricity.*got 'magic'"):
+        calibrate(arm.nominal, points, terms=('magic',))
+
+
+def test_values_that_are_not_numbers(points: MeasuredPoints) -> None:
+    position = np.array(points.position)
+    position[3, 1] = np.nan
+    with pytest.raises(
+        CalibrationError, match=r'measured positions: expected finite numbers, got nan at index \(3, 1\)'
+    ):
+        replace(points, position=position)
+    with pytest.raises(CalibrationError, match='shape'):
+        replace(points, position=points.position[:-1])
+    with pytest.raises(CalibrationError, match='row 1 has length 2'):
+        replace(points, orientation=np.tile([2.0, 0, 0, 0], (60, 1)))
+    with pytest.raises(CalibrationError, match='row 1 is not a quaternion'):
+        replace(points, orientation=np.tile([np.nan, 0, 0, 1], (60, 1)))
+    with pytest.raises(CalibrationError, match='positive standard deviations'):
+        replace(points, std=np.zeros((60, 3)))
+
+
+def test_points_files_round_trip_to_the_last_digit(arm: SimulatedArm, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    poses = arm.measure(arm.configurations(5, rng), rng, angle_noise=1e-4, set_name='A', point_name='1')
+    orientation = np.array(poses.orientation)
+    orientation[2] = np.nan
+    poses = replace(poses, orientation=orientation, std=np.full((5, 3), 1e-4), angle_std=np.full(5, 1e-3))
+    path = tmp_path / 'points.csv'
+    path.write_text(points_csv(poses))
+    back = read_points(path)
+    for name in ('joint_names', 'sets', 'points'):
+        assert getattr(back, name) == getattr(poses, name)
+    for name in ('q', 'position', 'std', 'angle_std'):
+        np.testing.assert_array_equal(getattr(back, name), getattr(poses, name))
+    np.testing.assert_allclose(back.orientation, poses.orientation, atol=1e-15)
+    assert back.has_orientation.tolist() == [True, True, False, True, True]
+
+
+def test_units_of_a_file_are_converted(tmp_path: Path) -> None:
+    path = tmp_path / 'points.csv'
+    path.write_text('# tracker\nposition/a,position/b,x,y,z,std\n90,250,100,0,-5,0.1\n')
+    points = read_points(path, length_unit='mm', angle_unit='deg', prismatic=['b'])
+    np.testing.assert_allclose(points.q, [[np.pi / 2, 0.25]])
+    np.testing.assert_allclose(points.position, [[0.1, 0.0, -0.005]])
+    np.testing.assert_allclose(points.std, [[1e-4] * 3])
+
+
+@pytest.mark.parametrize(
+    ('text', 'words'),
+    [
+        ('', 'has no measurements'),
+        ('position/a,x,y,z\n', 'has no measurements'),
+        ('x,y,z\n1,2,3\n', 'expected columns position/<joint>'),
+        ('position/a,x,y\n1,2,3\n', "column 'z' is missing"),
+        ('position/a,x,y,z,qw\n1,2,3,4,1\n', "column 'qx' is missing"),
+        ('position/a,x,y,z,w\n1,2,3,4,5\n', "unknown column 'w'"),
+        ('position/a,x,y,z,z\n1,2,3,4,5\n', "column 'z' appears more than once"),
+        ('position/a,x,y,z\n1,2,3\n', 'line 2: expected 4 cells, got 3'),
+        ('position/a,x,y,z\n1,2,3,four\n', "line 2, column 'z': expected a finite number, got 'four'"),
+        ('position/a,x,y,z\n1,2,nan,4\n', "line 2, column 'y': expected a finite number, got 'nan'"),
+        ('position/a,x,y,z\n1,2,,4\n', "column 'y': expected a finite number, got ''"),
+        ('position/a,x,y,z,std,std_x,std_y,std_z\n1,2,3,4,1,1,1,1\n', "either 'std' or"),
+        ('position/a,x,y,z,qw,qx,qy,qz,std\n1,2,3,4,1,0,0,0,1\n', 'only std is given'),
+    ],
+)
+def test_bad_points_files(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / 'points.csv'
+    path.write_text(text)
+    with pytest.raises(CalibrationError) as caught:
+        read_points(path)
+    assert words in str(caught.value)
+    assert '\n' not in str(caught.value)
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    for reader in (read_points, read_dh_file):
+        with pytest.raises(RobotIdError, match='does not exist'):
+            reader(tmp_path / 'none')
+    binary = tmp_path / 'binary'
+    binary.write_bytes(b'\xff\xfe\x00')
+    for reader in (read_points, read_dh_file):
+        with pytest.raises(RobotIdError, match='cannot be read'):
+            reader(binary)
+
+
+def test_dh_files_round_trip_to_the_last_digit(arm: SimulatedArm, tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    table = replace(
+        arm.actual,
+        convention='modified',
+        direction=np.array([1.0, -1, 1, 1, 1, -1]),
+        joint_types=('revolute', 'prismatic', *['revolute'] * 4),
+        gravity=rng.normal(size=3),
+    )
+    path = tmp_path / 'arm.yaml'
+    path.write_text(table.to_yaml())
+    back = read_dh_file(path)
+    assert isinstance(back, DHTable)
+    for name in ('name', 'convention', 'joint_names', 'joint_types'):
+        assert getattr(back, name) == getattr(table, name)
+    for name in ('theta', 'd', 'a', 'alpha', 'beta', 'direction', 'gravity'):
+        np.testing.assert_array_equal(getattr(back, name), getattr(table, name))
+    np.testing.assert_array_equal(back.limits.lower, table.limits.lower)
+
+
+def test_dh_files_in_degrees_and_millimetres(tmp_path: Path) -> None:
+    path = tmp_path / 'arm.yaml'
+    path.write_text(
+        'convention: standard\nlength_unit: mm\nangle_unit: deg\njoints:\n'
+        '  - {name: a, theta: 0, d: 290, a: 0, alpha: -90, lower: -180, upper: 180}\n'
+        '  - {name: b, theta: 0, d: 1e2, a: 5, alpha: 0, type: prismatic, upper: 200}\n'
+    )
+    table = read_dh_file(path)
+    np.testing.assert_allclose(table.d, [0.29, 0.1])
+    np.testing.assert_allclose(table.alpha, [-np.pi / 2, 0.0])
+    np.testing.assert_allclose(table.limits.upper, [np.pi, 0.2])
+    assert np.isinf(table.limits.lower[1])
+
+
+@pytest.mark.parametrize(
+    ('text', 'words'),
+    [
+        ('- 1', 'expected the keys'),
+        ('a: [', 'not valid YAML'),
+        ('joints: []', "'convention' must be 'standard' or 'modified'"),
+        ('convention: craig\njoints: []', "it is 'craig'"),
+        ('convention: standard\njoints: []', "'joints' must be a list"),
+        ('convention: standard\njoints: [1]', "'joints' must be a list"),
+        ('convention: standard\nrobot: x\njoints: []', "unknown key 'robot'"),
+        ('convention: standard\njoints: [{name: a, theta: 0, d: 0, a: 0}]', "joint 'a': 'alpha' is missing"),
+        ('convention: standard\njoints: [{name: a, theta: 0, d: 0, a: 0, alpha: 90}]', 'angle_unit: deg'),
+        ('convention: standard\njoints: [{name: a, theta: 0, d: 400, a: 0, alpha: 0}]', 'length_unit: mm'),
+        ('convention: standard\njoints: [{name: a, theta: 0, d: x, a: 0, alpha: 0}]', 'must be a finite number'),
+        ('convention: standard\njoints: [{name: a, theta: 0, d: 0, a: 0, alpha: .nan}]', 'must be a finite number'),
+        ('convention: standard\njoints: [{name: a, theta: 0, d: 0, a: 0, alpha: 0, type: screw}]', "it is 'screw'"),
+        ('convention: standard\njoints: [{name: a, theta: 0, d: 0, a: 0, alpha: 0, direction: 2}]', '1 or -1'),
+        ('convention: standard\nlength_unit: ft\njoints: [{name: a}]', "'length_unit' must be one of m, mm"),
+        (
+            'convention: standard\njoints: [{name: a, theta: 0, d: 0, a: 0, alpha: 0}, '
+            '{name: a, theta: 0, d: 0, a: 0, alpha: 0}]',
+            'joint names must differ',
+        ),
+    ],
+)
+def test_bad_dh_files(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / 'arm.yaml'
+    path.write_text(text)
+    with pytest.raises(ModelError) as caught:
+        read_dh_file(path)
+    assert words in str(caught.value)
+    assert '\n' not in str(caught.value)
