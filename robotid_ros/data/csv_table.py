@@ -102,12 +102,12 @@ def _columns(header: list[str], path: Path) -> tuple[tuple[str, ...], list[str]]
 
 def _numbers(text: str, width: int, path: Path) -> Array:
     """Return the table; the quick parser first, the one that names the line where that fails."""
+    if not text.strip():
+        raise DataError(f'{path}: expected samples below the first line, got none')
     try:
         table = np.loadtxt(io.StringIO(text), delimiter=',', ndmin=2, comments=None)
     except ValueError:
         table = _careful_numbers(text, width, path)
-    if table.size == 0:
-        raise DataError(f'{path}: expected samples below the first line, got none')
     if table.shape[1] != width:
         raise DataError(f'{path}: expected {width} numbers per line, as the first line has names; got {table.shape[1]}')
     return table

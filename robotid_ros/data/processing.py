@@ -146,8 +146,8 @@ def summarize(dataset: Dataset) -> str:
     source = dataset.provenance.get('recording', {})
     samples, rate = screening.get('samples', 0), screening.get('rate', 0.0)
     lines = [f'recording  {source.get("file", "?")}: {samples} samples at {rate:.6g} Hz', _gaps(screening)]
-    names = ('repeated', 'backward', 'unstamped', 'clock_jumps', 'displaced', 'not_a_number')
-    faults = [f'{screening[name]} {name.replace("_", " ")}' for name in names if screening.get(name)]
+    stamps = ('repeated', 'backward', 'stray', 'unstamped', 'clock_jumps', 'displaced', 'not_a_number')
+    faults = [f'{screening[name]} {name.replace("_", " ")}' for name in stamps if screening.get(name)]
     names = ('undecodable', 'other_joints', 'missing_joints', 'order_changes', 'missing_effort', 'lost_before_capture')
     counts = {**source.get('counts', {}), **screening}
     faults += [f'{counts[name]} {name.replace("_", " ")}' for name in names if counts.get(name)]

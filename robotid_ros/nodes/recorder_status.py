@@ -14,6 +14,7 @@ FAULTS = (
     'missing',
     'repeated',
     'backward',
+    'stray',
     'unstamped',
     'clock_jumps',
     'displaced',

@@ -26,6 +26,8 @@ class ScreenCounts:
         Stamp zero; left out.
     repeated, backward : int
         Stamp equal to, or before, the latest one; left out.
+    stray : int
+        Single stamps more than 0.1 s off, between two that fit together; left out.
     clock_jumps : int
         Times the stamps jumped against the clock of arrival, or backward by more than 0.1 s.
     displaced : int
@@ -42,6 +44,7 @@ class ScreenCounts:
     unstamped: int = 0
     repeated: int = 0
     backward: int = 0
+    stray: int = 0
     clock_jumps: int = 0
     displaced: int = 0
     not_a_number: int = 0
@@ -118,6 +121,7 @@ class SampleScreen:
         stamped = stamp != 0
         self.counts.unstamped += int((~stamped).sum())
         index = np.flatnonzero(stamped)
+        index = index[~self._stray(stamp[index])]
         times = stamp[index]
         arrived = None if arrival is None else arrival[index]
         jumps, displaced = self._find_jumps(times, arrived)
@@ -137,6 +141,19 @@ class SampleScreen:
         off[index] = displaced
         self.counts.displaced += int((off & usable).sum())
         return ScreenedChunk(usable=usable, displaced=off, jumps=index[jumps])
+
+    def _stray(self, times: IntArray) -> BoolArray:
+        """Return which stamps are off by themselves; the last one of a chunk cannot be told from a jump yet."""
+        stray = np.zeros(len(times), dtype=bool)
+        if len(times) < 2:
+            return stray
+        limit = int(self.jump * SECOND)
+        before = np.concatenate([[times[0] if self._previous is None else self._previous], times[:-2]])
+        here, after = times[:-1], times[1:]
+        stray[:-1] = (np.abs(here - before) > limit) & (np.abs(after - here) > limit)
+        stray[:-1] &= np.abs(after - before) < limit
+        self.counts.stray += int(stray.sum())
+        return stray
 
     def _find_jumps(self, times: IntArray, arrived: IntArray | None) -> tuple[list[int], BoolArray]:
         """Return where the clock jumped, and which stamps are off."""
@@ -171,7 +188,8 @@ class SampleScreen:
         recent = np.zeros(0, dtype=np.int64) if lead is None else lead[max(since, k - 500) : k]
         usual = [] if self._lead is None or since > 0 else [self._lead]
         if lead is None or not (len(recent) or usual):
-            return min(step, 0)
+            back = self.displacement < 0.0 and abs(self.displacement + step / SECOND) < self.jump
+            return step if step < 0 or back else 0
         # What arrives late lowers the lead; nothing but a jump raises it.
         amount = int(lead[k]) - max([*usual, *recent.tolist()])
         return amount if abs(amount) > limit and (amount > 0) == (step > 0) else 0

@@ -1,0 +1,284 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from recorder_helpers import START, harmonics
+
+from robotid_ros.data import ProcessingSettings, Recording, process_file, process_recording, summarize, write_csv
+from robotid_ros.data.periodic import thinned
+from robotid_ros.data.stream import reference_period
+from robotid_ros.errors import DataError
+from robotid_ros.model.robot_config import RobotConfig
+
+UR10 = Path(__file__).parents[2] / 'shared' / 'data' / 'ur10_exciting'
+PERIOD, RATE = 4.0, 250
+NAMES = ('a', 'b', 'c')
+
+
+def periodic(periods=9, noise=(1e-4, 0.05), seed=0, origin=START):
+    rng = np.random.default_rng(seed)
+    time = np.arange(round(periods * PERIOD * RATE)) / RATE
+    q, dq, ddq, effort = harmonics(time, PERIOD)
+    recording = Recording(
+        joint_names=NAMES,
+        time=time,
+        position=q + noise[0] * rng.standard_normal(q.shape),
+        effort=effort + noise[1] * rng.standard_normal(q.shape),
+        origin=origin,
+    )
+    return recording, (q, dq, ddq, effort)
+
+
+def test_periods_are_averaged_and_differentiated():
+    recording, _ = periodic()
+    dataset = process_recording(recording, ProcessingSettings(period=PERIOD, start=START))
+    q, dq, ddq, effort = harmonics(dataset.time, PERIOD)
+    assert (dataset.periods, len(dataset), dataset.rate) == (8, 1000, 250.0)
+    assert dataset.noise_std == pytest.approx(0.05 / np.sqrt(8), rel=0.05)
+    found = dataset.provenance['averaging']
+    assert found['harmonics'] == 3
+    assert found['position_noise_std'] == pytest.approx([1e-4] * 3, rel=0.05)
+    assert np.abs(dataset.q - q).max() < 1e-5
+    assert np.std(dataset.dq - dq) < 2e-5
+    assert np.std(dataset.ddq - ddq) < 2e-4
+    assert np.std(dataset.tau - effort) == pytest.approx(0.05 / np.sqrt(8), rel=0.05)
+    # The cubic leaves 17/35 of white noise's power.
+    assert np.std(dataset.tau_filtered - effort) == pytest.approx(0.05 / np.sqrt(8) * np.sqrt(17 / 35), rel=0.05)
+
+
+def test_start_decides_the_phase_to_the_nanosecond():
+    recording, _ = periodic(noise=(0.0, 0.0))
+    shift = 0.3
+    settings = ProcessingSettings(period=PERIOD, start=START + 300_000_000)
+    dataset = process_recording(recording, settings)
+    q, _, ddq, _ = harmonics(dataset.time + shift, PERIOD)
+    assert np.abs(dataset.q - q).max() < 1e-9
+    assert np.abs(dataset.ddq - ddq).max() < 1e-6
+
+
+def test_a_recording_that_does_not_repeat_is_filtered_aligned_and_trimmed():
+    recording, (q, dq, ddq, effort) = periodic(noise=(1e-5, 0.02))
+    dataset = process_recording(recording)
+    k = np.searchsorted(recording.time, dataset.time)
+    assert np.array_equal(dataset.tau, recording.effort[k])
+    edge = dataset.time[0] * RATE
+    assert edge == pytest.approx(RATE / dataset.cutoff, abs=1.0)
+    assert np.std(dataset.q - q[k]) < 1e-3
+    assert np.std(dataset.dq - dq[k]) < 5e-3 * np.std(dq)
+    assert np.std(dataset.ddq - ddq[k]) < 2e-2 * np.std(ddq)
+    for j in range(3):  # no signal is delayed against another
+        lags = np.arange(-3, 4)
+        match = [np.corrcoef(dataset.tau_filtered[10:-10, j], np.roll(effort[k, j], lag)[10:-10])[0, 1] for lag in lags]
+        assert lags[int(np.argmax(match))] == 0
+    assert np.std(dataset.tau_filtered - effort[k]) < np.std(dataset.tau - effort[k])
+
+
+@pytest.mark.parametrize('differentiation', ['central', 'savitzky-golay'])
+def test_given_cutoff_trim_and_differentiation_are_used(differentiation):
+    recording, (_, _, ddq, _) = periodic(noise=(0.0, 0.0))
+    settings = ProcessingSettings(cutoff=20.0, trimmed=1.0, differentiation=differentiation)
+    dataset = process_recording(recording, settings)
+    assert dataset.cutoff == 20.0
+    assert dataset.time[0] == pytest.approx(1.0)
+    assert dataset.provenance['filtering']['cutoff_from'] == 'settings'
+    assert np.abs(dataset.ddq - ddq[np.searchsorted(recording.time, dataset.time)]).max() < 2e-3 * np.abs(ddq).max()
+
+
+def spoilt(recording, rng):
+    """Return a recording with faults in it, and how many of which."""
+    time, position, effort = recording.time.copy(), recording.position.copy(), recording.effort.copy()
+    order = np.arange(len(time))
+    order = np.insert(order, 500, 500)  # repeated
+    order = np.insert(order, 700, 690)  # backward
+    order = np.insert(order, 800, 8000)  # one stamp far off
+    time, position, effort = time[order], position[order], effort[order]
+    effort[[100, 101], 2] = np.nan
+    position[2000, 0] = np.inf
+    keep = np.ones(len(time), dtype=bool)
+    keep[3000:3010] = False
+    changed = replace(recording, time=time[keep], position=position[keep], effort=effort[keep])
+    return changed, {
+        'repeated': 1,
+        'backward': 1,
+        'stray': 1,
+        'not_a_number': 3,
+        'gaps': 1,
+        'missing': 10,
+        'clock_jumps': 0,
+    }
+
+
+@pytest.mark.parametrize('period', [PERIOD, None])
+def test_faults_are_counted_and_do_no_harm(period):
+    recording, _ = periodic(noise=(1e-6, 1e-3))
+    changed, counts = spoilt(recording, np.random.default_rng(1))
+    dataset = process_recording(changed, ProcessingSettings(period=period, start=START, cutoff=20.0))
+    found = dataset.provenance['screening']
+    assert {name: found[name] for name in counts} == counts
+    q, _, ddq, effort = harmonics(dataset.time, PERIOD)
+    assert np.abs(dataset.q - q).max() < 2e-4
+    assert np.std(dataset.ddq - ddq) < 0.02 * np.std(ddq)
+    assert np.std(dataset.tau - effort) < 0.01
+    text = summarize(dataset)
+    assert '10 samples missing' in text
+    assert '1 repeated, 1 backward, 1 stray, 3 not a number' in text
+
+
+def test_long_gaps_and_clock_jumps_split_the_run():
+    recording, _ = periodic(noise=(0.0, 0.0))
+    time = recording.time.copy()
+    time[4000:] += 5.0  # a pause
+    time[6000:] -= 60.0  # the clock set back
+    dataset = process_recording(replace(recording, time=time), ProcessingSettings(cutoff=20.0))
+    assert len(dataset.sources) == 3
+    trim = round(RATE / 20.0 + 0.49)
+    assert np.bincount(dataset.trajectory).tolist() == [4000 - 2 * trim, 2000 - 2 * trim, 3000 - 2 * trim]
+    phase = np.concatenate([np.arange(a + trim, b - trim) for a, b in ((0, 4000), (4000, 6000), (6000, 9000))])
+    assert np.abs(dataset.ddq - harmonics(phase / RATE, PERIOD)[2]).max() < 0.03 * 15.0
+
+
+def test_irregular_sampling_is_brought_to_an_even_rate():
+    rng = np.random.default_rng(2)
+    recording, _ = periodic()
+    time = recording.time + rng.uniform(-0.3, 0.3, len(recording)) / RATE
+    q, _, _, effort = harmonics(time, PERIOD)
+    dataset = process_recording(
+        replace(recording, time=time, position=q, effort=effort), ProcessingSettings(cutoff=20.0)
+    )
+    assert dataset.provenance['filtering']['resampled']
+    assert np.ptp(np.diff(dataset.time)) < 1e-9
+    exact = harmonics(dataset.time, PERIOD)
+    assert np.abs(dataset.q - exact[0]).max() < 1e-4
+    assert np.std(dataset.ddq - exact[2]) < 0.01 * np.std(exact[2])
+    assert np.std(dataset.tau - exact[3]) < 0.01
+
+
+@pytest.mark.parametrize('period', [PERIOD, None])
+@pytest.mark.parametrize('noise', [0.0, 1e-5])
+def test_an_arm_that_stands_still_is_processed_and_named(period, noise):
+    rng = np.random.default_rng(3)
+    recording, _ = periodic()
+    still = 0.4 + noise * rng.standard_normal((len(recording), 3))
+    dataset = process_recording(
+        replace(recording, position=still, effort=np.full_like(still, -3.0)), ProcessingSettings(period=period)
+    )
+    section = dataset.provenance['averaging' if period else 'filtering']
+    assert section['standing_still'] == list(NAMES)
+    assert 'standing still: a, b, c' in summarize(dataset)
+    assert np.abs(dataset.dq).max() < 1000 * max(noise, 1e-9)
+    assert np.allclose(dataset.tau, -3.0)
+
+
+def test_effort_that_is_a_current_needs_and_gets_its_constants():
+    recording, (_, _, _, effort) = periodic(noise=(0.0, 0.0))
+    config = RobotConfig(
+        joints=NAMES[::-1],
+        effort={'a': 'torque', 'b': 'current', 'c': 'current'},
+        torque_constants={'b': 0.1, 'c': -0.2},
+        gear_ratios={'b': 50.0, 'c': 10.0},
+    )
+    dataset = process_recording(recording, ProcessingSettings.for_robot(config, period=PERIOD, start=START))
+    assert dataset.joint_names == ('c', 'b', 'a')
+    expected = effort[:1000] * [1.0, 5.0, -2.0]
+    assert np.abs(dataset.tau - expected[:, ::-1]).max() < 1e-8
+    settings = ProcessingSettings(effort={'b': 'current'})
+    with pytest.raises(DataError, match=r"joint 'b'.* needs a torque constant .*has them for: none"):
+        process_recording(recording, settings)
+
+
+def test_current_columns_are_used_where_they_are_all_there_is():
+    recording, (_, _, _, effort) = periodic(noise=(0.0, 0.0))
+    current = effort / 12.0
+    only = replace(recording, effort=None, current=current)
+    settings = ProcessingSettings(
+        torque_constants=dict.fromkeys(NAMES, 0.12), gear_ratios=dict.fromkeys(NAMES, 100.0), period=PERIOD
+    )
+    assert np.abs(process_recording(only, settings).tau - effort[:1000]).max() < 1e-8
+    with pytest.raises(DataError, match="joint 'a' has neither effort nor current"):
+        process_recording(replace(only, current=None), settings)
+
+
+def test_torque_that_takes_energy_out_of_the_arm_is_named():
+    recording, _ = periodic()
+    good = process_recording(recording, ProcessingSettings(period=PERIOD))
+    assert good.provenance['averaging']['warnings'] == []
+    turned = process_recording(replace(recording, effort=-recording.effort), ProcessingSettings(period=PERIOD))
+    (warning,) = turned.provenance['averaging']['warnings']
+    assert 'looks reversed' in warning
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        ({'period': -1.0}, 'period: expected a positive number'),
+        ({'cutoff': 0.0}, 'cutoff: expected a positive number'),
+        ({'transient_periods': -1}, 'transient_periods: expected 0 or more'),
+        ({'outlier_factor': 0.5}, 'outlier_factor: expected 1.0 or more'),
+        ({'harmonics': 0}, 'harmonics: expected 1 or more'),
+        ({'smoothing_guard': -0.1}, 'smoothing_guard: expected 0 or more'),
+        ({'trimmed': -1.0}, 'trimmed: expected 0 s or more'),
+        ({'differentiation': 'magic'}, 'expected one of central, savitzky-golay'),
+        ({'effort': {'a': 'volts'}}, "effort of joint 'a': expected 'torque'"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(change, message):
+    with pytest.raises(DataError, match=message):
+        ProcessingSettings(**change)
+
+
+def test_too_little_data_are_refused():
+    recording, _ = periodic()
+    with pytest.raises(DataError, match='expected at least 32 usable samples, got 20 of 20'):
+        process_recording(recording.slice(0, 20))
+    with pytest.raises(DataError, match='no usable period'):
+        process_recording(recording.slice(0, 900), ProcessingSettings(period=PERIOD))
+    with pytest.raises(DataError, match='no run is long enough: expected at least 1032 samples'):
+        process_recording(recording.slice(0, 900), ProcessingSettings(cutoff=0.5))
+
+
+@pytest.mark.parametrize('velocity', [True, False])
+def test_period_of_a_reference_with_or_without_its_repeated_point(velocity):
+    for count, end in ((101, True), (100, False)):
+        times = np.linspace(0.0, 3.0, count, endpoint=end)
+        q, dq, _, _ = harmonics(times, 3.0)
+        assert reference_period(times, q, dq if velocity else None) == pytest.approx(3.0, rel=1e-9)
+
+
+def test_thinning_keeps_the_motion_exact_and_the_torque_free_of_aliases():
+    recording, _ = periodic(noise=(0.0, 0.0))
+    dataset = process_recording(recording, ProcessingSettings(period=PERIOD, start=START))
+    fast = np.sin(2 * np.pi * 60.0 * dataset.time)[:, None]  # would alias into 2.5 Hz
+    time, q, dq, ddq, tau = thinned(replace(dataset, tau_filtered=dataset.tau_filtered + fast), 250)
+    exact = harmonics(time, PERIOD)
+    assert len(time) == 250
+    for found, true in ((q, exact[0]), (dq, exact[1]), (ddq, exact[2]), (tau, exact[3])):
+        assert np.abs(found - true).max() < 1e-4 * np.abs(true).max() + 1e-9
+    assert np.array_equal(thinned(dataset, 1000)[4], dataset.tau_filtered)
+
+
+def test_a_file_is_processed_and_summed_up(tmp_path):
+    recording, _ = periodic(origin=0)
+    write_csv(tmp_path / 'run.csv', recording)
+    dataset, text = process_file(tmp_path / 'run.csv', ProcessingSettings(period=PERIOD))
+    assert dataset.periods == 8
+    assert 'recording  run.csv: 9000 samples at 250 Hz' in text
+    assert '8 of 4 s averaged into 1000 bins, 3 harmonics' in text
+    assert 'period 0 left out: transient' in text
+
+
+@pytest.mark.skipif(not UR10.exists(), reason='the UR10 recording is not beside this repository')
+def test_the_recording_of_a_real_arm():
+    """Velocities of the robot itself, which nobody derived here, agree with those derived."""
+    dataset, text = process_file(UR10)
+    assert '3441 samples at 125 Hz' in text
+    assert 1.0 < dataset.cutoff < 10.0
+    assert len(dataset) > 3300
+    from robotid_ros.data import read_recording
+
+    recording = read_recording(UR10)
+    k = np.searchsorted(recording.time, dataset.time)
+    own = recording.velocity[k]
+    # Its velocities lag by up to a quarter of a sample, and some of its motion lies above the cutoff.
+    assert (np.std(dataset.dq - own, axis=0) < 0.05 * np.std(own, axis=0)).all()
+    assert (np.std(dataset.q - recording.position[k], axis=0) < 0.01 * np.std(recording.position, axis=0)).all()
