@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robotid_ros.dynamics import full_regressor, inverse_dynamics, minimal_model
+from robotid_ros.dynamics.cache import cache_directory
 from robotid_ros.dynamics.code_generation import write_code
-from robotid_ros.dynamics.compiler import cache_directory, compiled_kernel, find_compiler
+from robotid_ros.dynamics.compiler import compiled_kernel, find_compiler
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 
@@ -234,7 +235,7 @@ def test_it_works_without_a_compiler(monkeypatch):
     model = arm('ur5')
     q, dq, ddq = motion(6, 4)
     minimal = minimal_model(model)
-    assert compiled_kernel(minimal.functions['gravity']) is None
+    assert compiled_kernel('gravity', minimal.key, lambda: minimal.functions['gravity']) is None
     np.testing.assert_allclose(
         minimal.inverse_dynamics(q, dq, ddq), inverse_dynamics(model, q, dq, ddq), rtol=0, atol=1e-11
     )

@@ -12,7 +12,9 @@ import numpy as np
 import scipy.linalg
 
 from robotid_ros.arrays import Array, IntArray
+from robotid_ros.dynamics.cache import content_key
 from robotid_ros.dynamics.chain import checked_samples, sample_motion
+from robotid_ros.dynamics.graph_function import GraphFunction
 from robotid_ros.dynamics.kernel import Kernel, KernelStore, checked_output
 from robotid_ros.dynamics.regressor import (
     Columns,
@@ -140,13 +142,20 @@ class BaseParameters:
         if weights.shape != shape:
             raise DataError(f'weights: expected shape {shape}, as the regressor has, got {weights.shape}')
         results = (np.empty(shape[:2]), np.empty(shape[:2]), np.empty(shape[:2]))
-        self._kernel('gradient', compiled)([*samples, weights.reshape(shape[0], -1)], results)
+        self._kernel('regressor_gradient', compiled)([*samples, weights.reshape(shape[0], -1)], results)
         return results
 
     def _kernel(self, what: str, compiled: bool) -> Kernel:
-        make = regressor_function if what == 'regressor' else regressor_gradient_function
-        symbols, columns = drive_symbols(self.options), self.independent.tolist()
-        return self._kernels.get(what, lambda: make(self.model, symbols, columns), compiled=compiled)
+        symbols = drive_symbols(self.options)
+
+        def key() -> str:
+            return content_key(self.model, {'columns': self.independent}, f'{what} {symbols}')
+
+        def make() -> GraphFunction:
+            trace = regressor_function if what == 'regressor' else regressor_gradient_function
+            return trace(self.model, symbols, self.independent.tolist())
+
+        return self._kernels.get(what, key, make, compiled=compiled)
 
     def relations(self) -> tuple[str, ...]:
         """Return the regrouping as equations, one per base parameter.

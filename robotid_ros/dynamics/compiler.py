@@ -5,20 +5,20 @@ import hashlib
 import os
 import platform
 import shutil
-import stat
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from robotid_ros.arrays import Array
+from robotid_ros.dynamics.cache import cache_directory, trusted
 from robotid_ros.dynamics.emit_c import batch_source
 from robotid_ros.dynamics.graph_function import GraphFunction
 
-__all__ = ['CompiledKernel', 'cache_directory', 'compiled_kernel', 'find_compiler', 'trusted']
+__all__ = ['CompiledKernel', 'compiled_kernel', 'find_compiler']
 
 _FLAGS = ('-std=gnu11', '-O2', '-march=native', '-ffp-contract=fast', '-fno-math-errno', '-fPIC', '-shared')
 _TIME_LIMIT = 120.0
@@ -27,12 +27,11 @@ _TIME_LIMIT = 120.0
 class CompiledKernel:
     """A graph function compiled to machine code; called like :class:`NumpyKernel`."""
 
-    __slots__ = ('_call', '_library', 'function')
+    __slots__ = ('_call', '_library')
 
-    def __init__(self, function: GraphFunction, library: Path) -> None:
-        self.function = function
+    def __init__(self, name: str, library: Path) -> None:
         self._library = ctypes.CDLL(str(library))
-        call = getattr(self._library, function.name)
+        call = getattr(self._library, name)
         call.restype = None
         call.argtypes = [ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
         self._call = call
@@ -45,30 +44,33 @@ class CompiledKernel:
         self._call(len(outputs[0]), given, made)
 
 
-def compiled_kernel(function: GraphFunction) -> CompiledKernel | None:
-    """Return the compiled function, or None where it cannot be had.
+def compiled_kernel(name: str, key: str, make: Callable[[], GraphFunction]) -> CompiledKernel | None:
+    """Return a compiled function, or None where it cannot be had.
 
-    The library is looked up by the hash of everything that went into it: source, flags, compiler
-    and processor. A library is loaded only if it and its directory belong to this user and nobody
-    else can write them. ``ROBOTID_NO_COMPILER=1`` in the environment turns compiling off.
+    The library is looked up by the hash of everything that goes into it: the function's key, the
+    compiler, its flags, and the processor. A library is loaded only if it and its directory belong
+    to this user and nobody else can write them. ``ROBOTID_NO_COMPILER=1`` in the environment turns
+    compiling off.
 
     Parameters
     ----------
-    function : GraphFunction
+    name : str
+        Of the function.
+    key : str
+        A hash of what the function is made from, see :func:`content_key`.
+    make : callable
+        Returns the function; called only if it has to be compiled.
     """
     compiler = find_compiler()
-    if compiler is None:
+    directory = cache_directory() if compiler is not None else None
+    if compiler is None or directory is None:
         return None
-    directory = cache_directory()
-    if directory is None:
-        return None
-    source = batch_source(function)
-    identity = '\0'.join((source, *_FLAGS, _compiler_identity(compiler), _processor_identity()))
-    library = directory / f'{function.name}-{hashlib.sha256(identity.encode()).hexdigest()[:32]}.so'
     try:
-        if not trusted(library) and not _build(compiler, source, library):
+        identity = '\0'.join((name, key, *_FLAGS, _compiler_identity(compiler), _processor_identity()))
+        library = directory / f'{name}-{hashlib.sha256(identity.encode()).hexdigest()[:32]}.so'
+        if not trusted(library) and not _build(compiler, batch_source(make()), library):
             return None
-        return CompiledKernel(function, library)
+        return CompiledKernel(name, library)
     except OSError:
         return None
 
@@ -82,30 +84,6 @@ def find_compiler() -> str | None:
         if path:
             return path
     return None
-
-
-def cache_directory() -> Path | None:
-    """Return the directory of compiled kernels, made if need be; None where it cannot be trusted.
-
-    ``$XDG_CACHE_HOME/robotid_ros``, by default ``~/.cache/robotid_ros``.
-    """
-    try:
-        base = os.environ.get('XDG_CACHE_HOME') or str(Path.home() / '.cache')
-        directory = Path(base) / 'robotid_ros'
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return directory if trusted(directory) else None
-    except (OSError, RuntimeError):
-        return None
-
-
-def trusted(path: Path) -> bool:
-    """Return whether a path exists, is this user's, and nobody else can write it."""
-    try:
-        status = path.lstat()
-    except OSError:
-        return False
-    private = not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return private and not stat.S_ISLNK(status.st_mode) and status.st_uid == os.getuid()
 
 
 def _build(compiler: str, source: str, library: Path) -> bool:

@@ -1,38 +1,18 @@
 """Keep traced graphs in the user's cache directory, so that an arm is traced once."""
 
-import hashlib
 import os
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
-from robotid_ros.dynamics.compiler import cache_directory, trusted
+from robotid_ros.dynamics.cache import cache_directory, trusted
 from robotid_ros.dynamics.expression import Graph
 
-__all__ = ['content_key', 'graph_arrays', 'graph_from_arrays', 'load_arrays', 'save_arrays']
-
-
-def content_key(parts: Mapping[str, Array], text: str) -> str:
-    """Return a hash of arrays, a text, and the source of this package's dynamics.
-
-    Parameters
-    ----------
-    parts : mapping of str to ndarray
-    text : str
-        Whatever else decides the result.
-    """
-    digest = hashlib.sha256(_generator_identity().encode())
-    digest.update(text.encode())
-    for name in sorted(parts):
-        array = np.ascontiguousarray(parts[name], dtype=np.float64)
-        digest.update(f'{name}{array.shape}'.encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()[:32]
+__all__ = ['graph_arrays', 'graph_from_arrays', 'load_arrays', 'save_arrays']
 
 
 def graph_arrays(graph: Graph, prefix: str) -> dict[str, Array | IntArray]:
@@ -78,12 +58,3 @@ def load_arrays(key: str) -> dict[str, Array | IntArray] | None:
             return {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
         return None
-
-
-@lru_cache(maxsize=1)
-def _generator_identity() -> str:
-    """Return a hash of the modules that make graphs: a graph made by other code is not taken for this one's."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob('*.py')):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()

@@ -9,7 +9,7 @@ from robotid_ros.dynamics.compiler import CompiledKernel, compiled_kernel
 from robotid_ros.dynamics.graph_function import GraphFunction, NumpyKernel
 from robotid_ros.errors import DataError
 
-__all__ = ['Kernel', 'KernelStore', 'best_kernel', 'checked_output']
+__all__ = ['Kernel', 'KernelStore', 'checked_output']
 
 Kernel = CompiledKernel | NumpyKernel
 
@@ -25,22 +25,27 @@ class KernelStore:
     def __reduce__(self) -> tuple[type['KernelStore'], tuple[()]]:
         return (KernelStore, ())
 
-    def get(self, key: str, make: Callable[[], GraphFunction], *, compiled: bool = True) -> Kernel:
-        """Return the kernel under this name, tracing and compiling its function if it is not there."""
-        name = key if compiled else f'{key} in numpy'
-        if name not in self._kernels:
-            self._kernels[name] = best_kernel(make()) if compiled else NumpyKernel(function=make())
-        return self._kernels[name]
+    def get(
+        self, name: str, key: Callable[[], str], make: Callable[[], GraphFunction], *, compiled: bool = True
+    ) -> Kernel:
+        """Return the kernel of this name, making it if it is not there.
 
+        Compiled where a C compiler and a cache directory are at hand; else, or if asked for, in numpy.
 
-def best_kernel(function: GraphFunction) -> Kernel:
-    """Return the compiled kernel where a C compiler and a cache directory are at hand, else the numpy kernel.
-
-    Parameters
-    ----------
-    function : GraphFunction
-    """
-    return compiled_kernel(function) or NumpyKernel(function=function)
+        Parameters
+        ----------
+        name : str
+            Of the function.
+        key, make : callable
+            See :func:`compiled_kernel`.
+        compiled : bool
+            False for the numpy kernel.
+        """
+        entry = name if compiled else f'{name} in numpy'
+        if entry not in self._kernels:
+            made = compiled_kernel(name, key(), make) if compiled else None
+            self._kernels[entry] = made or NumpyKernel(function=make())
+        return self._kernels[entry]
 
 
 def checked_output(out: Array | None, shape: Sequence[int]) -> Array:

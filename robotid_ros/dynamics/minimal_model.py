@@ -13,6 +13,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, IntArray, frozen_array
 from robotid_ros.dynamics.base_parameters import BaseParameters, base_parameters
+from robotid_ros.dynamics.cache import content_key
 from robotid_ros.dynamics.chain import checked_samples
 from robotid_ros.dynamics.coefficients import Coefficients
 from robotid_ros.dynamics.emit_c99 import c_header, c_source
@@ -20,7 +21,7 @@ from robotid_ros.dynamics.emit_python import python_source
 from robotid_ros.dynamics.expression import Graph, Op, OperationCount
 from robotid_ros.dynamics.generated import GeneratedCode
 from robotid_ros.dynamics.graph_function import GraphFunction, InputBlock, OutputBlock
-from robotid_ros.dynamics.graph_store import content_key, graph_arrays, graph_from_arrays, load_arrays, save_arrays
+from robotid_ros.dynamics.graph_store import graph_arrays, graph_from_arrays, load_arrays, save_arrays
 from robotid_ros.dynamics.kernel import KernelStore, checked_output
 from robotid_ros.dynamics.minimal_search import shortest_form, trace_torques
 from robotid_ros.dynamics.regressor import drive_symbols
@@ -47,11 +48,14 @@ class MinimalModel:
         or slightly more where a combination of two parameters is used beside them.
     functions : mapping of str to GraphFunction
         ``inverse_dynamics``, ``gravity`` and ``friction``.
+    key : str
+        A hash of what it was generated from.
     """
 
     base: BaseParameters
     coefficient_map: Array
     functions: Mapping[str, GraphFunction]
+    key: str
     _kernels: KernelStore = field(default_factory=KernelStore, init=False, repr=False)
 
     @property
@@ -192,7 +196,7 @@ class MinimalModel:
         self, name: str, samples: list[Array], parameters: Array | None, out: Array | None, compiled: bool
     ) -> Array:
         result = checked_output(out, samples[0].shape)
-        kernel = self._kernels.get(name, lambda: self.functions[name], compiled=compiled)
+        kernel = self._kernels.get(name, lambda: self.key, lambda: self.functions[name], compiled=compiled)
         kernel([*samples, self.coefficients(parameters)], [result])
         return result
 
@@ -246,16 +250,8 @@ def minimal_model(
     base = base_parameters(
         model, rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, offset=offset, tolerance=tolerance
     )
-    key = content_key(
-        {
-            'placements': model.placements,
-            'axes': model.axes,
-            'gravity': model.gravity,
-            'coupling': model.coupling,
-            'settings': np.array([tolerance, snap]),
-        },
-        f'minimal model {model.joint_types} {sorted(base.options.items())}',
-    )
+    settings = {'settings': np.array([tolerance, snap])}
+    key = content_key(model, settings, f'minimal model {sorted(base.options.items())}')
     arrays = load_arrays(key)
     if arrays is None:
         arrays = _generate(base, tolerance, snap, progress)
@@ -272,7 +268,8 @@ def minimal_model(
         )
         for name in _FUNCTIONS
     }
-    return MinimalModel(base=base, coefficient_map=np.asarray(arrays['coefficient_map'], float), functions=functions)
+    matrix = np.asarray(arrays['coefficient_map'], dtype=np.float64)
+    return MinimalModel(base=base, coefficient_map=matrix, functions=functions, key=key)
 
 
 def _inputs(name: str, n: int) -> tuple[InputBlock, ...]:
