@@ -36,8 +36,10 @@ def planar_arm(n: int = 2, **options) -> RobotModel:
     )
 
 
-def random_arm(rng: np.random.Generator, n: int) -> RobotModel:
-    """Return a random arm, revolute or prismatic joint by joint, with random limits of every kind."""
+def random_arm(geometry: int, n: int, rng: np.random.Generator) -> RobotModel:
+    """Return an arm with revolute and prismatic joints, one of many, and random limits of every kind."""
+    bounds = random_limits(rng, n)
+    rng = np.random.default_rng([geometry, n])
     rows = np.column_stack(
         [
             rng.choice([0.0, np.pi / 2, -np.pi / 2], n),
@@ -50,8 +52,12 @@ def random_arm(rng: np.random.Generator, n: int) -> RobotModel:
     inertial = inertial_parameters(
         rng.uniform(1.0, 6.0, n), rng.uniform(-0.1, 0.1, (n, 3)), np.tile(np.diag([0.03, 0.04, 0.05]), (n, 1, 1))
     )
+    return RobotModel.from_mdh(rows, types=types, inertial=inertial, limits=bounds)
+
+
+def random_limits(rng: np.random.Generator, n: int) -> JointLimits:
     middle, half = rng.uniform(-1.0, 1.0, n), rng.uniform(0.2, 3.0, n)
-    bounds = JointLimits(
+    return JointLimits(
         lower=middle - half,
         upper=middle + half,
         velocity=rng.uniform(0.3, 4.0, n),
@@ -59,7 +65,6 @@ def random_arm(rng: np.random.Generator, n: int) -> RobotModel:
         jerk=np.where(rng.random(n) < 0.6, np.inf, rng.uniform(10.0, 100.0, n)),
         effort=np.full(n, np.inf),
     )
-    return RobotModel.from_mdh(rows, types=types, inertial=inertial, limits=bounds)
 
 
 @dataclass
@@ -127,22 +132,20 @@ class Controller:
             rest = 0.0 * self.knots.position[-1]
             return self.knots.position[-1], rest, rest.copy()
         span = self.knots.time[k + 1] - self.knots.time[k]
-        ends = [
-            np.array([a[k], b[k] * span, c[k] * span**2, a[k + 1], b[k + 1] * span, c[k + 1] * span**2])
-            for a, b, c in [(self.knots.position, self.knots.velocity, self.knots.acceleration)]
-        ][0]
+        p, v, a = self.knots.position, self.knots.velocity, self.knots.acceleration
+        ends = np.array([p[k], v[k] * span, a[k] * span**2, p[k + 1], v[k + 1] * span, a[k + 1] * span**2])
         powers = np.arange(6)
         rows = [
-            [float(p == 0) for p in powers],
-            [float(p == 1) for p in powers],
-            [2.0 * float(p == 2) for p in powers],
+            [float(i == 0) for i in powers],
+            [float(i == 1) for i in powers],
+            [2.0 * float(i == 2) for i in powers],
             [1.0] * 6,
-            [float(p) for p in powers],
-            [float(p * (p - 1)) for p in powers],
+            [float(i) for i in powers],
+            [float(i * (i - 1)) for i in powers],
         ]
         c = np.linalg.solve(np.array(rows), ends)
         s = (now - self.knots.time[k]) / span
-        value = sum(c[p] * s**p for p in range(6))
-        rate = sum(p * c[p] * s ** (p - 1) for p in range(1, 6)) / span
-        change = sum(p * (p - 1) * c[p] * s ** (p - 2) for p in range(2, 6)) / span**2
+        value = sum(c[i] * s**i for i in range(6))
+        rate = sum(i * c[i] * s ** (i - 1) for i in range(1, 6)) / span
+        change = sum(i * (i - 1) * c[i] * s ** (i - 2) for i in range(2, 6)) / span**2
         return value, rate, change

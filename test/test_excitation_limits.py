@@ -96,10 +96,10 @@ def constraints_of(model):
     ]
 
 
-@pytest.mark.parametrize('seed', range(4))
+@pytest.mark.parametrize('seed', range(3))
 def test_constraint_gradients_on_random_arms(seed):
     rng = np.random.default_rng(seed)
-    model = random_arm(rng, 5)
+    model = random_arm(seed, 4, rng)
     observation, constraints = constraints_of(model)
     for constraint in constraints:
         motion = random_motion(model, seed, observation)
@@ -288,7 +288,7 @@ def test_bad_geometry_files_are_refused(tmp_path, text, message):
 
 
 def test_a_frame_the_robot_does_not_have_is_named():
-    with pytest.raises(ExcitationError, match="frame 'hand' is not one of the robot's; it has: .*wrist_3_link"):
+    with pytest.raises(ExcitationError, match=r"frame 'hand' is not one of the robot's; it has: .*wrist_3_link"):
         workspace_box(ur10e(), ['hand'], (0, 0, 0), ())
 
 

@@ -1,7 +1,7 @@
 """The base regressor as the optimiser sees it: differentiable, with each joint's noise divided out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,6 +36,11 @@ class Observation:
     noise: Array
     coulomb: IntArray
     smoothing: Array
+
+    @property
+    def exact(self) -> 'Observation':
+        """The same with the true sign of the velocity."""
+        return replace(self, smoothing=np.zeros_like(self.smoothing))
 
     def regressor(self, motion: Motion) -> Array:
         """Return the base regressor, shape (N, n, b), Coulomb columns smoothed where asked."""

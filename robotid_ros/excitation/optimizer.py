@@ -192,7 +192,7 @@ def check_excitation(
     if trajectory.n != model.n:
         raise ExcitationError(f'the trajectory has {trajectory.n} joints, the robot has {model.n}')
     limits = design_limits(model, config)
-    observation = design_observation(model, config)
+    observation = design_observation(model, config).exact
     everything = [
         JointRanges(model, limits),
         *other_constraints(model, config, limits, observation),
@@ -395,7 +395,7 @@ def _finish(problem: ExcitationProblem, starts: Sequence[_Start]) -> tuple[Fouri
                 problem.model,
                 problem.limits,
                 [ranges, *problem.constraints],
-                problem.observation,
+                problem.observation.exact,
                 problem.start,
             )
         except ExcitationError as cause:

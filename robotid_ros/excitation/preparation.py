@@ -16,7 +16,7 @@ _OTHER_SEED = 7919
 def reference_check(model: RobotModel, config: ExcitationConfig) -> ReferenceCheck:
     """Return the limits that everything sent to an arm has to keep under the given settings."""
     limits = design_limits(model, config)
-    observation = design_observation(model, config)
+    observation = design_observation(model, config).exact
     constraints = (JointRanges(model, limits), *other_constraints(model, config, limits, observation))
     return ReferenceCheck(model=model, limits=limits, constraints=constraints, observation=observation)
 

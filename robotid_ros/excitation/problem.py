@@ -25,6 +25,7 @@ from robotid_ros.model.robot_model import RobotModel
 __all__ = ['ExcitationProblem', 'free_directions']
 
 _REPORT_SAMPLES = 1000
+_POSES = 128
 _MARGIN = 0.002  # aimed inside the limits, so that what the samples miss seldom costs a scaling back
 
 
@@ -138,9 +139,38 @@ class ExcitationProblem:
         factor = (allowed / (extremes[..., 1] - extremes[..., 0])).min(axis=0) * rng.uniform(0.5, 0.95, self.model.n)
         rows = self._held + factor[:, None] * shape
         if self.start is None:
-            rows[:, -1] = (low + high) / 2.0 + rng.uniform(-0.25, 0.25, self.model.n) * (high - low)
+            rows[:, -1] = self._random_pose(rng, low, high)
         trajectory = FourierTrajectory.from_coefficients(rows, self.base_frequency)
-        return self.variables(scale_into_joint_limits(trajectory, self.limits, self.start))
+        variables = self.variables(scale_into_joint_limits(trajectory, self.limits, self.start))
+        return self._calmed(variables) if self.constraints else variables
+
+    def _random_pose(self, rng: np.random.Generator, low: Array, high: Array) -> Array:
+        """Return a random pose in which the arm may rest, from the middle half of the ranges if possible."""
+        part = np.repeat([0.25, 0.5], _POSES // 2)[:, None] * rng.uniform(-1.0, 1.0, (_POSES, self.model.n))
+        poses = (low + high) / 2.0 + part * (high - low)
+        if not self.constraints:
+            return np.array(poses[0])
+        still = np.zeros_like(poses)
+        motion = Motion(self.model, np.zeros(_POSES), (poses, still, still, still), self.observation)
+        excess = np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints]).max(
+            axis=1, initial=-1.0
+        )
+        # a little away from the limits, so that there is room to move
+        good = excess < -0.1 if (excess < -0.1).any() else excess <= excess.min()
+        return np.array(poses[int(np.argmax(good))])
+
+    def _calmed(self, variables: Array) -> Array:
+        """Return a first guess with its amplitude halved until all limits hold, a few times at most."""
+        rows = self.coefficients(variables)
+        centre = np.zeros_like(rows)
+        centre[:, -1] = rows[:, -1] if self.start is None else self.start
+        still = self.variables(FourierTrajectory.from_coefficients(centre, self.base_frequency))
+        calmed: Array = variables
+        for factor in (1.0, 0.5, 0.25, 0.125):
+            calmed = still + factor * (variables - still)
+            if max(part.max(initial=-1.0) for part in self.excess(calmed)) <= _MARGIN:
+                break
+        return calmed
 
     def _rates(self) -> tuple[Array, Array, Array]:
         return self.limits.velocity, self.limits.acceleration, self.limits.jerk

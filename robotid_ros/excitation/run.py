@@ -161,7 +161,7 @@ def plan_run(
     begin = float(reference.starts[2 + len(before)])
     history = 0.5 if config.trajectory_replacement == 'immediate' else -0.5
     knots = KnotPlan(rate=config.knot_rate, points=config.window_points, history=history)
-    windows = WindowPlan(reference, check, knots, period=period if body is not None else None)
+    windows = WindowPlan(reference, check, knots)
     return RunPlan(
         joint_names=names,
         reference=reference,

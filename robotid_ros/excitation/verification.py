@@ -54,8 +54,9 @@ def worst_excesses(
 ) -> list[Peak]:
     """Return, for every bound, how close one period of the trajectory comes to it.
 
-    The motion is looked at with 1 kHz, and with ``rate`` wherever that comes within one per cent
-    of a bound or beyond it; what a smooth excess can do between two samples at 1 kHz is far less.
+    The motion is looked at with 1 kHz, and with ``rate`` around every local maximum that comes
+    within one per cent of a bound or beyond it: what a smooth excess can do between two samples at
+    1 kHz is far less.
 
     Parameters
     ----------
@@ -76,7 +77,8 @@ def worst_excesses(
             continue
         excess = _evaluate(trajectory, model, constraint, observation, coarse)
         times, worst = coarse[np.argmax(excess, axis=0)], excess.max(axis=0)
-        near = np.flatnonzero((excess > -_NEAR).any(axis=1))
+        peaked = (excess >= np.roll(excess, 1, axis=0)) & (excess >= np.roll(excess, -1, axis=0))
+        near = np.flatnonzero((peaked & (excess > -_NEAR)).any(axis=1))
         if factor > 1 and len(near):
             offsets = np.arange(-factor + 1, factor) * (step / factor)
             fine = np.unique(np.add.outer(coarse[near], offsets))
@@ -179,7 +181,7 @@ def scale_into_limits(
     inside = scale_into_joint_limits(trajectory, limits, start)
     centre = inside.offset if start is None else start
     factor = 1.0
-    for _ in range(40):
+    for attempt in range(40):
         scaled = replace(
             inside, a=factor * inside.a, b=factor * inside.b, offset=centre + factor * (inside.offset - centre)
         )
@@ -191,6 +193,7 @@ def scale_into_limits(
                 break
         else:
             return scaled, peaks
-        factor *= 1.0 - min(max(1.2 * worst, 1e-6), 0.3)
+        # what stands still, such as the weight, does not shrink with the amplitude: step by step more
+        factor *= 1.0 - min(max(1.2 * worst, 1e-6) * 1.6**attempt, 0.3)
     require_within(peaks)
     return scaled, peaks

@@ -27,6 +27,7 @@ __all__ = ['KnotPlan', 'ReferenceCheck', 'Window', 'WindowPlan', 'plan_stop']
 
 _STOP_TIMES = (0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8, 1.1, 1.6)
 _CHECK_RATE = 250.0
+_GENTLE_BRAKING = 5.0  # rad/s^2, where no limit is given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,13 +191,14 @@ def plan_stop(
     stop : SlowedDown
         The best there is: where none keeps all limits, the one that breaks them least.
     """
+    limits = _braking_limits(reference, check.limits, at)
     candidates = [(moment, duration) for moment in at for duration in _STOP_TIMES]
     if hurry:
         candidates.sort(key=lambda pair: pair[0] + pair[1])
     least, best = np.inf, candidates[0]
     for moment, duration in candidates:
         stop = SlowedDown(reference=reference, at=moment, duration=duration)
-        joints = _joint_excess(stop, check.limits)
+        joints = _joint_excess(stop, limits)
         if joints > min(tolerance, least):
             if joints < least:
                 least, best = joints, (moment, duration)
@@ -210,10 +212,20 @@ def plan_stop(
     return moment, SlowedDown(reference=reference, at=moment, duration=duration)
 
 
-def _joint_excess(reference: Reference, limits: JointLimits) -> float:
+def _braking_limits(reference: Reference, limits: JointLimits, at: Sequence[float] | Array) -> Array:
+    """Return the acceleration limits of a stop, shape (n,); where there are none, what is usual nearby."""
+    times = np.clip(np.linspace(min(at), max(at) + 1.0, 101), 0.0, reference.duration)
+    usual = np.abs(reference.evaluate(times)[2]).max(axis=0)
+    result: Array = np.where(
+        np.isfinite(limits.acceleration), limits.acceleration, np.maximum(1.2 * usual, _GENTLE_BRAKING)
+    )
+    return result
+
+
+def _joint_excess(reference: Reference, acceleration_limits: Array) -> float:
     """Return the largest normalised excess over the acceleration limits: quick, for many candidates."""
     _, _, acceleration = reference.evaluate(np.linspace(0.0, reference.duration, 41))
-    return float((np.abs(acceleration).max(axis=0) / limits.acceleration).max() - 1.0)
+    return float((np.abs(acceleration).max(axis=0) / acceleration_limits).max() - 1.0)
 
 
 class WindowPlan:
@@ -226,8 +238,6 @@ class WindowPlan:
     check : ReferenceCheck
         The limits the stops have to keep.
     knots : KnotPlan, optional
-    period : float, optional
-        Of the motion [s]: windows are due at fractions of it, so that their stops repeat.
     """
 
     def __init__(
@@ -235,16 +245,12 @@ class WindowPlan:
         reference: Reference,
         check: ReferenceCheck,
         knots: KnotPlan | None = None,
-        period: float | None = None,
     ) -> None:
         self.reference, self.check = reference, check
         self.knots = KnotPlan() if knots is None else knots
         step = 1.0 / self.knots.rate
         self._span = (self.knots.points - 2) * step - abs(self.knots.history) - 2.0 * max(_STOP_TIMES)
-        advance = self._span / 2.0
-        if period is not None and period > step:
-            advance = period / np.ceil(period / advance)
-        self._advance = max(step, round(advance / step) * step)
+        self._advance = max(step, round(self._span / 2.0 / step) * step)
 
     @cached_property
     def count(self) -> int:
@@ -260,7 +266,7 @@ class WindowPlan:
 
     def window(self, k: int) -> Window:
         """Return window ``k``, 0-based."""
-        begin = max(0.0, self.due(k) - self.knots.history)
+        begin = max(0.0, self.due(k) - self.knots.history) if k else 0.0
         if k == self.count - 1:
             return self._cut(begin, self.reference.duration, None, self.due(k))
         step = 1.0 / self.knots.rate
@@ -287,12 +293,21 @@ class WindowPlan:
         step = 1.0 / self.knots.rate
         first = np.ceil((max(now, 0.0) + latency) * self.knots.rate) * step
         if first >= self.reference.duration:
-            begin = max(0.0, self.reference.duration - abs(self.knots.history))
-            return self.reference.duration, self._cut(begin, self.reference.duration, None, now)
+            return self.reference.duration, self._rest(float(first), now)
         moments = [first + step * k for k in range(25) if first + step * k < self.reference.duration]
         at, stop = plan_stop(self.reference, self.check, moments, hurry=True)
         begin = first if self.knots.history < 0.0 else max(0.0, first - latency - self.knots.history)
         return at + stop.duration, self._cut(begin, at, stop, now)
+
+    def _rest(self, begin: float, due: float) -> Window:
+        """Return two knots at the reference's end, where the arm arrives by itself."""
+        position, velocity, _ = self.reference.evaluate([self.reference.duration] * 2)
+        still = np.zeros_like(velocity)
+        times = begin + np.array([0.0, 1.0 / self.knots.rate])
+        stamp = begin if self.knots.history < 0.0 else 0.0
+        return Window(
+            due=due, stamp=stamp, times=times, position=position, velocity=still, acceleration=still, last=True
+        )
 
     def _cut(self, begin: float, end: float, stop: SlowedDown | None, due: float) -> Window:
         """Return the knots of the reference from ``begin`` to ``end``, and those of the stop after it."""
@@ -300,7 +315,7 @@ class WindowPlan:
         times = step * np.arange(
             int(np.floor(begin * self.knots.rate + 1e-6)), int(np.ceil(end * self.knots.rate - 1e-6))
         )
-        parts = [(times, self.reference.evaluate(times))]
+        parts = [(times, self.reference.evaluate(times))] if len(times) else []
         if stop is None:
             parts.append((np.array([end]), self.reference.evaluate([end])))
         else:
@@ -310,7 +325,7 @@ class WindowPlan:
         velocity[-1] = acceleration[-1] = 0.0
         return Window(
             due=due,
-            stamp=float(times[0]) if self.knots.history < 0.0 and len(times) else 0.0,
+            stamp=float(parts[0][0][0]) if self.knots.history < 0.0 else 0.0,
             times=np.concatenate([part[0] for part in parts]),
             position=position,
             velocity=velocity,

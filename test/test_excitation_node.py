@@ -1,0 +1,358 @@
+"""The excitation node in a process of its own, over DDS, with an arm that breaks in every way."""
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from excitation_helpers import UR10E
+from ros_helpers import DEADLINE, NodeProcess, ros_environment
+
+pytest.importorskip('rclpy', reason='needs the ros extra')
+pytestmark = pytest.mark.ros
+
+import rclpy  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
+from rcl_interfaces.srv import SetParameters  # noqa: E402
+from rclpy.executors import SingleThreadedExecutor  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
+from std_srvs.srv import Trigger  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory  # noqa: E402
+
+from robotid_ros.excitation import load_excitation  # noqa: E402
+from robotid_ros.model import RobotModel  # noqa: E402
+
+NODE = ['-m', 'robotid_ros.nodes.excitation', '--ros-args']
+JOINTS = RobotModel.from_urdf(UR10E).joint_names
+SETTINGS = {
+    'period': 2.0,
+    'harmonics': 3,
+    'starts': 1,
+    'iterations': 8,
+    'position_scaling': 0.15,
+    'acceleration_limit': 8.0,
+    'periods': 30,
+    'ramp_velocity': 1.5,
+    'settling_time': 0.3,
+    'start_delay': 0.3,
+    'joint_state_timeout': 0.4,
+}
+
+
+class User:
+    """Calls the node's services and follows what it and the arm say."""
+
+    def __init__(self, domain):
+        self.context = rclpy.Context()
+        self.context.init(domain_id=domain)
+        self.node = rclpy.create_node('user', context=self.context)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
+        self.statuses, self.references, self.windows = [], [], []
+        latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self.node.create_subscription(DiagnosticStatus, '/excitation/status', self.statuses.append, latched)
+        self.node.create_subscription(JointTrajectory, '/excitation/reference', self.references.append, latched)
+        self.node.create_subscription(JointTrajectory, '/joint_trajectory', self.windows.append, 10)
+        self.faults = self.node.create_publisher(String, '/fault', 10)
+        self.descriptions = self.node.create_publisher(String, '/robot_description', latched)
+
+    def until(self, condition, what, deadline=DEADLINE):
+        end = time.monotonic() + deadline
+        while not condition():
+            if time.monotonic() > end:
+                raise AssertionError(f'{what} did not happen within {deadline} s; last status: {self.text}')
+            self.executor.spin_once(timeout_sec=0.05)
+
+    def call(self, service, kind=Trigger, request=None):
+        client = self.node.create_client(kind, service)
+        self.until(client.service_is_ready, f'{service} appears')
+        future = client.call_async(kind.Request() if request is None else request)
+        self.until(future.done, f'{service} answers')
+        self.node.destroy_client(client)
+        return future.result()
+
+    def set(self, **values):
+        request = SetParameters.Request(
+            parameters=[Parameter(k, value=v).to_parameter_msg() for k, v in values.items()]
+        )
+        return self.call('/excitation/set_parameters', SetParameters, request).results
+
+    @property
+    def text(self):
+        return self.statuses[-1].message if self.statuses else None
+
+    def value(self, key):
+        values = self.statuses[-1].values if self.statuses else ()
+        return next((item.value for item in values if item.key == key), None)
+
+    def until_state(self, *states):
+        self.until(lambda: self.value('state') in states, f'state {states}')
+
+    def until_phase(self, phase):
+        self.until(lambda: (self.value('phase') or '').startswith(phase), f'phase {phase}')
+
+    def fault(self, kind):
+        self.until(lambda: self.faults.get_subscription_count() > 0, 'the arm hears faults')
+        self.faults.publish(String(data=kind))
+
+    def report(self):
+        return json.loads(self.call('/report').message)
+
+    def close(self):
+        self.executor.shutdown()
+        self.node.destroy_node()
+        rclpy.shutdown(context=self.context)
+
+
+def arguments(**settings):
+    return [part for k, v in {**SETTINGS, **settings}.items() for part in ('-p', f'{k}:={v}')]
+
+
+@pytest.fixture(scope='module')
+def world(tmp_path_factory):
+    environment = ros_environment()
+    environment['PYTHONPATH'] = str(Path(__file__).parent)
+    arm = [str(Path(__file__).parent / 'excitation_fake_arm.py'), ','.join(JOINTS)]
+    saved = tmp_path_factory.mktemp('design') / 'excitation.yaml'
+    with (
+        NodeProcess([*NODE, *arguments(save_to=saved)], environment) as node,
+        NodeProcess(arm, environment) as arm_process,
+    ):
+        user = User(int(environment['ROS_DOMAIN_ID']))
+        arm_process.wait_for_line('ready')
+        yield user, node, environment, saved
+        user.close()
+
+
+@pytest.fixture
+def user(world):
+    """Return the user, with the trajectory designed and the arm in order."""
+    user, *_ = world
+    user.fault('none')
+    user.until_state('idle', 'ready', 'stopped', 'finished')
+    if user.value('condition_number') is None:
+        user.descriptions.publish(String(data=UR10E.read_text()))
+        user.until(lambda: user.call('/excitation/design').success, 'a design')
+    user.report()
+    return user
+
+
+def start(user):
+    user.references.clear()
+    user.windows.clear()
+    answer = user.call('/excitation/start')
+    if not answer.success:  # the arm's joint states may only just have come back
+        user.until(lambda: user.call('/excitation/start').success, f'a start ({answer.message})')
+    user.until_state('running')
+
+
+def assert_at_rest_within_limits(user):
+    report = user.report()
+    assert report['refused'] == []
+    assert report['velocity'] < 1e-9
+    assert report['acceleration'] < 1e-9
+    assert 0.05 < report['velocity_peak'] < np.pi * 1.001
+    assert report['acceleration_peak'] < 8.0 * 1.01
+    assert user.references[-1].points == []
+
+
+def test_tells_what_to_do_before_it_can_do_it(world):
+    user, *_ = world
+    answer = user.call('/excitation/start')
+    assert not answer.success
+    assert 'no robot description yet' in answer.message
+    user.descriptions.publish(String(data='<robot/>'))
+    user.until(lambda: 'cannot be used' in (user.text or ''), 'the description is refused')
+    assert user.statuses[-1].level == DiagnosticStatus.ERROR
+    user.descriptions.publish(String(data=UR10E.read_text()))
+    user.until(lambda: 'call ~/design first' in user.call('/excitation/start').message, 'the description is taken')
+
+
+def test_a_design_is_answered_and_saved(world, user):
+    *_, saved = world
+    answer = user.call('/excitation/design')
+    assert answer.success
+    assert '58 base parameters' in answer.message
+    design = load_excitation(saved)
+    assert float(user.value('condition_number')) == pytest.approx(design.excitation.condition, rel=1e-3)
+    assert design.trajectory.period == 2.0
+
+
+def test_bad_values_are_refused_with_the_reason(user):
+    (result,) = user.set(period=-1.0)
+    assert not result.successful
+    assert 'period' in result.reason
+    (result,) = user.set(start_position=[1.0])
+    assert result.successful
+    answer = user.call('/excitation/design')
+    assert not answer.success
+    assert 'start_position: expected shape (6)' in answer.message
+    user.set(start_position=[0.0] * 6)
+
+
+def test_a_whole_run(user):
+    user.set(periods=2)
+    start(user)
+    reference = user.references[-1]
+    assert reference.joint_names == list(JOINTS)
+    last = reference.points[-1]
+    assert last.time_from_start.sec + 1e-9 * last.time_from_start.nanosec == pytest.approx(2.0)
+    assert len(last.accelerations) == 6
+    user.until_phase('period 2')
+    user.until_state('finished')
+    assert_at_rest_within_limits(user)
+    user.set(periods=30)
+
+
+def test_long_runs_are_streamed_without_gaps(user):
+    user.set(window_points=300)  # seconds instead of many
+    try:
+        start(user)
+        user.until_phase('period 4')
+        user.until(lambda: len(user.windows) >= 4, 'four windows')
+        assert float(user.value('tracking_error')) < 0.02
+        assert all(len(window.points) <= 300 for window in user.windows)
+        stamps = {(window.header.stamp.sec, window.header.stamp.nanosec) for window in user.windows}
+        assert len(stamps) == 1
+        user.call('/excitation/stop')
+        user.until_state('stopped')
+    finally:
+        user.set(window_points=1000)
+    assert_at_rest_within_limits(user)
+
+
+@pytest.mark.parametrize('phase', ['ramp', 'period'])
+def test_stop_on_request(user, phase):
+    start(user)
+    user.until_phase(phase)
+    user.until(lambda: float(user.value('elapsed') or 0.0) > 0.4, 'it moves')
+    assert user.call('/excitation/stop').success
+    user.until_state('stopped')
+    assert user.text == 'stopped: stopped on request'
+    assert_at_rest_within_limits(user)
+
+
+@pytest.mark.parametrize(
+    ('fault', 'reason'),
+    [
+        ('silent', 'no joint state for 0.4'),
+        ('nan', "the position of joint 'elbow_joint' is nan"),
+        ('jump', 'jumps by 0.7'),
+        ('deaf', 'away from its reference'),
+    ],
+)
+def test_faults_bring_the_arm_to_rest_and_say_why(user, fault, reason):
+    start(user)
+    user.until_phase('period 1')
+    user.until(lambda: float(user.value('elapsed')) > 0.0, 'it moves')
+    user.fault(fault)
+    user.until_state('stopped')
+    assert reason in user.text
+    assert user.statuses[-1].level == DiagnosticStatus.ERROR
+    user.fault('none')
+    assert_at_rest_within_limits(user)
+
+
+def test_another_joint_order_and_other_joints_do_not_matter(user):
+    user.fault('reorder')
+    user.set(periods=2)
+    start(user)
+    user.until_state('finished', 'stopped')
+    assert user.value('state') == 'finished', user.text
+    assert_at_rest_within_limits(user)
+    user.set(periods=30)
+
+
+def test_starts_only_from_a_fresh_state(user):
+    user.fault('silent')
+    user.until(lambda: 's old (allowed: 0.4 s)' in user.call('/excitation/start').message, 'a refusal')
+    user.fault('nan')
+    user.until(lambda: 'not finite' in user.call('/excitation/start').message, 'a refusal')
+
+
+def test_refuses_to_start_when_a_check_fails(user):
+    user.set(workspace_frames=['tip'], workspace_lower=[-9.0, -9.0, 5.0])
+    try:
+        answer = user.call('/excitation/start')
+        assert not answer.success
+        assert "z of frame 'tip'" in answer.message
+        assert 'at t =' in answer.message
+    finally:
+        user.set(workspace_lower=[-9.0, -9.0, -9.0])
+    assert user.call('/excitation/stop').message == 'the arm is not moving under this node'
+
+
+def test_one_thing_at_a_time(user):
+    start(user)
+    assert 'the arm is moving' in user.call('/excitation/start').message
+    assert 'the arm is moving' in user.call('/excitation/design').message
+    user.until(lambda: float(user.value('elapsed') or 0.0) > 0.6, 'it moves')
+    user.call('/excitation/stop')
+    user.until_state('stopped')
+    assert_at_rest_within_limits(user)
+
+
+def test_friction_sweeps_run_too(user):
+    user.set(run='friction_sweep', sweep_levels=1, sweep_stroke_time=0.1, sweep_pause=0.0, sweep_fastest=0.3)
+    try:
+        answer = user.call('/excitation/design')
+        assert answer.success
+        assert 'friction sweep of 12 strokes' in answer.message
+        start(user)
+        user.until_phase('period 1')
+        user.until(lambda: float(user.value('elapsed')) > 2.0, 'it moves')
+        user.call('/excitation/stop')
+        user.until_state('stopped')
+        assert_at_rest_within_limits(user)
+    finally:
+        user.set(run='excitation')
+        assert user.call('/excitation/design').success
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_saved_trajectory_runs_and_a_signal_stops_the_arm(world, user, number):
+    _, _, environment, saved = world
+    renamed = [*NODE, '-r', '__node:=second', *arguments(trajectory=saved, urdf_file=UR10E)]
+    with NodeProcess(renamed, environment) as second:
+        user.until(lambda: user.call('/second/start').success, 'a start')
+        user.until(lambda: user.report()['velocity'] > 0.1, 'it moves')
+        second.signal(number)
+        assert second.wait() == 0
+        assert 'the node is shut down' in second.output
+    report = user.report()
+    assert report['velocity'] < 1e-9
+    assert report['refused'] == []
+    assert report['acceleration_peak'] < 8.0 * 1.01
+
+
+@pytest.mark.parametrize(
+    ('settings', 'message'),
+    [
+        ({'period': 'long'}, "parameter 'period'"),
+        ({'criterion': 'best'}, "parameter 'criterion'"),
+        ({'urdf_file': 'nowhere.urdf'}, 'nowhere.urdf'),
+    ],
+)
+def test_bad_parameters_end_the_node_with_one_line(settings, message):
+    with NodeProcess([*NODE, *arguments(**settings)], ros_environment()) as node:
+        assert node.wait() == 2
+        assert message in node.output
+        assert 'Traceback' not in node.output
+
+
+def test_a_trajectory_file_of_another_robot_is_refused(world, user, tmp_path):
+    _, _, environment, saved = world
+    content = yaml.safe_load(saved.read_text())
+    content['joints'][0] = 'other'
+    file = tmp_path / 'other.yaml'
+    file.write_text(yaml.safe_dump(content))
+    renamed = [*NODE, '-r', '__node:=third', *arguments(trajectory=file, urdf_file=UR10E)]
+    with NodeProcess(renamed, environment):
+        answer = user.call('/third/start')
+        assert not answer.success
+        assert 'the trajectory moves other' in answer.message

@@ -1,0 +1,368 @@
+"""Runs: what is sent is what was checked, window by window, and every stop keeps the limits."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from excitation_helpers import Controller, limits, planar_arm, ur10e
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robotid_ros.errors import ExcitationError
+from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
+from robotid_ros.excitation.friction_sweep import FrictionSweepConfig, Stroke, friction_sweep
+from robotid_ros.excitation.preparation import reference_check, validation_config
+from robotid_ros.excitation.reference import Chain, FourierRun, Move, Rest, SlowedDown, SpedUp, move_duration
+from robotid_ros.excitation.run import RunConfig, plan_run
+from robotid_ros.excitation.watchdog import Watchdog, WatchdogConfig
+from robotid_ros.excitation.windows import KnotPlan
+
+MODEL = ur10e()
+CONFIG = ExcitationConfig(period=12.0, starts=1, iterations=80)
+RUN = RunConfig(periods=4, ramp_velocity=1.0, settling_time=0.5)
+START = np.array([0.3, -1.2, 1.0, -0.5, 0.4, 0.0])
+
+
+@pytest.fixture(scope='module')
+def check():
+    return reference_check(MODEL, CONFIG)
+
+
+@pytest.fixture(scope='module')
+def trajectory():
+    return optimize_excitation(MODEL, CONFIG).trajectory
+
+
+@pytest.fixture(scope='module')
+def plan(check, trajectory):
+    return plan_run(START, trajectory, check, RUN)
+
+
+@pytest.fixture(scope='module')
+def windows(plan):
+    return list(plan.windows)
+
+
+def assert_smooth_and_inside(times, position, velocity, acceleration, bounds, slack=1e-6):
+    """Limits hold, and each signal is the derivative of the one before it."""
+    assert (position >= bounds.lower - slack).all()
+    assert (position <= bounds.upper + slack).all()
+    assert (np.abs(velocity) <= bounds.velocity * (1 + slack)).all()
+    assert (np.abs(acceleration) <= bounds.acceleration * (1 + 1e-3)).all()
+    step = np.diff(times)[:, None]
+    middle = (velocity[1:] + velocity[:-1]) / 2.0
+    np.testing.assert_allclose(np.diff(position, axis=0) / step, middle, atol=50.0 * step.max() ** 2 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    'reference',
+    [
+        Move(start=np.array([0.0, 1.0]), goal=np.array([1.0, -1.0]), duration=2.0),
+        Stroke(start=np.array([0.5, 0.0]), joint=1, velocity=-0.4, steady=1.0, ramp=0.5),
+        SlowedDown(reference=Move(start=np.zeros(2), goal=np.ones(2), duration=2.0), at=0.7, duration=0.8),
+        SpedUp(
+            reference=FourierRun(
+                trajectory=FourierTrajectory(
+                    a=np.ones((2, 2)), b=-np.ones((2, 2)), offset=np.zeros(2), base_frequency=0.2
+                ),
+                start=0.0,
+                duration=5.0,
+            ),
+            at=0.0,
+            duration=0.6,
+        ),
+    ],
+)
+def test_velocity_and_acceleration_are_derivatives(reference):
+    t = np.linspace(0.05, 0.95, 50) * reference.duration
+    h = 1e-4
+    for k in range(2):
+        before, after = reference.evaluate(t - h)[k], reference.evaluate(t + h)[k]
+        np.testing.assert_allclose((after - before) / (2 * h), reference.evaluate(t)[k + 1], atol=1e-5)
+
+
+def test_a_move_uses_what_the_limits_allow_and_no_more():
+    bounds = limits(2, 9.0, [1.0, 2.0], [4.0, 1.0], [50.0, 8.0])
+    start, goal = np.array([0.0, 0.0]), np.array([2.0, -1.5])
+    move = Move(start=start, goal=goal, duration=move_duration(start, goal, bounds, 1.5))
+    t = np.linspace(0.0, move.duration, 4001)
+    _, velocity, acceleration = move.evaluate(t)
+    jerk = np.gradient(acceleration, t, axis=0)
+    used = [
+        np.abs(velocity).max(axis=0) / np.minimum(bounds.velocity, 1.5),
+        np.abs(acceleration).max(axis=0) / bounds.acceleration,
+        np.abs(jerk).max(axis=0) / bounds.jerk,
+    ]
+    assert np.max(used) == pytest.approx(1.0, abs=0.01)
+    np.testing.assert_allclose(move.evaluate([move.duration])[0][0], goal, atol=1e-12)
+
+
+def test_a_run_is_one_smooth_motion_from_rest_to_rest(plan, trajectory, check):
+    t = np.arange(0.0, plan.reference.duration, 0.002)
+    motion = plan.reference.evaluate(t)
+    assert_smooth_and_inside(t, *motion, check.limits)
+    np.testing.assert_allclose(motion[0][0], START, atol=1e-12)
+    for k in (1, 2):
+        np.testing.assert_allclose(motion[k][0], 0.0, atol=1e-9)
+        np.testing.assert_allclose(plan.reference.evaluate([plan.reference.duration])[k], 0.0, atol=1e-9)
+    during = plan.begin + np.linspace(0.0, 4 * trajectory.period, 777)
+    np.testing.assert_allclose(plan.reference.evaluate(during)[0], trajectory.position(during - plan.begin), atol=1e-9)
+    assert plan.phase(0.0) == 'ramp'
+    assert plan.phase(plan.begin + 1e-6) == 'period 1'
+    assert plan.phase(plan.begin + 3.5 * trajectory.period) == 'period 4'
+    assert plan.phase(plan.end + 0.1) == 'end'
+
+
+def test_one_period_is_published_with_both_ends(plan, trajectory):
+    times, position, _, acceleration = plan.one_period(50.0)
+    assert times[-1] == trajectory.period
+    np.testing.assert_allclose(position, trajectory.position(times), atol=1e-12)
+    np.testing.assert_allclose(acceleration, trajectory.acceleration(times), atol=1e-12)
+
+
+@pytest.mark.parametrize('replacement', ['immediate', 'blend'])
+def test_windows_lead_a_controller_along_the_reference(replacement, trajectory, check):
+    plan = plan_run(START, trajectory, check, replace(RUN, trajectory_replacement=replacement))
+    controller = Controller(START, blend=replacement == 'blend')
+    stamp, pending = 1000.25, list(plan.windows)
+    assert len(pending) > 4
+    times = np.arange(-0.3, plan.reference.duration + 0.3, 0.01)
+    followed = []
+    for now in times:
+        if pending and now >= pending[0].due - 0.25 * (pending[0].due == 0.0):
+            window = pending.pop(0)
+            controller.receive(
+                stamp + now, stamp + window.stamp, window.times - window.stamp, window.position, window.velocity,
+                window.acceleration,
+            )  # fmt: skip
+        followed.append(controller.at(stamp + now))
+    assert not pending
+    expected = plan.reference.evaluate(np.clip(times, 0.0, plan.reference.duration))
+    position, velocity, acceleration = (np.array([row[k] for row in followed]) for k in range(3))
+    np.testing.assert_allclose(position, expected[0], atol=1e-6)
+    np.testing.assert_allclose(velocity, expected[1], atol=1e-4)
+    np.testing.assert_allclose(acceleration, expected[2], atol=1e-2)
+
+
+def test_windows_are_small_overlap_and_share_their_knots(windows):
+    for before, after in pairwise(windows):
+        assert len(before.times) <= 1000
+        assert before.stamp == after.stamp == 0.0
+        assert before.times[-1] - after.due > 2.0  # replaced well before it would come to rest
+        shared = np.isin(np.round(before.times, 6), np.round(after.times, 6))
+        assert shared.sum() > 50
+    grid = {round(t, 6): p for w in windows for t, p in zip(w.times[:200], w.position[:200], strict=True)}
+    for window in windows:
+        for t, p in zip(window.times[:200], window.position[:200], strict=True):
+            np.testing.assert_allclose(grid[round(t, 6)], p, atol=1e-9)
+
+
+def test_the_arm_comes_to_rest_within_limits_when_windows_stop_coming(windows, check):
+    for window in windows:
+        controller = Controller(window.position[0])
+        controller.receive(window.times[0], 0.0, window.times, window.position, window.velocity, window.acceleration)
+        t = np.arange(window.times[0], window.times[-1], 0.002)
+        motion = [np.array(part) for part in zip(*(controller.at(now) for now in t), strict=True)]
+        assert_smooth_and_inside(t, *motion, check.limits)
+        np.testing.assert_allclose(window.velocity[-1], 0.0, atol=0.0)
+
+
+@settings(deadline=None, max_examples=40)
+@given(part=st.floats(-0.02, 1.02), latency=st.sampled_from([0.0, 0.1, 0.3]), blend=st.booleans())
+def test_a_stop_at_any_time_is_quick_and_within_limits(part, latency, blend):
+    check, plan = _stop_case(blend)
+    now = part * plan.reference.duration
+    rest, window = plan.windows.stop(now, latency)
+    assert rest <= max(now, 0.0) + latency + 1.7
+    controller = Controller(plan.reference.evaluate([0.0])[0][0], blend=blend)
+    if not blend:  # what led the arm until now
+        t = np.arange(0.0, plan.reference.duration, 0.02)
+        history = t[(t <= max(now, 0.0) + 5.0) & (t >= now - 5.0)]
+        if len(history) == 0:
+            return
+        motion = plan.reference.evaluate(history)
+        controller.receive(history[0], 0.0, history, motion[0], _stopped(motion[1]), motion[2])
+    else:
+        t = np.arange(max(0.0, now - 1.0), min(plan.reference.duration, max(now, 0.0) + 5.0), 0.02)
+        if len(t) == 0:
+            return
+        motion = plan.reference.evaluate(t)
+        controller.receive(t[0], t[0], t - t[0], motion[0], _stopped(motion[1]), motion[2])
+        controller.at(t[0])
+    sent = max(now, 0.0)
+    if sent > plan.reference.duration:
+        return
+    times = np.arange(sent, rest + 0.1, 0.004)
+    first = controller.at(sent)[0]
+    np.testing.assert_allclose(first, plan.reference.evaluate([min(sent, plan.reference.duration)])[0][0], atol=1e-5)
+    controller.receive(
+        sent, window.stamp, window.times - window.stamp, window.position, window.velocity, window.acceleration
+    )
+    motion = [np.array(rows) for rows in zip(*(controller.at(moment) for moment in times), strict=True)]
+    assert_smooth_and_inside(times, *motion, check.limits, slack=1e-4)
+    np.testing.assert_allclose(controller.at(rest + 0.05)[1], 0.0, atol=1e-9)
+
+
+def _stopped(velocity):
+    result = velocity.copy()
+    result[-1] = 0.0
+    return result
+
+
+_CASES = {}
+
+
+def _stop_case(blend):
+    if blend not in _CASES:
+        model = planar_arm(3, limits=limits(3, 2.0, 2.5, 8.0))
+        config = ExcitationConfig(period=5.0, harmonics=4, starts=1, iterations=60)
+        check = reference_check(model, config)
+        run = RunConfig(periods=2, settling_time=0.3, trajectory_replacement='blend' if blend else 'immediate')
+        _CASES[blend] = check, plan_run(np.zeros(3), optimize_excitation(model, config).trajectory, check, run)
+    return _CASES[blend]
+
+
+def test_a_motion_that_never_rests_gets_a_way_in_and_out_along_its_path():
+    model = planar_arm(3, limits=limits(3, 2.0, 2.0, 8.0))
+    config = ExcitationConfig(period=5.0, harmonics=3, starts=1, iterations=60, start_at_rest=False)
+    check = reference_check(model, replace(config, acceleration_limit=8.0))
+    slower = replace(config, acceleration_scaling=0.8, velocity_scaling=0.9)
+    trajectory = optimize_excitation(model, slower).trajectory
+    assert np.abs(trajectory.velocity([0.0])).max() > 0.01
+    plan = plan_run(np.zeros(3), trajectory, check, replace(RUN, periods=2))
+    t = np.arange(0.0, plan.reference.duration, 0.001)
+    assert_smooth_and_inside(t, *plan.reference.evaluate(t), check.limits)
+    during = plan.begin + np.linspace(0.0, 2 * trajectory.period, 99)
+    np.testing.assert_allclose(plan.reference.evaluate(during)[0], trajectory.position(during - plan.begin), atol=1e-9)
+
+
+def test_refusals_name_part_limit_joint_and_time(trajectory, check):
+    outside = START.copy()
+    outside[2] = 4.0
+    with pytest.raises(ExcitationError, match="joint 'elbow_joint' stands at 4, outside its limits"):
+        plan_run(outside, trajectory, check, RUN)
+    strict = reference_check(MODEL, replace(CONFIG, velocity_scaling=0.5))
+    with pytest.raises(ExcitationError, match=r"the trajectory: velocity of joint '.*' is .* rad/s at t = .* s"):
+        plan_run(START, trajectory, strict, RUN)
+    floor = reference_check(MODEL, replace(CONFIG, workspace_frames=('tip',), workspace_lower=(-9.0, -9.0, 0.3)))
+    resting = FourierTrajectory(
+        a=np.zeros((6, 2)), b=np.zeros((6, 2)), offset=[0.0, -1.2, 0.5, 0.0, 0.0, 0.0], base_frequency=0.2
+    )
+    with pytest.raises(ExcitationError, match="the straight way to the start of the trajectory: z of frame 'tip'"):
+        plan_run(np.array([0.0, 0.3, 0.0, 0.0, 0.0, 0.0]), resting, floor, RUN)
+
+
+def test_windows_too_short_for_a_stop_are_refused():
+    with pytest.raises(ExcitationError, match='too short'):
+        KnotPlan(rate=50.0, points=60)
+
+
+def test_validation_uses_another_seed():
+    assert validation_config(CONFIG) != CONFIG
+    assert replace(validation_config(CONFIG), seed=CONFIG.seed) == CONFIG
+
+
+# -- friction sweeps --------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 10**6), levels=st.integers(1, 5))
+def test_sweeps_keep_all_limits_and_are_steady_where_they_say(seed, levels):
+    rng = np.random.default_rng(seed)
+    bounds = limits(
+        2, rng.uniform(0.3, 3.0, 2), rng.uniform(0.2, 3.0, 2), rng.uniform(1.0, 9.0, 2), rng.uniform(5.0, 50.0, 2)
+    )
+    model = planar_arm(2, limits=bounds)
+    start = rng.uniform(-0.5, 0.5, 2) * bounds.upper
+    config = FrictionSweepConfig(sweep_levels=levels, sweep_slowest=0.01, sweep_stroke_time=1.0)
+    sweep = friction_sweep(model, bounds, config, start)
+    t = np.arange(0.0, sweep.reference.duration, 0.004)
+    position, velocity, acceleration = sweep.reference.evaluate(t)
+    assert_smooth_and_inside(t, position, velocity, acceleration, bounds)
+    assert (np.abs(np.gradient(acceleration, t, axis=0)) <= bounds.jerk * 1.01).all()
+    assert len(sweep.velocity) == 2 * 2 * levels
+    for joint, speed, (begin, end) in zip(sweep.joint, sweep.velocity, sweep.interval, strict=True):
+        inside = (t > begin) & (t < end)
+        assert end - begin > 0.01
+        np.testing.assert_allclose(velocity[inside][:, joint], speed, atol=1e-9)
+        np.testing.assert_allclose(velocity[inside][:, 1 - joint], 0.0, atol=1e-9)
+    for joint in (0, 1):  # both ways, at geometrically spaced speeds
+        speeds = sweep.velocity[sweep.joint == joint]
+        np.testing.assert_allclose(speeds[::2], -speeds[1::2])
+        if levels > 2:
+            ratios = np.abs(speeds[2::2] / speeds[:-2:2])
+            np.testing.assert_allclose(ratios, ratios[0], rtol=1e-9)
+    np.testing.assert_allclose(position[-1], start, atol=1e-3)
+
+
+def test_a_sweep_is_run_like_an_excitation(check):
+    bounds = MODEL.limits
+    sweep = friction_sweep(MODEL, bounds, FrictionSweepConfig(sweep_levels=2, sweep_stroke_time=0.5), START)
+    plan = plan_run(START, sweep, check, RUN)
+    assert plan.period == pytest.approx(sweep.reference.duration)
+    assert len(plan.one_period(50.0)[0]) <= 2001
+    np.testing.assert_allclose(
+        plan.reference.evaluate(plan.begin + sweep.interval.mean(axis=1))[1][np.arange(24), sweep.joint],
+        sweep.velocity,
+        atol=1e-9,
+    )
+
+
+def test_sweeps_without_room_are_refused():
+    bounds = limits(2, [1.0, 1.0], [1.0, 0.01])
+    with pytest.raises(ExcitationError, match=r"joint 'joint2': the lowest speed 0\.02 does not fit"):
+        friction_sweep(planar_arm(2, limits=bounds), bounds)
+    with pytest.raises(ExcitationError, match="start position of joint 'joint1' is 2"):
+        friction_sweep(planar_arm(2, limits=bounds), bounds, start=np.array([2.0, 0.0]))
+    with pytest.raises(ExcitationError, match='sweep_levels: expected 1 to 100, got 0'):
+        FrictionSweepConfig(sweep_levels=0)
+
+
+# -- the watchdog -----------------------------------------------------------------------------------
+
+NAMES = ('a', 'b')
+
+
+def watched(**settings_):
+    watchdog = Watchdog(NAMES, np.array([1.0, 2.0]), WatchdogConfig(**settings_))
+    assert watchdog.receive(np.zeros(2), None, 10.0, 100.0) is None
+    return watchdog
+
+
+def test_good_joint_states_pass():
+    watchdog = watched()
+    assert watchdog.receive(np.array([0.01, -0.02]), np.array([1.0, -2.0]), 10.01, 100.01) is None
+    assert watchdog.silence(100.2) is None
+    assert watchdog.compare(np.array([0.01, -0.02]), np.zeros(2)) is None
+    assert watchdog.tracking_error == pytest.approx(0.02)
+
+
+def test_broken_joint_states_are_named():
+    watchdog = watched()
+    assert "position of joint 'b' is nan" in watchdog.receive(np.array([0.0, np.nan]), None, 10.1, 100.1)
+    assert "velocity of joint 'a' is inf" in watchdog.receive(np.zeros(2), np.array([np.inf, 0.0]), 10.1, 100.1)
+    assert "position of joint 'a' jumps by 0.5" in watchdog.receive(np.array([0.5, 0.0]), None, 10.01, 100.01)
+
+
+def test_a_fast_motion_is_no_jump():
+    watchdog = watched()
+    assert watchdog.receive(np.array([0.9, 1.8]), None, 11.0, 101.0) is None
+
+
+def test_silence_is_told_apart_from_never_having_heard():
+    assert 'no joint state has come yet' in Watchdog(NAMES, np.ones(2)).silence(5.0)
+    assert 'no joint state for 0.60 s' in watched(joint_state_timeout=0.5).silence(100.6)
+
+
+def test_an_arm_that_does_not_follow_is_named():
+    assert "joint 'b' is 0.3 away" in watched(tracking_tolerance=0.25).compare(np.array([0.1, 0.3]), np.zeros(2))
+
+
+def test_chains_need_a_part_and_hold_at_their_ends():
+    with pytest.raises(ExcitationError, match='at least one part'):
+        Chain(parts=())
+    chain = Chain(
+        parts=(Rest(position=np.ones(2), duration=1.0), Move(start=np.ones(2), goal=np.zeros(2), duration=1.0))
+    )
+    np.testing.assert_allclose(chain.evaluate([-1.0, 0.5, 2.0, 9.0])[0], [[1, 1], [1, 1], [0, 0], [0, 0]], atol=1e-12)
