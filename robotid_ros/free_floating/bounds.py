@@ -178,9 +178,9 @@ class RestToRestSeries:
         return free * factor[:, None], factor, change[:, None] * derivative
 
     def pull_back(self, free: Array, factor: Array, slope: Array, gradient: Array) -> Array:
-        """Carry a gradient with respect to the bounded parameters back to the free ones."""
-        through = np.sum(gradient * free, axis=1)
-        back: Array = gradient * factor[:, None] + through[:, None] * slope
+        """Carry gradients with respect to the bounded parameters, shape (..., n, 2 L - 2), back to the free ones."""
+        through = np.sum(gradient * free, axis=-1, keepdims=True)
+        back: Array = gradient * factor[:, None] + through * slope
         return back
 
     def trajectory(self, free: Array) -> FourierTrajectory:

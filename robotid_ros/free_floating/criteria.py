@@ -10,7 +10,6 @@ so a criterion is a function of the 21 second moments S, and its gradient with r
 sample is 2 z_k dF/dS / N.
 """
 
-from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -101,18 +100,19 @@ def _condition(gram: Array) -> float:
 def _correlation(gram: Array) -> tuple[Array, Array]:
     diagonal = np.diag(gram)
     scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-    return gram * np.outer(scale, scale), scale
+    correlation: Array = gram * np.outer(scale, scale)
+    return correlation, scale
 
 
 def criterion_gradient(criterion: Criterion, motion: Array, sharpness: float) -> tuple[float, Array]:
     """Return a criterion of a motion and its exact gradient with respect to every sample.
 
-    The condition numbers are smoothed with Schatten norms,
+    The condition numbers are not differentiable where eigenvalues coincide, and at the optimum most
+    do; so they are smoothed with Schatten norms,
 
         log cond^2(G) <= (log tr G^p + log tr G^-p) / p,
 
-    which is differentiable where eigenvalues coincide (at the optimum most do) and tends to the
-    condition number itself as the sharpness p grows.
+    which tends to the condition number as the sharpness p grows.
 
     Parameters
     ----------
@@ -129,7 +129,15 @@ def criterion_gradient(criterion: Criterion, motion: Array, sharpness: float) ->
     gradient : ndarray, shape (N, 6)
     """
     gram = information(motion)
-    value, slope = _OF_GRAM[criterion](gram, sharpness)
+    if criterion == 'd-optimal':
+        value = -float(np.linalg.slogdet(gram)[1])
+        slope: Array = -np.linalg.inv(gram)
+    elif criterion == 'si':
+        value, slope = _smooth_condition(gram, sharpness)
+    else:
+        correlation, scale = _correlation(gram)
+        value, inner = _smooth_condition(correlation, sharpness)
+        slope = inner * np.outer(scale, scale) - np.diag(np.sum(inner * correlation, axis=1) * scale**2)
     moments = np.einsum('abij,ij->ab', _GRAM, slope)
     return value, motion @ (moments + moments.T) / len(motion)
 
@@ -140,24 +148,6 @@ def _smooth_condition(gram: Array, sharpness: float) -> tuple[float, Array]:
     large = np.exp(sharpness * (logs - logs[-1]))
     small = np.exp(sharpness * (logs[0] - logs))
     value = logs[-1] - logs[0] + (np.log(large.sum()) + np.log(small.sum())) / sharpness
-    slope = (large / large.sum() - small / small.sum()) / np.exp(logs)
-    return float(value), (vectors * slope) @ vectors.T
-
-
-def _smooth_scaled_condition(gram: Array, sharpness: float) -> tuple[float, Array]:
-    correlation, scale = _correlation(gram)
-    value, slope = _smooth_condition(correlation, sharpness)
-    through = np.sum(slope * correlation, axis=1) * scale**2
-    return value, slope * np.outer(scale, scale) - np.diag(through)
-
-
-def _log_determinant(gram: Array, sharpness: float) -> tuple[float, Array]:
-    _, value = np.linalg.slogdet(gram)
-    return -float(value), -np.linalg.inv(gram)
-
-
-_OF_GRAM: dict[str, Callable[[Array, float], tuple[float, Array]]] = {
-    'si': _smooth_condition,
-    'scaled': _smooth_scaled_condition,
-    'd-optimal': _log_determinant,
-}
+    weights = (large / large.sum() - small / small.sum()) / np.exp(logs)
+    slope: Array = (vectors * weights) @ vectors.T
+    return float(value), slope

@@ -1,7 +1,7 @@
 """Design of the joint trajectory from which the target is identified best."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,9 +34,12 @@ __all__ = [
     'predicted_conditions',
 ]
 
-_SHARPNESS = (2.0, 8.0, 32.0, 128.0)
-_ENOUGH = 1.001
+_ENOUGH = 1.003  # times the lower bound: no further starting point is tried
+_STAGES = ((4.0, 400), (64.0, 100))  # sharpness and most iterations
+_FIRST_SIZE = 0.25
+_STRIDE = 2  # the criterion is evaluated on every other point of the grid
 _INFORMATION_WEIGHT = 1e-3
+_BOUND: dict[Criterion, float] = {'scaled': SCALED_BOUND, 'si': SI_BOUND, 'd-optimal': -np.inf}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +90,8 @@ def last_body_motion(model: RobotModel, q: Array, dq: Array) -> tuple[Array, Cal
     -------
     motion : ndarray, shape (N, 6)
     pull_back : callable
-        From a gradient with respect to the motion, shape (N, 6), to those with respect to q and dq.
+        From gradients with respect to the motion, shape (..., N, 6), to those with respect to q and
+        dq, shape (..., N, n).
     """
     maps = momentum_map(model, q)
     base_twist = maps.base_twist(dq)
@@ -101,9 +105,9 @@ def last_body_motion(model: RobotModel, q: Array, dq: Array) -> tuple[Array, Cal
     )
 
     def pull_back(gradient: Array) -> tuple[Array, Array]:
-        force = -mass * np.einsum('nab,nb->na', rotation, gradient[:, 3:])
-        torque = np.einsum('nab,nb->na', rotation, gradient[:, :3]) + np.cross(center, force)
-        return maps.pull_back(base_twist, dq, np.hstack([force, torque]))
+        force = -mass * np.einsum('nab,...nb->...na', rotation, gradient[..., 3:])
+        torque = np.einsum('nab,...nb->...na', rotation, gradient[..., :3]) + np.cross(center, force)
+        return maps.pull_back(base_twist, dq, np.concatenate([force, torque], axis=-1))
 
     return motion, pull_back
 
@@ -190,7 +194,7 @@ def design_excitation(
     samples : int
         Grid points of the period, at least 200.
     starts : int
-        Most starting points to try; fewer where a known lower bound is reached.
+        Most starting points to try; fewer where the criterion's lower bound is attained.
     rng : numpy.random.Generator, optional
         Draws the starting points; seed 0 by default.
     progress : callable, optional
@@ -222,24 +226,9 @@ def design_excitation(
     origin = frozen_array(start, 'start', (robot.n,), ExcitationError)
     series = RestToRestSeries.of(origin, bounds, base_frequency=base_frequency, harmonics=harmonics, samples=samples)
     models = [robot.model, *(robot.with_body(body).model for body in alternatives)]
-    best: tuple[float, FourierTrajectory] | None = None
-    evaluations = tried = 0
-    for k in range(starts):
-        if progress is not None:
-            progress(k / starts, f'starting point {k + 1} of {starts}')
-        objective = _Objective(series, models, criterion)
-        trajectory = objective.minimise(rng.standard_normal(series.shape))
-        score = float(np.mean([_score(m, trajectory, samples, criterion) for m in models]))
-        evaluations, tried = evaluations + objective.evaluations, k + 1
-        if best is None or score < best[0]:
-            best = score, trajectory
-        if best[0] <= {'scaled': SCALED_BOUND * 1.002, 'si': SI_BOUND * _ENOUGH, 'd-optimal': -np.inf}[criterion]:
-            break
-    assert best is not None
-    trajectory = best[1]
+    objective = _Objective(series, models, criterion)
+    trajectory, tried = objective.minimise(_FIRST_SIZE * rng.standard_normal((starts, *series.shape)), progress)
     si, scaled = predicted_conditions(robot, trajectory, samples)
-    if progress is not None:
-        progress(1.0, 'done')
     return FloatingExcitation(
         trajectory=trajectory,
         criterion=criterion,
@@ -247,7 +236,7 @@ def design_excitation(
         condition_scaled=scaled,
         bound_ratio=worst_bound_ratio(trajectory, bounds),
         samples=samples,
-        evaluations=evaluations,
+        evaluations=objective.evaluations,
         starts=tried,
         seconds=time.perf_counter() - began,
     )
@@ -268,37 +257,79 @@ class _Objective:
         self.models = models
         self.criterion = criterion
         self.evaluations = 0
+        # the second moments are means of smooth periodic functions: every other point gives the same
+        self._position, self._velocity = series.q[::_STRIDE], series.dq[::_STRIDE]
 
-    def minimise(self, free: Array) -> FourierTrajectory:
-        """Return the trajectory at a local minimum, the smoothing of the criterion sharpened in stages."""
-        for sharpness in _SHARPNESS if self.criterion != 'd-optimal' else _SHARPNESS[:1]:
-            found = minimize(
-                self.value_and_gradient,
-                free.ravel(),
-                args=(sharpness,),
-                jac=True,
-                method='L-BFGS-B',
-                options={'maxiter': 150, 'maxcor': 30},
-            )
-            free = found.x.reshape(self.series.shape)
-        return self.series.trajectory(free)
+    def minimise(self, starting: Array, progress: Callable[[float, str], None] | None) -> tuple[FourierTrajectory, int]:
+        """Go from each starting point, shape (k, n, 2 L - 2), until one attains the bound.
+
+        Returns the best trajectory and the number of points tried.
+        """
+        best: tuple[float, FourierTrajectory] | None = None
+        tried = 0
+        for free in starting:
+            if progress is not None:
+                progress(tried / len(starting), f'starting point {tried + 1} of {len(starting)}')
+            tried += 1
+            for attempt in self._stages(free):
+                trajectory = self.series.trajectory(attempt)
+                grid = len(self.series.time)
+                score = float(np.mean([_score(model, trajectory, grid, self.criterion) for model in self.models]))
+                if best is None or score < best[0]:
+                    best = score, trajectory
+                if score <= _ENOUGH * _BOUND[self.criterion]:
+                    break
+            if best is not None and best[0] <= _ENOUGH * _BOUND[self.criterion]:
+                break
+        assert best is not None
+        if progress is not None:
+            progress(1.0, 'done')
+        return best[1], tried
+
+    def _stages(self, free: Array) -> Iterator[Array]:
+        """Yield better and better parameters from one starting point."""
+        for sharpness, iterations in _STAGES:
+            free = self._descend(free, sharpness, iterations)
+            yield free
+            if self.criterion == 'd-optimal':
+                return
+
+    def _descend(self, free: Array, sharpness: float, iterations: int) -> Array:
+        """Minimise the smoothed criterion itself."""
+        found = minimize(
+            self.value_and_gradient,
+            free.ravel(),
+            args=(sharpness,),
+            jac=True,
+            method='L-BFGS-B',
+            options={'maxiter': iterations, 'maxcor': 30},
+        )
+        solution: Array = found.x.reshape(self.series.shape)
+        return solution
 
     def value_and_gradient(self, flat: Array, sharpness: float) -> tuple[float, Array]:
         """Return the objective and its exact gradient at free parameters, shape (n (2 L - 2),)."""
         self.evaluations += 1
-        series = self.series
-        free = flat.reshape(series.shape)
-        bounded, factor, slope = series.bounded(free)
-        q, dq = series.q @ bounded.T + series.start, series.dq @ bounded.T
-        total, gradient = 0.0, np.zeros(series.shape)
+        free, bounded, factor, slope = self._bounded(flat)
+        total, gradient = 0.0, np.zeros(self.series.shape)
         for model in self.models:
-            motion, pull_back = last_body_motion(model, q, dq)
+            motion, pull_back = last_body_motion(model, *self._motion(bounded))
             value, through = criterion_gradient(self.criterion, motion, sharpness)
             if self.criterion == 'scaled':
                 more, other = criterion_gradient('d-optimal', motion, sharpness)
                 value, through = value + _INFORMATION_WEIGHT * more, through + _INFORMATION_WEIGHT * other
-            to_q, to_dq = pull_back(through)
             total += value
-            gradient += to_q.T @ series.q + to_dq.T @ series.dq
-        back = series.pull_back(free, factor, slope, gradient)
+            gradient += self._to_parameters(*pull_back(through))
+        back = self.series.pull_back(free, factor, slope, gradient)
         return total / len(self.models), back.ravel() / len(self.models)
+
+    def _bounded(self, flat: Array) -> tuple[Array, Array, Array, Array]:
+        free = flat.reshape(self.series.shape)
+        return (free, *self.series.bounded(free))
+
+    def _motion(self, bounded: Array) -> tuple[Array, Array]:
+        return self._position @ bounded.T + self.series.start, self._velocity @ bounded.T
+
+    def _to_parameters(self, to_q: Array, to_dq: Array) -> Array:
+        gradient: Array = np.swapaxes(to_q, -1, -2) @ self._position + np.swapaxes(to_dq, -1, -2) @ self._velocity
+        return gradient

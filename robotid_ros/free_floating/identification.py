@@ -91,7 +91,8 @@ def identify_target(
         total = np.zeros(6)
         if momentum == 'estimated' and estimator != 'weighted':
             raise IdentificationError(
-                f"momentum='estimated' needs the estimator 'weighted', which weighs both kinds of unknowns; got '{estimator}'"
+                "momentum='estimated' needs the estimator 'weighted', which weighs both kinds of unknowns; "
+                f"got '{estimator}'"
             )
         if momentum == 'estimated':
             joint = estimate_with_momentum(robot, measurement, stated)

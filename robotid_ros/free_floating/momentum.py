@@ -85,7 +85,7 @@ class MomentumMap:
         rest = -(self.joints @ dq[..., None])
         if momentum is not None:
             rest = rest + momentum[..., None]
-        twist: Array = np.linalg.solve(self.base, rest)[..., 0]
+        twist: Array = np.linalg.solve(self.base, rest)[..., 0].astype(np.float64, copy=False)
         return twist
 
     def link_twists(self, base_twist: Array, dq: Array) -> Array:
@@ -130,18 +130,18 @@ class MomentumMap:
         base_twist : ndarray, shape (N, 6)
             As :meth:`base_twist` returned it.
         dq : ndarray, shape (N, n)
-        wrench : ndarray, shape (N, 6)
-            y.
+        wrench : ndarray, shape (..., N, 6)
+            y, of one function or of several.
 
         Returns
         -------
-        gradient_q, gradient_dq : ndarray, shape (N, n)
+        gradient_q, gradient_dq : ndarray, shape (..., N, n)
         """
-        mu = -np.linalg.solve(self.base, wrench[..., None])
-        force = wrench[:, None] + (self.composite[:, 1:] @ mu[:, None])[..., 0]
+        mu: Array = -np.linalg.solve(self.base, wrench[..., None]).astype(np.float64, copy=False)
+        force = wrench[..., None, :] + (self.composite[:, 1:] @ mu[..., None, :, :])[..., 0]
         twists = self.link_twists(base_twist, dq)
         turned = bracket(twists, self.screws)
-        pushed = bracket(mu[:, None, :, 0], self.screws)
+        pushed = bracket(mu[..., None, :, 0], self.screws)
         gradient_q = np.sum(force * turned + self.outer_momenta(twists) * pushed, axis=-1)
         gradient_dq = np.sum(force * self.screws, axis=-1)
         return gradient_q @ self.model.coupling, gradient_dq @ self.model.coupling

@@ -136,7 +136,8 @@ def _integrate(
 def _twist_law(model: RobotModel, q: Array, dq: Array) -> tuple[Array, Array]:
     """Return the parts of V_0 = offset + compliance @ momentum, shapes (N, 6) and (N, 6, 6)."""
     maps = momentum_map(model, q)
-    return maps.base_twist(dq), np.linalg.inv(maps.base)
+    compliance: Array = np.linalg.inv(maps.base).astype(np.float64, copy=False)
+    return maps.base_twist(dq), compliance
 
 
 def _twist(offset: Array, compliance: Array, pose: Array, total: Array) -> Array:

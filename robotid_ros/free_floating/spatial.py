@@ -20,7 +20,11 @@ def _cross(left: Array, right: Array) -> Array:
     """Return the cross product; several times faster than numpy's on batches."""
     x, y, z = left[..., 0], left[..., 1], left[..., 2]
     a, b, c = right[..., 0], right[..., 1], right[..., 2]
-    return np.stack([y * c - z * b, z * a - x * c, x * b - y * a], axis=-1)
+    result = np.empty((*np.broadcast_shapes(x.shape, a.shape), 3))
+    result[..., 0] = y * c - z * b
+    result[..., 1] = z * a - x * c
+    result[..., 2] = x * b - y * a
+    return result
 
 
 def bracket(left: Array, right: Array) -> Array:
