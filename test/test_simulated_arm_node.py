@@ -268,7 +268,7 @@ def test_refuses_bad_parameters_with_one_line(environment, parameters: dict, mes
     ('parameters', 'message'),
     [
         ({'publish_rate': 300.0}, r"'publish_rate': expected a divisor of physics_rate \(1000 Hz\), got 300 Hz"),
-        ({'bandwidth': 200.0}, 'bandwidth: expected a positive number up to rate/20'),
+        ({'bandwidth': 200.0}, 'bandwidth: expected a positive number up to rate/15'),
         ({'initial_position': (0.0, 1.0)}, "'initial_position': expected 6 numbers, got 2"),
         ({'initial_position': (9.0, 0.0, 0.0, 0.0, 0.0, 0.0)}, "joint 'shoulder_pan_joint' is limited to -6.28"),
         ({'robot': __file__}, 'is not a URDF: expected XML'),

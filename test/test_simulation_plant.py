@@ -306,7 +306,7 @@ class TestRefusals:
         ('options', 'message'),
         [
             ({'rate': 10.0}, 'rate: expected 100 to 20000 Hz'),
-            ({'bandwidth': 100.0}, 'bandwidth: expected a positive number up to rate/20 = 50 Hz'),
+            ({'bandwidth': 100.0}, 'bandwidth: expected a positive number up to rate/15 = 66.6667 Hz'),
             ({'torque_noise': np.ones(1)}, 'random generator'),
             ({'torque_noise': np.ones(2), 'rng': np.random.default_rng(0)}, r'expected shape \(1\)'),
         ],

@@ -53,7 +53,7 @@ class SimulatedArmConfig:
         metadata=parameter('joint states; a divisor of physics_rate', unit='Hz', range=(1.0, 20000.0), read_only=True),
     )
     bandwidth: float = field(
-        default=15.0, metadata=parameter('of the position controller', unit='Hz', range=(0.5, 1000.0), read_only=True)
+        default=30.0, metadata=parameter('of the position controller', unit='Hz', range=(0.5, 1000.0), read_only=True)
     )
     trajectory_replacement: str = field(
         default='immediate',

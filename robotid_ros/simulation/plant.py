@@ -81,7 +81,7 @@ class Plant:
     rate : float
         Steps per second [Hz].
     bandwidth : float
-        Of the position controller [Hz]; at most rate/20.
+        Of the position controller [Hz]; at most rate/15.
     torque_noise : ndarray, shape (n,), optional
         Standard deviation of a white disturbance at the joints, which the motors do not see
         [N m or N]; zero by default.
@@ -102,7 +102,7 @@ class Plant:
         nominal: RobotModel,
         *,
         rate: float = 1000.0,
-        bandwidth: float = 15.0,
+        bandwidth: float = 30.0,
         torque_noise: Array | None = None,
         rng: np.random.Generator | None = None,
     ) -> None:
@@ -113,9 +113,9 @@ class Plant:
             )
         if not 100.0 <= rate <= 20000.0:
             raise ModelError(f'rate: expected 100 to 20000 Hz, got {rate:g}')
-        if not 0.0 < bandwidth <= rate / 20.0:
+        if not 0.0 < bandwidth <= rate / 15.0:
             raise ModelError(
-                f'bandwidth: expected a positive number up to rate/20 = {rate / 20.0:g} Hz, got {bandwidth:g}'
+                f'bandwidth: expected a positive number up to rate/15 = {rate / 15.0:g} Hz, got {bandwidth:g}'
             )
         n = nominal.n
         noise = np.zeros(n) if torque_noise is None else torque_noise
