@@ -34,7 +34,9 @@ class Coulomb(FrictionBase):
         """Return the model with another width of the sign."""
         return replace(self, velocity_scale=velocity_scale)  # type: ignore[arg-type]
 
-    def basis(self, velocity: Array, shape: Array, load: Array | None = None) -> FrictionBasis:
+    def basis(
+        self, velocity: Array, shape: Array, load: Array | None = None, position: Array | None = None
+    ) -> FrictionBasis:
         """Return columns and derivatives."""
         sign, slope = direction(velocity, self.velocity_scale)
         return FrictionBasis(sign[..., None], slope[..., None], np.zeros((*velocity.shape, 1, 0)))

@@ -53,9 +53,11 @@ class DaemiHeimann(FrictionBase):
 
     def shape_bounds(self, fastest: Array) -> tuple[Array, Array]:
         """Return rates at which the arctangent is nearly linear, and nearly a step, over the range."""
-        return 0.5 / fastest[:, None], 1e3 / fastest[:, None]
+        return 0.5 / fastest[:, None], 1e2 / fastest[:, None]
 
-    def basis(self, velocity: Array, shape: Array, load: Array | None = None) -> FrictionBasis:
+    def basis(
+        self, velocity: Array, shape: Array, load: Array | None = None, position: Array | None = None
+    ) -> FrictionBasis:
         """Return columns and derivatives."""
         sign, slope = direction(velocity, self.velocity_scale)
         rate = shape[:, 0]

@@ -7,7 +7,7 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.friction.coulomb import Coulomb
 from robotid_ros.friction.coulomb_viscous import CoulombViscous
 from robotid_ros.friction.daemi_heimann import DaemiHeimann
-from robotid_ros.friction.options import Asymmetric, LoadDependent, WithOffset
+from robotid_ros.friction.options import Asymmetric, LoadDependent, TorqueRipple, WithOffset
 from robotid_ros.friction.protocol import FrictionModel
 from robotid_ros.friction.static import StaticCoulombViscous
 from robotid_ros.friction.stribeck import Stribeck
@@ -21,7 +21,7 @@ FRICTION_MODELS: dict[str, Callable[..., FrictionModel]] = {
     'stribeck': Stribeck,
     'daemi_heimann': DaemiHeimann,
 }
-FRICTION_OPTIONS = ('asymmetric', 'load', 'offset')
+FRICTION_OPTIONS = ('asymmetric', 'load', 'offset', 'ripple')
 
 
 def friction_model(
@@ -31,6 +31,8 @@ def friction_model(
     load_dependent: bool = False,
     offset: bool = False,
     velocity_scale: Array | float | None = None,
+    ripple_frequency: Array | None = None,
+    ripple_limit: float = 10.0,
 ) -> FrictionModel:
     """Return a friction model by name.
 
@@ -44,6 +46,10 @@ def friction_model(
         with the transmitted torque; a constant torque.
     velocity_scale : float or ndarray, shape (n,), optional
         Replace sign(v) by tanh(v / velocity_scale) [rad/s].
+    ripple_frequency : ndarray, shape (n,), optional
+        Add a torque ripple of so many radians per radian; needed where the name has ``+ripple``.
+    ripple_limit : float
+        Fastest ripple that the torque signal shows [Hz].
 
     Raises
     ------
@@ -66,4 +72,10 @@ def friction_model(
         model = LoadDependent(inner=model, velocity_scale=scale)
     if offset or 'offset' in options:
         model = WithOffset(inner=model, velocity_scale=scale)
+    if 'ripple' in options and ripple_frequency is None:
+        raise IdentificationError("friction option 'ripple' needs the ripple's frequency per joint")
+    if ripple_frequency is not None:
+        model = TorqueRipple(
+            inner=model, velocity_scale=scale, ripple_frequency=ripple_frequency, ripple_limit=ripple_limit
+        )
     return model

@@ -1,6 +1,6 @@
-"""What combines with any friction model: direction dependence, load dependence, a torque offset."""
+"""What combines with any friction model: dependence on direction and load, an offset, a torque ripple."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +10,7 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.friction.direction import direction
 from robotid_ros.friction.protocol import FrictionBase, FrictionBasis, FrictionModel, Quantity
 
-__all__ = ['Asymmetric', 'LoadDependent', 'WithOffset']
+__all__ = ['Asymmetric', 'LoadDependent', 'TorqueRipple', 'WithOffset']
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class _Extended(FrictionBase):
     def smoothed(self, velocity_scale: Array | float | None) -> FrictionModel:
         """Return the model with another width of the sign."""
         inner = self.inner.smoothed(velocity_scale)
-        return type(self)(inner=inner, velocity_scale=inner.velocity_scale)  # type: ignore[return-value]
+        return replace(self, inner=inner, velocity_scale=inner.velocity_scale)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +70,11 @@ class Asymmetric(_Extended):
         """The inner generators for each direction."""
         return np.asarray(np.kron(np.eye(2), self.inner.generators), dtype=np.float64)
 
-    def basis(self, velocity: Array, shape: Array, load: Array | None = None) -> FrictionBasis:
+    def basis(
+        self, velocity: Array, shape: Array, load: Array | None = None, position: Array | None = None
+    ) -> FrictionBasis:
         """Return columns and derivatives."""
-        inner = self.inner.basis(velocity, shape, load)
+        inner = self.inner.basis(velocity, shape, load, position)
         ahead = np.where(velocity >= 0.0, 1.0, 0.0)[..., None]
 
         def split(value: Array, mask: Array) -> Array:
@@ -122,11 +124,13 @@ class LoadDependent(_Extended):
         """True."""
         return True
 
-    def basis(self, velocity: Array, shape: Array, load: Array | None = None) -> FrictionBasis:
+    def basis(
+        self, velocity: Array, shape: Array, load: Array | None = None, position: Array | None = None
+    ) -> FrictionBasis:
         """Return columns and derivatives; the load counts as given."""
         if load is None:
             raise IdentificationError('load-dependent friction needs the transmitted torque; got none')
-        inner = self.inner.basis(velocity, shape, load)
+        inner = self.inner.basis(velocity, shape, load, position)
         sign, slope = direction(velocity, self.velocity_scale)
         magnitude = np.abs(load)
         return _appended(inner, sign * magnitude, slope * magnitude)
@@ -162,10 +166,87 @@ class WithOffset(_Extended):
         """The inner generators and the offset."""
         return _bordered(self.inner.generators)
 
-    def basis(self, velocity: Array, shape: Array, load: Array | None = None) -> FrictionBasis:
+    def basis(
+        self, velocity: Array, shape: Array, load: Array | None = None, position: Array | None = None
+    ) -> FrictionBasis:
         """Return columns and derivatives."""
-        inner = self.inner.basis(velocity, shape, load)
+        inner = self.inner.basis(velocity, shape, load, position)
         return _appended(inner, np.ones_like(velocity), np.zeros_like(velocity))
+
+
+def _no_ripple() -> Array:
+    return np.zeros(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorqueRipple(_Extended):
+    """Torque that goes up and down with the position of the motor's shaft.
+
+        tau_r = (ripple_sin sin(nu q) + ripple_cos cos(nu q)) / (1 + (nu v / (2 pi limit))^4)
+
+    Cogging of the motor and the kinematic error of a strain-wave gear repeat two to four times per
+    turn of the motor, nu = 2 N or 4 N in joint angle behind a gear of ratio N (Kennedy and Desai,
+    IEEE/ASME Trans. Mechatronics 10 (2005)). What comes faster than the torque signal can show is
+    left out by the denominator. At creeping speed the ripple can exceed Coulomb friction.
+
+    Attributes
+    ----------
+    ripple_frequency : ndarray, shape (n,)
+        nu of each joint [1/rad]; 0 for a joint without ripple.
+    ripple_limit : float
+        Fastest ripple that the torque signal shows [Hz].
+    """
+
+    ripple_frequency: Array = field(default_factory=_no_ripple)
+    ripple_limit: float = 10.0
+
+    def __post_init__(self) -> None:
+        FrictionBase.__post_init__(self)
+        frequency = np.array(self.ripple_frequency, dtype=float)
+        if not (np.isfinite(frequency).all() and (frequency >= 0.0).all() and self.ripple_limit > 0.0):
+            raise IdentificationError(f'ripple_frequency: expected numbers of at least 0, got {frequency}')
+        frequency.flags.writeable = False
+        object.__setattr__(self, 'ripple_frequency', frequency)
+
+    @property
+    def name(self) -> str:
+        """The inner name with its option."""
+        return f'{self.inner.name}+ripple'
+
+    @property
+    def linear_names(self) -> tuple[str, ...]:
+        """The inner names and two amplitudes."""
+        return (*self.inner.linear_names, 'ripple_sin', 'ripple_cos')
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """The inner quantities and two torques."""
+        k = len(self.inner.linear_names)
+        return (*self.inner.quantities[:k], 'force', 'force', *self.inner.quantities[k:])
+
+    @property
+    def signed(self) -> tuple[bool, ...]:
+        """A ripple takes and gives back: its amplitudes may have either sign."""
+        return (*self.inner.signed, True, True)
+
+    @property
+    def generators(self) -> Array:
+        """The inner generators and the amplitudes."""
+        return _bordered(_bordered(self.inner.generators))
+
+    def basis(
+        self, velocity: Array, shape: Array, load: Array | None = None, position: Array | None = None
+    ) -> FrictionBasis:
+        """Return columns and derivatives."""
+        if position is None:
+            raise IdentificationError('a torque ripple needs the joint positions; got none')
+        inner = self.inner.basis(velocity, shape, load, position)
+        nu = self.ripple_frequency
+        pace = nu * velocity / (2.0 * np.pi * self.ripple_limit)
+        damping = np.where(nu > 0.0, 1.0, 0.0) / (1.0 + pace**4)
+        bend = -4.0 * pace**3 * nu / (2.0 * np.pi * self.ripple_limit) * damping * damping
+        wave = np.sin(nu * position), np.cos(nu * position)
+        return _appended(_appended(inner, wave[0] * damping, wave[0] * bend), wave[1] * damping, wave[1] * bend)
 
 
 def _bordered(generators: Array) -> Array:
@@ -187,4 +268,4 @@ def _appended(inner: FrictionBasis, column: Array, slope: Array) -> FrictionBasi
 if TYPE_CHECKING:  # the models satisfy the protocol
 
     def _check(inner: FrictionModel) -> tuple[FrictionModel, ...]:
-        return Asymmetric(inner=inner), LoadDependent(inner=inner), WithOffset(inner=inner)
+        return Asymmetric(inner=inner), LoadDependent(inner=inner), WithOffset(inner=inner), TorqueRipple(inner=inner)

@@ -105,19 +105,25 @@ class FrictionModel(Protocol):
         """Return physical bounds of the shape parameters, shapes (n, s), given each joint's largest speed (n,)."""
         ...
 
-    def basis(self, velocity: Array, shape: Array, load: Array | None = None) -> FrictionBasis:
-        """Return columns and derivatives at velocities (N, n), shape parameters (n, s) and loads (N, n) [N m]."""
+    def basis(
+        self, velocity: Array, shape: Array, load: Array | None = None, position: Array | None = None
+    ) -> FrictionBasis:
+        """Return columns and derivatives at velocities and positions (N, n), shape parameters (n, s), loads (N, n)."""
         ...
 
-    def columns(self, velocity: Array, shape: Array, load: Array | None = None) -> Array:
+    def columns(self, velocity: Array, shape: Array, load: Array | None = None, position: Array | None = None) -> Array:
         """Return the regressor columns of the linear parameters, shape (N, n, k)."""
         ...
 
-    def torque(self, velocity: Array, parameters: Array, load: Array | None = None) -> Array:
+    def torque(
+        self, velocity: Array, parameters: Array, load: Array | None = None, position: Array | None = None
+    ) -> Array:
         """Return the friction torque, shape (N, n), of parameters (n, k + s)."""
         ...
 
-    def jacobian(self, velocity: Array, parameters: Array, load: Array | None = None) -> tuple[Array, Array]:
+    def jacobian(
+        self, velocity: Array, parameters: Array, load: Array | None = None, position: Array | None = None
+    ) -> tuple[Array, Array]:
         """Return d tau/d parameters, shape (N, n, k + s), and d tau/d velocity, shape (N, n)."""
         ...
 
@@ -170,15 +176,19 @@ class FrictionBase:
         """Return empty bounds: there are no shape parameters."""
         return np.zeros((len(fastest), 0)), np.zeros((len(fastest), 0))
 
-    def basis(self, velocity: Array, shape: Array, load: Array | None = None) -> FrictionBasis:
+    def basis(
+        self, velocity: Array, shape: Array, load: Array | None = None, position: Array | None = None
+    ) -> FrictionBasis:
         """Return columns and derivatives."""
         raise NotImplementedError
 
-    def columns(self, velocity: Array, shape: Array, load: Array | None = None) -> Array:
+    def columns(self, velocity: Array, shape: Array, load: Array | None = None, position: Array | None = None) -> Array:
         """Return the regressor columns of the linear parameters, shape (N, n, k)."""
-        return self.basis(velocity, shape, load).columns
+        return self.basis(velocity, shape, load, position).columns
 
-    def torque(self, velocity: Array, parameters: Array, load: Array | None = None) -> Array:
+    def torque(
+        self, velocity: Array, parameters: Array, load: Array | None = None, position: Array | None = None
+    ) -> Array:
         """Return the friction torque [N m].
 
         Parameters
@@ -188,16 +198,20 @@ class FrictionBase:
         parameters : ndarray, shape (n, k + s)
         load : ndarray, shape (N, n), optional
             Torque transmitted by the joints, without their own friction [N m].
+        position : ndarray, shape (N, n), optional
+            For models with a torque ripple [rad].
 
         Returns
         -------
         ndarray, shape (N, n)
         """
         k = len(self.linear_names)
-        columns = self.columns(velocity, parameters[:, k:], load)
+        columns = self.columns(velocity, parameters[:, k:], load, position)
         return np.asarray(np.einsum('Nnk,nk->Nn', columns, parameters[:, :k]))
 
-    def jacobian(self, velocity: Array, parameters: Array, load: Array | None = None) -> tuple[Array, Array]:
+    def jacobian(
+        self, velocity: Array, parameters: Array, load: Array | None = None, position: Array | None = None
+    ) -> tuple[Array, Array]:
         """Return the derivatives of the torque with respect to parameters and velocity.
 
         Returns
@@ -206,7 +220,7 @@ class FrictionBase:
         velocity : ndarray, shape (N, n)
         """
         k = len(self.linear_names)
-        basis = self.basis(velocity, parameters[:, k:], load)
+        basis = self.basis(velocity, parameters[:, k:], load, position)
         bend = np.einsum('Nnks,nk->Nns', basis.sensitivity, parameters[:, :k])
         slope = np.einsum('Nnk,nk->Nn', basis.slope, parameters[:, :k])
         return np.concatenate([basis.columns, bend], axis=-1), slope

@@ -54,7 +54,9 @@ class StaticCoulombViscous(FrictionBase):
         """Return the model with another width of the sign."""
         return replace(self, velocity_scale=velocity_scale)  # type: ignore[arg-type]
 
-    def basis(self, velocity: Array, shape: Array, load: Array | None = None) -> FrictionBasis:
+    def basis(
+        self, velocity: Array, shape: Array, load: Array | None = None, position: Array | None = None
+    ) -> FrictionBasis:
         """Return columns and derivatives; the step between the two levels counts as flat."""
         sign, slope = direction(velocity, self.velocity_scale)
         sliding = np.abs(velocity) >= self.breakaway_speed

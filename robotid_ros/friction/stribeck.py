@@ -45,10 +45,12 @@ class Stribeck(FrictionBase):
         return replace(self, velocity_scale=velocity_scale)  # type: ignore[arg-type]
 
     def shape_bounds(self, fastest: Array) -> tuple[Array, Array]:
-        """Return a thousandth and the whole of the largest speed."""
-        return 1e-3 * fastest[:, None], fastest[:, None]
+        """Return a hundredth and the whole of the largest speed."""
+        return 1e-2 * fastest[:, None], fastest[:, None]
 
-    def basis(self, velocity: Array, shape: Array, load: Array | None = None) -> FrictionBasis:
+    def basis(
+        self, velocity: Array, shape: Array, load: Array | None = None, position: Array | None = None
+    ) -> FrictionBasis:
         """Return columns and derivatives."""
         sign, slope = direction(velocity, self.velocity_scale)
         width = shape[:, 0]

@@ -22,10 +22,11 @@ from robotid_ros.signals.filtering import zero_phase_low_pass
 
 __all__ = ['Channel', 'find_bandwidth']
 
-_SLOWEST = 0.4  # Hz
-_GRID = 14
+_SLOWEST, _FASTEST = 0.5, 25.0  # Hz; a faster channel blurs a reversal by less than it can matter
+_GRID = 10
 _SAMPLES = 4000
 _RATE_PER_BANDWIDTH = 25.0
+_RATE_PER_FASTEST = 8.0
 _EVIDENCE = 20.0  # gain of the log-likelihood that counts as certain
 
 
@@ -85,12 +86,12 @@ def find_bandwidth(base: BaseRegressor, samples: Samples) -> float | None:
     base : BaseRegressor
     samples : Samples
     """
-    fastest = min(samples.cutoff, 0.2 * samples.rate)
+    fastest = min(samples.cutoff, 0.2 * samples.rate, _FASTEST)
     if fastest <= 2.0 * _SLOWEST:
         return None
     grid = np.exp(np.linspace(np.log(_SLOWEST), np.log(fastest), _GRID))
-    part = coarse(samples, float(grid[-1]), _SAMPLES)
-    part = part.select(slice(0, _SAMPLES))
+    step = max(1, int(samples.rate / (_RATE_PER_FASTEST * fastest)))
+    part = samples.thinned(-(-len(samples) // step)).select(slice(0, _SAMPLES))
     rigid = base.regressor(part.q, part.dq, part.ddq)
     own = friction_model('coulomb_viscous+offset').columns(part.dq, np.zeros((part.n, 0)))
     edge = _inside(part, 1.0)
@@ -105,10 +106,12 @@ def find_bandwidth(base: BaseRegressor, samples: Samples) -> float | None:
 
     values = np.array([score(float(b)) for b in grid])
     best = int(np.argmax(values))
+    if best == _GRID - 1:
+        return None  # nothing that the data could tell from an unlimited torque
     independent = 2.0 * grid[best] * len(part) / part.rate
     if 0.5 * independent * (values[best] - score(None)) < _EVIDENCE:
         return None
-    if 0 < best < _GRID - 1:
+    if best > 0:
         below, here, above = values[best - 1 : best + 2]
         shift = 0.5 * (below - above) / (below - 2.0 * here + above)
         return float(np.exp(np.log(grid[best]) + shift * np.log(grid[1] / grid[0])))

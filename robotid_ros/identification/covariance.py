@@ -84,9 +84,10 @@ def covariance_of_estimate(
     Parameters
     ----------
     rows : ndarray, shape (M, n, b + k)
-        Weighted model rows, summed over bins of samples much shorter than the motion's periods.
+        Model rows times the root of the sample weights, summed over bins of samples much shorter than
+        the motion's periods.
     residual : ndarray, shape (M, n)
-        Mean residual over the same bins [N m].
+        Mean over the same bins of the residual times the root of the sample weights [N m].
     runs : ndarray of int, shape (M,)
     precision : ndarray, shape (n,)
     inverse : ndarray, shape (P, P)

@@ -13,9 +13,10 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, friction_model, unit_of
+from robotid_ros.friction.options import TorqueRipple
 from robotid_ros.identification.channel import Channel, coarse, find_bandwidth
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.friction_choice import FrictionChoice, choose_friction, fit_friction_shape
+from robotid_ros.identification.friction_choice import FrictionChoice, add_ripple, choose_friction, fit_friction_shape
 from robotid_ros.identification.least_squares import essential_parameters, least_squares, normal_equations
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.physical import PhysicalFit, physical_parameters
@@ -159,7 +160,9 @@ def prepare(base: BaseParameters, samples: Samples, config: IdentificationConfig
         thin = Channel(bandwidth=bandwidth, rate=few.rate, trajectory=few.trajectory)
         rigid = base.regressor(few.q, few.dq, few.ddq)
         if name == 'auto':
-            choice = choose_friction(rigid, few, thin, progress=lambda share, text: report(0.15 + 0.45 * share, text))
+            choice = choose_friction(rigid, few, thin, progress=lambda share, text: report(0.15 + 0.4 * share, text))
+            report(0.55, 'look for a torque ripple')
+            choice = add_ripple(base, few, thin, choice)
         else:
             choice = fit_friction_shape(rigid, few, thin, name)
     return Prepared(rows=rows, choice=replace(choice, decisions=(*notes, *choice.decisions)))
@@ -288,6 +291,8 @@ def assemble(
         has_rotor_inertia=config.rotor_inertia,
         friction_name=friction.name,
         velocity_scale=None if friction.velocity_scale is None else np.broadcast_to(friction.velocity_scale, (n,)),
+        ripple_frequency=friction.ripple_frequency if isinstance(friction, TorqueRipple) else None,
+        ripple_limit=friction.ripple_limit if isinstance(friction, TorqueRipple) else 10.0,
         friction_names=names,
         friction_units=tuple(tuple(unit_of(q, kind) for q in friction.quantities) for kind in model.joint_types),
         friction_values=fit.friction_parameters,

@@ -150,7 +150,8 @@ class Solution:
     determined : ndarray of bool, shape (P,)
         False where the data (and the prior) leave the parameter open.
     condition_si, condition_scaled : float
-        Condition number of the weighted observation matrix in SI units, and with unit columns.
+        Condition number of the weighted observation matrix in SI units, and with unit columns;
+        columns that are zero throughout do not count.
     bounded : bool
         Whether a friction bound was active.
     """
@@ -181,15 +182,16 @@ def solve(matrix: Array, vector: Array, base: int, friction: FrictionModel | Non
         Owner of the other parameters; None leaves them free.
     """
     length = np.sqrt(np.diag(matrix))
-    largest = float(length.max(initial=0.0))
-    scale = np.where(length > 1e-12 * largest, length, 1.0) if largest > 0.0 else np.ones_like(length)
+    seen = length > 1e-12 * float(length.max(initial=0.0))
+    scale = np.where(seen, length, 1.0)
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
     good = values > _RANK_TOLERANCE * max(float(values[-1]), 1e-300)
     inverse = (vectors[:, good] / values[good]) @ vectors[:, good].T
     open_share = np.sum(vectors[:, ~good] ** 2, axis=1)
     parameters = inverse @ (vector / scale) / scale
     inverse = inverse / np.outer(scale, scale)
-    raw = np.asarray(np.linalg.eigvalsh(matrix), dtype=np.float64)
+    part = matrix[np.ix_(seen, seen)]
+    unit = part / np.outer(length[seen], length[seen])
     bounded = False
     if friction is not None and matrix.shape[0] > base:
         k = len(friction.signed)
@@ -201,13 +203,17 @@ def solve(matrix: Array, vector: Array, base: int, friction: FrictionModel | Non
         parameters=parameters,
         inverse=inverse,
         determined=open_share < 1e-6,
-        condition_si=_condition(raw),
-        condition_scaled=_condition(np.asarray(values, dtype=np.float64)),
+        condition_si=_condition(part),
+        condition_scaled=_condition(unit),
         bounded=bounded,
     )
 
 
-def _condition(eigenvalues: Array) -> float:
+def _condition(matrix: Array) -> float:
+    """Return the condition number of what has this normal matrix."""
+    if len(matrix) == 0:
+        return float('inf')
+    eigenvalues = np.linalg.eigvalsh(matrix)
     smallest, largest = float(eigenvalues[0]), float(eigenvalues[-1])
     if largest <= 0.0 or smallest <= _RANK_TOLERANCE * largest:
         return float('inf')

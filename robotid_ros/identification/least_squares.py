@@ -24,7 +24,7 @@ LinearEstimator: TypeAlias = Literal['ols', 'wls', 'irls']
 
 _HUBER = 1.345  # 95 % efficient on normal noise
 _BINS = 4096
-_LOAD_PASSES = 6
+_LOAD_PASSES = 25
 
 
 @dataclass(slots=True)
@@ -72,12 +72,11 @@ def least_squares(
             before = state.solution.parameters
             load = rows.torque(before[: state.information.base])
             state = _solved(rows, friction, shape, samples.weight, state.precision, load, estimator)
-            change = np.abs(state.solution.parameters - before).max()
-            if change <= 1e-6 * np.abs(before).max():
-                converged = True
+            change = np.abs(state.solution.parameters - before)
+            converged = bool((change <= 1e-3 * np.sqrt(np.diag(state.solution.inverse))).all())
+            if converged:
                 break
         reason = '' if converged else f'the load of the friction did not settle in {_LOAD_PASSES} repetitions'
-        converged, reason = True, reason  # a contraction that was not awaited still is a usable model
     if estimator == 'irls':
         state, converged, reason = _robust(rows, friction, shape, state)
     return finished(rows, friction, shape, state, converged, reason, covariance=covariance)
@@ -146,7 +145,8 @@ def _robust(
         before = state.solution.parameters
         load = rows.torque(before[: state.information.base]) if friction.needs_load else None
         state = _solved(rows, friction, shape, weight, state.precision, load, 'wls')
-        if np.abs(state.solution.parameters - before).max() < 1e-4 * np.abs(before).max():
+        change = np.abs(state.solution.parameters - before)
+        if (change <= 1e-2 * np.sqrt(np.diag(state.solution.inverse))).all():
             return state, True, ''
     return state, False, f'the sample weights did not settle in {iterations} iterations'
 
@@ -210,9 +210,9 @@ def _covariance(rows: ModelRows, friction: FrictionModel, shape: Array, state: _
         model = rigid @ state.solution.parameters[:base] + np.einsum('Nnk,nk->Nn', own, linear)
         label = bins[part]
         starts = np.flatnonzero(np.diff(label, prepend=-1))
-        weighted = every * state.weight[part][..., None]
-        np.add.at(summed, label[starts], np.add.reduceat(weighted, starts, axis=0))
-        np.add.at(residual, label[starts], np.add.reduceat(samples.target[part] - model, starts, axis=0))
+        root = np.sqrt(state.weight[part])
+        np.add.at(summed, label[starts], np.add.reduceat(every * root[..., None], starts, axis=0))
+        np.add.at(residual, label[starts], np.add.reduceat(root * (samples.target[part] - model), starts, axis=0))
         if shape.shape[1]:
             info = gather(rigid, np.concatenate([own, bend], axis=2), samples.target[part], state.weight[part])
             matrix += info.normal(precision)[0]
@@ -242,7 +242,7 @@ def _bends(
     dq = rows.samples.dq[part]
     if shape.shape[1] == 0:
         return np.zeros((*dq.shape, 0))
-    basis = friction.basis(dq, shape, None if load is None else load[part])
+    basis = friction.basis(dq, shape, None if load is None else load[part], rows.samples.q[part])
     return rows.channel(np.einsum('Nnks,nk->Nns', basis.sensitivity, linear))
 
 

@@ -140,7 +140,7 @@ class _Objective:
             hessian[rows, rows] += gamma * _TO_MATRIX.T @ np.kron(inverse[i], inverse[i]) @ _TO_MATRIX
         gradient[self.positive] -= barrier / x[self.positive]
         hessian[self.positive, self.positive] += barrier / x[self.positive] ** 2
-        scale = 1.0 / np.sqrt(np.diag(hessian))
+        scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-30 * float(np.diag(hessian).max())))
         scaled = hessian * np.outer(scale, scale)
         diagonal = np.diag_indices_from(scaled)
         for jitter in (1e-14, 1e-12, 1e-10, 1e-8):  # round-off may hide directions that only the prior holds
@@ -148,7 +148,7 @@ class _Objective:
             with suppress(LinAlgError):
                 step = -scale * cho_solve(cho_factor(scaled), scale * gradient)
                 return step, float(-gradient @ step)
-        step = -gradient / np.diag(hessian)
+        step = -gradient * scale**2
         return step, float(-gradient @ step)
 
     def minimise(self, x: Array, gamma: float, barrier: float, limit: int) -> tuple[Array, int]:

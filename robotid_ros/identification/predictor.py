@@ -6,6 +6,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import base_parameters
 from robotid_ros.errors import IdentificationError
+from robotid_ros.friction.options import TorqueRipple
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import joint_columns
@@ -13,6 +14,9 @@ from robotid_ros.identification.torque_fit import predicted_torque
 from robotid_ros.model.robot_model import RobotModel
 
 __all__ = ['TorquePredictor', 'validate']
+
+
+RIPPLE = ('ripple_sin', 'ripple_cos')
 
 
 class TorquePredictor:
@@ -54,10 +58,17 @@ class TorquePredictor:
         """Return the torque that holds the arm at rest, shape (N, n) [N m]: gravity compensation."""
         return self.rigid_torque(q, np.zeros_like(q), np.zeros_like(q))
 
-    def friction_torque(self, dq: Array, load: Array | None = None) -> Array:
-        """Return the friction at some velocities and loads, shape (N, n) [N m]: friction feed-forward."""
+    def friction_torque(self, dq: Array, load: Array | None = None, position: Array | None = None) -> Array:
+        """Return the friction at some velocities and loads, shape (N, n) [N m]: friction feed-forward.
+
+        Without positions there is no ripple in it.
+        """
         load = np.zeros_like(dq) if load is None else load
-        return self.friction.torque(dq, self.result.friction_values, load)
+        friction, values = self.friction, self.result.friction_values
+        if position is None and isinstance(friction, TorqueRipple):
+            friction, kept = friction.inner, [k for k, name in enumerate(friction.linear_names) if name not in RIPPLE]
+            values = values[:, [*kept, *range(len(self.friction.linear_names), values.shape[1])]]
+        return friction.torque(dq, values, load, position)
 
     def torque(self, q: Array, dq: Array, ddq: Array) -> Array:
         """Return the torque at the joints, shape (N, n) [N m]."""

@@ -45,6 +45,10 @@ class IdentificationResult:
         See :func:`robotid_ros.friction.friction_model`.
     velocity_scale : ndarray, shape (n,), or None
         Width of the smoothed sign [rad/s].
+    ripple_frequency : ndarray, shape (n,), or None
+        Of the torque ripple [1/rad]; 0 for a joint without.
+    ripple_limit : float
+        Fastest ripple the torque shows [Hz].
     friction_names, friction_units : tuple of str, tuple of tuple of str
         k + s parameter names; units per joint.
     friction_values, friction_std : ndarray, shape (n, k + s)
@@ -77,6 +81,8 @@ class IdentificationResult:
     has_rotor_inertia: bool
     friction_name: str
     velocity_scale: Array | None
+    ripple_frequency: Array | None
+    ripple_limit: float
     friction_names: tuple[str, ...]
     friction_units: tuple[tuple[str, ...], ...]
     friction_values: Array
@@ -106,11 +112,18 @@ class IdentificationResult:
         put('friction_std', (n, f), False)
         if self.velocity_scale is not None:
             put('velocity_scale', (n,))
+        if self.ripple_frequency is not None:
+            put('ripple_frequency', (n,))
 
     @property
     def friction(self) -> FrictionModel:
         """The friction model."""
-        return friction_model(self.friction_name, velocity_scale=self.velocity_scale)
+        return friction_model(
+            self.friction_name,
+            velocity_scale=self.velocity_scale,
+            ripple_frequency=self.ripple_frequency,
+            ripple_limit=self.ripple_limit,
+        )
 
     @property
     def base_relative_std(self) -> Array:
@@ -171,10 +184,12 @@ class IdentificationResult:
             }
             for j, joint in enumerate(self.joint_names)
         }
-        scale = self.velocity_scale
+        scale, ripple = self.velocity_scale, self.ripple_frequency
         return {
             'model': self.friction_name,
             'velocity_scale': None if scale is None else dict(zip(self.joint_names, scale.tolist(), strict=True)),
+            'ripple_frequency': None if ripple is None else dict(zip(self.joint_names, ripple.tolist(), strict=True)),
+            'ripple_limit': float(self.ripple_limit),
             'joints': joints,
         }
 
@@ -247,7 +262,7 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
     joints = tuple(data['joints'])
     base, friction, standard = data['base_parameters'], data['friction'], data['standard_parameters']
     names = tuple(friction['joints'][joints[0]])
-    scale = friction['velocity_scale']
+    scale, ripple = friction['velocity_scale'], friction['ripple_frequency']
 
     def table(key: str) -> Array:
         rows = [[friction['joints'][joint][name][key] for name in names] for joint in joints]
@@ -269,6 +284,8 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         'has_rotor_inertia': bool(data['rotor_inertia_identified']),
         'friction_name': friction['model'],
         'velocity_scale': None if scale is None else np.array([scale[joint] for joint in joints], dtype=float),
+        'ripple_frequency': None if ripple is None else np.array([ripple[joint] for joint in joints], dtype=float),
+        'ripple_limit': float(friction['ripple_limit']),
         'friction_names': names,
         'friction_units': tuple(tuple(friction['joints'][joint][name]['unit'] for name in names) for joint in joints),
         'friction_values': table('value'),

@@ -55,7 +55,9 @@ class ModelRows:
     def pieces(self, friction: FrictionModel, shape: Array, load: Array | None) -> Iterator[Piece]:
         """Yield rows, base regressor (M, n, b) and friction columns (M, n, k), out of the channel."""
         for rows, rigid in self.rigid():
-            own = friction.columns(self.samples.dq[rows], shape, None if load is None else load[rows])
+            own = friction.columns(
+                self.samples.dq[rows], shape, None if load is None else load[rows], self.samples.q[rows]
+            )
             yield rows, self.through(rigid), own if self.channel.open else self.channel(own)
 
     def through(self, rigid: Array) -> Array:

@@ -92,7 +92,9 @@ class _Problem:
         return self.friction.smoothed(np.exp(theta[:, -1])) if self.fit_scale else self.friction
 
     def columns(self, theta: Array) -> Array:
-        return self.channel(self.model(theta).columns(self.samples.dq, np.exp(theta[:, : self.s]), self.load))
+        return self.channel(
+            self.model(theta).columns(self.samples.dq, np.exp(theta[:, : self.s]), self.load, self.samples.q)
+        )
 
     def information(self, own: Array) -> Information:
         own = own.transpose(1, 0, 2) * self.root

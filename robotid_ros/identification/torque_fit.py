@@ -101,7 +101,7 @@ def predicted_torque(
     for start in range(0, len(q), _CHUNK):
         rows = slice(start, start + _CHUNK)
         load = base.regressor(q[rows], dq[rows], ddq[rows]) @ base_values
-        torque[rows] = load + friction.torque(dq[rows], friction_parameters, load)
+        torque[rows] = load + friction.torque(dq[rows], friction_parameters, load, q[rows])
     if bandwidth is None or len(torque) == 0:
         return torque
     runs = np.zeros(len(torque), dtype=np.int64) if trajectory is None else trajectory
