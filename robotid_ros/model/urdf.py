@@ -69,7 +69,7 @@ def robot_model_from_urdf(
     moving = _moving_joints(tree, chain, joints)
     placements, attached, tip_placement, on_base = _lump(tree, chain, base_name, moving)
     inertial = np.stack([_lumped_inertial(links) for links in attached])
-    _warn_of_inertias(moving, inertial)
+    _warn_of_inertias(moving, attached, inertial)
     _warn_of_limits(moving)
     gears = [tree.gears.get(joint.name, (1.0, 0.0)) for joint in moving]
     unlimited = np.full(len(moving), np.inf)
@@ -131,7 +131,12 @@ def _parse(text: str) -> _UrdfTree:
         raise ModelError(f'the URDF is not well-formed XML: {cause}') from cause
     if robot.tag != 'robot':
         raise ModelError(f'the URDF must have <robot> at its root; it has <{robot.tag}>')
-    inertials = {_attribute(link, 'name', 'link'): _inertial(link) for link in robot.findall('link')}
+    inertials: dict[str, Array] = {}
+    for link in robot.findall('link'):
+        name = _attribute(link, 'name', 'the URDF')
+        if name in inertials:
+            raise ModelError(f"the URDF has two links named '{name}'")
+        inertials[name] = _inertial(link)
     if not inertials:
         raise ModelError('the URDF has no links')
     joints: dict[str, _UrdfJoint] = {}
@@ -154,6 +159,12 @@ def _parse(text: str) -> _UrdfTree:
         raise ModelError(
             f'the URDF must have one root link; it has {len(roots)}: {", ".join(roots) or "a closed loop"}'
         )
+    reached = [roots[0]]
+    for link_name in reached:
+        reached += [joint.child for joint in children[link_name]]
+    if len(reached) < len(inertials):
+        lost = [name for name in inertials if name not in set(reached)]
+        raise ModelError(f'the URDF has a closed loop that nothing joins to its root: {", ".join(lost)}')
     return _UrdfTree(
         name=robot.get('name', 'robot'),
         root=roots[0],
@@ -319,7 +330,8 @@ def _moving_joints(tree: _UrdfTree, chain: list[_UrdfJoint], wanted: Sequence[st
     for joint in chain:
         if joint.kind in ('floating', 'planar'):
             raise ModelError(
-                f"joint '{joint.name}' is {joint.kind}; a serial arm has revolute and prismatic joints only"
+                f"joint '{joint.name}' is {joint.kind}; a serial arm has revolute and prismatic joints only: "
+                'choose a base link below it'
             )
     moving = [joint for joint in chain if joint.kind in _MOVING]
     if not moving:
@@ -392,16 +404,17 @@ def _lumped_inertial(links: Sequence[AttachedLink]) -> Array:
     return sum(moved, start=np.zeros(10))
 
 
-def _warn_of_inertias(moving: list[_UrdfJoint], inertial: Array) -> None:
-    for joint, pi in zip(moving, inertial, strict=True):
+def _warn_of_inertias(moving: list[_UrdfJoint], attached: Sequence[Sequence[AttachedLink]], inertial: Array) -> None:
+    """Warn of each link that no real body can be, and of joints that move no mass."""
+    for joint, links, pi in zip(moving, attached, inertial, strict=True):
+        moved_by = f"(moved by joint '{joint.name}')"
         if pi[9] == 0.0:
-            message = f"link '{joint.child}' (moved by joint '{joint.name}') has no mass"
-        else:
-            reason = physical_violation(pi)
-            if reason is None:
-                continue
-            message = f"link '{joint.child}' (moved by joint '{joint.name}') is not a physical body: {reason}"
-        warnings.warn(message, ModelWarning, stacklevel=4)
+            warnings.warn(f"link '{joint.child}' {moved_by} has no mass", ModelWarning, stacklevel=4)
+        for link in links:
+            reason = physical_violation(link.inertial)
+            if reason is not None:
+                message = f"link '{link.name}' {moved_by} is not a physical body: {reason}"
+                warnings.warn(message, ModelWarning, stacklevel=4)
 
 
 def _warn_of_limits(moving: list[_UrdfJoint]) -> None:
@@ -413,3 +426,6 @@ def _warn_of_limits(moving: list[_UrdfJoint]) -> None:
             lacking.insert(0, 'position')
         if lacking:
             warnings.warn(f"joint '{joint.name}' has no {', '.join(lacking)} limit", ModelWarning, stacklevel=4)
+        if joint.lower == joint.upper:
+            message = f"joint '{joint.name}' has no room to move: its lower and upper limits are both {joint.lower:g}"
+            warnings.warn(message, ModelWarning, stacklevel=4)
