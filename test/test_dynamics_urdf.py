@@ -1,0 +1,183 @@
+"""Reading URDFs: what is refused, what is warned of, what is lumped, locked and scaled."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from dynamics_helpers import ARMS, PinocchioArm, arm, motion
+
+from robotid_ros.dynamics import inverse_dynamics
+from robotid_ros.errors import ModelError, ModelWarning
+from robotid_ros.model import RobotModel
+
+SOUND = '<mass value="2"/><inertia ixx="0.02" iyy="0.03" izz="0.04" ixy="0" ixz="0" iyz="0"/>'
+LIMIT = '<limit lower="-1" upper="1" velocity="2" effort="50"/>'
+
+
+def link(name: str, inertial: str = SOUND) -> str:
+    return f'<link name="{name}"><inertial><origin xyz="0.1 0.02 0.3" rpy="0.1 0.2 0.3"/>{inertial}</inertial></link>'
+
+
+def joint(name: str, parent: str, child: str, kind: str = 'revolute', extra: str = LIMIT, axis: str = '0 1 0') -> str:
+    return (
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
+        f'<origin xyz="0.1 0 0.2" rpy="0.3 -0.2 0.1"/><axis xyz="{axis}"/>{extra}</joint>'
+    )
+
+
+def urdf(*parts: str) -> str:
+    return f'<robot name="r">{"".join(parts)}</robot>'
+
+
+TWO = (link('base'), link('a'), link('b'), joint('j1', 'base', 'a'), joint('j2', 'a', 'b', axis='1 0 0'))
+
+
+@pytest.mark.parametrize(
+    ('text', 'message'),
+    [
+        ('<robot name="r"><link', 'not well-formed'),
+        ('<sdf/>', 'must have <robot>'),
+        (urdf(), 'no links'),
+        (urdf(link('base')), 'no moving joint'),
+        (urdf(link('base'), link('a'), joint('f', 'base', 'a', 'fixed')), 'no moving joint'),
+        (urdf(*TWO, link('stray')), 'one root link; it has 2: base, stray'),
+        (urdf(link('a'), link('b'), joint('x', 'a', 'b'), joint('y', 'b', 'a')), 'a closed loop'),
+        (urdf(*TWO, link('c'), link('d'), joint('x', 'c', 'd'), joint('y', 'd', 'c')), 'closed loop.*: c, d'),
+        (urdf(*TWO, joint('j3', 'base', 'b')), "'b' has two parents, 'a' and 'base'"),
+        (urdf(*TWO, link('a')), "two links named 'a'"),
+        (urdf(*TWO, link('c'), joint('j1', 'b', 'c')), "two joints named 'j1'"),
+        (urdf(*TWO, joint('j3', 'b', 'nowhere')), "'j3' names the link 'nowhere'"),
+        (urdf(link('base'), link('a'), joint('j', 'base', 'a', 'hinge')), "unknown type 'hinge'"),
+        (urdf(*TWO, link('world'), joint('free', 'world', 'base', 'floating')), "'free' is floating.*base link below"),
+        (urdf(link('base'), link('a'), joint('j', 'base', 'a', axis='0 0 0')), 'axis has no length'),
+        (urdf(link('base'), link('a'), joint('j', 'base', 'a', axis='0 1')), "axis: expected 3 finite number.*'0 1'"),
+        (urdf(link('base'), link('a'), joint('j', 'base', 'a', axis='0 nan 1')), 'finite'),
+        (urdf(link('base'), link('a', SOUND.replace('"2"', '"-2"')), joint('j', 'base', 'a')), r"'a': the mass is neg"),
+        (urdf(link('base'), link('a', '<inertia ixx="1"/>'), joint('j', 'base', 'a')), "'a': <inertial> has no <mass>"),
+        (urdf(link('base'), link('a'), joint('j', 'base', 'a', extra='<limit lower="1" upper="-1"/>')), 'exceeds'),
+        (urdf(link('base'), link('a'), '<joint name="j" type="revolute"><parent link="base"/></joint>'), '<child>'),
+        (urdf(*TWO, link('c'), joint('j3', 'b', 'c', extra='<mimic joint="j1"/>')), "'j3' mimics 'j1'"),
+    ],
+    ids=itertools.count(),
+)
+def test_what_is_no_serial_arm_is_refused_by_name(text, message):
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', ModelWarning)
+        with pytest.raises(ModelError, match=message):
+            RobotModel.from_urdf(text)
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        ({'tip': 'elbow'}, "tip link 'elbow' is not in the URDF; it has: base, a, b"),
+        ({'base': 'elbow'}, "base link 'elbow'"),
+        ({'base': 'b', 'tip': 'a'}, "'a' is not below base link 'b'"),
+        ({'joints': ['j1', 'elbow']}, "joint 'elbow' is not in the URDF; it has: j1, j2"),
+        ({'joints': []}, 'at least one joint'),
+        ({'gravity': (0.0, 9.81)}, r'gravity: expected shape \(3\)'),
+    ],
+)
+def test_a_wrong_choice_says_what_there_is(options, message):
+    with pytest.raises(ModelError, match=message):
+        RobotModel.from_urdf(urdf(*TWO), **options)
+
+
+def test_a_missing_file_and_a_macro_file_are_named(tmp_path):
+    with pytest.raises(ModelError, match='does not exist'):
+        RobotModel.from_urdf(tmp_path / 'arm.urdf')
+    (tmp_path / 'arm.xacro').write_text('<robot/>')
+    with pytest.raises(ModelError, match='expand it first'):
+        RobotModel.from_urdf(tmp_path / 'arm.xacro')
+    (tmp_path / 'photo.urdf').write_bytes(b'\xff\xd8\xff')
+    with pytest.raises(ModelError, match='cannot be read'):
+        RobotModel.from_urdf(tmp_path / 'photo.urdf')
+
+
+@pytest.mark.parametrize(
+    ('part', 'message'),
+    [
+        (link('b', '<mass value="0"/>'), "'b' .*'j2'.* has no mass"),
+        (link('b', SOUND.replace('0.02', '-0.02')), "'b' .* not a physical body: the inertia .* not positive"),
+        (link('b', SOUND.replace('0.02', '2.0')), "'b' .* break the triangle inequality"),
+    ],
+)
+def test_a_link_that_cannot_be_is_warned_of(part, message):
+    with pytest.warns(ModelWarning, match=message):
+        RobotModel.from_urdf(urdf(*TWO[:2], part, *TWO[3:]))
+
+
+def test_a_bad_link_is_not_hidden_by_a_heavy_one_it_is_fixed_to():
+    tool = link('tool', SOUND.replace('0.02', '-0.0001').replace('"2"', '"0.01"'))
+    with pytest.warns(ModelWarning, match="'tool' .*'j2'.* not a physical body"):
+        RobotModel.from_urdf(urdf(*TWO, tool, joint('mount', 'b', 'tool', 'fixed')))
+
+
+@pytest.mark.parametrize(
+    ('extra', 'message'),
+    [
+        ('', "'j2' has no position, velocity, effort limit"),
+        ('<limit lower="-1" upper="1" effort="5"/>', "'j2' has no velocity limit"),
+        ('<limit velocity="1" effort="5"/>', "'j2' has no room to move"),
+    ],
+)
+def test_missing_limits_are_warned_of(extra, message):
+    with pytest.warns(ModelWarning, match=message):
+        model = RobotModel.from_urdf(urdf(*TWO[:4], joint('j2', 'a', 'b', extra=extra)))
+    assert model.n == 2
+
+
+def test_a_sound_description_gives_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        model = RobotModel.from_urdf(urdf(*TWO, link('flange'), joint('mount', 'b', 'flange', 'fixed')))
+    assert model.joint_names == ('j1', 'j2')
+    assert model.tip_name == 'b'
+    np.testing.assert_allclose(model.inertial[:, 9], [2.0, 4.0])
+
+
+def test_mimic_joints_beside_the_chain_do_no_harm():
+    finger = joint('finger', 'b', 'f1', 'prismatic')
+    other = joint('other', 'b', 'f2', 'prismatic', LIMIT + '<mimic joint="finger"/>')
+    with pytest.warns(ModelWarning, match='held at zero.*finger, other'):
+        model = RobotModel.from_urdf(urdf(*TWO, link('f1'), link('f2'), finger, other))
+    assert model.joint_names == ('j1', 'j2')
+
+
+@pytest.mark.parametrize('kept', list(itertools.combinations(range(4), 2)))
+def test_locked_joints_and_branches_are_lumped_as_in_pinocchio(kept):
+    kinds = ('revolute', 'prismatic', 'continuous', 'revolute')
+    axes = ('0 1 0', '0.6 0 0.8', '0 0 -1', '1 2 3')
+    names = ['base', *(f'l{k}' for k in range(4))]
+    chain = [joint(f'j{k}', names[k], names[k + 1], kinds[k], axis=axes[k]) for k in range(4)]
+    side = [link('side'), link('hook'), joint('rail', 'l1', 'side', 'fixed'), joint('swing', 'side', 'hook')]
+    text = urdf(*(link(name) for name in names), *chain, *side)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', ModelWarning)
+        model = RobotModel.from_urdf(text, tip='l3', joints=[f'j{k}' for k in kept])
+    q, dq, ddq = motion(2, 6)
+    expected = PinocchioArm(model).inverse_dynamics(q, dq, ddq)
+    np.testing.assert_allclose(inverse_dynamics(model, q, dq, ddq), expected, rtol=0, atol=1e-10)
+
+
+def test_a_base_in_the_middle_starts_the_chain_there():
+    whole = arm('ur5')
+    part = RobotModel.from_urdf(ARMS['ur5'], base='forearm_link')
+    assert part.joint_names == whole.joint_names[3:]
+    np.testing.assert_array_equal(part.inertial, whole.inertial[3:])
+
+
+def test_transmissions_give_gear_ratios_and_rotor_inertias():
+    gear = (
+        '<transmission><joint name="j1"/><actuator><mechanicalReduction>100</mechanicalReduction></actuator>'
+        '</transmission><transmission xmlns:drake="http://drake.mit.edu"><joint name="j2"/><actuator>'
+        '<drake:rotor_inertia value="1e-4"/><drake:gear_ratio value="50"/></actuator></transmission>'
+    )
+    model = RobotModel.from_urdf(urdf(*TWO, gear))
+    np.testing.assert_allclose(model.gear_ratio, [100.0, 50.0])
+    np.testing.assert_allclose(model.rotor_inertia, [0.0, 0.25])
+    rest = np.zeros((1, 2))
+    ddq = np.array([[0.0, 2.0]])
+    with_rotor, rigid = (inverse_dynamics(model, rest, rest, ddq, rotor_inertia=flag) for flag in (True, False))
+    np.testing.assert_allclose(with_rotor - rigid, [[0.0, 0.5]], atol=1e-14)
