@@ -131,7 +131,7 @@ def criterion_gradient(criterion: Criterion, motion: Array, sharpness: float) ->
     gram = information(motion)
     if criterion == 'd-optimal':
         value = -float(np.linalg.slogdet(gram)[1])
-        slope: Array = -np.linalg.inv(gram)
+        slope: Array = -np.linalg.inv(gram).astype(np.float64, copy=False)
     elif criterion == 'si':
         value, slope = _smooth_condition(gram, sharpness)
     else:

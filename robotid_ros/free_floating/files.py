@@ -1,0 +1,144 @@
+"""Files of a free-floating identification: measurement CSV, excitation YAML, result YAML."""
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from robotid_ros.arrays import Array, require_names
+from robotid_ros.errors import DataError, ExcitationError
+from robotid_ros.excitation.fourier import FourierTrajectory
+from robotid_ros.files import file_hash, write_text
+from robotid_ros.free_floating.measurement import FloatingMeasurement
+
+__all__ = ['read_excitation', 'read_measurement', 'write_measurement', 'write_yaml']
+
+_TWIST = (
+    *(f'base/linear_velocity/{axis}' for axis in 'xyz'),
+    *(f'base/angular_velocity/{axis}' for axis in 'xyz'),
+)
+_POSITION = tuple(f'base/position/{axis}' for axis in 'xyz')
+_ORIENTATION = tuple(f'base/orientation/{part}' for part in ('qw', 'qx', 'qy', 'qz'))
+
+
+def write_measurement(path: str | Path, measurement: FloatingMeasurement) -> None:
+    """Write a measurement as CSV, numbers to the last digit.
+
+    The header is ``time,position/<joint>,...,velocity/<joint>,...,base/linear_velocity/x,...,
+    base/angular_velocity/x,...`` and, where the pose was measured, ``base/position/x,...,
+    base/orientation/qw,...``; SI units, the twist along the base's axes.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be written.
+    """
+    joints = measurement.joint_names
+    header = ['time', *(f'position/{j}' for j in joints), *(f'velocity/{j}' for j in joints), *_TWIST]
+    columns = [measurement.time[:, None], measurement.q, measurement.dq, measurement.base_twist]
+    if measurement.base_position is not None and measurement.base_orientation is not None:
+        header += [*_POSITION, *_ORIENTATION]
+        columns += [measurement.base_position, measurement.base_orientation]
+    text = io.StringIO()
+    np.savetxt(text, np.hstack(columns), fmt='%.17g', delimiter=',', header=','.join(header), comments='')
+    write_text(path, text.getvalue())
+
+
+def read_measurement(path: str | Path, joint_names: tuple[str, ...]) -> FloatingMeasurement:
+    """Read a measurement from CSV; columns are found by name, in any order.
+
+    Parameters
+    ----------
+    path : str or Path
+    joint_names : tuple of str
+        Joints of the arm, in its order.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, a signal is missing or a value is no finite number.
+    """
+    source = Path(path).expanduser()
+    try:
+        text = source.read_text(encoding='utf-8')
+    except (OSError, UnicodeDecodeError) as cause:
+        raise DataError(f"measurement '{path}' cannot be read: {cause}") from cause
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) < 2:
+        raise DataError(f"measurement '{path}': expected a header and at least one sample, got {len(lines)} line(s)")
+    header = [name.strip() for name in lines[0].split(',')]
+    table = _numbers(lines, len(header), path)
+
+    def take(names: tuple[str, ...]) -> Array:
+        index = require_names(names, header, 'signal', f"measurement '{path}'", DataError)
+        return table[:, index]
+
+    pose = any(name in header for name in (*_POSITION, *_ORIENTATION))
+    return FloatingMeasurement(
+        joint_names=joint_names,
+        time=take(('time',))[:, 0],
+        q=take(tuple(f'position/{joint}' for joint in joint_names)),
+        dq=take(tuple(f'velocity/{joint}' for joint in joint_names)),
+        base_twist=take(_TWIST),
+        base_position=take(_POSITION) if pose else None,
+        base_orientation=take(_ORIENTATION) if pose else None,
+        provenance={'file': source.name, 'sha256': file_hash(source)},
+    )
+
+
+def _numbers(lines: list[str], width: int, path: str | Path) -> Array:
+    table = np.empty((len(lines) - 1, width))
+    for k, line in enumerate(lines[1:]):
+        fields = line.split(',')
+        if len(fields) != width:
+            raise DataError(f"measurement '{path}', sample {k + 1}: expected {width} fields, got {len(fields)}")
+        try:
+            table[k] = [float(text) for text in fields]
+        except ValueError as cause:
+            raise DataError(f"measurement '{path}', sample {k + 1}: {cause}") from cause
+    return table
+
+
+def read_excitation(path: str | Path, joint_names: tuple[str, ...]) -> FourierTrajectory:
+    """Read the trajectory of an excitation file.
+
+    Parameters
+    ----------
+    path : str or Path
+    joint_names : tuple of str
+        Joints of the arm; those of the file must be the same.
+
+    Raises
+    ------
+    ExcitationError
+        If the file cannot be read, or is not of this arm.
+    """
+    try:
+        content = yaml.safe_load(Path(path).expanduser().read_text(encoding='utf-8'))
+    except (OSError, UnicodeDecodeError) as cause:
+        raise ExcitationError(f"excitation '{path}' cannot be read: {cause}") from cause
+    except yaml.YAMLError as cause:
+        raise ExcitationError(f"excitation '{path}' is not YAML: {str(cause).splitlines()[0]}") from cause
+    if not isinstance(content, Mapping) or not {'joints', 'trajectory'} <= set(content):
+        raise ExcitationError(f"excitation '{path}': expected the entries joints and trajectory")
+    if tuple(content['joints'] or ()) != joint_names:
+        raise ExcitationError(
+            f"excitation '{path}' moves {content['joints']}; the arm's joints are {', '.join(joint_names)}"
+        )
+    if not isinstance(content['trajectory'], Mapping):
+        raise ExcitationError(f"excitation '{path}': trajectory: expected base_frequency, a, b, offset")
+    return FourierTrajectory.from_dict(content['trajectory'])
+
+
+def write_yaml(path: str | Path, content: Mapping[str, Any]) -> None:
+    """Write plain numbers, strings and lists as YAML, in the order given.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be written.
+    """
+    write_text(path, yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True, width=100))

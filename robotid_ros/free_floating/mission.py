@@ -1,0 +1,179 @@
+"""A mission file: which robot, what is expected of its target, how it may move, what its sensors do."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.errors import DataError, ExcitationError, ModelError
+from robotid_ros.free_floating.body import RigidBody
+from robotid_ros.free_floating.measurement import SensorNoise
+from robotid_ros.free_floating.robot import FreeFloatingRobot
+from robotid_ros.model.joint_limits import JointLimits
+
+__all__ = ['EXAMPLE', 'Mission', 'read_mission']
+
+EXAMPLE = 'iiwa14_space.yaml'
+"""Name of the packaged example: KUKA iiwa geometry on a 300 kg satellite, with a 40 kg target."""
+
+_KEYS = ('robot', 'tip', 'joints', 'base', 'prior', 'target', 'start', 'period', 'harmonics', 'limits', 'rate', 'noise')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mission:
+    """Everything the commands need to know.
+
+    Attributes
+    ----------
+    name : str
+    robot : FreeFloatingRobot
+        With the prior of the target merged into its last link.
+    target : RigidBody or None
+        The true target alone, for simulations.
+    start : ndarray, shape (n,)
+        Where the trajectory starts and ends [rad].
+    period : float
+        [s]
+    harmonics : int
+    limits : JointLimits
+        Those of the URDF, narrowed by the mission's.
+    rate : float
+        Sampling rate of the measurement [Hz].
+    noise : SensorNoise
+    """
+
+    name: str
+    robot: FreeFloatingRobot
+    target: RigidBody | None
+    start: Array
+    period: float
+    harmonics: int
+    limits: JointLimits
+    rate: float
+    noise: SensorNoise
+
+    @property
+    def true_robot(self) -> FreeFloatingRobot:
+        """The robot with the true target.
+
+        Raises
+        ------
+        ModelError
+            If the mission names no true target.
+        """
+        if self.target is None:
+            raise ModelError(f"{self.name}: a simulation needs 'target', the true one; the mission has 'prior' only")
+        return self.robot.with_target(self.target)
+
+    @property
+    def sample_times(self) -> Array:
+        """Sample times of one period, the end included, shape (N,) [s]."""
+        count = max(3, round(self.period * self.rate) + 1)
+        return np.linspace(0.0, self.period, count)
+
+
+def read_mission(path: str | Path | None = None) -> Mission:
+    """Read a mission from YAML.
+
+    Parameters
+    ----------
+    path : str or Path, optional
+        The packaged example by default.
+
+    Raises
+    ------
+    ModelError
+        If the file cannot be read, an entry is missing, unknown or out of range.
+    """
+    if path is None:
+        text, name = (files('robotid_ros') / 'robots' / EXAMPLE).read_text(encoding='utf-8'), EXAMPLE
+    else:
+        name = str(path)
+        try:
+            text = Path(path).expanduser().read_text(encoding='utf-8')
+        except (OSError, UnicodeDecodeError) as cause:
+            raise ModelError(f"mission file '{path}' cannot be read: {cause}") from cause
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as cause:
+        raise ModelError(f"mission file '{name}' is not YAML: {str(cause).splitlines()[0]}") from cause
+    if not isinstance(content, Mapping):
+        raise ModelError(f"mission file '{name}': expected {', '.join(_KEYS)}; got {type(content).__name__}")
+    unknown = [str(key) for key in content if key not in _KEYS]
+    if unknown:
+        raise ModelError(f"mission file '{name}': '{unknown[0]}' is not known; available: {', '.join(_KEYS)}")
+    for key in ('robot', 'prior', 'start'):
+        if key not in content:
+            raise ModelError(f"mission file '{name}' lacks '{key}'")
+    return _mission(content, name, None if path is None else Path(path).expanduser().parent)
+
+
+def _mission(content: Mapping[str, Any], name: str, folder: Path | None) -> Mission:
+    base = RigidBody.from_dict(content['base'], f'{name}: base') if 'base' in content else None
+    robot = FreeFloatingRobot.from_urdf(
+        _urdf(str(content['robot']), folder),
+        base=base,
+        target=RigidBody.from_dict(content['prior'], f'{name}: prior'),
+        tip=content.get('tip'),
+        joints=content.get('joints'),
+    )
+    target = RigidBody.from_dict(content['target'], f'{name}: target') if 'target' in content else None
+    start = frozen_array(content['start'], f'{name}: start', (robot.n,), ExcitationError)
+    return Mission(
+        name=name,
+        robot=robot,
+        target=target,
+        start=start,
+        period=_positive(content, 'period', 10.0, name),
+        harmonics=int(_positive(content, 'harmonics', 5, name)),
+        limits=_limits(robot, content.get('limits', {}), start, name),
+        rate=_positive(content, 'rate', 24.0, name),
+        noise=SensorNoise.from_dict(content.get('noise', {})),
+    )
+
+
+def _urdf(robot: str, folder: Path | None) -> str:
+    """Return the URDF's text: beside the mission file, where the name says, or packaged."""
+    for place in (None if folder is None else folder / robot, Path(robot).expanduser()):
+        if place is not None and place.is_file():
+            return place.read_text(encoding='utf-8')
+    packaged = files('robotid_ros') / 'robots'
+    if (packaged / robot).is_file():
+        return (packaged / robot).read_text(encoding='utf-8')
+    available = ', '.join(sorted(item.name for item in packaged.iterdir() if item.name.endswith('.urdf')))
+    raise ModelError(f"URDF file '{robot}' does not exist; packaged: {available}")
+
+
+def _positive(content: Mapping[str, Any], key: str, default: float, name: str) -> float:
+    value = float(frozen_array(content.get(key, default), f'{name}: {key}', (), DataError))
+    if value <= 0.0:
+        raise DataError(f'{name}: {key}: expected a positive number, got {value:g}')
+    return value
+
+
+def _limits(robot: FreeFloatingRobot, content: Any, start: Array, name: str) -> JointLimits:
+    """Return the URDF's limits, narrowed by velocity, acceleration and excursion from the start."""
+    known = ('velocity', 'acceleration', 'excursion')
+    if not isinstance(content, Mapping) or not set(content) <= set(known):
+        raise ModelError(f'{name}: limits: expected some of {", ".join(known)}; got {content!r:.80}')
+    limits = robot.arm.limits
+
+    def given(key: str) -> Array:
+        value: float | Sequence[float] = content.get(key, np.inf)
+        spread = np.broadcast_to(value, robot.n) if np.ndim(value) == 0 else value
+        array = frozen_array(spread, f'{name}: limits: {key}', (robot.n,), ModelError, finite=False)
+        if not (array > 0.0).all():
+            raise ModelError(f'{name}: limits: {key}: expected positive numbers, got {array.min():g}')
+        return array
+
+    return limits.overridden(
+        velocity=np.minimum(limits.velocity, given('velocity')),
+        acceleration=np.minimum(limits.acceleration, given('acceleration')),
+        lower=np.maximum(limits.lower, start - given('excursion')),
+        upper=np.minimum(limits.upper, start + given('excursion')),
+    )

@@ -1,0 +1,92 @@
+"""How much a design loses when the prior is wrong."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robotid_ros.free_floating.criteria import Criterion
+from robotid_ros.free_floating.design import design_excitation, predicted_conditions
+from robotid_ros.free_floating.robot import FreeFloatingRobot
+
+__all__ = ['PRIORS', 'PriorCase', 'study_priors']
+
+PRIORS: dict[str, tuple[float, float, float]] = {
+    'exact': (1.0, 1.0, 1.0),
+    'mass': (0.5, 1.0, 1.0),
+    'center of mass': (1.0, 0.5, 1.0),
+    'inertia': (1.0, 1.0, 0.5),
+    'all three': (0.5, 0.5, 0.5),
+}
+"""What is off, and the factors on mass, centre of mass and inertia."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorCase:
+    """One design with a wrong prior.
+
+    Attributes
+    ----------
+    criterion : str
+    prior : str
+        What was off.
+    expected_si, expected_scaled : float
+        Condition numbers the design expected, with the prior.
+    true_si, true_scaled : float
+        Those that the trajectory has on the true robot.
+    """
+
+    criterion: Criterion
+    prior: str
+    expected_si: float
+    expected_scaled: float
+    true_si: float
+    true_scaled: float
+
+
+def study_priors(
+    robot: FreeFloatingRobot,
+    *,
+    criteria: Sequence[Criterion] = ('scaled', 'si'),
+    seed: int = 0,
+    progress: Callable[[float, str], None] | None = None,
+    **settings: Any,
+) -> list[PriorCase]:
+    """Design with priors that are 50 % off and evaluate the trajectories on the true robot.
+
+    Parameters
+    ----------
+    robot : FreeFloatingRobot
+        With the true body n; the factors of :data:`PRIORS` apply to it.
+    criteria : sequence of str
+    seed : int
+        Of every design.
+    progress : callable, optional
+    **settings
+        Of :func:`robotid_ros.free_floating.design_excitation`: start, limits, base_frequency, ...
+
+    Returns
+    -------
+    list of PriorCase
+    """
+    cases = []
+    total = len(criteria) * len(PRIORS)
+    for criterion in criteria:
+        for prior, (mass, center, inertia) in PRIORS.items():
+            if progress is not None:
+                progress(len(cases) / total, f'{criterion}, prior off in: {prior}')
+            assumed = robot.with_body(robot.body.scaled(mass=mass, center_of_mass=center, inertia=inertia))
+            design = design_excitation(assumed, criterion=criterion, rng=np.random.default_rng(seed), **settings)
+            si, scaled = predicted_conditions(robot, design.trajectory, design.samples)
+            cases.append(
+                PriorCase(
+                    criterion=criterion,
+                    prior=prior,
+                    expected_si=design.condition_si,
+                    expected_scaled=design.condition_scaled,
+                    true_si=si,
+                    true_scaled=scaled,
+                )
+            )
+    return cases
