@@ -184,7 +184,8 @@ def add_ripple(base: BaseRegressor, samples: Samples, channel: Channel, choice: 
     frequency, gains = find_ripple(samples, channel, residual, own, limit)
     found = np.flatnonzero(frequency).tolist()
     if not found:
-        return replace(choice, decisions=(*choice.decisions, 'no torque ripple'))
+        most = ' '.join(f'{gain:.0f}' for gain in gains)
+        return replace(choice, decisions=(*choice.decisions, f'no torque ripple (log-likelihood at most +{most})'))
     text = ', '.join(f'joint {j + 1} at {frequency[j]:.0f}/rad (log-likelihood +{gains[j]:.0f})' for j in found)
     return FrictionChoice(
         friction=with_ripple(choice.friction, frequency, limit),

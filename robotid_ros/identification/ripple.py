@@ -11,7 +11,7 @@ from robotid_ros.identification.samples import Samples
 __all__ = ['find_ripple', 'with_ripple']
 
 _FREQUENCIES = (20.0, 1000.0)  # 1/rad: 2 N of a gear of 10 to 4 N of one of 250
-_EVIDENCE = 20.0  # gain of the log-likelihood, beyond what the best of so many frequencies gains by chance
+_EVIDENCE = 10.0  # gain of the log-likelihood, beyond what the best of so many frequencies gains by chance
 _SHARE = 0.3  # of the residual's sum of squares: what matters less is left alone
 _MOST = 1500
 _BLOCK = 250
