@@ -11,6 +11,8 @@ from robotid_ros.calibration.example import SimulatedArm, example_arm
 from robotid_ros.errors import CalibrationError, ModelError, RobotIdError
 from robotid_ros.model.dh_file import DHTable, read_dh_file
 
+_ROW = '{name: a, theta: 0, d: 0, a: 0, alpha: 0}'
+
 
 @pytest.fixture(scope='module')
 def arm() -> SimulatedArm:
@@ -144,7 +146,7 @@ def test_wrong_folds(arm: SimulatedArm, points: MeasuredPoints, folds: int) -> N
 
 
 def test_a_wrong_kind_of_term(arm: SimulatedArm, points: MeasuredPoints) -> None:
-    with pytest.raises(CalibrationError, match="term: expected one of eccentricity.*got 'magic'"):
+    with pytest.raises(CalibrationError, match=r"term: expected one of eccentricity.*got 'magic'"):
         calibrate(arm.nominal, points, terms=('magic',))
 
 
@@ -281,11 +283,7 @@ def test_dh_files_in_degrees_and_millimetres(tmp_path: Path) -> None:
         ('convention: standard\njoints: [{name: a, theta: 0, d: 0, a: 0, alpha: 0, type: screw}]', "it is 'screw'"),
         ('convention: standard\njoints: [{name: a, theta: 0, d: 0, a: 0, alpha: 0, direction: 2}]', '1 or -1'),
         ('convention: standard\nlength_unit: ft\njoints: [{name: a}]', "'length_unit' must be one of m, mm"),
-        (
-            'convention: standard\njoints: [{name: a, theta: 0, d: 0, a: 0, alpha: 0}, '
-            '{name: a, theta: 0, d: 0, a: 0, alpha: 0}]',
-            'joint names must differ',
-        ),
+        (f'convention: standard\njoints: [{_ROW}, {_ROW}]', 'joint names must differ'),
     ],
 )
 def test_bad_dh_files(tmp_path: Path, text: str, words: str) -> None:

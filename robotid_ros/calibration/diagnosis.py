@@ -15,7 +15,7 @@ __all__ = ['check_fit', 'check_nominal_fit']
 
 _SUSPICIOUS = 0.04  # of the size of the measured volume: no arm's geometry is that wrong
 _HOPELESS = 0.25
-_ENOUGH = 80
+_ENOUGH = 50
 _DOUBT = 'the joint zeros, signs or the table may not be those of this robot'
 _ADVICE = (
     'check the order, signs, zeros and units of the joint positions, the units of the points, '
@@ -79,9 +79,11 @@ def check_nominal_fit(
     found = f'the nominal geometry fits the measurements no better than {1e3 * error:.4g} mm (median)'
     limit = min(_CONVINCING * error / size, 2.0 * _SUSPICIOUS)
     simple = [(*_misfit(chain, mended), text) for mended, text in _simple_mistakes(chain, measured, known_frame)]
-    for misfit, left, text in (min(simple), _joint_mistakes(chain, measured)):
-        if misfit < limit:
-            raise CalibrationError(f'{text}; {found}, but {1e3 * left:.4g} mm with that put right')
+    misfit, left, text = min(simple)
+    if misfit >= limit:
+        misfit, left, text = _joint_mistakes(chain, measured, limit)
+    if misfit < limit:
+        raise CalibrationError(f'{text}; {found}, but {1e3 * left:.4g} mm with that put right')
     if error > _HOPELESS * size:
         raise CalibrationError(f'{found}, for poses spread over {1e3 * size:.4g} mm; {_ADVICE}')
     return f'{found}; {_DOUBT}'
@@ -144,25 +146,33 @@ def _simple_mistakes(chain: KinematicChain, measured: _Measured, known_frame: bo
         yield measured, 'the points are not in the robot base frame; let the frame be estimated'
 
 
-def _joint_mistakes(chain: KinematicChain, measured: _Measured) -> tuple[float, float, str]:
-    """Search signs, quarter-turn zeros and couplings of the joints by coordinate descent."""
+def _joint_mistakes(chain: KinematicChain, measured: _Measured, limit: float) -> tuple[float, float, str]:
+    """Search signs, quarter-turn zeros and couplings of the joints by coordinate descent, until one convinces."""
     changes = _changes(chain)
     signs = np.array(list(product(*([(1.0, -1.0)] * min(chain.n, 7)))))
     signs = np.hstack([signs, np.ones((len(signs), chain.n - signs.shape[1]))])
-    misfits = [_misfit(chain, _with(measured, measured.q * sign)) for sign in signs]
+    misfits: list[tuple[float, float]] = []
+    for sign in signs:
+        misfits.append(_misfit(chain, _with(measured, measured.q * sign)))
+        if misfits[-1][0] < limit:
+            break
+    likely = sorted(range(1, len(misfits)), key=lambda k: misfits[k])
     found: list[tuple[float, float, str]] = []
-    likely = sorted(range(1, len(signs)), key=lambda k: misfits[k])
-    for k in (0, *likely[:2]):
+    for k in (*likely[:1], 0, *likely[1:2]):
         told = [f"the sign of '{chain.joint_names[i]}' is reversed" for i in np.flatnonzero(signs[k] < 0.0)]
         q, misfit = measured.q * signs[k], misfits[k]
         for _ in range(chain.n):
+            if misfit[0] < limit:
+                break
             trials = [_misfit(chain, _with(measured, change(q))) for change, _ in changes]
             best = min(range(len(trials)), key=lambda j: trials[j])
             if trials[best][0] > 0.9 * misfit[0]:
                 break
             q, misfit = changes[best][0](q), trials[best]
             told.append(changes[best][1])
-        found.append((*misfit, ' and '.join(told) or 'something else is wrong'))
+        found.append((*misfit, ' and '.join(told)))
+        if misfit[0] < limit:
+            break
     return min(found)
 
 

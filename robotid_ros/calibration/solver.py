@@ -286,6 +286,8 @@ def _tune(balance: _Balance, at: _Linear, offset: Array, groups: list[IntArray],
 
 def _solve(hessian: Array, gradient: Array, damping: float) -> Array:
     """Solve (H + damping diag H) x = g with unit diagonal; directions without information stay put."""
+    if len(gradient) == 0:
+        return gradient
     scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
     values, vectors = np.linalg.eigh(hessian * np.outer(scale, scale))
     values = np.where(values > 1e-13 * values[-1], values + damping, np.inf)
@@ -294,6 +296,8 @@ def _solve(hessian: Array, gradient: Array, damping: float) -> Array:
 
 
 def _inverse(hessian: Array) -> Array:
+    if len(hessian) == 0:
+        return hessian
     scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
     values, vectors = np.linalg.eigh(hessian * np.outer(scale, scale))
     inverse = np.where(values > 1e-13 * values[-1], 1.0 / np.maximum(values, 1e-300), 0.0)
