@@ -4,6 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from robotid_ros.arrays import Array
 from robotid_ros.data import (
     Dataset,
     ProcessingSettings,
@@ -11,17 +14,32 @@ from robotid_ros.data import (
     load_dataset,
     process_recording,
     read_recording,
+    save_dataset,
     summarize,
 )
 from robotid_ros.data.storage import DATASET_KIND, npz_kind
+from robotid_ros.dynamics import MinimalModel, minimal_model
 from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.files import write_text
-from robotid_ros.identification import IdentificationConfig, IdentificationResult, calibrated_urdf, identify
+from robotid_ros.identification import (
+    IdentificationConfig,
+    IdentificationResult,
+    TorquePredictor,
+    calibrated_urdf,
+    identify,
+)
 from robotid_ros.model import RobotModel
 from robotid_ros.report import write_report
 from robotid_ros.report.identification import identification_report
 
-__all__ = ['Identification', 'identify_files', 'load_datasets', 'write_identification']
+__all__ = [
+    'Identification',
+    'generated_model',
+    'identify_files',
+    'load_datasets',
+    'render_again',
+    'write_identification',
+]
 
 Progress = Callable[[float, str], None]
 
@@ -157,7 +175,7 @@ def identify_files(
 
 
 def write_identification(folder: Path, identification: Identification) -> list[Path]:
-    """Write result.yaml, calibrated.urdf (for a robot from a URDF) and report.html.
+    """Write result.yaml, calibrated.urdf (for a robot from a URDF), the datasets and report.html.
 
     The report is left out where its plotting library is not installed.
 
@@ -177,6 +195,10 @@ def write_identification(folder: Path, identification: Identification) -> list[P
     if model.source is not None:
         written.append(folder / 'calibrated.urdf')
         write_text(written[-1], calibrated_urdf(model, result))
+    for name, dataset in (('training', identification.training), ('validation', identification.validation)):
+        if dataset is not None:
+            written.append(folder / f'{name}.npz')
+            save_dataset(written[-1], dataset)
     try:
         report = identification_report(model, result, identification.training, validation=identification.validation)
         write_report(report, folder / 'report.html')
@@ -184,6 +206,73 @@ def write_identification(folder: Path, identification: Identification) -> list[P
     except MissingDependencyError:
         pass
     return written
+
+
+def render_again(folder: Path, model: RobotModel) -> Path:
+    """Write report.html anew from what :func:`write_identification` left in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+    model : RobotModel
+        The arm as it was described for the identification.
+
+    Raises
+    ------
+    RobotIdError
+        If a file is missing or belongs to another arm, or the plotting library is absent.
+    """
+    result = IdentificationResult.load(folder / 'result.yaml')
+    training = load_dataset(folder / 'training.npz')
+    held_out = folder / 'validation.npz'
+    validation = load_dataset(held_out) if held_out.exists() else None
+    write_report(identification_report(model, result, training, validation=validation), folder / 'report.html')
+    return folder / 'report.html'
+
+
+def generated_model(model: RobotModel, result: IdentificationResult | None) -> tuple[MinimalModel, Array, str]:
+    """Return the minimal model of an arm, the parameters to write into its code, and what to know about them.
+
+    Without a result the parameters are the description's. Of an identified friction model,
+    Coulomb, viscous and offset terms go into the code; a model with other terms is left out whole,
+    since part of it would be wrong.
+
+    Returns
+    -------
+    minimal : MinimalModel
+    parameters : ndarray, shape (b,)
+    note : str
+
+    Raises
+    ------
+    RobotIdError
+        If the result belongs to another arm.
+    """
+    if result is None:
+        minimal = minimal_model(model, rotor_inertia=True, viscous=True, coulomb=True)
+        return minimal, minimal.base.values, 'parameters of the description'
+    predictor = TorquePredictor(model, result)  # refuses the result of another arm
+    known = ('viscous', 'coulomb', 'offset')
+    friction = result.friction_names if set(result.friction_names) <= set(known) else ()
+    terms = {name: name in friction for name in known}
+    minimal = minimal_model(
+        model,
+        rotor_inertia=result.has_rotor_inertia,
+        viscous=terms['viscous'],
+        coulomb=terms['coulomb'],
+        offset=terms['offset'],
+    )
+    standard = np.zeros(len(minimal.base.columns))
+    standard[predictor.base.independent] = result.base_values
+    column = len(predictor.base.columns)
+    for name in known:
+        if terms[name]:
+            standard[column : column + model.n] = result.friction_values[:, result.friction_names.index(name)]
+            column += model.n
+    note = f'identified parameters, friction: {", ".join(friction) or "none"}'
+    if not friction and result.friction_names:
+        note += f' (the model {result.friction_name} has terms that generated code does not)'
+    return minimal, minimal.base.map @ standard, note
 
 
 def _of_joints(dataset: Dataset, joints: tuple[str, ...], path: str | Path) -> Dataset:

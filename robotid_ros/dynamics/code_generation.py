@@ -1,12 +1,11 @@
 """Write a minimal model's source files."""
 
-import os
-import tempfile
 from pathlib import Path
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.minimal_model import MinimalModel
 from robotid_ros.errors import ModelError
+from robotid_ros.files import write_text
 
 __all__ = ['LANGUAGES', 'write_code']
 
@@ -60,19 +59,8 @@ def write_code(
     folder = Path(directory)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return tuple(_write(folder / file, text) for file, text in texts.items())
     except OSError as cause:
         raise ModelError(f"the source cannot be written to '{folder}': {cause}") from cause
-
-
-def _write(path: Path, text: str) -> Path:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix='.tmp')
-    try:
-        with os.fdopen(handle, 'w', encoding='utf-8') as file:
-            file.write(text)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return path
+    for file, text in texts.items():
+        write_text(folder / file, text)
+    return tuple(folder / file for file in texts)

@@ -1,0 +1,45 @@
+"""``robotid codegen``: source code of an arm's inverse dynamics."""
+
+import argparse
+
+from robotid_ros.commands.command import Command
+from robotid_ros.commands.progress import progress_bar
+from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot, output_folder
+from robotid_ros.dynamics.code_generation import LANGUAGES, write_code
+from robotid_ros.identification import IdentificationResult
+from robotid_ros.workflow import generated_model
+
+__all__ = ['COMMAND']
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_robot_arguments(parser)
+    parser.add_argument('--result', metavar='YAML', help='result.yaml: write the identified parameters into the code')
+    parser.add_argument('--language', choices=LANGUAGES, default='c', help='default: c (C99)')
+    parser.add_argument('--prefix', default='', metavar='NAME', help='put before every C name visible outside')
+    parser.add_argument('--out', default='.', metavar='DIR', help='default: this folder')
+
+
+def _run(options: argparse.Namespace) -> int:
+    model = load_robot(options, load_config(options))
+    result = None if options.result is None else IdentificationResult.load(options.result)
+    folder = output_folder(options.out)
+    with progress_bar('codegen') as progress:
+        progress(0.0, 'minimal model')
+        minimal, parameters, note = generated_model(model, result)
+    written = write_code(minimal, folder, options.language, parameters=parameters, prefix=options.prefix)
+    multiplications, additions = minimal.operations
+    print(f'inverse dynamics in {multiplications} multiplications and {additions} additions; {note}')
+    for path in written:
+        print(f'written: {path}')
+    return 0
+
+
+COMMAND = Command(
+    name='codegen',
+    summary='generate C or Python code of the inverse dynamics',
+    description='Write the smallest inverse dynamics, regressor, gravity and friction of an arm as C99 or Python '
+    'source, with the parameters of its description or of an identification.',
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,30 @@
+"""``robotid report``: the report of an identification once more."""
+
+import argparse
+from pathlib import Path
+
+from robotid_ros.commands.command import Command
+from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
+from robotid_ros.workflow import render_again
+
+__all__ = ['COMMAND']
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('folder', metavar='DIR', type=Path, help='what "robotid identify --out DIR" wrote')
+    add_robot_arguments(parser)
+
+
+def _run(options: argparse.Namespace) -> int:
+    model = load_robot(options, load_config(options))
+    print(f'written: {render_again(options.folder, model)}')
+    return 0
+
+
+COMMAND = Command(
+    name='report',
+    summary='write the report of an identification again',
+    description='Write report.html anew from the result and the datasets in a folder of "robotid identify".',
+    add_arguments=_add_arguments,
+    run=_run,
+)
