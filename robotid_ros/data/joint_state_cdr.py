@@ -132,8 +132,8 @@ class JointStateBatch:
     position, velocity, effort : ndarray, shape (M, n)
     reason : ndarray of uint8, shape (M,)
         0 for a complete message; 1 undecodable, 2 none of the joints in it, 3 some joint missing.
-    layout : ndarray of int64, shape (M,)
-        Number of the message's layout within the decoder; -1 where undecodable.
+    order : ndarray of int64, shape (M,)
+        Which order the wanted joints came in, numbered as they appeared; -1 where undecodable.
     """
 
     stamp: IntArray
@@ -141,7 +141,7 @@ class JointStateBatch:
     velocity: Array
     effort: Array
     reason: ByteArray
-    layout: IntArray
+    order: IntArray
 
 
 @dataclass(slots=True)
@@ -160,6 +160,7 @@ class JointStateDecoder:
 
     joints: tuple[str, ...] = ()
     layouts: list[Layout] = field(default_factory=list)
+    _orders: dict[tuple[str, ...], int] = field(default_factory=dict)
     _known: dict[int, list[tuple[int, ByteArray, ByteArray]]] = field(default_factory=dict)
 
     def decode(self, messages: Sequence[bytes]) -> JointStateBatch:
@@ -182,7 +183,7 @@ class JointStateDecoder:
         stamp = np.zeros(count, dtype=np.int64)
         values = [np.full(shape, np.nan) for _ in FIELDS]
         reason = np.full(count, UNDECODABLE, dtype=np.uint8)
-        label = np.full(count, -1, dtype=np.int64)
+        order = np.full(count, -1, dtype=np.int64)
         starts = np.cumsum(lengths) - lengths
         for length in np.unique(lengths):
             chosen = np.flatnonzero(lengths == length)
@@ -194,11 +195,15 @@ class JointStateDecoder:
                 number, same = self._match(rows)
                 if number >= 0:
                     self._read(self.layouts[number], rows[same], chosen[same], stamp, values, reason)
-                    label[chosen[same]] = number
+                    order[chosen[same]] = self._order_of(self.layouts[number])
                 chosen, rows = chosen[~same], rows[~same]
         return JointStateBatch(
-            stamp=stamp, position=values[0], velocity=values[1], effort=values[2], reason=reason, layout=label
+            stamp=stamp, position=values[0], velocity=values[1], effort=values[2], reason=reason, order=order
         )
+
+    def _order_of(self, layout: Layout) -> int:
+        own = tuple(name for name in layout.names if name in self.joints)
+        return self._orders.setdefault(own, len(self._orders))
 
     def _take_joints(self, payload: ByteArray, lengths: IntArray) -> None:
         at = 0

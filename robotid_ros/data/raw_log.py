@@ -14,6 +14,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -145,8 +146,9 @@ class RawLogWriter:
             while view:
                 view = view[self._file.write(view) :]
         except OSError:
-            self._file.truncate(self.size)
-            self._file.seek(self.size)
+            with suppress(OSError):  # the reason is worth more than a failed repair
+                self._file.truncate(self.size)
+                self._file.seek(self.size)
             raise
         self.messages += len(chunk)
         self.size += len(frame)

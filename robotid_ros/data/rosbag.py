@@ -82,14 +82,14 @@ def assemble(
     reason = np.concatenate([b.reason for b in batches])
     complete = reason == 0
     stamp = np.concatenate([b.stamp for b in batches])[complete]
-    layout = np.concatenate([b.layout for b in batches])[complete]
+    order = np.concatenate([b.order for b in batches])[complete]
     arrived = np.asarray(arrival, dtype=np.int64)[complete]
     counts = {
         'messages': len(reason),
         'undecodable': int((reason == UNDECODABLE).sum()),
         'other_joints': int((reason == OTHER_JOINTS).sum()),
         'missing_joints': int((reason == INCOMPLETE).sum()),
-        'order_changes': int((np.diff(layout) != 0).sum()),
+        'order_changes': int((np.diff(order) != 0).sum()),
     }
     extra = sorted({name for item in decoder.layouts for name in item.names} - set(decoder.joints))
     if not stamp.any():

@@ -109,7 +109,7 @@ class StreamProcessor:
         self._average: PeriodAverage | None = None
         self._factors: Array | None = None
         self._index: list[int] = []
-        self._layout = -1
+        self._order = -1
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -137,7 +137,7 @@ class StreamProcessor:
         self.counts['messages'] += len(chunk)
         self._loss.count(chunk)
         batch = self._decoder.decode_block(chunk.payload, chunk.lengths)
-        self._count(batch.reason, batch.layout)
+        self._count(batch.reason, batch.order)
         complete = np.flatnonzero(batch.reason == COMPLETE)
         if not len(complete):
             return
@@ -207,18 +207,18 @@ class StreamProcessor:
         self._factors = torque_factors(wanted, self.settings, currents)
         self._screen.channels = channel_names(wanted, ('position', 'torque'))
 
-    def _count(self, reason: Any, layout: IntArray) -> None:
+    def _count(self, reason: Any, order: IntArray) -> None:
         for name, code in (
             ('undecodable', UNDECODABLE),
             ('other_joints', OTHER_JOINTS),
             ('missing_joints', INCOMPLETE),
         ):
             self.counts[name] += int((reason == code).sum())
-        known = layout[reason == COMPLETE]
+        known = order[reason == COMPLETE]
         if len(known):
-            before = known[0] if self._layout < 0 else self._layout
+            before = known[0] if self._order < 0 else self._order
             self.counts['order_changes'] += int((np.diff(known, prepend=before) != 0).sum())
-            self._layout = int(known[-1])
+            self._order = int(known[-1])
 
     def _add(self, stamp: IntArray, values: Array) -> None:
         if self.reference is None or not len(stamp):

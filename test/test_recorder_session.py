@@ -1,0 +1,385 @@
+"""Everything of a recording but ROS: faults injected with exact counts, crashes, bounded memory."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recorder_helpers import JOINTS, START, harmonics, joint_state, stream
+
+from robotid_ros.data import ProcessingSettings, process_file, read_recording
+from robotid_ros.data.raw_log import MessageChunk, RawLogWriter, iterate_raw_log
+from robotid_ros.data.session import RecordingSession
+from robotid_ros.data.stream import PeriodicReference, process_raw_log
+from robotid_ros.errors import DataError
+
+PERIOD, RATE = 1.0, 500
+REFERENCE = PeriodicReference(joints=JOINTS, period=PERIOD, start=START)
+MS = 1_000_000
+
+
+def record(folder, messages, arrival=None, sequence=None, reference=REFERENCE, joints=(), settings_=None, chunk=60):
+    session = RecordingSession(folder, joints, settings_ or ProcessingSettings(), {'topic': '/joint_states'})
+    if reference is not None:
+        session.follow(reference)
+    arrival = [START + k * 2 * MS for k in range(len(messages))] if arrival is None else arrival
+    sequence = list(range(1, len(messages) + 1)) if sequence is None else sequence
+    for k in range(0, len(messages), chunk):
+        part = slice(k, k + chunk)
+        session.take(MessageChunk.of(messages[part], arrival[part], sequence[part]))
+    session.finish()
+    return session
+
+
+def assert_average_is_right(dataset, tolerance=0.02):
+    q, dq, ddq, effort = harmonics(dataset.time, PERIOD)
+    index = [dataset.joint_names.index(joint) for joint in JOINTS]
+    assert np.abs(dataset.q[:, index] - q).max() < 1e-4
+    assert np.std(dataset.dq[:, index] - dq) < 1e-3
+    assert np.std(dataset.ddq[:, index] - ddq) < 2e-2
+    assert np.std(dataset.tau[:, index] - effort) < tolerance
+
+
+def test_a_clean_run_is_averaged_and_can_be_read_again(tmp_path):
+    messages, _ = stream(PERIOD, 8, RATE, np.random.default_rng(1), lead=0.3)
+    session = record(tmp_path / 'r', messages)
+    assert session.problem == ''
+    assert session.dataset.periods == 7
+    assert_average_is_right(session.dataset)
+    found = session.progress()['found']
+    assert all(not found[name] for name in ('gaps', 'repeated', 'backward', 'clock_jumps', 'lost_before_capture'))
+    raw = read_recording(tmp_path / 'r')
+    assert len(raw) == len(messages)
+    assert raw.provenance['ended_properly']
+    assert raw.joint_names == JOINTS
+    again, text = process_file(tmp_path / 'r')
+    assert np.allclose(again.tau, session.dataset.tau, rtol=0, atol=1e-12)
+    assert '7 of 1 s averaged into 500 bins' in text
+    summary = json.loads((tmp_path / 'r' / 'summary.json').read_text())
+    assert summary['averaging']['periods_used'] == list(range(1, 8))
+
+
+@pytest.mark.parametrize('chunk', [1, 37, 5000])
+def test_every_fault_is_counted_exactly_and_none_reaches_the_average(tmp_path, chunk):
+    rng = np.random.default_rng(2)
+    count = 12 * RATE
+    elapsed = np.arange(count) / RATE
+    stamps = START + np.arange(count, dtype=np.int64) * 2 * MS
+    q, dq, _, effort = harmonics(elapsed, PERIOD)
+    q = q + 1e-4 * rng.standard_normal(q.shape)
+    effort = effort + 0.02 * rng.standard_normal(q.shape)
+    arrival = stamps + MS // 2
+    names = [list(JOINTS) for _ in range(count)]
+    values = [[list(row) for row in column] for column in (q, dq, effort)]
+
+    for k in range(700, 760):  # another order: it changes twice
+        names[k] = [JOINTS[2], JOINTS[0], JOINTS[1]]
+        for column in values:
+            column[k] = [column[k][j] for j in (2, 0, 1)]
+    for k in range(900, 930):  # an extra joint
+        names[k] = [*JOINTS, 'finger']
+        for column in values:
+            column[k] = [*column[k], 9.0]
+    for k in range(1100, 1105):  # no effort
+        values[2][k] = []
+    for k in range(1200, 1207):  # a joint is missing
+        names[k] = list(JOINTS[:2])
+        for column in values:
+            column[k] = column[k][:2]
+    for k in (1300, 1301, 1302):
+        names[k] = ['finger']
+        for column in values:
+            column[k] = [0.0]
+    values[0][1400][1] = np.nan
+    values[2][1401][0] = np.inf
+    stamps[1500] = 0  # unstamped
+    stamps[1600] = stamps[1599]  # repeated
+    stamps[1601] = stamps[1598]  # backward
+    stamps[1700] += 40_000_000 * MS  # stray
+    stamps[2500:2900] += 5_000 * MS  # the clock jumps and is set right again
+    messages = [joint_state(int(s), n, a, b, c) for s, n, a, b, c in zip(stamps, names, *values, strict=True)]
+    messages[1800] = messages[1800][:40]  # undecodable
+    sequence = np.arange(1, count + 1)
+    keep = np.ones(count, dtype=bool)
+    keep[3000:3006] = False  # lost in the middleware: a gap in stamps and in the publisher's count
+    messages = [m for m, k in zip(messages, keep, strict=True) if k]
+
+    session = record(
+        tmp_path / 'r', messages, arrival[keep].tolist(), sequence[keep].tolist(), joints=JOINTS, chunk=chunk
+    )
+    found = session.progress()['found']
+    expected = {
+        'messages': count - 6,
+        'undecodable': 1,
+        'other_joints': 3,
+        'missing_joints': 7,
+        'order_changes': 2,
+        'missing_effort': 5,
+        'extra_joints': ['finger'],
+        'lost_before_capture': 6,
+        'not_a_number': 2,
+        'bad_channels': {'position/elbow': 1, 'torque/shoulder': 1},
+        'unstamped': 1,
+        'repeated': 1,
+        'backward': 1,
+        'displaced': 400 + (chunk == 1),
+    }
+    assert {name: found[name] for name in expected} == expected
+    if chunk == 1:  # with one sample at a time nobody sees that a stamp is off by itself
+        assert (found['stray'], found['clock_jumps']) == (0, 4)
+    else:
+        assert (found['stray'], found['clock_jumps']) == (1, 2)
+        # missing joints 7, other joints 3, unstamped, repeated and backward, stray, undecodable, lost
+        assert found['gaps'] == 7
+        assert found['missing'] == 7 + 3 + 1 + 2 + 1 + 1 + 6
+    assert session.dataset is not None, session.problem
+    assert_average_is_right(session.dataset)
+    assert session.dataset.provenance['screening']['not_a_number'] == 2
+    told = read_recording(tmp_path / 'r').provenance
+    assert told['counts']['missing_joints'] == 7
+    assert told['faults']['lost_before_capture'] == 6
+
+
+def test_joints_come_from_the_reference_where_none_are_given(tmp_path):
+    messages, _ = stream(PERIOD, 4, RATE, np.random.default_rng(3))
+    some = PeriodicReference(joints=JOINTS[::-1][:2], period=PERIOD, start=START)
+    session = record(tmp_path / 'r', messages, reference=some)
+    assert session.dataset.joint_names == ('wrist', 'elbow')
+    q = harmonics(session.dataset.time, PERIOD)[0]
+    assert np.abs(session.dataset.q - q[:, [2, 1]]).max() < 2e-4
+
+
+def test_a_reference_of_joints_that_are_not_recorded_is_refused(tmp_path):
+    session = RecordingSession(tmp_path / 'r', JOINTS, ProcessingSettings(), {})
+    with pytest.raises(DataError, match="joint 'tail' is not in the recording; it has: shoulder, elbow, wrist"):
+        session.follow(PeriodicReference(joints=('tail',), period=1.0, start=0))
+    session.finish()
+
+
+def test_no_effort_at_all_is_said(tmp_path):
+    messages = [joint_state(START + k * 2 * MS, JOINTS, (0.1, 0.2, 0.3)) for k in range(4 * RATE)]
+    session = record(tmp_path / 'r', messages)
+    assert session.dataset is None
+    assert 'no joint state has an effort' in session.problem
+    assert session.progress()['found']['missing_effort'] == 4 * RATE
+
+
+def test_an_arm_that_stands_still_is_recorded(tmp_path):
+    messages = [joint_state(START + k * 2 * MS, JOINTS, (0.1, 0.2, 0.3), (), (1, 2, 3)) for k in range(4 * RATE)]
+    session = record(tmp_path / 'r', messages)
+    assert session.dataset.periods == 3
+    assert session.dataset.provenance['averaging']['standing_still'] == list(JOINTS)
+    assert np.allclose(session.dataset.tau, [1.0, 2.0, 3.0])
+    assert np.abs(session.dataset.ddq).max() < 1e-9
+
+
+def test_without_a_reference_everything_is_kept_and_can_be_filtered(tmp_path):
+    messages, _ = stream(PERIOD, 6, RATE, np.random.default_rng(4))
+    session = record(tmp_path / 'r', messages, reference=None)
+    assert session.dataset is None
+    assert session.problem == ''
+    dataset, text = process_file(tmp_path / 'r')
+    assert 'filter     zero-phase' in text
+    assert len(dataset) > 5 * RATE
+    averaged, _ = process_file(tmp_path / 'r', ProcessingSettings(period=PERIOD))
+    assert averaged.periods == 5
+
+
+def test_a_run_of_one_period_falls_back_to_the_filter_and_says_so(tmp_path):
+    messages, _ = stream(PERIOD, 1, RATE, np.random.default_rng(5))
+    session = record(tmp_path / 'r', messages)
+    assert session.dataset is None
+    assert 'period 0: transient' in session.problem
+    dataset, text = process_file(tmp_path / 'r', ProcessingSettings(cutoff=20.0))
+    assert 'period 0: transient; processed as a recording that does not repeat' in text
+    assert len(dataset) > 400
+
+
+def test_a_current_becomes_a_torque_as_it_is_recorded(tmp_path):
+    messages, _ = stream(PERIOD, 4, RATE, np.random.default_rng(6), noise=(0.0, 0.0))
+    settings_ = ProcessingSettings(
+        effort=dict.fromkeys(JOINTS, 'current'),
+        torque_constants=dict.fromkeys(JOINTS, 0.5),
+        gear_ratios={'elbow': 4.0},
+    )
+    session = record(tmp_path / 'r', messages, settings_=settings_)
+    expected = harmonics(session.dataset.time, PERIOD)[3] * [0.5, 2.0, 0.5]
+    assert np.abs(session.dataset.tau - expected).max() < 1e-6
+
+
+def test_two_runs_in_one_recording_are_not_mixed(tmp_path):
+    session = RecordingSession(tmp_path / 'r', JOINTS, ProcessingSettings(), {})
+    first, _ = stream(PERIOD, 4, RATE, np.random.default_rng(7))
+    later = START + 60 * 10**9
+    second, stamps = stream(PERIOD, 4, RATE, np.random.default_rng(8), start=later, amplitude=0.5)
+    session.follow(REFERENCE)
+    session.take(MessageChunk.of(first, [START + k * 2 * MS for k in range(len(first))]))
+    session.follow(PeriodicReference(joints=JOINTS, period=PERIOD, start=later))
+    session.take(MessageChunk.of(second, stamps))
+    session.finish()
+    assert session.dataset.periods == 3
+    assert np.abs(session.dataset.q - harmonics(session.dataset.time, PERIOD, amplitude=0.5)[0]).max() < 2e-4
+
+
+def test_a_full_disk_ends_the_raw_recording_only(tmp_path):
+    messages, _ = stream(PERIOD, 4, RATE, np.random.default_rng(9))
+    session = RecordingSession(tmp_path / 'r', JOINTS, ProcessingSettings(), {})
+    session.follow(REFERENCE)
+    with open('/dev/full', 'wb', buffering=0) as full:
+        real, session._log._file = session._log._file, full
+        session.take(MessageChunk.of(messages[:100], [START + k * 2 * MS for k in range(100)]))
+        session._log._file = real
+    assert session.problem.startswith('raw messages are no longer written to')
+    assert 'No space left on device' in session.problem
+    session.take(MessageChunk.of(messages[100:], [START + k * 2 * MS for k in range(100, len(messages))]))
+    session.finish()
+    assert session.dataset.periods == 3
+
+
+def test_a_folder_is_never_recorded_over(tmp_path):
+    messages, _ = stream(PERIOD, 1, RATE, np.random.default_rng(10))
+    record(tmp_path / 'r', messages, reference=None)
+    with pytest.raises(DataError, match='holds a recording already'):
+        RecordingSession(tmp_path / 'r', JOINTS, ProcessingSettings(), {})
+
+
+WRITER = """
+import sys, time
+sys.path.insert(0, {here!r})
+from pathlib import Path
+from recorder_helpers import *
+from robotid_ros.data import ProcessingSettings
+from robotid_ros.data.raw_log import MessageChunk
+from robotid_ros.data.session import RecordingSession
+session = RecordingSession(Path({folder!r}), JOINTS, ProcessingSettings(), {{'topic': 't'}})
+template = bytearray(joint_state(START, JOINTS, (1, 2, 3), (4, 5, 6), (7, 8, 9)))
+k = 0
+while True:
+    messages = []
+    for _ in range(250):
+        struct.pack_into('<iI', template, 4, *divmod(START + k * 1_000_000, 10**9))
+        messages.append(bytes(template))
+        k += 1
+    session.take(MessageChunk.of(messages, [START + i * 1_000_000 for i in range(k - 250, k)], list(range(k - 250, k))))
+    print(k, flush=True)
+"""
+
+
+def test_after_kill_9_everything_handed_over_is_readable(tmp_path):
+    folder = tmp_path / 'r'
+    code = WRITER.format(here=str(Path(__file__).parent), folder=str(folder))
+    child = subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE, text=True)
+    try:
+        written = 0
+        while written < 5000:
+            written = int(child.stdout.readline())
+        os.kill(child.pid, signal.SIGKILL)
+        rest = child.stdout.read().split()
+        written = max([written, *(int(line) for line in rest[:-1])])
+    finally:
+        child.kill()
+        child.wait()
+    recording = read_recording(folder)
+    assert len(recording) >= written
+    assert np.array_equal(np.diff(np.rint(recording.time * 1000)), np.ones(len(recording) - 1))
+    assert recording.provenance['ended_properly'] is False
+    assert recording.joint_names == JOINTS
+
+
+def small_log(folder, frames=4):
+    writer = RawLogWriter(folder, {'joints': list(JOINTS)})
+    for f in range(frames):
+        messages = [joint_state(START + k * MS, JOINTS, (k, 0, 0)) for k in range(5 * f, 5 * f + 5)]
+        writer.append(MessageChunk.of(messages, range(5 * f, 5 * f + 5), range(5 * f, 5 * f + 5)))
+    writer.close()
+    return folder / 'messages.log'
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 100_000))
+def test_a_log_cut_off_anywhere_gives_its_whole_frames_and_says_what_is_missing(tmp_path_factory, cut):
+    folder = tmp_path_factory.mktemp('log')
+    path = small_log(folder)
+    whole = path.read_bytes()
+    frame = len(whole) // 4
+    cut %= len(whole)
+    path.write_bytes(whole[:cut])
+    faults = {}
+    count = sum(len(chunk) for chunk in iterate_raw_log(folder, faults))
+    assert count == 5 * (cut // frame)
+    assert faults['cut_off_bytes'] == cut % frame
+    if count:
+        assert read_recording(folder).provenance['faults']['cut_off_bytes'] == cut % frame
+    else:
+        with pytest.raises(DataError, match='holds no complete message'):
+            read_recording(folder)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 100_000), st.integers(1, 255))
+def test_a_damaged_byte_costs_its_frame_only(tmp_path_factory, place, flip):
+    folder = tmp_path_factory.mktemp('log')
+    path = small_log(folder)
+    data = bytearray(path.read_bytes())
+    frame = len(data) // 4
+    place %= 3 * frame  # the last frame stays whole, so that the damage is not an end
+    data[place] ^= flip
+    path.write_bytes(data)
+    faults = {}
+    kept = np.concatenate([chunk.sequence for chunk in iterate_raw_log(folder, faults)])
+    hit = place // frame
+    assert kept.tolist() == [k for k in range(20) if k // 5 != hit]
+    assert faults == {'damaged_frames': 1, 'damaged_bytes': frame, 'cut_off_bytes': 0}
+
+
+def test_frames_carry_the_checksum_that_zlib_computes(tmp_path):
+    data = small_log(tmp_path, frames=1).read_bytes()
+    assert data[:4] == b'RIDF'
+    assert int.from_bytes(data[12:16], 'little') == zlib.crc32(data[16:])
+
+
+def test_memory_does_not_grow_with_the_length_of_a_recording(tmp_path):
+    """The process holds as much after forty more periods as after ten."""
+    code = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from pathlib import Path
+from recorder_helpers import *
+from robotid_ros.data import ProcessingSettings
+from robotid_ros.data.raw_log import MessageChunk
+from robotid_ros.data.session import RecordingSession
+from robotid_ros.data.stream import PeriodicReference
+session = RecordingSession(Path({str(tmp_path / 'r')!r}), JOINTS, ProcessingSettings(), {{}})
+session.follow(PeriodicReference(joints=JOINTS, period=2.0, start=START))
+messages, stamps = stream(2.0, 1, 1000, np.random.default_rng(0))
+block = np.frombuffer(b''.join(messages), np.uint8).reshape(len(messages), -1).copy()
+for period in range(50):
+    now = np.array(stamps) + period * 2 * 10**9
+    block[:, 4:8] = (now // 10**9).astype('<i4').view(np.uint8).reshape(-1, 4)
+    block[:, 8:12] = (now % 10**9).astype('<u4').view(np.uint8).reshape(-1, 4)
+    session.take(MessageChunk.of([row.tobytes() for row in block], now))
+    if period in (9, 49):
+        print(next(line for line in open('/proc/self/status') if line.startswith('VmRSS')).split()[1])
+session.finish()
+print(session.dataset.periods)
+"""
+    result = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True, timeout=120)
+    early, late, periods = (int(word) for word in result.stdout.split())
+    assert periods == 49
+    assert late - early < 8 * 1024  # kB; the 80 000 messages between them are 17 MB
+
+
+def test_a_long_raw_log_is_processed_piece_by_piece(tmp_path):
+    messages, _ = stream(PERIOD, 40, RATE, np.random.default_rng(11))
+    session = record(tmp_path / 'r', messages, chunk=125)
+    again = process_raw_log(tmp_path / 'r', ProcessingSettings())
+    assert again.periods == session.dataset.periods == 39
+    assert np.allclose(again.q, session.dataset.q, rtol=0, atol=1e-12)
+    assert np.allclose(again.noise_std, session.dataset.noise_std, rtol=1e-9)
