@@ -1,0 +1,127 @@
+"""Directives that write down what the code says: parameters of nodes, help of commands, fields of settings."""
+
+import argparse
+import importlib
+import os
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields
+from typing import Any, get_type_hints
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from sphinx.application import Sphinx
+
+
+class ParameterTable(Directive):
+    """``{parameters} module:Class ...``: one table of the fields of dataclasses that carry metadata."""
+
+    required_arguments = 1
+    optional_arguments = 20
+
+    def run(self) -> list[nodes.Node]:
+        """Return the table."""
+        rows = []
+        for argument in self.arguments:
+            module, _, name = argument.partition(':')
+            kind = getattr(importlib.import_module(module), name)
+            hints = get_type_hints(kind)
+            rows += [_row(item, hints[item.name]) for item in fields(kind)]
+        return [_table(('Parameter', 'Type', 'Default', 'Meaning'), (22, 12, 16, 50), rows)]
+
+
+class CommandHelp(Directive):
+    """``{command-help} name``: what ``robotid name --help`` prints."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Return a literal block."""
+        os.environ['COLUMNS'] = '100'
+        from robotid_ros.cli import build_parser
+
+        parser = build_parser()
+        choices = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction)).choices
+        if self.arguments[0] not in choices:
+            raise self.error(f'there is no command {self.arguments[0]}; there are: {", ".join(choices)}')
+        text = choices[self.arguments[0]].format_help()
+        return [nodes.literal_block(text, text, language='none')]
+
+
+class CommandList(Directive):
+    """``{command-list}``: all commands with their summaries."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the table."""
+        from robotid_ros.commands import COMMANDS
+
+        rows = [(_code(f'robotid {command.name}'), _text(command.summary)) for command in COMMANDS]
+        return [_table(('Command', 'What it does'), (30, 70), rows)]
+
+
+def _row(item: 'Field[Any]', hint: Any) -> tuple[nodes.paragraph, ...]:
+    meta = item.metadata
+    kind = getattr(hint, '__name__', str(hint)) if not hasattr(hint, '__args__') else str(hint)
+    default = item.default if item.default is not MISSING else item.default_factory()  # type: ignore[misc]
+    return _code(item.name), _text(kind.replace('typing.', '')), _code(_spell(default)), _text(' '.join(_meaning(meta)))
+
+
+def _meaning(meta: Any) -> Iterator[str]:
+    text = str(meta.get('description', ''))
+    of = f' [{meta["unit"]}]' if meta.get('unit') else ''
+    yield f'{text[:1].upper()}{text[1:]}{of}.'
+    if meta.get('choices'):
+        yield f'One of: {", ".join(str(choice) or "(empty)" for choice in meta["choices"])}.'
+    if meta.get('range'):
+        low, high = meta['range']
+        yield f'From {low:g} to {high:g}.'
+    if meta.get('read_only'):
+        yield 'Set at start only.'
+
+
+def _spell(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return '[' + ', '.join(_spell(item) for item in value) + ']'
+    return "''" if value == '' else str(value)
+
+
+def _text(text: str) -> nodes.paragraph:
+    return nodes.paragraph(text, text)
+
+
+def _code(text: str) -> nodes.paragraph:
+    paragraph = nodes.paragraph()
+    paragraph += nodes.literal(text, text)
+    return paragraph
+
+
+def _table(heads: tuple[str, ...], widths: tuple[int, ...], rows: list[Any]) -> nodes.table:
+    table = nodes.table()
+    group = nodes.tgroup(cols=len(heads))
+    table += group
+    for width in widths:
+        group += nodes.colspec(colwidth=width)
+    head, body = nodes.thead(), nodes.tbody()
+    group += [head, body]
+    head += _line([_text(text) for text in heads])
+    for row in rows:
+        body += _line(row)
+    return table
+
+
+def _line(cells: Any) -> nodes.row:
+    row = nodes.row()
+    for cell in cells:
+        entry = nodes.entry()
+        entry += cell
+        row += entry
+    return row
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the directives."""
+    app.add_directive('parameters', ParameterTable)
+    app.add_directive('command-help', CommandHelp)
+    app.add_directive('command-list', CommandList)
+    return {'parallel_read_safe': True, 'version': '1'}
