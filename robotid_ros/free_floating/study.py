@@ -70,7 +70,7 @@ def study_priors(
     -------
     list of PriorCase
     """
-    cases = []
+    cases: list[PriorCase] = []
     total = len(criteria) * len(PRIORS)
     for criterion in criteria:
         for prior, (mass, center, inertia) in PRIORS.items():
