@@ -40,6 +40,18 @@ def test_a_part_of_the_chain_has_the_rest_lumped_into_it():
     np.testing.assert_allclose(inverse_dynamics(model, q, dq, ddq), expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize('part', ['all', 'gravity', 'kinetic'])
+def test_large_batches_take_the_generated_model_and_agree(part, tmp_path, monkeypatch):
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path))
+    plain = arm('kinova')
+    model = plain.with_inertial(2.0 * plain.inertial, rotor_inertia=np.arange(6.0), damping=np.ones(6))
+    q, dq, ddq = motion(6, 5000)
+    for robot in (plain, model):
+        large = inverse_dynamics(robot, q, dq, ddq, part=part, friction=True)
+        small = inverse_dynamics(robot, q[:50], dq[:50], ddq[:50], part=part, friction=True)
+        np.testing.assert_allclose(large[:50], small, rtol=0, atol=1e-10)
+
+
 def test_pendulum_has_its_closed_form():
     mass, length, inertia = 2.0, 0.7, 0.05
     model = RobotModel.from_mdh(

@@ -1,8 +1,8 @@
 """Dynamics of serial arms: inverse dynamics, regressors, base parameters, generated minimal models."""
 
 from robotid_ros.dynamics.base_parameters import BaseParameters, base_parameters
+from robotid_ros.dynamics.inverse_dynamics import inverse_dynamics
 from robotid_ros.dynamics.minimal_model import MinimalModel, minimal_model
-from robotid_ros.dynamics.newton_euler import inverse_dynamics
 from robotid_ros.dynamics.regressor import (
     column_names,
     full_regressor,

@@ -10,7 +10,7 @@ from robotid_ros.errors import DataError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import transform_inertial_parameters
 
-__all__ = ['Chain', 'Part', 'aligned_chain', 'checked_part', 'checked_samples', 'sample_motion']
+__all__ = ['Chain', 'Part', 'aligned_chain', 'checked_samples', 'moving', 'sample_motion']
 
 Part: TypeAlias = Literal['all', 'gravity', 'kinetic']
 """Which torques: all, those of gravity alone (at rest), or those of motion alone (without gravity)."""
@@ -100,8 +100,14 @@ def checked_samples(model: RobotModel, **arrays: Array) -> list[Array]:
     return checked
 
 
-def checked_part(part: Part, dq: Array, ddq: Array) -> tuple[Array, Array]:
-    """Return the velocities and accelerations that count for a part: none for gravity alone."""
+def moving(part: Part, dq: Array, ddq: Array) -> tuple[Array, Array]:
+    """Return the velocities and accelerations that count for a part: none for gravity alone.
+
+    Raises
+    ------
+    DataError
+        If there is no such part.
+    """
     if part not in ('all', 'gravity', 'kinetic'):
         raise DataError(f"part: expected 'all', 'gravity' or 'kinetic', got {part!r}")
     if part == 'gravity':

@@ -50,12 +50,15 @@ class MinimalModel:
         ``inverse_dynamics``, ``gravity`` and ``friction``.
     key : str
         A hash of what it was generated from.
+    own_coefficients : ndarray, shape (m,)
+        Coefficients of the model's own parameters.
     """
 
     base: BaseParameters
     coefficient_map: Array
     functions: Mapping[str, GraphFunction]
     key: str
+    own_coefficients: Array
     _kernels: KernelStore = field(default_factory=KernelStore, init=False, repr=False)
 
     @property
@@ -95,8 +98,9 @@ class MinimalModel:
         ModelError
             If there are not b finite numbers.
         """
-        beta = self.base.values if parameters is None else parameters
-        beta = frozen_array(beta, 'parameters', (len(self.base.independent),), ModelError)
+        if parameters is None:
+            return self.own_coefficients
+        beta = frozen_array(parameters, 'parameters', (len(self.base.independent),), ModelError)
         return np.asarray(self.coefficient_map @ beta)
 
     def inverse_dynamics(
@@ -268,8 +272,10 @@ def minimal_model(
         )
         for name in _FUNCTIONS
     }
-    matrix = np.asarray(arrays['coefficient_map'], dtype=np.float64)
-    return MinimalModel(base=base, coefficient_map=matrix, functions=functions, key=key)
+    count = len(base.independent)
+    matrix = frozen_array(arrays['coefficient_map'], 'coefficient_map', (None, count), ModelError)
+    own = frozen_array(matrix @ base.values, 'own_coefficients', (None,), ModelError)
+    return MinimalModel(base=base, coefficient_map=matrix, functions=functions, key=key, own_coefficients=own)
 
 
 def _inputs(name: str, n: int) -> tuple[InputBlock, ...]:

@@ -16,6 +16,8 @@ from robotid_ros.dynamics.regressor import drive_symbols, full_regressor, observ
 from robotid_ros.dynamics.trace import combined
 from robotid_ros.model.inertia import transform_inertial_parameters
 
+_ROUND_OFF = 1e-14
+
 __all__ = ['LocalParameters', 'local_parameters', 'shortest_form', 'trace_torques']
 
 
@@ -55,7 +57,9 @@ def local_parameters(base: BaseParameters, chain: MinimalChain, tolerance: float
     motion = sample_motion(model, 2 * count + 20, np.random.default_rng(0))
     observations = observation_matrix(full_regressor(model, *motion, **base.options)) @ np.linalg.inv(transform)
     columns, _, grouping = reduced_columns(observations, tolerance)
-    return LocalParameters(columns=columns, map=grouping @ transform)
+    whole = grouping @ transform
+    whole[np.abs(whole) < _ROUND_OFF * np.abs(whole).max(axis=1, keepdims=True, initial=0.0)] = 0.0
+    return LocalParameters(columns=columns, map=whole)
 
 
 def trace_torques(

@@ -1,4 +1,4 @@
-"""Inverse dynamics of a serial arm for a batch of samples: the recursive Newton-Euler algorithm.
+"""The recursive Newton-Euler algorithm for a batch of samples.
 
 J. Y. S. Luh, M. W. Walker and R. P. C. Paul, "On-line computational scheme for mechanical
 manipulators", J. Dyn. Sys. Meas. Control 102 (1980); with inertias about the frame origins as in
@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.chain import BLOCK, Chain, Part, aligned_chain, checked_part, checked_samples
+from robotid_ros.dynamics.chain import BLOCK, Chain, Part, aligned_chain, moving
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertia_matrix
 
-__all__ = ['LinkMotion', 'inverse_dynamics', 'link_motions', 'turn']
+__all__ = ['LinkMotion', 'link_motions', 'newton_euler', 'turn']
 
 
 class LinkMotion(NamedTuple):
@@ -45,59 +45,29 @@ class LinkMotion(NamedTuple):
     origin: Array
 
 
-def inverse_dynamics(
-    model: RobotModel,
-    q: Array,
-    dq: Array,
-    ddq: Array,
-    *,
-    part: Part = 'all',
-    rotor_inertia: bool = True,
-    friction: bool = False,
-) -> Array:
-    """Return the joint torques that make the arm move as given.
-
-    tau = M(q) ddq + C(q, dq) dq + g(q) + Ia ddq, and + Fv dq + Fc sign(dq) where friction is asked for.
+def newton_euler(model: RobotModel, q: Array, dq: Array, ddq: Array, part: Part = 'all') -> Array:
+    """Return the torques of the rigid links by the recursion, block by block of samples.
 
     Parameters
     ----------
     model : RobotModel
     q, dq, ddq : ndarray, shape (N, n)
-        Joint positions, velocities and accelerations [rad, rad/s, rad/s^2; m for prismatic joints],
-        in measured coordinates where the model has a coupling.
+        Measured coordinates, checked.
     part : {'all', 'gravity', 'kinetic'}
-        All torques, those of gravity alone, or those of motion alone.
-    rotor_inertia, friction : bool
-        Whether the model's rotor inertia, and its prior viscous and Coulomb friction, take part.
 
     Returns
     -------
     ndarray, shape (N, n)
-        Torques [N m], forces [N] for prismatic joints.
-
-    Raises
-    ------
-    DataError
-        If the shapes do not fit the model.
-
-    References
-    ----------
-    Luh, Walker and Paul (1980); Khalil and Dombre (2002), eq. 9.86-9.91.
+        [N m, or N]
     """
-    q, dq, ddq = checked_samples(model, q=q, dq=dq, ddq=ddq)
-    rate, change = checked_part(part, dq, ddq)
     chain = aligned_chain(model, part)
     inertial = np.einsum('kij,kj->ki', chain.to_aligned, model.inertial)
     tau = np.empty_like(q)
-    moved = [np.ascontiguousarray(model.coupling @ x.T) for x in (q, rate, change)]
+    moved = [np.ascontiguousarray(model.coupling @ x.T) for x in (q, *moving(part, dq, ddq))]
     for start in range(0, len(q), BLOCK):
         block = slice(start, start + BLOCK)
         motions = link_motions(chain, *(x[:, block] for x in moved))
         tau[block] = _backward(chain, motions, inertial).T @ model.coupling
-    if rotor_inertia and part != 'gravity' and model.rotor_inertia.any():
-        tau += model.rotor_inertia * ddq
-    if friction and part != 'gravity':
-        tau += model.damping * dq + model.friction * np.sign(dq)
     return tau
 
 

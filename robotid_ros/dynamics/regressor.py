@@ -10,7 +10,7 @@ from typing import TypedDict
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.chain import BLOCK, Chain, Part, aligned_chain, checked_part, checked_samples
+from robotid_ros.dynamics.chain import BLOCK, Chain, Part, aligned_chain, checked_samples, moving
 from robotid_ros.dynamics.newton_euler import LinkMotion, link_motions, turn
 from robotid_ros.errors import DataError
 from robotid_ros.model import RobotModel
@@ -106,7 +106,7 @@ def full_regressor(
         Columns as named by :func:`column_names`.
     """
     q, dq, ddq = checked_samples(model, q=q, dq=dq, ddq=ddq)
-    dq, ddq = checked_part(part, dq, ddq)
+    dq, ddq = moving(part, dq, ddq)
     n = model.n
     drives = [
         column
