@@ -1,0 +1,150 @@
+"""The command line as a user meets it: one clear line for bad input, exit codes, files."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from robotid_ros.cli import build_parser, main
+from robotid_ros.commands import COMMANDS
+
+BAG = Path(__file__).parents[2] / 'shared' / 'data' / 'ur10_exciting'
+needs_bag = pytest.mark.skipif(not BAG.exists(), reason='the recording of a real UR10 is not beside this checkout')
+
+# rms errors on the second half [N m]: the better of plain weighted least squares and the published model
+BEST_KNOWN = [4.06, 3.73, 1.77, 0.76, 0.64, 1.32]
+
+
+def _csv(path: Path, columns: dict[str, np.ndarray]) -> Path:
+    table = np.stack(list(columns.values()), axis=1)
+    np.savetxt(path, table, delimiter=',', header=','.join(columns), comments='')
+    return path
+
+
+@pytest.mark.parametrize('name', [command.name for command in COMMANDS])
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([name, '--help'])
+    assert end.value.code == 0
+    assert 'usage: robotid ' + name in capsys.readouterr().out
+
+
+def test_commands_are_those_of_the_design() -> None:
+    wanted = {'demo', 'design', 'process', 'identify', 'validate', 'calibrate', 'codegen', 'report'}
+    assert wanted <= {command.name for command in COMMANDS}
+    assert build_parser().prog == 'robotid'
+
+
+BAD = [
+    (['design', '--robot', 'nowhere.urdf'], "robot 'nowhere.urdf': no such file"),
+    (['design', '--robot', '{broken}'], 'not well-formed XML'),
+    (
+        ['design', '--robot', 'ur10e', '--joints', 'elbow'],
+        "joint 'elbow' is not in the URDF; it has: shoulder_pan_joint",
+    ),
+    (['design', '--robot', 'ur10e', '--harmonics', '1000'], 'harmonics: expected 2 to 40'),
+    (['design', '--robot', 'ur10e', '--config', 'nowhere.yaml'], "robot configuration 'nowhere.yaml' does not exist"),
+    (['process', 'nowhere.csv'], 'nowhere.csv does not exist'),
+    (['process', '{no_effort}'], 'neither effort nor current'),
+    (['process', '{text}'], "expected a column 'time'"),
+    (['identify', '{no_effort}', '--robot', 'ur10e'], "joint 'shoulder_pan_joint' is not in the recording"),
+    (['identify', '{still}', '--robot', '{one_joint}'], 'no joint moves in the data (j)'),
+    (['validate', '{still}', '--robot', '{one_joint}', '--result', 'nowhere.yaml'], 'cannot read the result'),
+    (['calibrate', 'nowhere.csv', '--robot', '{one_joint}', '--out', 'x'], 'nowhere.csv'),
+    (['codegen', '--robot', 'ur10e', '--result', '{text}'], 'not a result of an identification'),
+    (['report', 'nowhere', '--robot', 'ur10e'], 'cannot read the result'),
+]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    time = np.arange(400) * 0.01
+    (tmp_path / 'broken.urdf').write_text('<robot><link')
+    (tmp_path / 'text.txt').write_text('hello')
+    (tmp_path / 'one_joint.urdf').write_text(
+        '<robot name="one"><link name="base"/><link name="arm"><inertial><mass value="1"/><inertia ixx="1" ixy="0" '
+        'ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link><joint name="j" type="revolute"><parent link="base"/>'
+        '<child link="arm"/><axis xyz="0 1 0"/><limit lower="-1" upper="1" velocity="1" effort="1"/></joint></robot>'
+    )
+    _csv(tmp_path / 'no_effort.csv', {'time': time, 'position/j': np.sin(time)})
+    _csv(tmp_path / 'still.csv', {'time': time, 'position/j': 0 * time, 'effort/j': 0 * time})
+    names = {'broken': 'broken.urdf', 'text': 'text.txt', 'one_joint': 'one_joint.urdf'}
+    names |= {'no_effort': 'no_effort.csv', 'still': 'still.csv'}
+    return {name: str(tmp_path / file) for name, file in names.items()}
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'), BAD, ids=lambda value: ' '.join(value) if isinstance(value, list) else ''
+)
+@pytest.mark.filterwarnings('ignore::robotid_ros.errors.ModelWarning')
+def test_bad_input_is_one_clear_line(
+    arguments: list[str],
+    message: str,
+    files: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = {path for path in tmp_path.rglob('*') if path.is_file()}
+    assert main([argument.format(**files) for argument in arguments]) == 2
+    errors = [line for line in capsys.readouterr().err.splitlines() if not line.startswith('warning: ')]
+    assert len(errors) == 1, errors
+    assert errors[0].startswith(f'robotid {arguments[0]}: ')
+    assert message in errors[0]
+    assert {path for path in tmp_path.rglob('*') if path.is_file()} == before  # nothing written half
+
+
+def test_an_unknown_option_exits_with_2() -> None:
+    done = subprocess.run(
+        [sys.executable, '-m', 'robotid_ros.cli', 'design', '--speed', '3'], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert 'Traceback' not in done.stderr
+
+
+@needs_bag
+@pytest.mark.filterwarnings('ignore::robotid_ros.errors.ModelWarning')
+def test_the_real_arm_is_predicted_better_than_any_published_fit(tmp_path: Path) -> None:
+    pytest.importorskip('rosbags', reason='needs the bag extra')
+    arguments = ['identify', str(BAG), '--robot', str(BAG / 'ur10.urdf'), '--train-fraction', '0.5']
+    assert main([*arguments, '--out', str(tmp_path)]) == 0
+    result = yaml.safe_load((tmp_path / 'result.yaml').read_text(encoding='utf-8'))
+    found = list(result['metrics']['validation']['rmse'].values())
+    assert np.all(np.array(found) < BEST_KNOWN), found
+    for name in ('calibrated.urdf', 'report.html'):
+        assert (tmp_path / name).stat().st_size > 1000
+    # the same data, judged by the stored model alone
+    report = (tmp_path / 'report.html').stat().st_mtime_ns
+    assert main(['report', str(tmp_path), '--robot', str(BAG / 'ur10.urdf')]) == 0
+    assert (tmp_path / 'report.html').stat().st_mtime_ns > report
+
+
+def test_design_and_process_write_what_they_say(tmp_path: Path, files: dict[str, str]) -> None:
+    out = tmp_path / 'excitation.yaml'
+    arguments = [
+        'design',
+        '--robot',
+        files['one_joint'],
+        '--acceleration-limit',
+        '4',
+        '--harmonics',
+        '3',
+        '--jobs',
+        '1',
+    ]
+    assert main([*arguments, '--out', str(out)]) == 0
+    design = yaml.safe_load(out.read_text(encoding='utf-8'))
+    assert design['joints'] == ['j']
+    time = np.arange(4000) * 0.005
+    motion = {'time': time, 'position/j': 0.5 * np.sin(time), 'effort/j': np.cos(time)}
+    recording = _csv(tmp_path / 'run.csv', motion)
+    assert main(['process', str(recording), '--out', str(tmp_path / 'run.npz')]) == 0
+    from robotid_ros.data import load_dataset
+
+    dataset = load_dataset(tmp_path / 'run.npz')
+    inner = slice(200, -200)
+    assert dataset.dq[inner, 0] == pytest.approx(0.5 * np.cos(dataset.time[inner]), abs=2e-3)

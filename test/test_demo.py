@@ -1,0 +1,93 @@
+"""The whole loop over DDS: it finds the truth, and ends cleanly when a node dies."""
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from ros_helpers import NodeProcess, wait_until
+
+pytest.importorskip('rclpy', reason='needs the ros extra')
+pytest.importorskip('mujoco', reason='needs the sim extra')
+pytestmark = pytest.mark.ros
+
+ROBOTS = Path(__file__).parents[1] / 'robotid_ros' / 'robots'
+NODES = ('simulated_arm', 'excitation', 'recorder', 'identification')
+
+
+def _children(pid: int) -> dict[int, str]:
+    """Return the running child processes of a process, with their command lines."""
+    found = {}
+    for entry in Path('/proc').iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            stat = (entry / 'stat').read_text()
+            command = (entry / 'cmdline').read_bytes().replace(b'\0', b' ').decode()
+        except OSError:
+            continue
+        state, parent = stat.rpartition(')')[2].split()[:2]
+        if int(parent) == pid and state != 'Z':
+            found[int(entry.name)] = command
+    return found
+
+
+def _alive(pids: list[int]) -> list[int]:
+    def state(pid: int) -> str:
+        try:
+            return (Path('/proc') / str(pid) / 'stat').read_text().rpartition(')')[2].split()[0]
+        except OSError:
+            return 'gone'
+
+    return [pid for pid in pids if state(pid) not in ('gone', 'Z', 'X')]
+
+
+def test_the_loop_finds_the_truth(tmp_path: Path) -> None:
+    from robotid_ros.demo.run import DemoSettings, run_demo
+
+    settings = DemoSettings(robot='ur10e', config=ROBOTS / 'ur10e.yaml', folder=tmp_path, validation_periods=2)
+    outcome = run_demo(settings, lambda part, what: None)
+    assert outcome.result.usable, outcome.result.reason
+    assert outcome.true_match.min() >= 97.0, outcome.true_match
+    comparison = outcome.comparison
+    excited = comparison.well_excited
+    assert excited.sum() >= 20
+    assert np.abs(comparison.deviations[excited]).max() <= 3.0, np.array(comparison.names)[excited]
+    written = yaml.safe_load((tmp_path / 'result.yaml').read_text(encoding='utf-8'))
+    assert set(written['metrics']) == {'training', 'validation'}
+    assert written['metrics']['validation']['samples'] > 1000
+    for name in ('calibrated.urdf', 'report.html', 'training.yaml', 'validation.yaml', 'plots/training.png'):
+        assert (tmp_path / name).stat().st_size > 1000, name
+    assert len(list((tmp_path / 'recordings').iterdir())) == 2
+
+
+@pytest.mark.parametrize('victim', NODES)
+def test_killing_a_node_ends_the_demo_with_its_name(tmp_path: Path, victim: str) -> None:
+    environment = {**os.environ, 'PYTHONUNBUFFERED': '1'}
+    with NodeProcess(['-m', 'robotid_ros.cli', 'demo', '--out', str(tmp_path), '--headless'], environment) as demo:
+        log = tmp_path / 'logs' / 'recorder.log'
+        wait_until(lambda: log.exists() and 'recording to' in log.read_text(), 'the recording')
+        children = _children(demo.process.pid)
+        pids = {name: pid for pid, text in children.items() for name in NODES if f'robotid_ros.nodes.{name}' in text}
+        assert set(pids) == set(NODES)
+        os.kill(pids[victim], signal.SIGKILL)
+        assert demo.wait() == 1
+        assert re.search(rf"robotid demo: the node '{victim}' was killed by SIGKILL; its last line: ", demo.lines[-1])
+        assert 'Traceback' not in demo.output
+        wait_until(lambda: not _alive(list(children)), 'the end of every child process')
+    assert not (tmp_path / 'result.yaml').exists()
+
+
+def test_killing_the_demo_leaves_no_process_behind(tmp_path: Path) -> None:
+    environment = {**os.environ, 'PYTHONUNBUFFERED': '1'}
+    with NodeProcess(['-m', 'robotid_ros.cli', 'demo', '--out', str(tmp_path)], environment) as demo:
+        log = tmp_path / 'logs' / 'simulated_arm.log'
+        wait_until(lambda: log.exists() and 'simulating' in log.read_text(), 'the simulated arm')
+        children = list(_children(demo.process.pid))
+        assert len(children) == len(NODES)
+        demo.process.kill()
+        demo.wait()
+        wait_until(lambda: not _alive(children), 'the end of every child process')
