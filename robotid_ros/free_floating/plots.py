@@ -127,7 +127,8 @@ def condition_figure(curves: dict[str, Array], time: Array) -> 'Figure':
     names = list(curves)
     values = np.stack([np.where(np.isfinite(curves[name]), curves[name], np.nan) for name in names], axis=1)
     axes.set_yscale('log')
-    _lines(axes, time, values, [f'{name}, end {curves[name][-1]:.4g}' for name in names])
+    _lines(axes, time, values, [f'{name}: {curves[name][-1]:.4g} at the end' for name in names])
+    axes.legend(loc='upper right', frameon=False, fontsize=9.5, labelcolor=_INK, handlelength=1.4)
     axes.set_xlim(time[0], time[-1])
     axes.set_ylim(bottom=0.8)
     axes.set_xlabel('time [s]')
@@ -207,8 +208,8 @@ def _focus(axes: 'Axes', values: Array, final: Array) -> None:
     """Show how the estimate settles: the first samples are far off and would hide it."""
     settled = values[len(values) // 10 :]
     reach = np.nanmax(np.abs(settled - final)) if np.isfinite(settled).any() else 0.0
-    spread = max(float(reach), 0.02 * float(np.abs(final).max()))
-    axes.set_ylim(float(final.min()) - 1.3 * spread, float(final.max()) + 1.3 * spread)
+    spread = max(1.3 * float(reach), 0.1 * float(np.ptp(final)), 0.01 * float(np.abs(final).max()))
+    axes.set_ylim(float(final.min()) - spread, float(final.max()) + spread)
 
 
 def _rotation_vector(rotation: Array) -> Array:
