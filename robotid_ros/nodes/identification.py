@@ -218,7 +218,10 @@ class IdentificationNode(Node):  # type: ignore[misc]  # rclpy ships no types
         """Change the status, publish it, and log it once."""
         if (level, text) != (self._level, self._text):
             log = self.get_logger()
-            (log.info if level == DiagnosticStatus.OK else log.warning)(text)
+            if level == DiagnosticStatus.OK:  # rclpy wants one severity per line of code
+                log.info(text)
+            else:
+                log.warning(text)
         self._level, self._text = level, text
         self._publish_status()
 

@@ -1,0 +1,84 @@
+"""Arms, motions and torques for the tests of the identification."""
+
+from pathlib import Path
+
+import numpy as np
+import pinocchio
+
+from robotid_ros.arrays import Array
+from robotid_ros.data import Dataset
+from robotid_ros.model import RobotModel
+from robotid_ros.model.inertia import split_inertial_parameters
+
+ROBOTS = Path(__file__).parents[1] / 'robotid_ros' / 'robots'
+UR10E = ROBOTS / 'ur10e.urdf'
+REAL_DATA = Path(__file__).parents[2] / 'shared' / 'data' / 'ur10_exciting'
+
+TWO_LINKS = """<?xml version="1.0"?>
+<!-- a planar arm in the vertical plane, with a tool fixed to its second link -->
+<robot name="two_links">
+  <link name="base"/>
+  <link name="upper">
+    <inertial><origin xyz="0.2 0 0"/><mass value="4.0"/>
+      <inertia ixx="0.01" ixy="0" ixz="0" iyy="0.06" iyz="0" izz="0.06"/></inertial>
+  </link>
+  <link name="lower">
+    <inertial><origin xyz="0.15 0.01 0"/><mass value="2.5"/>
+      <inertia ixx="0.008" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.03"/></inertial>
+  </link>
+  <link name="tool"><inertial><mass value="0.3"/>
+      <inertia ixx="0.001" ixy="0" ixz="0" iyy="0.001" iyz="0" izz="0.001"/></inertial></link>
+  <joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/>
+    <axis xyz="0 1 0"/><limit lower="-3" upper="3" velocity="4" effort="100"/></joint>
+  <joint name="elbow" type="revolute"><origin xyz="0.4 0 0"/><parent link="upper"/><child link="lower"/>
+    <axis xyz="0 1 0"/><limit lower="-3" upper="3" velocity="4" effort="50"/></joint>
+  <joint name="flange" type="fixed"><origin xyz="0.35 0 0" rpy="0 0.4 0"/>
+    <parent link="lower"/><child link="tool"/></joint>
+</robot>
+"""
+
+
+def pinocchio_torque(model: RobotModel, q: Array, dq: Array, ddq: Array) -> Array:
+    """Return the inverse dynamics of a model by Pinocchio, rotor inertias included, shape (N, n)."""
+    arm = pinocchio.Model()
+    arm.gravity.linear = np.array(model.gravity)
+    parent = 0
+    for k in range(model.n):
+        placement = pinocchio.SE3(model.placements[k][:3, :3], model.placements[k][:3, 3])
+        joint = pinocchio.JointModelRevoluteUnaligned(model.axes[k])
+        parent = arm.addJoint(parent, joint, placement, model.joint_names[k])
+        mass, centre, inertia = split_inertial_parameters(model.inertial[k])
+        arm.appendBodyToJoint(parent, pinocchio.Inertia(float(mass), centre, inertia), pinocchio.SE3.Identity())
+    data = arm.createData()
+    rows = [pinocchio.rnea(arm, data, *row).copy() for row in zip(q, dq, ddq, strict=True)]
+    return np.array(rows) + model.rotor_inertia * ddq
+
+
+def fourier_motion(
+    n: int,
+    rng: np.random.Generator,
+    *,
+    seconds: float = 10.0,
+    rate: float = 100.0,
+    size: float = 0.6,
+    harmonics: int = 5,
+) -> tuple[Array, Array, Array, Array]:
+    """Return times, positions, velocities and accelerations of a random periodic motion."""
+    time = np.arange(int(seconds * rate)) / rate
+    frequency = 2.0 * np.pi / seconds * np.arange(1, 6)
+    phase = rng.uniform(0.0, 2.0 * np.pi, (n, 5))
+    amplitude = rng.uniform(0.3, 1.0, (n, 5)) * size / np.arange(1, 6)
+    angle = time[:, None, None] * frequency + phase
+    q = np.sum(amplitude * np.sin(angle), axis=2)
+    dq = np.sum(amplitude * frequency * np.cos(angle), axis=2)
+    ddq = -np.sum(amplitude * frequency**2 * np.sin(angle), axis=2)
+    return time, q, dq, ddq
+
+
+def dataset(
+    model: RobotModel, motion: tuple[Array, Array, Array, Array], torque: Array, rate: float = 100.0, **options: object
+) -> Dataset:
+    """Return a dataset without any filtering."""
+    time, q, dq, ddq = motion
+    fields = {'joint_names': model.joint_names, 'rate': rate, 'cutoff': rate / 2.0, **options}
+    return Dataset(time=time, q=q, dq=dq, ddq=ddq, tau=torque, **fields)  # type: ignore[arg-type]

@@ -1,0 +1,187 @@
+"""The identification node over real DDS, in a process of its own."""
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import yaml
+from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_torque
+
+from robotid_ros.identification import IdentificationResult, validate
+from robotid_ros.model import RobotModel
+
+pytest.importorskip('rclpy', reason='needs the ros extra')
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.signals import SignalHandlerOptions
+from ros_helpers import NodeProcess, ros_environment, wait_until
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from robotid_ros.nodes.conversions import LATCHED, trajectory_message
+
+pytestmark = pytest.mark.ros
+
+MODEL = RobotModel.from_urdf(TWO_LINKS, tip='tool')
+COULOMB, VISCOUS = np.array([2.0, 1.0]), np.array([1.5, 0.7])
+
+
+def motion_with_torque(seed: int) -> tuple[tuple, np.ndarray]:
+    motion = fourier_motion(2, np.random.default_rng(seed))
+    torque = pinocchio_torque(MODEL, *motion[1:]) + COULOMB * np.sign(motion[2]) + VISCOUS * motion[2]
+    return motion, torque + np.random.default_rng(seed).normal(0.0, 0.02, torque.shape)
+
+
+def averaged(seed: int, start: float) -> JointTrajectory:
+    (time, q, dq, ddq), torque = motion_with_torque(seed)
+    order = [1, 0]  # the recorder may name the joints in any order
+    names = [MODEL.joint_names[k] for k in order]
+    return trajectory_message(names, start, time, q[:, order], dq[:, order], ddq[:, order], torque[:, order])
+
+
+class Client:
+    """A user of the node: publishes what the recorder would, calls services, keeps what comes back."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+        self.context = rclpy.Context()
+        rclpy.init(
+            context=self.context,
+            domain_id=int(environment['ROS_DOMAIN_ID']),
+            signal_handler_options=SignalHandlerOptions.NO,
+        )
+        self.node = rclpy.create_node('client', context=self.context)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
+        self.averaged = self.node.create_publisher(JointTrajectory, '/recorder/averaged', LATCHED)
+        self.description = self.node.create_publisher(String, '/robot_description', LATCHED)
+        self.states = self.node.create_publisher(JointState, '/joint_states', 10)
+        self.seen: dict[str, object] = {}
+        self.status: dict[str, str] = {}
+        for kind, topic, quality in (
+            (String, '/identification/result', LATCHED),
+            (String, '/identification/robot_description', LATCHED),
+            (JointState, '/identification/predicted_torque', 10),
+            (JointState, '/identification/external_torque', 10),
+        ):
+            self.node.create_subscription(kind, topic, lambda m, topic=topic: self.seen.update({topic: m}), quality)
+        self.node.create_subscription(DiagnosticStatus, '/identification/status', self._on_status, LATCHED)
+
+    def _on_status(self, message: DiagnosticStatus) -> None:
+        self.status = {'message': message.message, **{item.key: item.value for item in message.values}}
+
+    def until(self, condition, what: str) -> None:
+        def turned() -> bool:
+            self.executor.spin_once(timeout_sec=0.05)
+            return bool(condition())
+
+        wait_until(turned, what)
+
+    def call(self, name: str) -> Trigger.Response:
+        service = self.node.create_client(Trigger, f'/identification/{name}')
+        self.until(service.service_is_ready, f'the service {name}')
+        future = service.call_async(Trigger.Request())
+        self.until(future.done, f'an answer of {name}')
+        return future.result()
+
+    def close(self) -> None:
+        self.executor.shutdown(timeout_sec=1.0)
+        self.node.destroy_node()
+        rclpy.shutdown(context=self.context)
+
+
+@pytest.fixture
+def loop() -> Iterator[tuple[Client, NodeProcess]]:
+    environment = ros_environment()
+    arguments = ['--ros-args', '-p', 'tip_link:=tool', '-p', 'friction:=coulomb_viscous+offset']
+    with NodeProcess(['-m', 'robotid_ros.nodes.identification', *arguments], environment) as node:
+        client = Client(environment)
+        try:
+            yield client, node
+        finally:
+            client.close()
+
+
+def test_identifies_from_averaged_periods_and_watches_the_torque(loop: tuple[Client, NodeProcess]) -> None:
+    client, node = loop
+    early = client.call('identify')
+    assert not early.success
+    assert early.message == 'no robot description has come yet'
+
+    client.description.publish(String(data=TWO_LINKS))
+    client.until(lambda: 'waiting for recordings' in client.status.get('message', ''), 'the robot being taken')
+    refused = client.call('identify')
+    assert not refused.success
+    assert 'no recording yet' in refused.message
+    assert '\n' not in refused.message
+
+    client.averaged.publish(averaged(1, 10.0))
+    client.until(lambda: client.status.get('recordings') == '1', 'the first recording')
+    client.averaged.publish(averaged(2, 10.0))  # the same run, averaged over more periods
+    client.averaged.publish(averaged(3, 99.0))
+    client.until(lambda: client.status.get('recordings') == '2', 'the second run')
+    assert client.status['persistently_exciting'] == 'True'
+
+    answer = client.call('identify')
+    assert answer.success, answer.message
+    result = IdentificationResult.from_yaml(answer.message)
+    assert result.usable
+    assert yaml.safe_load(answer.message)['joints'] == ['shoulder', 'elbow']
+    np.testing.assert_allclose(result.friction_values[:, 0], COULOMB, atol=0.05)
+    np.testing.assert_allclose(result.friction_values[:, 1], VISCOUS, atol=0.05)
+    motion, torque = motion_with_torque(4)
+    assert (validate(result, MODEL, dataset(MODEL, motion, torque)).match > 99.0).all()
+
+    client.until(lambda: len(client.seen) >= 2, 'the latched results')
+    assert client.seen['/identification/result'].data == answer.message
+    calibrated = RobotModel.from_urdf(client.seen['/identification/robot_description'].data, tip='tool')
+    np.testing.assert_allclose(calibrated.inertial, result.inertial, atol=1e-9)
+
+    time, q, dq, _ = motion
+    rows = iter(range(len(time)))
+
+    def step() -> bool:
+        k = next(rows)
+        state = JointState(name=['elbow', 'shoulder'], position=q[k, ::-1], velocity=dq[k, ::-1])
+        state.effort = torque[k, ::-1].tolist()
+        state.header.stamp.sec, fraction = divmod(round(time[k] * 1e9), 1_000_000_000)
+        state.header.stamp.nanosec = fraction
+        client.states.publish(state)
+        return '/identification/external_torque' in client.seen and k > 100
+
+    client.until(step, 'a torque residual')
+    predicted, external = (client.seen[f'/identification/{name}_torque'] for name in ('predicted', 'external'))
+    assert list(predicted.name) == ['shoulder', 'elbow']
+    assert np.abs(external.effort).max() < 5.0
+    assert np.isfinite(predicted.effort).all()
+
+    assert client.call('clear').success
+    assert not client.call('identify').success
+    node.signal()
+    assert node.wait() == 0, node.output
+    assert 'Traceback' not in node.output
+
+
+def test_refuses_a_recording_without_effort_with_one_line(loop: tuple[Client, NodeProcess]) -> None:
+    client, node = loop
+    client.description.publish(String(data=TWO_LINKS))
+    client.until(lambda: 'waiting for recordings' in client.status.get('message', ''), 'the robot being taken')
+    message = averaged(1, 10.0)
+    for point in message.points:
+        point.effort = []
+    client.averaged.publish(message)
+    client.until(lambda: 'effort' in client.status['message'], 'the refusal')
+    assert 'Traceback' not in node.output
+
+
+def test_refuses_a_bad_parameter_at_start() -> None:
+    arguments = ['-m', 'robotid_ros.nodes.identification', '--ros-args', '-p', 'estimator:=best']
+    with NodeProcess(arguments, ros_environment()) as node:
+        assert node.wait() == 2
+        assert "parameter 'estimator'" in node.output
+        assert 'Traceback' not in node.output
