@@ -22,9 +22,19 @@ DRIVES = {'rotor_inertia': True, 'viscous': True, 'coulomb': True}
 needs_compiler = pytest.mark.skipif(find_compiler() is None, reason='no C compiler here')
 
 
+@pytest.fixture(scope='module')
+def shared_cache(tmp_path_factory):
+    return tmp_path_factory.mktemp('cache')
+
+
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('cache')))
+def cache(shared_cache, monkeypatch):
+    monkeypatch.setenv('XDG_CACHE_HOME', str(shared_cache))
+
+
+@pytest.fixture
+def empty_cache(cache, tmp_path, monkeypatch):
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
 
 
 @pytest.mark.parametrize(
@@ -241,7 +251,7 @@ def test_it_works_without_a_compiler(monkeypatch):
     )
 
 
-def test_it_works_where_the_compiler_fails(monkeypatch, tmp_path):
+def test_it_works_where_the_compiler_fails(empty_cache, monkeypatch, tmp_path):
     broken = tmp_path / 'cc'
     broken.write_text('#!/bin/sh\nexit 1\n')
     broken.chmod(0o755)
@@ -265,14 +275,14 @@ def test_it_works_where_no_cache_can_be_written(monkeypatch, tmp_path):
     )
 
 
-def test_a_cache_that_others_can_write_is_not_trusted():
+def test_a_cache_that_others_can_write_is_not_trusted(empty_cache):
     directory = cache_directory()
     assert directory is not None
     directory.chmod(0o777)
     assert cache_directory() is None
 
 
-def test_the_second_use_comes_from_the_cache_and_damage_to_it_is_repaired():
+def test_the_second_use_comes_from_the_cache_and_damage_to_it_is_repaired(empty_cache):
     model = arm('ur5')
     first = minimal_model(model, viscous=True)
     q, dq, ddq = motion(6, 4)
