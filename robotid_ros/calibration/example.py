@@ -116,8 +116,8 @@ class SimulatedArm:
 def example_arm(
     rng: np.random.Generator,
     *,
-    length_error: float = 7e-4,
-    angle_error: float = 1.6e-3,
+    length_error: float = 5.5e-4,
+    angle_error: float = 1.25e-3,
     known_frame: bool = False,
     table: DHTable | None = None,
 ) -> SimulatedArm:
