@@ -7,10 +7,11 @@ ros2 service call /identification/identify std_srvs/srv/Trigger
 """
 
 import os
+import runpy
 
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription
+from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription, OpaqueFunction
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node, PushRosNamespace
@@ -24,20 +25,29 @@ ARGUMENTS = (
 )
 
 
-def generate_launch_description():
-    declared = [
-        DeclareLaunchArgument(name, default_value=default, description=text) for name, default, text in ARGUMENTS
-    ]
+def arm_and_loop(context):
+    def value(name):
+        return LaunchConfiguration(name).perform(context)
+
+    identify = os.path.join(get_package_share_directory('robotid_ros'), 'launch', 'identify.launch.py')
+    # The arm reads the same configuration as the nodes: what its effort holds, torque constants, limits.
+    config = runpy.run_path(identify)['config_file'](value('config'))
     arm = Node(
         package='robotid_ros',
         executable='simulated_arm',
         name='simulated_arm',
         output='screen',
-        parameters=[{'robot': LaunchConfiguration('robot'), 'truth_file': LaunchConfiguration('truth_file')}],
+        parameters=[*([config] if config else []), {'robot': value('robot'), 'truth_file': value('truth_file')}],
     )
-    identify = os.path.join(get_package_share_directory('robotid_ros'), 'launch', 'identify.launch.py')
     loop = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(identify),
-        launch_arguments={name: LaunchConfiguration(name) for name in ('config', 'namespace', 'output_folder')}.items(),
+        launch_arguments={name: value(name) for name in ('config', 'namespace', 'output_folder')}.items(),
     )
-    return LaunchDescription([*declared, GroupAction([PushRosNamespace(LaunchConfiguration('namespace')), arm]), loop])
+    return [GroupAction([PushRosNamespace(value('namespace')), arm]), loop]
+
+
+def generate_launch_description():
+    declared = [
+        DeclareLaunchArgument(name, default_value=default, description=text) for name, default, text in ARGUMENTS
+    ]
+    return LaunchDescription([*declared, OpaqueFunction(function=arm_and_loop)])

@@ -1,4 +1,4 @@
-"""gazebo.launch.py run by the real launch system, with stand-ins for the programs it starts.
+"""gazebo.launch.py and demo.launch.py run by the real launch system, with stand-ins for what they start.
 
 The stand-ins note what they were started with; Gazebo itself is not needed.
 """
@@ -69,7 +69,7 @@ PROGRAMS = {
     'ros_gz_bridge': ('parameter_bridge',),
     'robot_state_publisher': ('robot_state_publisher',),
     'controller_manager': ('spawner',),
-    'robotid_ros': ('excitation', 'recorder', 'identification'),
+    'robotid_ros': ('simulated_arm', 'excitation', 'recorder', 'identification'),
 }
 
 
@@ -101,9 +101,9 @@ def environment(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def launch(environment: dict[str, str], **arguments: str) -> NodeProcess:
+def launch(environment: dict[str, str], file: str = 'gazebo.launch.py', **arguments: str) -> NodeProcess:
     words = [f'{name}:={value}' for name, value in arguments.items()]
-    return NodeProcess(['-c', LAUNCH, str(ROOT / 'launch' / 'gazebo.launch.py'), *words], environment)
+    return NodeProcess(['-c', LAUNCH, str(ROOT / 'launch' / file), *words], environment)
 
 
 def started(environment: dict[str, str]) -> list[dict]:
@@ -203,3 +203,19 @@ for argument in get_launch_description_from_python_launch_file(sys.argv[1]).get_
     shown = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert shown.returncode == 0, shown.stderr
     assert {'robot', 'controllers', 'config', 'namespace', 'world', 'headless'} <= set(shown.stdout.split())
+
+
+def test_the_demo_gives_the_arm_and_the_nodes_one_configuration(environment, tmp_path) -> None:
+    """What the arm's effort holds has to be what the others take it for."""
+    names = {'simulated_arm', 'excitation', 'recorder', 'identification'}
+    with launch(environment, 'demo.launch.py', namespace='left', truth_file=str(tmp_path / 'truth.yaml')) as process:
+        seen = until_started(environment, process, names)
+        process.signal(signal.SIGINT)
+        assert process.wait() == 0, process.output
+    files = {}
+    for name, (entry,) in seen.items():
+        assert '__ns:=/left' in entry['arguments'], entry
+        files[name] = [text for text in entry['parameters'] if 'torque_constants' in text]
+    assert len(files['simulated_arm']) == 1
+    assert all(held == files['simulated_arm'] for held in files.values())
+    assert any('truth.yaml' in text for text in seen['simulated_arm'][0]['parameters'])
