@@ -30,21 +30,32 @@ class ParameterTable(Directive):
 
 
 class CommandHelp(Directive):
-    """``{command-help} name``: what ``robotid name --help`` prints."""
+    """``command-help [name]``: what ``robotid name --help`` prints; without a name, a section for every command."""
 
-    required_arguments = 1
+    optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """Return a literal block."""
+        """Return a literal block, or sections."""
         os.environ['COLUMNS'] = '100'
         from robotid_ros.cli import build_parser
 
-        parser = build_parser()
-        choices = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction)).choices
-        if self.arguments[0] not in choices:
-            raise self.error(f'there is no command {self.arguments[0]}; there are: {", ".join(choices)}')
-        text = choices[self.arguments[0]].format_help()
-        return [nodes.literal_block(text, text, language='none')]
+        action = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
+        commands = {name: command.format_help() for name, command in action.choices.items()}
+        if self.arguments:
+            name = self.arguments[0]
+            if name not in commands:
+                raise self.error(f'there is no command {name}; there are: {", ".join(commands)}')
+            return [_literal(commands[name])]
+        sections: list[nodes.Node] = []
+        for name, text in commands.items():
+            section = nodes.section(ids=[f'robotid-{name}'])
+            section += [nodes.title(text=f'robotid {name}'), _literal(text)]
+            sections.append(section)
+        return sections
+
+
+def _literal(text: str) -> nodes.literal_block:
+    return nodes.literal_block(text, text, language='none')
 
 
 class CommandList(Directive):
