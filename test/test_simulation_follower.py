@@ -213,3 +213,31 @@ def test_a_last_velocity_at_the_resolution_of_single_precision_is_rest() -> None
     arm = follower()
     arm.command(JOINTS, None, [CommandPoint(1.0, (1.0, 1.0), (1e-7, -1e-7))], now=0.0)
     np.testing.assert_array_equal(arm.sample(np.array([2.0]))[1], [[0.0, 0.0]])
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    commands=st.lists(
+        st.tuples(
+            st.floats(0.05, 1.5),  # after the command before
+            st.one_of(st.none(), st.floats(0.0, 1.0)),  # start: now, or so far ahead
+            st.lists(st.tuples(finite, finite), min_size=1, max_size=4),
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    blend=st.booleans(),
+)
+def test_no_sequence_of_commands_makes_the_reference_jump(commands, blend) -> None:
+    arm, now = follower(blend=blend), 0.0
+    for pause, ahead, targets in commands:
+        now += pause
+        points = [CommandPoint(0.5 * (k + 1), target, REST, REST) for k, target in enumerate(targets)]
+        before = [value[0] for value in arm.sample(np.array([now]))]
+        arm.command(JOINTS, None if ahead is None else now + ahead, points, now)
+        for value, expected in zip(arm.sample(np.array([now])), before, strict=True):
+            np.testing.assert_allclose(value[0], expected, atol=1e-9)
+    t = np.linspace(now, now + 4.0, 8001)
+    q, dq, _ = arm.sample(t)
+    assert np.abs(np.diff(q, axis=0)).max() <= 1.01 * np.abs(dq).max() * (t[1] - t[0]) + 1e-9
+    np.testing.assert_array_equal(q[-1], commands[-1][2][-1])
