@@ -146,7 +146,7 @@ def test_irregular_sampling_is_brought_to_an_even_rate():
     dataset = process_recording(
         replace(recording, time=time, position=q, effort=effort), ProcessingSettings(cutoff=20.0)
     )
-    assert dataset.provenance['filtering']['resampled']
+    assert dataset.provenance['filtering']['stamps_evened']
     assert np.ptp(np.diff(dataset.time)) < 1e-9
     exact = harmonics(dataset.time, PERIOD)
     assert np.abs(dataset.q - exact[0]).max() < 1e-4
@@ -168,6 +168,49 @@ def test_an_arm_that_stands_still_is_processed_and_named(period, noise):
     assert 'standing still: a, b, c' in summarize(dataset)
     assert np.abs(dataset.dq).max() < 1000 * max(noise, 1e-9)
     assert np.allclose(dataset.tau, -3.0)
+
+
+@pytest.mark.parametrize('wrong', ['jitter', 'rounding', 'lost'])
+def test_stamps_that_scatter_beside_even_sampling_are_seen_through(wrong):
+    """A logger's stamps, or rounded ones: the motion itself tells that the robot sampled evenly."""
+    rng = np.random.default_rng(9)
+    rate = 240.0
+    time = np.arange(8000) / rate
+    if wrong == 'lost':
+        time = np.delete(time, [700, 701, 1500])
+    q, _, _, effort = harmonics(time, PERIOD)
+    stamps = np.round(time, 3) if wrong == 'rounding' else time + rng.uniform(-3e-4, 3e-4, len(time))
+    recording = Recording(joint_names=NAMES, time=stamps, position=q, effort=effort)
+    dataset = process_recording(recording, ProcessingSettings(cutoff=30.0))
+    assert dataset.rate == pytest.approx(rate, rel=1e-5)
+    exact = harmonics(dataset.time, PERIOD)
+    assert np.std(dataset.ddq - exact[2]) < 2e-3 * np.std(exact[2])
+    if wrong != 'lost':  # and what was measured stays as it was measured
+        assert np.isin(dataset.tau, effort).all()
+
+
+def test_whole_turns_that_a_driver_reports_away_are_put_back():
+    recording, _ = periodic(noise=(1e-5, 1e-3))
+    wrapped = (recording.position + np.pi) % (2 * np.pi) - np.pi
+    turning = recording.position[:, :1] * 4.0  # more than one turn
+    position = np.concatenate([(turning + np.pi) % (2 * np.pi) - np.pi, wrapped[:, 1:]], axis=1)
+    for settings in (ProcessingSettings(period=PERIOD, start=START), ProcessingSettings(cutoff=20.0)):
+        dataset = process_recording(replace(recording, position=position), settings)
+        exact = harmonics(dataset.time, PERIOD)
+        assert dataset.provenance['screening']['wraps'] > 20
+        assert np.std(dataset.dq[:, 0] - 4.0 * exact[1][:, 0]) < 0.01 * np.std(4.0 * exact[1][:, 0])
+        offset = (dataset.q - exact[0] * [4.0, 1.0, 1.0]) / (2 * np.pi)
+        assert np.abs(offset - np.round(offset[0])).max() < 1e-3
+
+
+def test_a_csv_file_has_torque_in_its_effort_whatever_the_driver_reports(tmp_path):
+    recording, (_, _, _, effort) = periodic(noise=(0.0, 0.0), origin=0)
+    write_csv(tmp_path / 'run.csv', recording)
+    settings = ProcessingSettings(
+        effort=dict.fromkeys(NAMES, 'current'), torque_constants=dict.fromkeys(NAMES, 7.0), period=PERIOD
+    )
+    dataset, _ = process_file(tmp_path / 'run.csv', settings)
+    assert np.abs(dataset.tau - effort[:1000]).max() < 1e-8
 
 
 def test_effort_that_is_a_current_needs_and_gets_its_constants():

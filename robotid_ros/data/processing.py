@@ -19,6 +19,7 @@ from robotid_ros.data.torque import measured_torque
 from robotid_ros.errors import DataError
 from robotid_ros.signals.averaging import channel_names
 from robotid_ros.signals.screening import SampleScreen
+from robotid_ros.signals.turns import TurnUnwrapper
 
 __all__ = ['process_file', 'process_recording', 'summarize']
 
@@ -74,6 +75,9 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
             f'expected at least 32 usable samples, got {len(usable)} of {len(recording)} '
             f'({counts["not_a_number"]} not finite, {counts["repeated"]} repeated, {counts["backward"]} backward)'
         )
+    unwrapper = TurnUnwrapper()
+    values[usable, : len(joints)] = unwrapper.unwrap(values[usable, : len(joints)])
+    provenance['screening']['wraps'] = unwrapper.wraps
     if settings.period is None:
         breaks = np.unique(np.searchsorted(usable, screened.jumps)).astype(np.int64)
         return filtered_dataset(
@@ -148,11 +152,21 @@ def summarize(dataset: Dataset) -> str:
     lines = [f'recording  {source.get("file", "?")}: {samples} samples at {rate:.6g} Hz', _gaps(screening)]
     stamps = ('repeated', 'backward', 'stray', 'unstamped', 'clock_jumps', 'displaced', 'not_a_number')
     faults = [f'{screening[name]} {name.replace("_", " ")}' for name in stamps if screening.get(name)]
-    names = ('undecodable', 'other_joints', 'missing_joints', 'order_changes', 'missing_effort', 'lost_before_capture')
+    names = (
+        'wraps',
+        'undecodable',
+        'other_joints',
+        'missing_joints',
+        'order_changes',
+        'missing_effort',
+        'lost_before_capture',
+    )
     counts = {**source.get('counts', {}), **screening}
     faults += [f'{counts[name]} {name.replace("_", " ")}' for name in names if counts.get(name)]
     faults += [f'{value} {name.replace("_", " ")}' for name, value in source.get('faults', {}).items() if value]
     lines.append('faults     ' + (', '.join(faults) or 'none'))
+    if screening.get('repeated', 0) > 0.05 * samples:
+        lines.append('note       many stamps repeat and were left out: were the times rounded when they were written?')
     if 'averaging' in dataset.provenance:
         lines += _averaging_lines(dataset)
     if 'filtering' in dataset.provenance:

@@ -57,6 +57,8 @@ class RecordingSession:
             If its joints are not recorded.
         """
         with self._lock:
+            if reference == self._processor.reference:  # said once more
+                return
             self._processor.follow(reference)
             write_reference(self.folder, reference.to_dict())
 

@@ -17,6 +17,7 @@ from robotid_ros.data.torque import torque_factors
 from robotid_ros.errors import DataError
 from robotid_ros.signals.averaging import PeriodAverage, channel_names
 from robotid_ros.signals.screening import SampleScreen
+from robotid_ros.signals.turns import TurnUnwrapper
 
 __all__ = ['NoUsablePeriodError', 'PeriodicReference', 'StreamProcessor', 'process_raw_log', 'reference_period']
 
@@ -105,6 +106,7 @@ class StreamProcessor:
         self.last_stamp = 0
         self._decoder = JointStateDecoder(joints=tuple(joints))
         self._screen = SampleScreen()
+        self._unwrapper = TurnUnwrapper()
         self._loss = LossCounter()
         self._average: PeriodAverage | None = None
         self._factors: Array | None = None
@@ -154,7 +156,10 @@ class StreamProcessor:
         screened = self._screen.screen(stamp, judged, chunk.arrival[complete])
         self.last_stamp = int(stamp[-1])
         good = screened.usable & ~screened.displaced & ~without
-        self._add(stamp[good], values[good])
+        good_values = values[good]
+        n = position.shape[1]
+        good_values[:, :n] = self._unwrapper.unwrap(good_values[:, :n])
+        self._add(stamp[good], good_values)
 
     def finish(self, provenance: Mapping[str, Any]) -> Dataset:
         """Return the dataset of the averaged period.
@@ -182,6 +187,7 @@ class StreamProcessor:
         return {
             **counts,
             **self.counts,
+            'wraps': self._unwrapper.wraps,
             'extra_joints': sorted(extra),
             'lost_before_capture': self._loss.lost,
         }
@@ -206,6 +212,7 @@ class StreamProcessor:
         currents = tuple(self.settings.effort.get(joint) == 'current' for joint in wanted)
         self._factors = torque_factors(wanted, self.settings, currents)
         self._screen.channels = channel_names(wanted, ('position', 'torque'))
+        self._unwrapper = TurnUnwrapper(wraps=self._unwrapper.wraps)
 
     def _count(self, reason: Any, order: IntArray) -> None:
         for name, code in (
@@ -236,7 +243,8 @@ class StreamProcessor:
         if counts['missing_effort'] == counts['messages'] > 0:
             return 'no joint state has an effort'
         if self._average is None:
-            return f'{counts["messages"]} messages came, too few to tell their rate'
+            bad = ', '.join(f'{name} of {count} samples' for name, count in self._screen.bad_channels.items())
+            return f'of {counts["messages"]} messages none could be averaged' + (f'; not finite: {bad}' if bad else '')
         return (
             '; '.join(f'period {number}: {reason}' for number, reason in self._average.excluded) or 'none was reached'
         )

@@ -1,5 +1,8 @@
 """Measured torque of a recording, from what its effort and currents are said to be."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from robotid_ros.arrays import Array
@@ -42,7 +45,8 @@ def measured_torque(recording: Recording, settings: ProcessingSettings) -> Array
     """Return the joint torques of a recording, shape (N, n) [N m].
 
     A joint's effort is taken, as torque or as current, whichever the settings say it is; its
-    ``current`` where that is all there is, or where the effort is said to be a current too.
+    ``current`` where that is all there is, or where the effort is said to be a current too. The
+    settings speak of ``JointState.effort``: in a CSV file effort is a torque by definition.
 
     Raises
     ------
@@ -55,7 +59,7 @@ def measured_torque(recording: Recording, settings: ProcessingSettings) -> Array
     for j, joint in enumerate(joints):
         effort = _column(recording.effort, j)
         current = _column(recording.current, j)
-        means_current = settings.effort.get(joint) == 'current'
+        means_current = settings.effort.get(joint) == 'current' and not _from_csv(recording.provenance)
         if current is not None and (effort is None or means_current):
             columns.append(current)
             currents.append(True)
@@ -67,6 +71,14 @@ def measured_torque(recording: Recording, settings: ProcessingSettings) -> Array
                 f"joint '{joint}' has neither effort nor current in this recording; an identification needs one of them"
             )
     return np.stack(columns, axis=1) * torque_factors(joints, settings, tuple(currents))
+
+
+def _from_csv(provenance: Mapping[str, Any]) -> bool:
+    while provenance:
+        if provenance.get('format') == 'csv':
+            return True
+        provenance = provenance.get('origin') or {}
+    return False
 
 
 def _column(values: Array | None, j: int) -> Array | None:

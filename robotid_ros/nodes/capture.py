@@ -123,14 +123,16 @@ class Capture:
                 waiting.clear_entities()
                 waiting.add_subscription(handle)
                 waiting.wait(0 if last_turn else WAIT)
+                single = self.publishers == 1
                 while (taken := take(kind, True)) is not None:
                     self.first.set()
                     message, info = taken
                     messages.append(message)
                     sent.append(info['source_timestamp'] or info['received_timestamp'])
-                    number = info['publication_sequence_number']
+                    # Up to Jazzy nothing tells publishers apart, and several mix their counts.
+                    identity = info.get('publisher_gid')
+                    number = info.get('publication_sequence_number') if single or identity else None
                     numbers.append(-1 if number is None else number)
-                    identity = info['publisher_gid']
                     publishers.append(known.setdefault(identity['data'] if identity else b'', len(known)))
                 now = time.monotonic()
                 if messages and (last_turn or now - handed_on >= CHUNK):

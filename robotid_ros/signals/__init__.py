@@ -12,6 +12,7 @@ from robotid_ros.signals.filtering import Bandwidth, choose_cutoff, decimate_par
 from robotid_ros.signals.motor import check_motor_side, current_to_torque
 from robotid_ros.signals.screening import SampleScreen, ScreenCounts
 from robotid_ros.signals.smoothing import five_point_cubic, guarded_smoothing
+from robotid_ros.signals.turns import TurnUnwrapper
 
 __all__ = [
     'AveragedPeriod',
@@ -20,6 +21,7 @@ __all__ = [
     'PeriodAverage',
     'SampleScreen',
     'ScreenCounts',
+    'TurnUnwrapper',
     'central_difference',
     'check_motor_side',
     'choose_cutoff',

@@ -1,0 +1,61 @@
+"""Positions of continuous joints that jump by a whole turn."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+
+__all__ = ['TurnUnwrapper']
+
+TURN = 2.0 * np.pi
+
+
+@dataclass(slots=True)
+class TurnUnwrapper:
+    """Makes positions continuous that a driver reports within one turn.
+
+    A step between consecutive samples within ``tolerance`` of a whole turn is taken for a jump of the
+    report, not of the arm: no arm turns once around between two samples.
+
+    Attributes
+    ----------
+    tolerance : float
+        [rad]
+    wraps : int
+        Jumps found.
+    """
+
+    tolerance: float = 0.7
+    wraps: int = 0
+    _last: Array | None = None  # as reported
+    _turns: Array | None = None
+
+    def unwrap(self, position: Array) -> Array:
+        """Return the next positions without jumps.
+
+        Parameters
+        ----------
+        position : ndarray, shape (M, n)
+            Finite, in the order of time [rad].
+
+        Returns
+        -------
+        ndarray, shape (M, n)
+            Positions as reported up to the first jump.
+        """
+        if not len(position):
+            return position
+        first = position[0] if self._last is None else self._last
+        steps = np.diff(position, axis=0, prepend=first[None])
+        whole = np.round(steps / TURN)
+        jump = (whole != 0.0) & (np.abs(steps - whole * TURN) < self.tolerance)
+        before = np.zeros(position.shape[1]) if self._turns is None else self._turns
+        self._last = position[-1].copy()
+        if not jump.any():
+            self._turns = before
+            return position - before * TURN if before.any() else position
+        self.wraps += int(jump.sum())
+        turns = before + np.cumsum(np.where(jump, whole, 0.0), axis=0)
+        self._turns = turns[-1].copy()
+        return np.asarray(position - turns * TURN)
