@@ -17,16 +17,20 @@ LAYERS = [
     {'dynamics', 'friction', 'data'},
     {'excitation', 'identification', 'calibration', 'simulation'},
     {'free_floating'},  # its trajectories are those of excitation
-    {'report', 'workflow'},
-    {'cli', 'demo', 'nodes'},
+    {'report'},
+    {'workflow'},
+    {'nodes'},
+    {'demo'},
+    {'commands'},
+    {'cli'},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 OPTIONAL = {
-    'rclpy': {'nodes'},
+    'rclpy': {'nodes', 'commands'},  # commands ask whether it is there
     'sensor_msgs': {'nodes'},
     'trajectory_msgs': {'nodes'},
-    'std_msgs': {'nodes'},
+    'std_msgs': {'nodes', 'demo'},
     'std_srvs': {'nodes'},
     'diagnostic_msgs': {'nodes'},
     'builtin_interfaces': {'nodes'},

@@ -1,0 +1,39 @@
+"""``robotid watch``: a live view of the three nodes on the terminal."""
+
+import argparse
+import shutil
+import sys
+
+from robotid_ros.commands.command import Command
+from robotid_ros.errors import DataError, MissingDependencyError
+
+__all__ = ['COMMAND']
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('--namespace', default='', metavar='NAME', help='of the nodes')
+    parser.add_argument(
+        '--interval', type=float, default=0.5, metavar='S', help='between two drawings (default: 0.5 s)'
+    )
+
+
+def _run(options: argparse.Namespace) -> int:
+    if not 0.05 <= options.interval <= 60.0:
+        raise DataError(f'--interval: expected 0.05 to 60 s, got {options.interval:g}')
+    try:
+        import rclpy  # noqa: F401
+    except ImportError as cause:
+        raise MissingDependencyError.of('ros-rclpy', 'ros', 'watch the nodes') from cause
+    from robotid_ros.nodes.watcher import watch
+
+    columns = shutil.get_terminal_size().columns
+    return watch(interval=options.interval, width=columns, terminal=sys.stdout.isatty(), namespace=options.namespace)
+
+
+COMMAND = Command(
+    name='watch',
+    summary='watch the nodes on the terminal while a run goes on',
+    description='Show phase, rate, gaps and faults of a run, and how well each joint is predicted, until Ctrl-C.',
+    add_arguments=_add_arguments,
+    run=_run,
+)
