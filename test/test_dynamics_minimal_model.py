@@ -120,6 +120,20 @@ def test_compiled_sines_hold_for_large_angles(angle):
 
 
 @needs_compiler
+@pytest.mark.parametrize('start', [0, 1, 3])
+def test_large_regressors_are_written_past_the_caches_wherever_they_begin(start):
+    base = base_parameters(arm('ur5'))
+    q, dq, ddq = motion(6, 6007)
+    shape = (6007, 6, len(base.independent))
+    store = np.full(start + int(np.prod(shape)) + 3, np.nan)
+    out = store[start : start + int(np.prod(shape))].reshape(shape)
+    base.regressor(q, dq, ddq, out=out)
+    np.testing.assert_allclose(out, base.regressor(q, dq, ddq, compiled=False), rtol=0, atol=1e-12)
+    assert np.isnan(store[:start]).all()
+    assert np.isnan(store[-3:]).all()
+
+
+@needs_compiler
 def test_a_nan_stays_in_its_sample():
     minimal = minimal_model(arm('ur5'))
     q, dq, ddq = motion(6, 9)
