@@ -11,7 +11,7 @@ from dynamics_helpers import ARMS, LWR4_MDH, PUMA560_MDH, UR10_DH, PinocchioArm,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robotid_ros.dynamics import full_regressor, inverse_dynamics, minimal_model
+from robotid_ros.dynamics import base_parameters, full_regressor, inverse_dynamics, minimal_model
 from robotid_ros.dynamics.cache import cache_directory
 from robotid_ros.dynamics.code_generation import write_code
 from robotid_ros.dynamics.compiler import compiled_kernel, find_compiler
