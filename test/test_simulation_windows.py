@@ -1,0 +1,66 @@
+"""What excitation sends, followed by both kinds of controller: one motion, as if it were one message."""
+
+import numpy as np
+import pytest
+from simulation_helpers import UR10E
+
+from robotid_ros.excitation import ExcitationConfig, FourierTrajectory
+from robotid_ros.excitation.preparation import reference_check
+from robotid_ros.excitation.run import RunConfig, plan_run
+from robotid_ros.model import RobotModel
+from robotid_ros.simulation import CommandPoint, TrajectoryFollower
+
+MODEL = RobotModel.from_urdf(UR10E)
+START = np.array([0.2, -1.3, 0.9, -0.6, 0.3, 0.1])
+
+
+@pytest.fixture(scope='module')
+def check():
+    return reference_check(MODEL, ExcitationConfig())
+
+
+@pytest.fixture(scope='module')
+def motion() -> FourierTrajectory:
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(-0.15, 0.15, (2, 6, 4))
+    offset = np.array([0.0, -1.3, 1.0, -0.5, 0.4, 0.0])
+    return FourierTrajectory(a=a, b=b, offset=offset, base_frequency=0.1)
+
+
+def points_of(window) -> list[CommandPoint]:
+    times = window.times - window.stamp
+    return [
+        CommandPoint(*row) for row in zip(times, window.position, window.velocity, window.acceleration, strict=True)
+    ]
+
+
+@pytest.mark.parametrize('replacement', ['immediate', 'blend'])
+def test_windows_are_one_motion_whatever_the_messages_take(check, motion, replacement: str) -> None:
+    config = RunConfig(periods=6, trajectory_replacement=replacement)
+    plan = plan_run(START, motion, check, config)
+    assert plan.windows.count > 2
+    begin, rng = 100.0, np.random.default_rng(1)  # the run's start; messages take 1 to 80 ms
+    arm = TrajectoryFollower(plan.joint_names, START, blend=replacement == 'blend')
+    windows = list(plan.windows)
+    arrivals = [begin - 0.2, *(begin + window.due + rng.uniform(1e-3, 0.08) for window in windows[1:])]
+    ends = [*arrivals[1:], begin + plan.reference.duration + 0.5]
+    for window, arrival, end in zip(windows, arrivals, ends, strict=True):
+        arm.command(plan.joint_names, begin + window.stamp, points_of(window), arrival)
+        t = np.arange(arrival, end, 0.002)
+        wanted = plan.reference.evaluate(np.clip(t - begin, 0.0, plan.reference.duration))[0]
+        np.testing.assert_allclose(arm.sample(t)[0], wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize('replacement', ['immediate', 'blend'])
+def test_the_arm_stops_by_itself_when_no_more_windows_come(check, motion, replacement: str) -> None:
+    plan = plan_run(START, motion, check, RunConfig(periods=6, trajectory_replacement=replacement))
+    arm = TrajectoryFollower(plan.joint_names, START, blend=replacement == 'blend')
+    arm.command(plan.joint_names, 0.5, points_of(plan.windows.window(0)), 0.0)
+    end = 0.5 + plan.windows.window(0).times[-1]
+    t = np.arange(0.0, end + 1.0, 0.002)
+    q, dq, ddq = arm.sample(t)
+    assert end < 0.5 + plan.reference.duration
+    assert np.abs(np.diff(q, axis=0)).max() < 1.01 * np.abs(dq).max() * 0.002
+    assert (np.abs(dq) <= MODEL.limits.velocity * (1 + 1e-6)).all()
+    np.testing.assert_array_equal(dq[t > end], 0.0)
+    np.testing.assert_array_equal(ddq[t > end], 0.0)
