@@ -11,14 +11,14 @@ import warnings
 from collections.abc import Sequence
 
 from robotid_ros import __version__
-from robotid_ros.commands import COMMANDS
+from robotid_ros.commands import NAMES, load_command
 from robotid_ros.errors import RobotIdError
 
 __all__ = ['build_parser', 'main']
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+def build_parser(names: Sequence[str] = NAMES) -> argparse.ArgumentParser:
+    """Return the parser of some commands, of all by default."""
     parser = argparse.ArgumentParser(
         prog='robotid',
         description='Identify the dynamics, friction and geometry of robot arms.',
@@ -26,7 +26,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument('--version', action='version', version=f'robotid_ros {__version__}')
     commands = parser.add_subparsers(dest='command', metavar='COMMAND', required=True)
-    for command in COMMANDS:
+    for command in map(load_command, names):
         sub = commands.add_parser(command.name, help=command.summary, description=command.description)
         command.add_arguments(sub)
         sub.set_defaults(run=command.run)
@@ -41,8 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, optional
         Those of the process by default.
     """
-    parser = build_parser()
-    options = parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    # Only the command that is asked for is imported: the others bring half of scipy with them.
+    parser = build_parser([given[0]] if given and given[0] in NAMES else NAMES)
+    options = parser.parse_args(given)
     warnings.showwarning = _print_warning
     try:
         return int(options.run(options))
