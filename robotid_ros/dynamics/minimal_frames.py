@@ -98,9 +98,7 @@ def minimal_chain(model: RobotModel, sides: Sequence[int] = (), *, snap: float =
     n = model.n
     signs, turns = [1.0] * n, [0.0] * n
     size = max(float(np.abs(points - points[0]).max()), 1e-3)
-    z = [
-        axes[_revolutes(model, group)[0]] if _revolutes(model, group) else np.array([0.0, 0.0, 1.0]) for group in groups
-    ]
+    z = [_common_axis(model, group, axes) for group in groups]
     origins = _origins(model, groups, axes, points, z, sides, size)
     turned = np.empty((n, 3, 3))
     tilts: list[Array] = []
@@ -171,6 +169,11 @@ def _revolutes(model: RobotModel, group: Sequence[int]) -> list[int]:
     return [k for k in group if model.joint_types[k] == 'revolute']
 
 
+def _common_axis(model: RobotModel, group: Sequence[int], axes: Array) -> Array:
+    revolutes = _revolutes(model, group)
+    return np.asarray(axes[revolutes[0]]) if revolutes else np.array([0.0, 0.0, 1.0])
+
+
 def _origins(
     model: RobotModel,
     groups: Sequence[Sequence[int]],
@@ -200,13 +203,10 @@ def _origins(
             anchor = choices[min(side, len(choices) - 1)]
         for k in revolutes:
             origins[k] = points[k] + z[g] * ((anchor - points[k]) @ z[g])
+        # The origin of a sliding body is free: it starts where the one before it is.
         for position, k in enumerate(group):
             if model.joint_types[k] == 'prismatic':
                 origins[k] = origins[group[position - 1]] if position else origins[revolutes[0]]
-    for g, group in enumerate(groups):
-        for position, k in enumerate(group):
-            if model.joint_types[k] == 'prismatic' and position and _revolutes(model, groups[g]):
-                origins[k] = origins[group[position - 1]]
     return origins
 
 
@@ -247,10 +247,10 @@ def _without_needless_turns(turns: list[float], group: Sequence[int], model: Rob
     for previous, k in reversed(list(pairwise(group))):
         if model.joint_types[k] == 'prismatic':
             result[previous] = result[k]
-    if model.joint_types[group[0]] == 'prismatic' and len(group) > 1:
-        leading = [k for k in group if k < min(_revolutes(model, group), default=group[-1] + 1)]
-        for k in leading:
-            result[k] = 0.0
+    for k in group:
+        if model.joint_types[k] == 'revolute':
+            break
+        result[k] = 0.0  # before the first revolute joint nothing turns against the group's frame
     return result
 
 

@@ -20,7 +20,20 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.expression import Expression, Graph, Number
 from robotid_ros.dynamics.minimal_frames import MinimalChain
-from robotid_ros.dynamics.trace import Vector, cross, dot
+from robotid_ros.dynamics.trace import (
+    Rows,
+    Vector,
+    constant_vector,
+    cross,
+    dot,
+    exact,
+    matrix_times,
+    plus,
+    rows_times,
+    times,
+    turned,
+    velocity_matrix,
+)
 
 __all__ = ['PSEUDO_NAMES', 'Form', 'pseudo_parameter_map', 'trace_minimal']
 
@@ -50,12 +63,9 @@ class Form:
     traced: tuple[bool, ...]
 
 
-Rows = tuple[Vector, Vector, Vector]
-
-
 @dataclass(slots=True)
 class _Motion:
-    """Motion of a body in some frame; U is made of w and dw only when it is asked for."""
+    """Motion of a body in some frame: w, dw, the rows of U, and the differences of its diagonal."""
 
     rate: Vector
     change: Vector
@@ -123,8 +133,7 @@ class _Tracer:
     def torques(self) -> list[Number]:
         """Walk forth and back."""
         chain, n = self.chain, len(self.angle)
-        acceleration: Vector = tuple(self.zero + float(g) for g in chain.start)  # type: ignore[assignment]
-        rest: Vector = (self.zero, self.zero, self.zero)
+        acceleration, rest = constant_vector(self.graph, chain.start), constant_vector(self.graph, np.zeros(3))
         motion = self._motion(rest, rest)
         evaluated: list[_Motion] = [motion] * n
         accelerations: list[Vector] = [acceleration] * n
@@ -134,7 +143,7 @@ class _Tracer:
                 arms[group[0]] = self._arm(group[0], None)
                 acceleration = self._shifted(acceleration, motion, arms[group[0]])
                 motion = self._tilted(motion, chain.tilts[g])
-                acceleration = self._tilt(acceleration, chain.tilts[g])
+                acceleration = matrix_times(chain.tilts[g].T, acceleration)
             acceleration, motion = self._forward(g, motion, acceleration, evaluated, accelerations, arms)
         return self._backward(evaluated, accelerations, arms)
 
@@ -183,39 +192,33 @@ class _Tracer:
 
     def _slid(self, k: int, acceleration: Vector, motion: _Motion, direction: Vector) -> Vector:
         """Add what sliding along a direction does: 2 w x dq d + ddq d."""
-        twice, swing = 2.0 * self.rate[k], cross(motion.rate, direction)
-        return tuple(a + twice * s + d * self.change[k] for a, s, d in zip(acceleration, swing, direction, strict=True))  # type: ignore[return-value]
+        swing = times(2.0 * self.rate[k], cross(motion.rate, direction))
+        return plus(plus(acceleration, swing), times(self.change[k], direction))
 
     def _backward(self, evaluated: list[_Motion], accelerations: list[Vector], arms: list[Vector]) -> list[Number]:
+        """Return the joints' torques."""
         chain = self.chain
         result: list[Number] = [self.zero] * len(self.angle)
-        rest: Vector = (self.zero, self.zero, self.zero)
-        force, moment = rest, rest
+        force = moment = constant_vector(self.graph, np.zeros(3))
         for g in range(len(chain.groups) - 1, -1, -1):
             group = chain.groups[g]
             place = self.places[group[-1]]
             if g + 1 < len(chain.groups):
-                force = self._turned(force, group[-1], place)
-                moment = self._turned(moment, group[-1], place)
+                force, moment = (self._turned(x, group[-1], place) for x in (force, moment))
             for position in range(len(group) - 1, -1, -1):
                 k = group[position]
                 own_force, own_moment = self._wrench(k, place, evaluated[k], accelerations[k])
-                force = tuple(a + b for a, b in zip(force, own_force, strict=True))  # type: ignore[assignment]
-                moment = tuple(a + b for a, b in zip(moment, own_moment, strict=True))  # type: ignore[assignment]
+                force, moment = plus(force, own_force), plus(moment, own_moment)
+                along = dot(force, self._direction(k, place))
+                result[k] = chain.signs[k] * moment[2] if chain.revolute[k] else along
                 below = self.places[group[position - 1]] if position else None
-                if chain.revolute[k]:
-                    result[k] = chain.signs[k] * moment[2]
-                else:
-                    result[k] = dot(force, self._direction(k, place))
-                force = self._turned(force, place, below)
-                moment = self._turned(moment, place, below)
+                force, moment = (self._turned(x, place, below) for x in (force, moment))
                 place = below
                 if position:
-                    moment = tuple(a + b for a, b in zip(moment, cross(arms[k], force), strict=True))  # type: ignore[assignment]
+                    moment = plus(moment, cross(arms[k], force))
             if g > 0:
-                force, moment = (self._tilt(x, chain.tilts[g].T) for x in (force, moment))
-                lever = cross(arms[group[0]], force)
-                moment = tuple(a + b for a, b in zip(moment, lever, strict=True))  # type: ignore[assignment]
+                force, moment = (matrix_times(chain.tilts[g], x) for x in (force, moment))
+                moment = plus(moment, cross(arms[group[0]], force))
         return result
 
     def _angle_between(self, start: int | None, end: int | None) -> tuple[Number, float]:
@@ -235,7 +238,7 @@ class _Tracer:
     def _trigonometry(self, start: int | None, end: int | None) -> tuple[Number, Number]:
         angle, constant = self._angle_between(start, end)
         if not isinstance(angle, Expression) or angle.is_zero:
-            return self.zero + _exact(cos(constant)), self.zero + _exact(sin(constant))
+            return self.graph.constant(exact(cos(constant))), self.graph.constant(exact(sin(constant)))
         quarters = round(constant / (pi / 2.0))
         if abs(constant - quarters * pi / 2.0) < 1e-15:
             c, s = angle.cos(), angle.sin()
@@ -245,42 +248,29 @@ class _Tracer:
     def _turned(self, vector: Vector, start: int | None, end: int | None) -> Vector:
         if start == end:
             return vector
-        c, s = self._trigonometry(start, end)
-        x, y, z = vector
-        return (c * x + s * y, c * y - s * x, z)
-
-    def _tilt(self, vector: Vector, tilt: Array) -> Vector:
-        rows = tilt.T
-        return tuple(float(r[0]) * vector[0] + float(r[1]) * vector[1] + float(r[2]) * vector[2] for r in rows)  # type: ignore[return-value]
+        return turned(vector, *self._trigonometry(start, end))
 
     def _tilted(self, motion: _Motion, tilt: Array) -> _Motion:
         """Return the motion in a tilted frame; through right angles, U only changes places and signs."""
-        rate, change = self._tilt(motion.rate, tilt), self._tilt(motion.change, tilt)
+        rate, change = matrix_times(tilt.T, motion.rate), matrix_times(tilt.T, motion.change)
         if not np.array_equal(np.abs(tilt), np.round(np.abs(tilt))):
             return self._motion(rate, change)
         source = [int(np.argmax(np.abs(tilt[:, k]))) for k in range(3)]
         sign = [float(tilt[source[k], k]) for k in range(3)]
         u, d = motion.matrix, motion.differences
-        matrix = tuple(tuple(sign[i] * sign[j] * u[source[i]][source[j]] for j in range(3)) for i in range(3))
+
+        def row(i: int) -> Vector:
+            x, y, z = (sign[i] * sign[j] * u[source[i]][source[j]] for j in range(3))
+            return (x, y, z)
+
         gap = {(2, 1): d[0], (0, 2): d[1], (1, 0): d[2]}
         gap |= {(j, i): -value for (i, j), value in gap.items()}
-        differences = tuple(gap[source[i], source[j]] for i, j in ((2, 1), (0, 2), (1, 0)))
-        return _Motion(rate, change, matrix, differences)  # type: ignore[arg-type]
+        d0, d1, d2 = (gap[source[i], source[j]] for i, j in ((2, 1), (0, 2), (1, 0)))
+        return _Motion(rate, change, (row(0), row(1), row(2)), (d0, d1, d2))
 
     def _motion(self, rate: Vector, change: Vector) -> _Motion:
-        x, y, z = rate
-        xx, yy, zz = x * x, y * y, z * z
-        xy, xz, yz = x * y, x * z, y * z
-        return _Motion(
-            rate,
-            change,
-            (
-                (-(yy + zz), xy - change[2], xz + change[1]),
-                (xy + change[2], -(xx + zz), yz - change[0]),
-                (xz - change[1], yz + change[0], -(xx + yy)),
-            ),
-            (zz - yy, xx - zz, yy - xx),
-        )
+        xx, yy, zz = (component * component for component in rate)
+        return _Motion(rate, change, velocity_matrix(rate, change), (zz - yy, xx - zz, yy - xx))
 
     def _group_rate(self, k: int) -> tuple[Number, Number]:
         group = self.group_of[k]
@@ -331,22 +321,21 @@ class _Tracer:
 
     def _arm(self, k: int, place: int | None) -> Vector:
         """Return the vector from origin k - 1 to origin k, in the frame of body ``place`` or the group's."""
-        own: Vector = tuple(
-            self.zero + float(p) + (0.0 if self.chain.revolute[k] else float(d) * self.angle[k])
-            for p, d in zip(self.chain.offsets[k], self.chain.directions[k], strict=True)
-        )  # type: ignore[assignment]
+        own = constant_vector(self.graph, self.chain.offsets[k])
+        if not self.chain.revolute[k]:
+            own = plus(own, times(self.angle[k], constant_vector(self.graph, self.chain.directions[k])))
         if k == self.group_of[k][0]:
             return own
         return self._turned(own, k - 1, place)
 
     def _direction(self, k: int, place: int | None) -> Vector:
-        own: Vector = tuple(self.zero + float(d) for d in self.chain.directions[k])  # type: ignore[assignment]
+        own = constant_vector(self.graph, self.chain.directions[k])
         if k == self.group_of[k][0]:
             return own
         return self._turned(own, k - 1, place)
 
     def _shifted(self, acceleration: Vector, motion: _Motion, arm: Vector) -> Vector:
-        return tuple(a + dot(row, arm) for a, row in zip(acceleration, motion.matrix, strict=True))  # type: ignore[return-value]
+        return plus(acceleration, rows_times(motion.matrix, arm))
 
     def _wrench(self, k: int, place: int | None, motion: _Motion, acceleration: Vector) -> tuple[Vector, Vector]:
         """Return force and moment about the origin that body k needs."""
@@ -359,8 +348,8 @@ class _Tracer:
             turning = u[1][0] * xx - u[0][1] * yy
         else:
             c, s = self._trigonometry(k, place)
-            first = (c * first[0] + s * first[1], c * first[1] - s * first[0], first[2])
-            xz, yz = c * xz + s * yz, c * yz - s * xz
+            first = turned(first, c, s)
+            xz, yz, _ = turned((xz, yz, self.zero), c, s)
             # The 2 x 2 block turned: Sxx - s (P s - Q c), Sxy - s (Q s + P c) with P = Sxx - Syy, Q = 2 Sxy.
             p, q = xx - yy, 2.0 * xy
             moved = s * (p * s - q * c)
@@ -371,7 +360,7 @@ class _Tracer:
             else:
                 turning = motion.change[2] * polar + (motion.rate[0] * motion.rate[1]) * (xx - yy)
         mx, my, mz = first
-        force: Vector = tuple(dot(row, first) + a * m for row, a in zip(u, acceleration, strict=True))  # type: ignore[assignment]
+        force = plus(rows_times(u, first), times(m, acceleration))
         d0, d1, d2 = motion.differences
         moment: Vector = (
             u[2][0] * xy - u[1][0] * xz + d0 * yz + u[2][1] * yy - u[1][2] * zz + az * my - ay * mz,
@@ -379,8 +368,3 @@ class _Tracer:
             turning + d2 * xy + u[1][2] * xz - u[0][2] * yz + ay * mx - ax * my,
         )
         return force, moment
-
-
-def _exact(value: float) -> float:
-    nearest = float(round(value))
-    return nearest if abs(value - nearest) < 1e-15 else value

@@ -46,6 +46,13 @@ class _Rewriter:
         self.sums: dict[int, list[int]] = {}
         self.products: dict[int, tuple[int, int]] = {}
         self.next_node = len(graph.kind)
+        self.inner = {
+            argument >> 1
+            for node in self.order
+            if graph.kind[node] == Op.ADD
+            for argument in graph.arguments(node)
+            if graph.kind[argument >> 1] == Op.ADD
+        }
 
     def result(self) -> tuple[Graph, tuple[int, ...]]:
         """Return the new graph and outputs."""
@@ -59,19 +66,7 @@ class _Rewriter:
 
     def _merged(self, node: int) -> bool:
         """Whether a sum has one use, in another sum."""
-        return self.uses[node] == 1 and node in self._single_parents
-
-    @property
-    def _single_parents(self) -> set[int]:
-        if not hasattr(self, '_inner'):
-            self._inner = {
-                argument >> 1
-                for node in self.order
-                if self.old.kind[node] == Op.ADD
-                for argument in self.old.arguments(node)
-                if self.old.kind[argument >> 1] == Op.ADD
-            }
-        return self._inner
+        return self.uses[node] == 1 and node in self.inner
 
     def _terms(self, node: int) -> list[int]:
         terms: list[int] = []

@@ -1,14 +1,33 @@
 """The regressor traced into an expression graph: the recursion of the batch regressor, on symbols."""
 
 from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.chain import Chain
 from robotid_ros.dynamics.expression import Expression, Graph, Number
 
-__all__ = ['Vector', 'combined', 'cross', 'dot', 'matrix_times', 'trace_regressor', 'turned', 'velocity_matrix']
+__all__ = [
+    'Rows',
+    'Vector',
+    'combined',
+    'constant_vector',
+    'cross',
+    'dot',
+    'exact',
+    'matrix_times',
+    'plus',
+    'rows_times',
+    'times',
+    'trace_regressor',
+    'turned',
+    'velocity_matrix',
+]
 
-Vector = tuple[Number, Number, Number]
+Vector: TypeAlias = tuple[Number, Number, Number]
+Rows: TypeAlias = tuple[Vector, Vector, Vector]
 
 # What is smaller than this in a product of rotation matrices is round-off of a right angle.
 _ROUND_OFF = 1e-15
@@ -24,10 +43,31 @@ def dot(a: Vector, b: Vector) -> Number:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
+def plus(a: Vector, b: Vector) -> Vector:
+    """Return a + b."""
+    return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
+
+
+def times(a: Number, b: Vector) -> Vector:
+    """Return the number a times the vector b."""
+    return (a * b[0], a * b[1], a * b[2])
+
+
+def rows_times(rows: Rows, vector: Vector) -> Vector:
+    """Return the matrix with these rows times a vector."""
+    return (dot(rows[0], vector), dot(rows[1], vector), dot(rows[2], vector))
+
+
+def constant_vector(graph: Graph, values: Array) -> Vector:
+    """Return three numbers as a vector of constants; those within round-off of 0 and +-1 are exact."""
+    x, y, z = (graph.constant(exact(float(value))) for value in values)
+    return (x, y, z)
+
+
 def matrix_times(matrix: Array, vector: Vector) -> Vector:
     """Return a constant matrix times a vector; entries within round-off of 0 and +-1 are exact."""
-    rows = [[_exact(float(entry)) for entry in row] for row in matrix]
-    return tuple(r[0] * vector[0] + r[1] * vector[1] + r[2] * vector[2] for r in rows)  # type: ignore[return-value]
+    x, y, z = ((exact(float(row[0])), exact(float(row[1])), exact(float(row[2]))) for row in matrix)
+    return rows_times((x, y, z), vector)
 
 
 def turned(vector: Vector, cosine: Number, sine: Number) -> Vector:
@@ -36,7 +76,7 @@ def turned(vector: Vector, cosine: Number, sine: Number) -> Vector:
     return (cosine * x + sine * y, cosine * y - sine * x, z)
 
 
-def velocity_matrix(rate: Vector, change: Vector) -> tuple[Vector, Vector, Vector]:
+def velocity_matrix(rate: Vector, change: Vector) -> Rows:
     """Return the rows of U = [dw]x + [w]x [w]x."""
     x, y, z = rate
     xx, yy, zz = x * x, y * y, z * z
@@ -100,7 +140,7 @@ def trace_regressor(
             for i in range(n):
                 total: Number = zero
                 for j in range(n):
-                    total = total + _exact(float(coupling[j, i])) * chain_rows[j]
+                    total = total + exact(float(coupling[j, i])) * chain_rows[j]
                 result[i][position] = total
     return result
 
@@ -111,7 +151,7 @@ def combined(matrix: Array, x: Sequence[Expression]) -> list[Expression]:
     for row in matrix:
         total: Expression = x[0] * 0.0
         for entry, value in zip(row, x, strict=True):
-            total = total + _exact(float(entry)) * value
+            total = total + exact(float(entry)) * value
         rows.append(total)
     return rows
 
@@ -119,7 +159,7 @@ def combined(matrix: Array, x: Sequence[Expression]) -> list[Expression]:
 def _combined_column(block: Sequence[Number], weights: Array) -> Number:
     total: Number = 0.0
     for value, weight in zip(block, weights, strict=True):
-        total = total + value * _exact(float(weight))
+        total = total + value * exact(float(weight))
     return total
 
 
@@ -127,44 +167,32 @@ def _link_columns(
     chain: Chain, q: Sequence[Expression], dq: Sequence[Expression], ddq: Sequence[Expression]
 ) -> list[list[list[Number]]]:
     """Return, for each link and each joint up to it, the columns of the ten parameters in the aligned frame."""
-    zero = q[0] * 0.0
-    rate: Vector = (zero, zero, zero)
-    change: Vector = (zero, zero, zero)
-    acceleration: Vector = tuple(zero + float(g) for g in chain.start)  # type: ignore[assignment]
-    matrix = velocity_matrix(rate, change)
+    graph = q[0].graph
+    rest, axis = constant_vector(graph, np.zeros(3)), constant_vector(graph, np.array([0.0, 0.0, 1.0]))
+    rate, change, acceleration = rest, rest, constant_vector(graph, chain.start)
     screws: list[tuple[Vector, Vector]] = []
     result = []
     for k, revolute in enumerate(chain.revolute):
-        slide = chain.slides[k]
-        origin: Vector = tuple(
-            zero + float(p) + (0.0 if revolute else _exact(float(s)) * q[k])
-            for p, s in zip(chain.offsets[k], slide, strict=True)
-        )  # type: ignore[assignment]
-        if k > 0:
-            swing = tuple(dot(row, origin) for row in matrix)
-            acceleration = tuple(a + b for a, b in zip(acceleration, swing, strict=True))  # type: ignore[assignment]
-        screws = [(z, tuple(a + b for a, b in zip(v, cross(z, origin), strict=True))) for z, v in screws]  # type: ignore[misc]
+        origin = constant_vector(graph, chain.offsets[k])
+        if not revolute:
+            origin = plus(origin, times(q[k], constant_vector(graph, chain.slides[k])))
+        acceleration = plus(acceleration, rows_times(velocity_matrix(rate, change), origin))
         basis = chain.rotations[k].T
-        cosine, sine = (q[k].cos(), q[k].sin()) if revolute else (zero + 1.0, zero)
+        cosine, sine = (q[k].cos(), q[k].sin()) if revolute else (axis[2], rest[0])
 
         def local(vector: Vector, basis: Array = basis, cosine: Number = cosine, sine: Number = sine) -> Vector:
             return turned(matrix_times(basis, vector), cosine, sine)
 
+        screws = [(local(z), local(plus(v, cross(z, origin)))) for z, v in screws]
         rate, change, acceleration = local(rate), local(change), local(acceleration)
-        screws = [(local(z), local(v)) for z, v in screws]
-        axis: Vector = (zero, zero, zero + 1.0)
         if revolute:
-            change = (change[0] + rate[1] * dq[k], change[1] - rate[0] * dq[k], change[2] + ddq[k])
-            rate = (rate[0], rate[1], rate[2] + dq[k])
-            screws.append((axis, (zero, zero, zero)))
+            change = plus(change, (rate[1] * dq[k], -(rate[0] * dq[k]), ddq[k]))
+            rate = plus(rate, times(dq[k], axis))
+            screws.append((axis, rest))
         else:
             twice = 2.0 * dq[k]
-            acceleration = (
-                acceleration[0] + rate[1] * twice,
-                acceleration[1] - rate[0] * twice,
-                acceleration[2] + ddq[k],
-            )
-            screws.append(((zero, zero, zero), axis))
+            acceleration = plus(acceleration, (rate[1] * twice, -(rate[0] * twice), ddq[k]))
+            screws.append((rest, axis))
         matrix = velocity_matrix(rate, change)
         result.append([_columns(rate, change, acceleration, matrix, z, v) for z, v in screws])
     return result
@@ -174,7 +202,7 @@ def _columns(
     rate: Vector,
     change: Vector,
     acceleration: Vector,
-    u: tuple[Vector, Vector, Vector],
+    u: Rows,
     angular: Vector,
     linear: Vector,
 ) -> list[Number]:
@@ -199,6 +227,7 @@ def _columns(
     return columns
 
 
-def _exact(value: float) -> float:
+def exact(value: float) -> float:
+    """Return the nearest whole number where the difference is round-off, else the value."""
     nearest = float(round(value))
     return nearest if abs(value - nearest) < _ROUND_OFF else value
