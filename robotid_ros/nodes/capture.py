@@ -28,7 +28,7 @@ CHUNK = 0.25  # how often messages are handed on [s]
 BACKLOG = 240  # chunks the consumer may be behind before the middleware's queue has to hold messages
 
 
-class _NoExecutor(CallbackGroup):  # type: ignore[misc]  # rclpy ships no types
+class _NoExecutor(CallbackGroup):
     """Keeps a subscription out of every executor's hands."""
 
     def can_execute(self, entity: Any) -> bool:

@@ -78,7 +78,7 @@ class _Run:
     fault: bool = False
 
 
-class ExcitationNode(Node):  # type: ignore[misc]  # rclpy ships no types
+class ExcitationNode(Node):
     """Designs excitations, runs them on the arm, and stops it when anything looks wrong."""
 
     def __init__(self) -> None:

@@ -57,7 +57,7 @@ class IdentificationNodeConfig:
     )
 
 
-class IdentificationNode(Node):  # type: ignore[misc]  # rclpy ships no types
+class IdentificationNode(Node):
     """Collects averaged recordings, shows the estimate converge, identifies when asked."""
 
     def __init__(self) -> None:

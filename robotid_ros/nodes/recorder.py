@@ -40,7 +40,7 @@ __all__ = ['Recorder', 'main']
 TOPIC = 'joint_states'
 
 
-class Recorder(Node):  # type: ignore[misc]  # rclpy ships no types
+class Recorder(Node):
     """Records joint states while it is told to, or while a reference runs."""
 
     def __init__(self) -> None:
@@ -152,9 +152,9 @@ class Recorder(Node):  # type: ignore[misc]  # rclpy ships no types
         session, capture = self._session, self._capture
         assert session is not None
         assert capture is not None
+        self._session, self._capture, self._last = None, None, session
         capture.stop()
         session.finish()
-        self._session, self._capture, self._last = None, None, session
         self._problem = session.problem or (f'recording failed: {capture.failure!r}' if capture.failure else '')
         text = f'{why}: {capture.received} messages in {session.folder}'
         if session.dataset is not None:

@@ -39,7 +39,7 @@ _WORTH_A_WARNING = 0.2
 _WARNING_PERIOD = 10.0
 
 
-class SimulatedArm(Node):  # type: ignore[misc]  # rclpy ships no types
+class SimulatedArm(Node):
     """An arm in a physics engine, in real time or faster.
 
     The physics run in a thread of their own, step after step against absolute deadlines: a delay
