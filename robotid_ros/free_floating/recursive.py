@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import qr, solve_triangular
+from scipy.linalg import solve_triangular
 
 from robotid_ros.arrays import Array, IntArray, frozen_array
 from robotid_ros.errors import IdentificationError
@@ -59,12 +59,13 @@ class RecursiveLeastSquares:
     def update(self, rows: Array, right: Array) -> None:
         """Add equations ``rows @ x = right``, shapes (k, p) and (k,)."""
         stacked = np.vstack([np.sqrt(self.forgetting) * self.factor, np.column_stack([rows, right])])
-        self.factor = qr(stacked, mode='r', check_finite=False)[0][: len(self.factor)]
+        triangle: Array = np.asarray(np.linalg.qr(stacked, mode='r'))
+        self.factor = triangle[: len(self.factor)]
 
     @property
     def rank(self) -> int:
         """Numerical rank of all rows seen so far."""
-        return int(np.linalg.matrix_rank(self.factor[:, :-1]))
+        return int(_ranks(self.factor[None])[0])
 
     @property
     def condition_numbers(self) -> tuple[float, float]:
@@ -129,22 +130,39 @@ def convergence_history(
     """
     unknowns = A.shape[2]
     filtered = RecursiveLeastSquares(unknowns, forgetting=forgetting, prior=prior, information=information)
-    plain = (
-        RecursiveLeastSquares(unknowns, forgetting=forgetting) if whitening is not None or prior is not None else None
-    )
-    estimates = np.empty((len(A), unknowns))
-    rank = np.empty(len(A), dtype=np.int64)
-    conditions = np.empty((len(A), 2))
-    for k in range(len(A)):
-        if whitening is None:
-            filtered.update(A[k], Y[k])
-        else:
-            filtered.update(whitening[k] @ A[k], whitening[k] @ Y[k])
-        if plain is not None:
-            plain.update(A[k], Y[k])
-        estimates[k] = filtered.estimate
-        rank[k] = (plain or filtered).rank
-        conditions[k] = (plain or filtered).condition_numbers
+    if whitening is None:
+        factors = _factors(filtered, A, Y)
+    else:
+        factors = _factors(filtered, whitening @ A, (whitening @ Y[..., None])[..., 0])
+    seen = factors
+    if whitening is not None or prior is not None:
+        seen = _factors(RecursiveLeastSquares(unknowns, forgetting=forgetting), A, Y)
+    estimates = np.full((len(A), unknowns), np.nan)
+    known = _ranks(factors) == unknowns
+    estimates[known] = np.linalg.solve(factors[known, :, :-1], factors[known, :, -1:])[..., 0]
+    grams = np.swapaxes(seen[..., :-1], 1, 2) @ seen[..., :-1]
+    conditions = np.array([condition_numbers(gram) for gram in grams])
     return ConvergenceHistory(
-        time=time, estimates=estimates, rank=rank, condition_si=conditions[:, 0], condition_scaled=conditions[:, 1]
+        time=time,
+        estimates=estimates,
+        rank=_ranks(seen),
+        condition_si=conditions[:, 0],
+        condition_scaled=conditions[:, 1],
     )
+
+
+def _factors(recursion: RecursiveLeastSquares, rows: Array, right: Array) -> Array:
+    """Return the triangular factor after each sample, shape (N, p, p + 1)."""
+    factors = np.empty((len(rows), *recursion.factor.shape))
+    for k in range(len(rows)):
+        recursion.update(rows[k], right[k])
+        factors[k] = recursion.factor
+    return factors
+
+
+def _ranks(factors: Array) -> IntArray:
+    """Return numerical ranks of factors whose columns are scaled to equal length, shape (N,)."""
+    roots = factors[..., :-1]
+    length = np.linalg.norm(roots, axis=-2, keepdims=True)
+    ranks: IntArray = np.linalg.matrix_rank(roots / np.where(length > 0.0, length, 1.0)).astype(np.int64)
+    return ranks

@@ -1,0 +1,256 @@
+"""The designed trajectory: bounds, end conditions, the numbers it is for, and wrong priors."""
+
+import numpy as np
+import pytest
+from free_floating_helpers import example_robot, random_robot
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robotid_ros.errors import ExcitationError
+from robotid_ros.free_floating import (
+    SensorNoise,
+    control_trajectory,
+    design_excitation,
+    identify_target,
+    predicted_conditions,
+    read_mission,
+    simulate,
+    study_priors,
+)
+from robotid_ros.free_floating.bounds import RestToRestSeries, worst_bound_ratio
+from robotid_ros.free_floating.criteria import (
+    CRITERIA,
+    SI_BOUND,
+    body_regressor,
+    condition_numbers,
+    criterion_gradient,
+    information,
+)
+from robotid_ros.free_floating.design import _Objective
+from robotid_ros.model import JointLimits
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@pytest.fixture(scope='module')
+def mission():
+    return read_mission()
+
+
+@pytest.fixture(scope='module')
+def designs(mission):
+    return {
+        criterion: design_excitation(mission.robot, start=mission.start, limits=mission.limits, criterion=criterion)
+        for criterion in CRITERIA
+    }
+
+
+def test_condition_numbers_reach_what_is_promised(mission, designs):
+    assert designs['si'].condition_si <= 1.64
+    assert designs['scaled'].condition_scaled <= 1.01
+    # and they are those of the regressor of a real measurement, by a plain singular value decomposition
+    for criterion in ('si', 'scaled'):
+        trajectory = designs[criterion].trajectory
+        measured = simulate(mission.robot, trajectory, trajectory.sample_times(24.0))
+        result = identify_target(mission.robot, measured)
+        stacked = np.linalg.svd(_stacked(mission.robot, measured), compute_uv=False)
+        assert result.condition_si == pytest.approx(stacked[0] / stacked[-1], rel=1e-9)
+        assert result.condition_si == pytest.approx(designs[criterion].condition_si, rel=1e-6)
+        assert result.condition_scaled == pytest.approx(designs[criterion].condition_scaled, rel=1e-6)
+
+
+def _stacked(robot, measurement):
+    from robotid_ros.free_floating.regression import target_regression
+
+    return target_regression(robot, measurement).A.reshape(-1, 10)
+
+
+def test_no_design_beats_the_bound(designs):
+    assert all(design.condition_si >= SI_BOUND - 1e-9 for design in designs.values())
+    assert all(design.condition_scaled >= 1.0 for design in designs.values())
+
+
+def test_designs_beat_the_control_trajectory(mission, designs):
+    si, scaled = predicted_conditions(mission.robot, control_trajectory(mission.start, 0.8))
+    assert si > 50 * designs['si'].condition_si
+    assert scaled > 10 * designs['scaled'].condition_scaled
+
+
+def test_d_optimal_has_the_largest_determinant(mission, designs):
+    determinants = {}
+    for criterion, design in designs.items():
+        measured = simulate(mission.robot, design.trajectory, design.trajectory.sample_times(24.0))
+        stacked = _stacked(mission.robot, measured)
+        determinants[criterion] = np.linalg.slogdet(stacked.T @ stacked)[1]
+    assert determinants['d-optimal'] == max(determinants.values())
+
+
+@pytest.mark.parametrize('criterion', CRITERIA)
+def test_trajectory_starts_and_ends_at_rest_where_it_should(mission, designs, criterion):
+    trajectory = designs[criterion].trajectory
+    q, dq, ddq = trajectory.evaluate([0.0, trajectory.period])
+    assert np.abs(q - mission.start).max() < 1e-12
+    assert np.abs(dq).max() < 1e-12
+    assert np.abs(ddq).max() < 1e-11
+
+
+@pytest.mark.parametrize('criterion', CRITERIA)
+def test_trajectory_keeps_its_bounds_on_a_dense_grid(mission, designs, criterion):
+    trajectory, limits = designs[criterion].trajectory, mission.limits
+    q, dq, ddq = trajectory.evaluate(np.linspace(0.0, trajectory.period, 50_001))
+    assert (q <= limits.upper).all()
+    assert (q >= limits.lower).all()
+    assert (np.abs(dq) <= limits.velocity).all()
+    assert (np.abs(ddq) <= limits.acceleration).all()
+    assert designs[criterion].bound_ratio == pytest.approx(worst_bound_ratio(trajectory, limits, 7919), abs=1e-3)
+    assert designs[criterion].bound_ratio > 0.9  # and it makes use of them
+
+
+def test_recommended_design_finds_the_mass_to_a_thousandth(mission, designs):
+    robot = mission.true_robot
+    errors = {}
+    for criterion in ('scaled', 'si'):
+        measured = simulate(robot, designs[criterion].trajectory, mission.sample_times)
+        noisy = [measured.with_noise(SensorNoise(), np.random.default_rng(seed)) for seed in range(8)]
+        for estimator in ('ordinary', 'weighted'):
+            masses = np.array([identify_target(robot, data, estimator=estimator).body.mass for data in noisy])
+            errors[criterion, estimator] = np.abs(masses / robot.body.mass - 1.0)
+    assert errors['scaled', 'ordinary'].max() < 1e-3
+    assert errors['scaled', 'weighted'].max() < 1e-3
+    assert np.median(errors['si', 'ordinary']) > 0.01  # what the seed's criterion costs
+
+
+def test_equal_seeds_give_equal_designs():
+    robot = random_robot(np.random.default_rng(4), 3)
+    limits = JointLimits.unlimited(3).overridden(velocity=np.ones(3), acceleration=np.ones(3))
+    first, again, other = (
+        design_excitation(
+            robot, start=np.zeros(3), limits=limits, harmonics=3, starts=1, rng=np.random.default_rng(seed)
+        ).trajectory.coefficients
+        for seed in (1, 1, 2)
+    )
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_prior_with_half_of_everything(mission):
+    settings_ = {'start': mission.start, 'limits': mission.limits}
+    cases = study_priors(mission.true_robot, criteria=('scaled',), **settings_)
+    assert [case.prior for case in cases] == ['exact', 'mass', 'center of mass', 'inertia', 'all three']
+    assert all(case.expected_scaled <= 1.01 for case in cases)
+    assert all(case.true_scaled <= 2.0 for case in cases)
+    half = mission.true_robot.with_body(mission.true_robot.body.scaled(mass=0.5, center_of_mass=0.5, inertia=0.5))
+    blind = design_excitation(half, criterion='si', **settings_)
+    assert predicted_conditions(mission.true_robot, blind.trajectory)[0] > 10.0  # the seed's criterion is not robust
+
+
+def test_design_serves_the_alternatives_too(mission):
+    settings_ = {'start': mission.start, 'limits': mission.limits, 'starts': 1}
+    true = mission.true_robot
+    half = true.body.scaled(mass=0.5, center_of_mass=0.5, inertia=0.5)
+    plain = design_excitation(true.with_body(half), **settings_)
+    broad = design_excitation(true.with_body(half), alternatives=[true.body], **settings_)
+    assert predicted_conditions(true, broad.trajectory)[1] < min(1.2, predicted_conditions(true, plain.trajectory)[1])
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=SEEDS, harmonics=st.integers(2, 8), size=st.floats(1e-3, 1e4))
+def test_any_parameters_give_a_trajectory_within_bounds(seed, harmonics, size):
+    rng = np.random.default_rng(seed)
+    n = 3
+    start = rng.normal(size=n)
+    limits = JointLimits(
+        lower=start - rng.uniform(0.1, 3.0, n),
+        upper=start + rng.uniform(0.1, 3.0, n),
+        velocity=rng.uniform(0.1, 2.0, n),
+        acceleration=rng.uniform(0.1, 5.0, n),
+        jerk=np.full(n, np.inf),
+        effort=np.full(n, np.inf),
+    )
+    series = RestToRestSeries.of(start, limits, base_frequency=0.2, harmonics=harmonics, samples=200)
+    trajectory = series.trajectory(size * rng.normal(size=series.shape))
+    assert worst_bound_ratio(trajectory, limits) <= 1.0
+    q, dq, ddq = trajectory.evaluate([0.0, trajectory.period])
+    assert np.abs(q - start).max() < 1e-10
+    assert max(np.abs(dq).max(), np.abs(ddq).max()) < 1e-10
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=SEEDS, criterion=st.sampled_from(CRITERIA), sharpness=st.sampled_from([1.0, 4.0, 64.0]))
+def test_gradient_of_the_objective_is_exact(seed, criterion, sharpness):
+    rng = np.random.default_rng(seed)
+    robot = random_robot(rng, 5)
+    limits = JointLimits(
+        lower=np.full(5, -2.0),
+        upper=np.full(5, 2.0),
+        velocity=np.full(5, 1.0),
+        acceleration=np.full(5, 2.0),
+        jerk=np.full(5, np.inf),
+        effort=np.full(5, np.inf),
+    )
+    series = RestToRestSeries.of(np.zeros(5), limits, base_frequency=0.1, harmonics=4, samples=200)
+    objective = _Objective(series, [robot.model], criterion)
+    at, along = rng.normal(size=series.shape).ravel(), rng.normal(size=series.shape).ravel()
+    _, gradient = objective.value_and_gradient(at, sharpness)
+
+    def value(h):
+        return objective.value_and_gradient(at + h * along, sharpness)[0]
+
+    h = 1e-5
+    slope = (8.0 * (value(h) - value(-h)) - (value(2 * h) - value(-2 * h))) / (12.0 * h)
+    assert gradient @ along == pytest.approx(slope, rel=1e-5, abs=1e-6 * np.linalg.norm(gradient))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=SEEDS)
+def test_condition_numbers_are_those_of_the_stacked_matrix(seed):
+    motion = np.random.default_rng(seed).normal(size=(12, 6))
+    stacked = body_regressor(motion).reshape(-1, 10)
+    si, scaled = condition_numbers(information(motion))
+    assert si == pytest.approx(np.linalg.cond(stacked), rel=1e-8)
+    assert scaled == pytest.approx(np.linalg.cond(stacked / np.linalg.norm(stacked, axis=0)), rel=1e-8)
+    assert si >= SI_BOUND
+    for criterion, number in (('si', si), ('scaled', scaled)):
+        smooth = [criterion_gradient(criterion, motion, p)[0] for p in (2.0, 16.0, 1024.0)]
+        assert smooth[0] >= smooth[1] >= smooth[2] >= 2.0 * np.log(number) - 1e-9
+        assert smooth[2] == pytest.approx(2.0 * np.log(number), abs=0.01)
+
+
+def test_the_si_bound_is_attained():
+    # w isotropic and u a third of its mean square, uncorrelated: plus and minus along every axis
+    unit = np.vstack([np.eye(6), -np.eye(6)])
+    motion = unit * np.repeat([1.0, np.sqrt(1.0 / 3.0)], 3)
+    assert condition_numbers(information(motion))[0] == pytest.approx(SI_BOUND, rel=1e-12)
+    assert condition_numbers(information(motion))[1] == pytest.approx(1.0, rel=1e-12)
+
+
+def test_design_refuses_what_cannot_be(mission):
+    good = {'start': mission.start, 'limits': mission.limits}
+    for change, words in (
+        ({'criterion': 'best'}, 'available: scaled, si, d-optimal'),
+        ({'harmonics': 1}, 'harmonics: expected at least 2'),
+        ({'samples': 100}, 'at least 200 points'),
+        ({'base_frequency': 0.0}, 'base_frequency'),
+        ({'starts': 0}, 'starts'),
+        ({'start': mission.start[:3]}, r'start: expected shape \(7,?\)'),
+        ({'start': mission.start + 3.0}, 'start of joint 1: expected a position inside its limits'),
+        ({'limits': None}, "joint 'joint_1' has no acceleration limit"),
+    ):
+        with pytest.raises(ExcitationError, match=words):
+            design_excitation(mission.robot, **{**good, **change})
+
+
+def test_progress_is_told(mission):
+    told = []
+    design_excitation(
+        mission.robot, start=mission.start, limits=mission.limits, starts=1, progress=lambda f, m: told.append((f, m))
+    )
+    assert told[0][0] == 0.0
+    assert told[-1] == (1.0, 'done')
+
+
+def test_example_is_what_it_says():
+    robot = example_robot()
+    assert robot.n == 7
+    assert robot.arm.base_inertial[9] == pytest.approx(305.0)
+    assert robot.target.mass == pytest.approx(40.0)

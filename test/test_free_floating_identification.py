@@ -1,0 +1,266 @@
+"""Identification of the target: exact recovery, noise, momentum, recursion, bad input."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from free_floating_helpers import example_robot, planar_robot, random_robot, random_trajectory
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robotid_ros.errors import DataError, IdentificationError
+from robotid_ros.excitation import FourierTrajectory
+from robotid_ros.free_floating import FloatingMeasurement, RigidBody, SensorNoise, identify_target, simulate
+from robotid_ros.free_floating.identification import ESTIMATORS
+from robotid_ros.free_floating.recursive import RecursiveLeastSquares
+from robotid_ros.free_floating.regression import residual_covariance, target_regression
+
+MOMENTUM = np.array([3.0, -2.0, 1.0, 0.4, 0.5, -0.3])
+EVERY_NOISE = SensorNoise(joint_position=1e-4, base_position=1e-4, base_orientation=1e-4)
+
+
+@pytest.fixture(scope='module')
+def still():
+    robot = example_robot()
+    trajectory = random_trajectory(np.random.default_rng(0), robot.n)
+    return robot, simulate(robot, trajectory, np.linspace(0.0, 10.0, 201))
+
+
+@pytest.fixture(scope='module')
+def drifting():
+    robot = example_robot()
+    trajectory = random_trajectory(np.random.default_rng(0), robot.n)
+    return robot, simulate(robot, trajectory, np.linspace(0.0, 10.0, 201), momentum=MOMENTUM)
+
+
+def relative_error(result, robot):
+    return np.abs(result.unknowns / robot.body.unknowns - 1.0).max()
+
+
+@pytest.mark.parametrize('estimator', ESTIMATORS)
+def test_perfect_data_give_the_target_to_1e_10(still, estimator):
+    robot, measurement = still
+    result = identify_target(robot, measurement, estimator=estimator)
+    assert relative_error(result, robot) < 1e-10
+    assert result.target.mass == pytest.approx(40.0, rel=1e-10)
+    assert result.target.center_of_mass == pytest.approx([0.05, -0.03, 0.30], rel=1e-9)
+    assert result.usable
+    assert result.reason == ''
+
+
+@pytest.mark.parametrize('estimator', ESTIMATORS)
+def test_given_momentum_is_taken_out(drifting, estimator):
+    robot, measurement = drifting
+    assert relative_error(identify_target(robot, measurement, estimator=estimator, momentum=MOMENTUM), robot) < 1e-10
+
+
+def test_momentum_is_estimated_with_the_target(drifting, still):
+    robot, measurement = drifting
+    result = identify_target(robot, measurement, momentum='estimated')
+    assert relative_error(result, robot) < 1e-10
+    assert np.abs(result.momentum - MOMENTUM).max() < 1e-10
+    result = identify_target(*still, momentum='estimated')
+    assert np.abs(result.momentum).max() < 1e-10
+
+
+@settings(max_examples=12, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(4, 7))
+def test_any_robot_is_recovered(seed, n):
+    rng = np.random.default_rng(seed)
+    robot = random_robot(rng, n)
+    measurement = simulate(robot, random_trajectory(rng, n), np.linspace(0.0, 10.0, 60))
+    assert relative_error(identify_target(robot.with_body(random_robot(rng, 1).body), measurement), robot) < 1e-8
+
+
+def test_prior_does_not_enter_the_batch_estimates(still):
+    robot, measurement = still
+    noisy = measurement.with_noise(SensorNoise(), np.random.default_rng(1))
+    other = robot.with_body(robot.body.scaled(mass=0.5, center_of_mass=0.5, inertia=0.5))
+    for estimator in ('weighted', 'ordinary'):
+        first = identify_target(robot, noisy, estimator=estimator)
+        assert identify_target(other, noisy, estimator=estimator).unknowns == pytest.approx(first.unknowns, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ('source', 'momentum', 'noise'),
+    [('still', 'zero', replace(EVERY_NOISE, base_position=0.0)), ('drifting', 'estimated', EVERY_NOISE)],
+)
+def test_deviations_are_those_of_repeated_experiments(request, source, momentum, noise):
+    robot, measurement = request.getfixturevalue(source)
+    true = np.concatenate([[robot.body.mass], robot.body.unknowns[1:]])
+    scores, scales = [], []
+    measurement = measurement.slice(0, 100)
+    for seed in range(40):
+        noisy = measurement.with_noise(noise, np.random.default_rng(seed))
+        result = identify_target(robot, noisy, noise=noise, momentum=momentum)
+        score = (np.concatenate([[result.body.mass], result.unknowns[1:]]) - true) / result.body_deviation
+        if result.momentum_deviation is not None:
+            score = np.concatenate([score, (result.momentum - MOMENTUM) / result.momentum_deviation])
+        scores.append(score)
+        scales.append(result.noise_scale)
+    # the mean of 40 squared scores of unit variance leaves 0.4 .. 2.0 with a probability below 1e-3
+    variance = np.mean(np.square(scores), axis=0)
+    assert (variance > 0.4).all()
+    assert (variance < 2.0).all()
+    assert np.mean(scales) == pytest.approx(1.0, abs=0.02)
+
+
+def test_residual_covariance_of_each_sensor_is_that_of_drawn_noise(drifting):
+    robot, measurement = drifting
+    short = measurement.slice(0, 40)
+    silent = dict.fromkeys(SensorNoise().to_dict(), 0.0)
+    for name in silent:
+        noise = SensorNoise(**{**silent, name: 1e-6})
+        predicted = np.einsum('nii->i', residual_covariance(robot, short, noise, MOMENTUM))
+        drawn = np.zeros(6)
+        for seed in range(150):
+            regression = target_regression(robot, short.with_noise(noise, np.random.default_rng(seed)), MOMENTUM)
+            drawn += np.sum((regression.A @ robot.body.unknowns - regression.Y) ** 2, axis=0) / 150
+        reached = predicted > 0.0
+        assert reached.any()
+        assert drawn[reached] == pytest.approx(predicted[reached], rel=0.1)
+        assert np.abs(drawn[~reached]).max(initial=0.0) < 1e-25
+
+
+def test_weights_beat_plain_least_squares(still):
+    robot, measurement = still
+    errors = {}
+    for estimator in ('weighted', 'ordinary'):
+        results = [
+            identify_target(robot, measurement.with_noise(SensorNoise(), np.random.default_rng(k)), estimator=estimator)
+            for k in range(15)
+        ]
+        errors[estimator] = np.sqrt(np.mean([(r.body.mass - robot.body.mass) ** 2 for r in results]))
+    assert errors['weighted'] < 0.5 * errors['ordinary']
+
+
+def test_recursion_ends_where_the_batch_does(still):
+    robot, measurement = still
+    noisy = measurement.with_noise(SensorNoise(), np.random.default_rng(3))
+    batch = identify_target(robot, noisy, estimator='ordinary')
+    history = batch.history
+    assert history.estimates[-1] == pytest.approx(batch.unknowns, rel=1e-9)
+    assert list(history.rank[:4]) == [6, 9, 10, 10] or history.rank[0] == 0  # at rest at first there is nothing
+    assert history.condition_si[-1] == pytest.approx(batch.condition_si, rel=1e-9)
+    half = identify_target(robot, noisy.slice(0, 100), estimator='ordinary')
+    assert history.estimates[99] == pytest.approx(half.unknowns, rel=1e-6)
+    # with the right prior the weights of the recursion are those of the batch
+    recursive = identify_target(robot, noisy, estimator='recursive')
+    assert recursive.unknowns == pytest.approx(identify_target(robot, noisy).unknowns, rel=1e-4)
+
+
+def test_recursion_with_prior_and_forgetting_is_the_weighted_problem():
+    rng = np.random.default_rng(0)
+    rows, right, forgetting = rng.normal(size=(8, 3)), rng.normal(size=8), 0.8
+    prior, information = rng.normal(size=3), np.diag([2.0, 3.0, 4.0])
+    filtered = RecursiveLeastSquares(3, forgetting=forgetting, prior=prior, information=information)
+    for k in range(8):
+        filtered.update(rows[k : k + 1], right[k : k + 1])
+    weight = forgetting ** np.arange(7, -1, -1)
+    normal = rows.T @ (weight[:, None] * rows) + forgetting**8 * information
+    expected = np.linalg.solve(normal, rows.T @ (weight * right) + forgetting**8 * information @ prior)
+    assert filtered.estimate == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(IdentificationError, match='forgetting'):
+        RecursiveLeastSquares(3, forgetting=0.0)
+    with pytest.raises(IdentificationError, match='prior needs'):
+        RecursiveLeastSquares(3, prior=prior)
+    with pytest.raises(IdentificationError, match='positive definite'):
+        RecursiveLeastSquares(3, prior=prior, information=-information)
+
+
+def test_momentum_where_none_was_expected_is_refused(drifting):
+    robot, measurement = drifting
+    noisy = measurement.with_noise(SensorNoise(), np.random.default_rng(0))
+    for data in (measurement, noisy):
+        with pytest.raises(IdentificationError, match=r'carry momentum, P = \((3|2\.99|3\.0), -2.*estimated'):
+            identify_target(robot, data)
+
+
+def test_missing_pose_is_named(drifting):
+    robot, measurement = drifting
+    blind = replace(measurement, base_position=None, base_orientation=None)
+    for momentum in ('estimated', MOMENTUM):
+        with pytest.raises(DataError, match='base/position'):
+            identify_target(robot, blind, momentum=momentum)
+    with pytest.raises(DataError, match='both position and orientation'):
+        replace(measurement, base_position=None)
+
+
+def test_too_little_motion_is_refused(still):
+    robot, measurement = still
+    with pytest.raises(IdentificationError, match=r'determines 9 of the ten unknowns; at least three samples'):
+        identify_target(robot, measurement.slice(50, 52))
+    at_rest = replace(measurement, dq=np.zeros_like(measurement.dq), base_twist=np.zeros((len(measurement), 6)))
+    with pytest.raises(IdentificationError, match='determines 0 of the ten'):
+        identify_target(robot, at_rest)
+    planar = planar_robot()
+    swing = FourierTrajectory(a=[[0.5]], b=[[0.0]], offset=[0.0], base_frequency=0.1)
+    with pytest.raises(IdentificationError, match='determines 5 of the ten unknowns'):
+        identify_target(planar, simulate(planar, swing, np.linspace(0.0, 10.0, 50)))
+
+
+def test_settings_that_make_no_sense_are_refused(still):
+    robot, measurement = still
+    for settings_, words in (
+        ({'estimator': 'magic'}, 'available: weighted, ordinary, recursive'),
+        ({'momentum': 'some'}, "'zero', 'estimated' or six numbers"),
+        ({'momentum': [1.0, 2.0]}, 'momentum'),
+        ({'estimator': 'ordinary', 'momentum': 'estimated'}, "needs the estimator 'weighted'"),
+        ({'forgetting': 0.9}, 'belongs to the recursive'),
+        ({'forgetting': 2.0, 'estimator': 'recursive'}, r'\(0, 1\]'),
+    ):
+        with pytest.raises(IdentificationError, match=words):
+            identify_target(robot, measurement, **settings_)
+    renamed = replace(measurement, joint_names=tuple('abcdefg'))
+    with pytest.raises(DataError, match='joint_1.*measurement has a, b'):
+        identify_target(robot, renamed)
+
+
+def test_measurements_that_cannot_be_are_refused():
+    good = {'joint_names': ('j',), 'time': [0.0, 1.0], 'q': np.zeros((2, 1)), 'dq': np.zeros((2, 1))}
+    twist = np.zeros((2, 6))
+    for change, words in (
+        ({'time': [1.0, 1.0]}, 'increasing'),
+        ({'time': []}, 'at least one sample'),
+        ({'q': np.full((2, 1), np.nan)}, 'finite'),
+        ({'dq': np.zeros((2, 2))}, r'expected shape \(2, 1\)'),
+        ({'base_twist': np.zeros((2, 5))}, r'base_twist: expected shape \(2, 6\)'),
+        ({'base_position': np.zeros((2, 3)), 'base_orientation': np.zeros((2, 4))}, 'unit quaternions'),
+    ):
+        with pytest.raises(DataError, match=words):
+            FloatingMeasurement(**{**good, 'base_twist': twist, **change})
+    with pytest.raises(DataError, match='at least 0'):
+        SensorNoise(joint_velocity=-1.0)
+    with pytest.raises(DataError, match="'gyro' is not known; available: base_linear"):
+        SensorNoise.from_dict({'gyro': 1.0})
+
+
+def test_unphysical_estimate_is_not_usable(still):
+    robot, measurement = still
+    # heavy links on a base said to be ten times lighter cannot be explained by any target
+    arm = robot.arm.with_inertial(robot.arm.inertial, base_inertial=0.1 * robot.arm.base_inertial)
+    wrong = replace(robot, arm=arm, body=RigidBody.from_parameters(arm.inertial[-1]))
+    result = identify_target(wrong, replace(measurement, base_position=None, base_orientation=None))
+    assert not result.usable
+    assert result.reason
+
+
+def test_wrong_model_is_told_from_noise(still):
+    robot, measurement = still
+    arm = robot.arm.with_inertial(robot.arm.inertial, base_inertial=1.05 * robot.arm.base_inertial)
+    result = identify_target(replace(robot, arm=arm), replace(measurement, base_position=None, base_orientation=None))
+    assert result.noise_scale > 1.5
+    assert 'base and links are not what the description says' in result.reason
+
+
+def test_result_speaks_plain_numbers(still):
+    robot, measurement = still
+    result = identify_target(robot, measurement.with_noise(SensorNoise(), np.random.default_rng(0)))
+    content = result.to_dict()
+    assert content['joints'] == list(robot.arm.joint_names)
+    assert content['target']['mass'] == pytest.approx(40.0, rel=1e-2)
+    assert content['target']['std']['mass'] == pytest.approx(float(result.target_deviation[0]))
+    assert content['momentum'] == {'source': 'zero', 'linear': [0.0] * 3, 'angular': [0.0] * 3}
+    # the target's inertia is about its own centre of mass: body and target differ by the bare link
+    again = robot.with_target(replace(result.target, checked=False)).body
+    assert again.parameters == pytest.approx(result.body.parameters, rel=1e-12)
