@@ -77,6 +77,7 @@ def test_the_command_calibrates_and_writes_everything(
     after = np.array([[float(row[f'after/{axis}']) for axis in 'xyz'] for row in rows])
     assert np.sqrt(np.mean(np.sum(after**2, axis=1))) == pytest.approx(accuracy['training']['after']['rms'])
     assert (tmp_path / 'calibration.png').read_bytes().startswith(b'\x89PNG')
+    assert '</html>' in (tmp_path / 'report.html').read_text()
     assert read_joints(tmp_path / 'compensated.csv', nominal.joint_names).shape == (60, 6)
     assert not list(tmp_path.glob('.*'))
 

@@ -1,7 +1,7 @@
 """``robotid calibrate``: options, and what they do."""
 
 import argparse
-import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +100,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     more.add_argument('--no-plots', action='store_true', help='draw no pictures')
 
 
-def run(options: argparse.Namespace) -> int:
-    """Calibrate, select poses or sample the workspace, as the options say; return the exit code."""
+def run(options: argparse.Namespace, write_report: Callable[[CalibrationResult, Path], None] | None = None) -> int:
+    """Calibrate, select poses or sample the workspace, as the options say; return the exit code.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        Of :func:`add_arguments`.
+    write_report : callable, optional
+        Writes a report of the result into a file of the given name; called unless pictures are off.
+    """
     if options.points is None and options.select_poses is None and options.workspace is None:
         raise CalibrationError('expected POINTS.csv, or --select-poses N or --workspace N')
     if options.points is None and (options.held_out is not None or options.compensate is not None):
@@ -110,17 +118,33 @@ def run(options: argparse.Namespace) -> int:
         raise CalibrationError('--tool-point is for --tool known; otherwise the target is estimated')
     robot = _robot(options.robot, options.tip)
     folder = _folder(options.out)
-    draw = not options.no_plots and importlib.util.find_spec('matplotlib') is not None
+    draw = not options.no_plots and _can_draw()
     if options.workspace is not None:
         _workspace(options, robot, folder, draw)
     if options.select_poses is not None:
         _poses(options, robot, folder)
     if options.points is None:
         return 0
-    return _calibrate(options, robot, folder, draw)
+    result, written = _calibrate(options, robot, folder)
+    if draw:
+        with atomic_file(folder / 'calibration.png') as file:
+            file.write(png(calibration_figure(result)))
+        written.append(folder / 'calibration.png')
+        if write_report is not None:
+            write_report(result, folder / 'report.html')
+            written.append(folder / 'report.html')
+    print(accuracy_table(result))
+    print()
+    print(summary(result))
+    if result.terms.terms and not isinstance(robot, DHTable):
+        print('the URDF holds the geometry only: the joint terms are in result.yaml')
+    print(f'wrote {", ".join(str(path) for path in written)}')
+    return 0 if result.converged else 1
 
 
-def _calibrate(options: argparse.Namespace, robot: RobotModel | DHTable, folder: Path, draw: bool) -> int:
+def _calibrate(
+    options: argparse.Namespace, robot: RobotModel | DHTable, folder: Path
+) -> tuple[CalibrationResult, list[Path]]:
     points = _points(options.points, options, robot)
     held_out = None if options.held_out is None else _points(options.held_out, options, robot)
     commanded = None if options.compensate is None else read_joints(options.compensate, robot.joint_names)
@@ -140,19 +164,9 @@ def _calibrate(options: argparse.Namespace, robot: RobotModel | DHTable, folder:
         rng=np.random.default_rng(options.seed),
     )
     written = write_result(result, folder, _provenance(options))
-    if draw:
-        with atomic_file(folder / 'calibration.png') as file:
-            file.write(png(calibration_figure(result)))
-        written.append(folder / 'calibration.png')
     if commanded is not None:
         written.append(_compensate(result, commanded, folder))
-    print(accuracy_table(result))
-    print()
-    print(summary(result))
-    if result.terms.terms and not isinstance(robot, DHTable):
-        print('the URDF holds the geometry only: the joint terms are in result.yaml')
-    print(f'wrote {", ".join(str(path) for path in written)}')
-    return 0 if result.converged else 1
+    return result, written
 
 
 def _robot(path: Path, tip: str | None) -> RobotModel | DHTable:
@@ -168,6 +182,14 @@ def _points(path: Path, options: argparse.Namespace, robot: RobotModel | DHTable
     return read_points(
         path, length_unit=options.length_unit, angle_unit=options.angle_unit, prismatic=prismatic
     ).for_joints(robot.joint_names)
+
+
+def _can_draw() -> bool:
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def _folder(path: Path) -> Path:

@@ -14,7 +14,6 @@ from robotid_ros.errors import CalibrationError
 __all__ = ['check_fit', 'check_nominal_fit']
 
 _SUSPICIOUS = 0.04  # of the size of the measured volume: no arm's geometry is that wrong
-_HOPELESS = 0.25
 _ENOUGH = 50
 _DOUBT = 'the joint zeros, signs or the table may not be those of this robot'
 _ADVICE = (
@@ -69,8 +68,8 @@ def check_nominal_fit(
     Raises
     ------
     CalibrationError
-        If a simple mistake explains the misfit (wrong units, a mirrored frame, a joint's sign, a
-        zero position off by a quarter turn, a coupled joint), or the misfit is hopeless.
+        If a simple mistake explains the misfit: wrong units, a mirrored frame, a joint's sign, a
+        zero position off by a quarter turn, a coupled joint.
     """
     measured = _some_of(_Measured(q, position, set_index, point_index))
     size = _spread(chain, measured.q)
@@ -84,8 +83,6 @@ def check_nominal_fit(
         misfit, left, text = _joint_mistakes(chain, measured, limit)
     if misfit < limit:
         raise CalibrationError(f'{text}; {found}, but {1e3 * left:.4g} mm with that put right')
-    if error > _HOPELESS * size:
-        raise CalibrationError(f'{found}, for poses spread over {1e3 * size:.4g} mm; {_ADVICE}')
     return f'{found}; {_DOUBT}'
 
 

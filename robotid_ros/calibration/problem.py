@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import Array, IntArray, require_names
 from robotid_ros.calibration.chain import KinematicChain
 from robotid_ros.calibration.joint_terms import JointTerms
 from robotid_ros.calibration.masks import Mask
 from robotid_ros.calibration.points import MeasuredPoints, rotation_of_quaternion
 from robotid_ros.calibration.rotations import rotation_of_vector, vector_of_rotation
+from robotid_ros.errors import CalibrationError
 
 __all__ = ['Problem', 'State']
 
@@ -98,9 +99,17 @@ class Problem:
         set_names: Sequence[str] | None = None,
         point_names: Sequence[str] | None = None,
     ) -> 'Problem':
-        """Return the problem of some measurements; labels may be given to fix their order."""
+        """Return the problem of some measurements; labels may be given to fix their order.
+
+        Raises
+        ------
+        CalibrationError
+            If a measurement has a label that is not among those given.
+        """
         sets = tuple(dict.fromkeys(points.sets)) if set_names is None else tuple(set_names)
         targets = tuple(dict.fromkeys(points.points)) if point_names is None else tuple(point_names)
+        for what, labels, known in (('set', points.sets, sets), ('target', points.points, targets)):
+            require_names(tuple(dict.fromkeys(labels)), known, what, 'the calibration', CalibrationError)
         oriented = points.has_orientation
         rotation = None
         if points.orientation is not None and oriented.any():

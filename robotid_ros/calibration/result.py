@@ -13,6 +13,7 @@ from robotid_ros.calibration.joint_terms import JointTerms
 from robotid_ros.calibration.points import MeasuredPoints, quaternion_of_rotation
 from robotid_ros.calibration.problem import Problem, State
 from robotid_ros.calibration.validation import CrossValidation, HeldOut
+from robotid_ros.errors import CalibrationError
 from robotid_ros.model.dh_file import DHTable
 from robotid_ros.model.robot_model import RobotModel
 
@@ -173,7 +174,10 @@ class CalibrationResult:
     def predict(self, points: MeasuredPoints) -> Array:
         """Return where the calibrated arm has the targets of some measurements, shape (N, 3) [m].
 
-        Their sets and targets must be among those calibrated.
+        Raises
+        ------
+        CalibrationError
+            If a joint, set or target is not among those calibrated.
         """
         problem = self.problem_of(points)
         predicted: Array = problem.position - problem.residual(self.state)[:, :3]
@@ -190,9 +194,15 @@ class CalibrationResult:
         )
 
     def calibrated_table(self) -> DHTable:
-        """Return the corrected DH table, for an arm that came as one."""
+        """Return the corrected DH table.
+
+        Raises
+        ------
+        CalibrationError
+            If the arm did not come as a table.
+        """
         if not isinstance(self.robot, DHTable):
-            raise TypeError('the arm did not come as a DH table; use calibrated_model')
+            raise CalibrationError('the arm did not come as a DH table; use calibrated_model')
         columns: dict[str, Any] = {
             key: np.array(getattr(self.robot, key)) for key in ('theta', 'd', 'a', 'alpha', 'beta')
         }

@@ -25,7 +25,9 @@ _NOISE_FLOOR = 1e-13  # [m], round-off of a metre-sized arm
 _PRIOR_FLOOR = 1e-7  # [m, rad]
 _TUNED_STEPS = 12
 _TUNING_ROUNDS = 3
-_HUBER_STEPS = 3  # a redescending loss starts from a convex one, lest it locks good points out
+_CONVEX_STEPS = 20  # a redescending loss waits for a convex one to settle, lest it locks good points out
+_SETTLED = 0.01  # squared length of a step in standard deviations
+_WIDEST = 10.0  # times the first guess of the prior deviations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,19 +144,23 @@ def fit(problem: Problem, start: State, free: IntArray, options: Options | None 
     empty = np.zeros(0)
     at = _Linear(start, *problem.linearise(start), empty, empty)
     converged, reason, count = False, f'no convergence in {options.iterations} steps', 0
+    settled = 0  # steps since the convex loss came to rest
     for count in range(1, options.iterations + 1):
-        _rebalance(problem, at.residual, balance, _loss_at(count, options), len(free))
+        loss: Loss = 'huber' if options.loss == 'hampel' and not settled else options.loss
+        _rebalance(problem, at.residual, balance, loss, len(free))
         at.apply(problem, balance, free)
-        if count <= _TUNED_STEPS:  # then frozen, so that the steps can converge
+        if settled <= _TUNED_STEPS:  # then frozen, so that the steps can converge
             _tune(balance, at, _offset(problem, at.state, free), groups, options)
-        trial, tiny = _descend(problem, at, free, balance)
+        trial, length, tiny = _descend(problem, at, free, balance)
         if trial is None:
             reason = 'no step lowers the error any more'
             break
         at = trial
-        if tiny and count > _HUBER_STEPS:
+        if tiny and (settled or options.loss != 'hampel'):
             converged, reason = True, 'the last step is far below the noise'
             break
+        if settled or tiny or length < _SETTLED or count >= _CONVEX_STEPS:
+            settled += 1
     at.apply(problem, balance, free)
     return Fit(
         state=at.state,
@@ -172,10 +178,6 @@ def fit(problem: Problem, start: State, free: IntArray, options: Options | None 
     )
 
 
-def _loss_at(count: int, options: Options) -> Loss:
-    return 'huber' if options.loss == 'hampel' and count <= _HUBER_STEPS else options.loss
-
-
 def _offset(problem: Problem, state: State, free: IntArray) -> Array:
     """Return how far the free parameters are from where their priors are centred; zero without prior."""
     geometry, terms = problem.blocks[2:]
@@ -186,8 +188,11 @@ def _offset(problem: Problem, state: State, free: IntArray) -> Array:
     return result
 
 
-def _descend(problem: Problem, at: _Linear, free: IntArray, balance: _Balance) -> tuple[_Linear | None, bool]:
-    """Return the next linearisation (None where no step lowers the cost), and whether the step was tiny."""
+def _descend(problem: Problem, at: _Linear, free: IntArray, balance: _Balance) -> tuple[_Linear | None, float, bool]:
+    """Return the next linearisation, the step's squared length in standard deviations, and whether it was tiny.
+
+    The linearisation is None where no step lowers the cost.
+    """
     offset, penalty = _offset(problem, at.state, free), balance.penalty
     hessian = at.columns.T @ at.columns + np.diag(penalty)
     gradient = at.columns.T @ at.rows - penalty * offset
@@ -203,9 +208,9 @@ def _descend(problem: Problem, at: _Linear, free: IntArray, balance: _Balance) -
         tiny = decrement <= max(1e-8 * balance.noise**2, 1e-28 * len(problem) * np.max(problem.scale) ** 2)
         if trial_cost <= cost * (1.0 + 1e-9) or tiny:
             balance.damping = 0.2 * balance.damping if balance.damping > 1e-9 else 0.0
-            return trial, tiny
+            return trial, decrement / balance.noise**2, tiny
         balance.damping = max(10.0 * balance.damping, 1e-6)
-    return None, False
+    return None, 0.0, False
 
 
 def _prior_groups(problem: Problem, free: IntArray) -> list[IntArray]:
@@ -281,7 +286,8 @@ def _tune(balance: _Balance, at: _Linear, offset: Array, groups: list[IntArray],
             continue
         for members in groups:
             spread = np.square(offset + step)[members] + balance.noise**2 * np.diag(inverse)[members]
-            balance.prior[members] = min(max(float(np.mean(spread)) ** 0.5, _PRIOR_FLOOR), options.prior)
+            deviation = float(np.mean(spread)) ** 0.5
+            balance.prior[members] = min(max(deviation, _PRIOR_FLOOR), _WIDEST * options.prior)
 
 
 def _solve(hessian: Array, gradient: Array, damping: float) -> Array:
