@@ -1,9 +1,18 @@
 """``robotid calibrate``: the geometry of an arm from measured points."""
 
+import argparse
+
 from robotid_ros.calibration.command import add_arguments, run
 from robotid_ros.commands.command import Command
+from robotid_ros.report import write_report
+from robotid_ros.report.calibration import calibration_report
 
 __all__ = ['COMMAND']
+
+
+def _run(options: argparse.Namespace) -> int:
+    return run(options, lambda result, path: write_report(calibration_report(result), path))
+
 
 COMMAND = Command(
     name='calibrate',
@@ -11,5 +20,5 @@ COMMAND = Command(
     description='Estimate the kinematic errors of an arm from positions or poses measured at its tool, and write the '
     'corrected table or URDF with the accuracy before and after.',
     add_arguments=add_arguments,
-    run=run,
+    run=_run,
 )
