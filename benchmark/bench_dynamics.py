@@ -66,7 +66,7 @@ def operations() -> None:
             f'{len(model.base.independent):12}{len(model.coefficient_map):14}'
         )
         if name == 'UR10':
-            regressor = base_parameters(robot, **DRIVES)._kernel('regressor', False).function.operations
+            regressor = model.base.operations
             print(f'    its base regressor: {regressor.multiplications} mul, {regressor.additions} add')
 
 

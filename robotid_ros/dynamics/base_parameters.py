@@ -14,6 +14,7 @@ import scipy.linalg
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.dynamics.cache import content_key
 from robotid_ros.dynamics.chain import checked_samples, sample_motion
+from robotid_ros.dynamics.expression import OperationCount
 from robotid_ros.dynamics.graph_function import GraphFunction
 from robotid_ros.dynamics.kernel import Kernel, KernelStore, checked_output
 from robotid_ros.dynamics.regressor import (
@@ -80,6 +81,11 @@ class BaseParameters:
     def values(self) -> Array:
         """The model's own base parameters beta, shape (b,)."""
         return np.asarray(self.map @ standard_parameters(self.model, **self.options))
+
+    @property
+    def operations(self) -> OperationCount:
+        """Operations of one evaluation of the regressor: (multiplications, additions)."""
+        return regressor_function(self.model, drive_symbols(self.options), self.independent.tolist()).operations
 
     def regressor(self, q: Array, dq: Array, ddq: Array, *, out: Array | None = None, compiled: bool = True) -> Array:
         """Return the independent columns of the regressor.

@@ -145,7 +145,7 @@ def shortest_form(
         if cost(trial) < cost(best):
             best, since = trial, 0
         if progress is not None:
-            progress(min(0.9, at / (3.0 * len(flips))), f'{sum(cost(best)[:1])} operations')
+            progress(min(0.9, at / (3.0 * len(flips))), f'{cost(best)[0]} operations')
     return best, *geometry(best.sides)
 
 
