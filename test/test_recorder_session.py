@@ -163,6 +163,34 @@ def test_a_reference_of_joints_that_are_not_recorded_is_refused(tmp_path):
     session.finish()
 
 
+def test_a_gripper_that_speaks_first_on_the_topic_is_not_taken_for_the_arm(tmp_path):
+    messages, stamps = stream(PERIOD, 4, RATE, np.random.default_rng(12))
+    mixed = [
+        m for k, message in enumerate(messages) for m in (joint_state(stamps[k] - MS, ('finger',), (0.5,)), message)
+    ]
+    arrival = [stamp - MS * shift for stamp in stamps for shift in (1, 0)]
+    for name, reference in (('with', REFERENCE), ('without', None)):
+        session = record(tmp_path / name, mixed, arrival, reference=reference)
+        found = session.progress()['found']
+        assert (found['other_joints'], found['gaps'], found['order_changes']) == (len(messages), 0, 0)
+        assert read_recording(tmp_path / name).joint_names == JOINTS
+    late = RecordingSession(tmp_path / 'late', (), ProcessingSettings(), {})
+    late.take(MessageChunk.of(mixed[:1], arrival[:1]))  # nothing but the gripper so far
+    late.follow(REFERENCE)
+    late.take(MessageChunk.of(mixed[1:], arrival[1:]))
+    late.finish()
+    assert late.dataset.periods == 3
+
+
+def test_messages_that_cannot_be_averaged_are_recorded_all_the_same(tmp_path):
+    messages, _ = stream(PERIOD, 4, RATE, np.random.default_rng(13))
+    settings_ = ProcessingSettings(effort=dict.fromkeys(JOINTS, 'current'))  # and no torque constants
+    session = record(tmp_path / 'r', messages, settings_=settings_)
+    assert session.dataset is None
+    assert session.problem.startswith('raw messages are recorded, but no longer averaged: joint ')
+    assert len(read_recording(tmp_path / 'r')) == len(messages)
+
+
 def test_no_effort_at_all_is_said(tmp_path):
     messages = [joint_state(START + k * 2 * MS, JOINTS, (0.1, 0.2, 0.3)) for k in range(4 * RATE)]
     session = record(tmp_path / 'r', messages)

@@ -151,7 +151,8 @@ class JointStateDecoder:
     Attributes
     ----------
     joints : tuple of str
-        The joints wanted, in the order wanted; empty takes those of the first message.
+        The joints wanted, in the order wanted; empty takes those of the message with the most
+        joints among the first ones (a gripper may speak on the same topic).
     layouts : list of Layout
         Every layout met so far.
     """
@@ -207,12 +208,11 @@ class JointStateDecoder:
 
     def _take_joints(self, payload: ByteArray, lengths: IntArray) -> None:
         at = 0
-        for length in lengths:
+        for length in lengths[:100].tolist():
             layout = decode_layout(payload[at : at + length].tobytes())
-            if layout is not None and layout.names and layout.offsets[0] >= 0:
+            if layout is not None and layout.offsets[0] >= 0 and len(layout.names) > len(self.joints):
                 self.joints = layout.names
-                return
-            at += int(length)
+            at += length
 
     def _match(self, rows: ByteArray) -> tuple[int, NDArray[np.bool_]]:
         """Return the layout of the first row, and which rows share it."""

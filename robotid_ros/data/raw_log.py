@@ -200,7 +200,8 @@ def read_raw_log(folder: Path, joints: Sequence[str] | None = None) -> Recording
     """
     faults: dict[str, int] = {}
     description = read_description(folder)
-    decoder = JointStateDecoder(joints=tuple(joints or description.get('joints', ())))
+    known = description.get('joints') or read_reference(folder).get('joints', ())
+    decoder = JointStateDecoder(joints=tuple(joints or known))
     batches, arrivals = [], []
     lost = LossCounter()
     for chunk in iterate_raw_log(folder, faults):

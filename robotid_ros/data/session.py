@@ -23,7 +23,7 @@ class RecordingSession:
     folder : Path
         Made for this recording; must not hold one yet.
     joints : sequence of str
-        Joints wanted; empty takes those of the reference, or of the first message.
+        Joints wanted; empty takes those of the reference, or of the first messages.
     settings : ProcessingSettings
     description : mapping
         What the recording shall say about itself: topic, robot, versions.
@@ -46,7 +46,7 @@ class RecordingSession:
         self._processor = StreamProcessor(joints, settings)
         self._description = dict(description)
         self._log = RawLogWriter(folder, {**description, 'joints': list(joints), 'processing': settings.to_dict()})
-        self._writing = True
+        self._writing = self._processing = True
 
     def follow(self, reference: PeriodicReference) -> None:
         """Average over the periods of this reference from now on.
@@ -68,7 +68,7 @@ class RecordingSession:
         return self._processor.reference
 
     def take(self, chunk: MessageChunk) -> None:
-        """Write messages to disk, then add them to the average; a full disk ends only the writing."""
+        """Write messages to disk, then add them to the average; what ends the one does not end the other."""
         with self._lock:
             if self._writing:
                 try:
@@ -76,7 +76,12 @@ class RecordingSession:
                 except OSError as cause:
                     self._writing = False
                     self.problem = f'raw messages are no longer written to {self.folder}: {cause.strerror}'
-            self._processor.take(chunk)
+            if self._processing:
+                try:
+                    self._processor.take(chunk)
+                except Exception as cause:
+                    self._processing = False
+                    self.problem = f'raw messages are recorded, but no longer averaged: {cause}'
 
     def finish(self) -> None:
         """End the recording: close the files, write the summary, compute the averaged period."""
@@ -84,7 +89,7 @@ class RecordingSession:
             self._log.close()
             found = self._processor.found()
             provenance = {'recording': {**self._description, 'file': self.folder.name, 'format': 'recorder'}}
-            if self._processor.reference is not None:
+            if self._processor.reference is not None and self._processing:
                 try:
                     self.dataset = self._processor.finish(provenance)
                 except DataError as cause:

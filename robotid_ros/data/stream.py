@@ -87,7 +87,7 @@ class StreamProcessor:
     Parameters
     ----------
     joints : sequence of str
-        The joints wanted; empty takes those of the reference, or of the first message.
+        The joints wanted; empty takes those of the reference, or of the first messages.
     settings : ProcessingSettings
         Motor side, transient, outliers, smoothing.
     """
@@ -104,7 +104,9 @@ class StreamProcessor:
             'missing_effort': 0,
         }
         self.last_stamp = 0
-        self._decoder = JointStateDecoder(joints=tuple(joints))
+        self._given = tuple(joints)
+        self._decoder = JointStateDecoder(joints=self._given)
+        self._extra: set[str] = set()
         self._screen = SampleScreen()
         self._unwrapper = TurnUnwrapper()
         self._loss = LossCounter()
@@ -124,10 +126,13 @@ class StreamProcessor:
         Raises
         ------
         DataError
-            If its joints are not among those recorded.
+            If its joints are not among those wanted.
         """
-        if self.joints:
-            require_names(reference.joints, self.joints, 'joint', 'the recording', DataError)
+        if self._given:
+            require_names(reference.joints, self._given, 'joint', 'the recording', DataError)
+        elif self.joints != reference.joints:
+            self._decoder = JointStateDecoder(joints=reference.joints)
+            self._order = -1
         self.reference = reference
         self._average = None
         self._factors = None
@@ -183,12 +188,12 @@ class StreamProcessor:
         counts = asdict(self._screen.counts)
         counts['rate'] = 1.0 / self._screen.step if self._screen.step else 0.0
         counts['bad_channels'] = dict(self._screen.bad_channels)
-        extra = {name for layout in self._decoder.layouts for name in layout.names} - set(self.joints)
+        self._extra |= {name for layout in self._decoder.layouts for name in layout.names}
         return {
             **counts,
             **self.counts,
             'wraps': self._unwrapper.wraps,
-            'extra_joints': sorted(extra),
+            'extra_joints': sorted(self._extra - set(self.joints)),
             'lost_before_capture': self._loss.lost,
         }
 

@@ -87,11 +87,11 @@ def choose_cutoff(position: Array, rate: float, margin: float = 5.0, noise_share
 
     The white part of a position's spectrum, of deviation ``s``, is read off its highest frequencies;
     what stands out of it below is motion. Proposed is ``margin`` times the frequency below which
-    99.9 % of the velocity's power lie, for the fastest joint: a derivative filter needs about five
-    times the bandwidth of the motion (Gautier 1997). That is lowered, down to twice the
-    bandwidth, as far as needed to let through no more acceleration noise,
-    ``s (2 pi)^2 sqrt(2 f^5 / (5 rate))``, than ``noise_share`` of a moving joint's root-mean-square
-    acceleration.
+    99.9 % of the velocity's power lie, for the fastest joint: derivative filters for identification
+    are given about five times the bandwidth (Janot et al., who mean that of the position loop,
+    which a recording does not tell). That is lowered, down to twice the bandwidth, as far as needed
+    to let through no more acceleration noise, ``s (2 pi)^2 sqrt(2 f^5 / (5 rate))``, than
+    ``noise_share`` of a moving joint's root-mean-square acceleration.
 
     Parameters
     ----------
@@ -116,7 +116,8 @@ def choose_cutoff(position: Array, rate: float, margin: float = 5.0, noise_share
 
     References
     ----------
-    M. Gautier, "Dynamic identification of robots with power model", ICRA 1997.
+    A. Janot, P.-O. Vandanjon and M. Gautier, "A generic instrumental variable approach for industrial
+    robot identification", IEEE T-CST 22(1), 2014, on data filtering.
     """
     q = np.asarray(position, dtype=np.float64)
     if len(q) < 32:
