@@ -1,5 +1,7 @@
 """Friction parameters from friction torque alone, kept dissipative."""
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.optimize import lsq_linear
 
@@ -42,37 +44,70 @@ def dissipative_least_squares(model: FrictionModel, columns: Array, torque: Arra
     return np.asarray(generators @ (solution.x / scale))
 
 
-def initial_guess(model: FrictionModel, velocity: Array, torque: Array, load: Array | None = None) -> Array:
+def initial_guess(
+    model: FrictionModel,
+    velocity: Array,
+    torque: Array,
+    load: Array | None = None,
+    position: Array | None = None,
+    *,
+    weight: Array | None = None,
+    channel: Callable[[Array], Array] | None = None,
+    refine: bool = False,
+) -> Array:
     """Return friction parameters that fit a friction torque, by a grid over the shape parameter.
 
     Parameters
     ----------
     model : FrictionModel
+        With at most one shape parameter.
     velocity : ndarray, shape (N, n)
         [rad/s]
     torque : ndarray, shape (N, n)
         Friction torque, or what is left of the measured torque once the rigid body's is taken away [N m].
-    load : ndarray, shape (N, n), optional
-        Transmitted torque, for models that depend on it [N m].
+    load, position : ndarray, shape (N, n), optional
+        Transmitted torque [N m] and joint positions [rad], for models that depend on them.
+    weight : ndarray, shape (N, n), optional
+        Sample weights.
+    channel : callable, optional
+        Filter that the torque went through; applied to the columns.
+    refine : bool
+        Go on from the best grid point to the minimum by golden sections.
 
     Returns
     -------
     ndarray, shape (n, k + s)
         Dissipative, within the bounds.
     """
-    n = velocity.shape[1]
-    k, s = len(model.linear_names), len(model.shape_names)
+    n, s = velocity.shape[1], len(model.shape_names)
     fastest = np.maximum(np.abs(velocity).max(axis=0, initial=0.0), 1e-6)
-    lower, upper = model.shape_bounds(fastest)
-    best = np.zeros((n, k + s))
-    smallest = np.full(n, np.inf)
-    for share in np.linspace(0.0, 1.0, _GRID if s else 1):
-        shape = np.exp(np.log(lower) * (1.0 - share) + np.log(upper) * share) if s else lower
-        columns = model.columns(velocity, shape, load)
-        for joint in range(n):
-            linear = dissipative_least_squares(model, columns[:, joint], torque[:, joint])
-            cost = float(np.sum((columns[:, joint] @ linear - torque[:, joint]) ** 2))
-            if cost < smallest[joint]:
-                smallest[joint] = cost
-                best[joint] = [*linear, *shape[joint]]
+    lower, upper = (np.log(bound) for bound in model.shape_bounds(fastest))
+    root = np.ones_like(torque) if weight is None else np.sqrt(weight)
+
+    def fitted(shape: Array) -> tuple[Array, Array]:
+        """Return the parameters and the cost of each joint at some logarithmic shapes (n, s)."""
+        columns = model.columns(velocity, np.exp(shape), load, position)
+        columns = (columns if channel is None else channel(columns)) * root[..., None]
+        wanted = torque * root
+        linear = [dissipative_least_squares(model, columns[:, j], wanted[:, j]) for j in range(n)]
+        cost = [float(np.sum((columns[:, j] @ linear[j] - wanted[:, j]) ** 2)) for j in range(n)]
+        return np.concatenate([np.array(linear).reshape(n, -1), np.exp(shape)], axis=1), np.array(cost)
+
+    best, least = fitted(lower)
+    if s == 0:
+        return best
+    at = lower.copy()
+    for share in np.linspace(0.0, 1.0, _GRID)[1:]:
+        shape = lower * (1.0 - share) + upper * share
+        found, cost = fitted(shape)
+        better = cost < least
+        best[better], at[better], least = found[better], shape[better], np.minimum(cost, least)
+    width = (upper - lower) / (_GRID - 1)
+    while refine and float(width.max()) > 1e-4:
+        width = width * 0.5 * (np.sqrt(5.0) - 1.0)
+        for side in (-1.0, 1.0):
+            shape = np.clip(at + side * width, lower, upper)
+            found, cost = fitted(shape)
+            better = cost < least
+            best[better], at[better], least = found[better], shape[better], np.minimum(cost, least)
     return best

@@ -14,10 +14,17 @@ from robotid_ros.dynamics import BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, friction_model, unit_of
 from robotid_ros.friction.options import TorqueRipple
+from robotid_ros.identification.alternating import alternate
+from robotid_ros.identification.bee_colony import BeeColony, bee_colony_friction, separable_friction
 from robotid_ros.identification.channel import Channel, coarse, find_bandwidth
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.friction_choice import FrictionChoice, add_ripple, choose_friction, fit_friction_shape
-from robotid_ros.identification.least_squares import essential_parameters, least_squares, normal_equations
+from robotid_ros.identification.least_squares import (
+    essential_parameters,
+    fit_of_parameters,
+    least_squares,
+    normal_equations,
+)
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.physical import PhysicalFit, physical_parameters
 from robotid_ros.identification.result import IdentificationResult
@@ -32,6 +39,7 @@ __all__ = ['Progress', 'identify']
 Progress = Callable[[float, str], None]
 
 _SEARCH_SAMPLES = 3000
+_BEE_SAMPLES = 1000
 
 
 def identify(
@@ -80,10 +88,7 @@ def identify(
     report = progress if progress is not None else _silent
     thresholds(config, model)
     base = base_parameters(model, rotor_inertia=config.rotor_inertia)
-    samples = as_samples(
-        training, model, standstill_speed=config.standstill_speed, standstill_weight=config.standstill_weight
-    )
-    require_moving(samples, model, len(base.independent) + 2 * model.n)
+    samples = require_data(training, model, base, config)
     prepared = prepare(base, samples, config, report)
     report(0.6, 'estimate parameters')
     fit, notes = _estimate(prepared, model, config)
@@ -96,11 +101,11 @@ def identify(
             friction_parameters=np.concatenate([physical.linear, prepared.choice.shape], axis=1),
         )
         notes = (*notes, f'physical: torque error {physical.error_ratio:.4f} of the unconstrained one')
-    metrics = {'training': _metrics(base, fit, model, training)}
+    metrics = {'training': fit_metrics(base, fit, model, training)}
     for name, held_out in (('validation', validation), ('test', test)):
         listed = _listed(held_out)
         if listed:
-            metrics[name] = _metrics(base, fit, model, listed)
+            metrics[name] = fit_metrics(base, fit, model, listed)
     report(1.0, 'done')
     return assemble(
         fit,
@@ -110,8 +115,25 @@ def identify(
         metrics,
         config,
         decisions=(*prepared.choice.decisions, *notes),
-        provenance=_provenance(training, _listed(validation), _listed(test), config),
+        provenance=provenance_of(training, _listed(validation), _listed(test), config),
     )
+
+
+def require_data(
+    datasets: list[Dataset], model: RobotModel, base: BaseParameters, config: IdentificationConfig
+) -> Samples:
+    """Return the samples of datasets that can tell something.
+
+    Raises
+    ------
+    IdentificationError
+        If there is nothing to identify from.
+    """
+    samples = as_samples(
+        datasets, model, standstill_speed=config.standstill_speed, standstill_weight=config.standstill_weight
+    )
+    require_moving(samples, model, len(base.independent) + 2 * model.n)
+    return samples
 
 
 def _silent(share: float, text: str) -> None:
@@ -152,6 +174,8 @@ def prepare(base: BaseParameters, samples: Samples, config: IdentificationConfig
     rows = ModelRows(base, samples, channel)
     report(0.15, 'choose the friction model')
     name = config.friction
+    if name == 'auto' and config.estimator == 'bee-colony':
+        name = 'daemi_heimann+offset'  # the model the method was published for
     known = None if name == 'auto' else friction_model(name)
     if known is not None and bandwidth is None and not known.shape_names:
         choice = FrictionChoice(friction=known, shape=np.zeros((samples.n, 0)), decisions=(f'{name}, as asked for',))
@@ -169,12 +193,58 @@ def prepare(base: BaseParameters, samples: Samples, config: IdentificationConfig
 
 
 def _estimate(prepared: Prepared, model: RobotModel, config: IdentificationConfig) -> tuple[TorqueFit, tuple[str, ...]]:
+    """Run the estimator asked for; the physical one starts from weighted least squares."""
     friction, shape = prepared.choice.friction, prepared.choice.shape
-    if config.estimator in ('ols', 'wls', 'irls'):
-        fit = least_squares(prepared.rows, friction, shape, estimator=config.estimator)  # type: ignore[arg-type]
-        return fit, (f'estimator: {config.estimator}',)
-    fit = least_squares(prepared.rows, friction, shape, estimator='wls')
+    if config.estimator == 'alternating':
+        return _alternating(prepared, model, config)
+    if config.estimator == 'bee-colony':
+        return _bees(prepared, model, config)
+    method = 'wls' if config.estimator == 'physical' else config.estimator
+    fit = least_squares(prepared.rows, friction, shape, estimator=method)  # type: ignore[arg-type]
     return fit, (f'estimator: {config.estimator}',)
+
+
+def _alternating(
+    prepared: Prepared, model: RobotModel, config: IdentificationConfig
+) -> tuple[TorqueFit, tuple[str, ...]]:
+    rows, friction = prepared.rows, prepared.choice.friction
+    limit = thresholds(config, model)
+    found = alternate(rows, rows, friction, thresholds=limit, max_iterations=config.max_iterations)
+    reason = '' if found.usable else f'the alternation did not end within {config.max_iterations} iterations'
+    fit = fit_of_parameters(
+        rows, friction, found.base_values, found.friction_parameters, converged=found.usable, reason=reason
+    )
+    error = ' '.join(f'{value:.3g}' for value in found.errors[-1])
+    note = f'estimator: alternating, {len(found.errors)} iterations, torque error {error} N m'
+    return fit, (note if found.usable else f'{note}, not usable',)
+
+
+def _bees(prepared: Prepared, model: RobotModel, config: IdentificationConfig) -> tuple[TorqueFit, tuple[str, ...]]:
+    """Alternate twice with a bee colony as the friction step, and say what separable least squares reaches."""
+    rows, friction = prepared.rows, prepared.choice.friction
+    rng = np.random.default_rng(config.seed)
+    few = rows.samples.thinned(_BEE_SAMPLES) if rows.channel.open else rows.samples
+    thin = ModelRows(
+        rows.base, few, Channel(bandwidth=rows.channel.bandwidth, rate=few.rate, trajectory=few.trajectory)
+    )
+    channel = None if thin.channel.open else thin.channel
+    notes: list[str] = []
+
+    def fit(part: ModelRows, model: FrictionModel, torque: Array, load: Array) -> Array:
+        s = part.samples
+        colony = BeeColony(cycles=config.max_iterations)
+        bees = bee_colony_friction(model, s.dq, torque, rng, colony=colony, load=load, position=s.q, channel=channel)
+        direct = separable_friction(model, s.dq, torque, load=load, position=s.q, channel=channel)
+        notes.append(
+            f'bee colony: mean square error {bees.cost.sum():.6g} (N m)^2, {bees.evaluations} evaluations, '
+            f'{bees.seconds:.2f} s; separable least squares: {direct.cost.sum():.6g} (N m)^2, '
+            f'{direct.evaluations} evaluations, {direct.seconds:.2f} s'
+        )
+        return bees.parameters
+
+    found = alternate(rows, thin, friction, max_iterations=2, fit=fit)
+    result = fit_of_parameters(rows, friction, found.base_values, found.friction_parameters, converged=True, reason='')
+    return result, (f'estimator: bee-colony, {config.max_iterations} cycles', *notes)
 
 
 def consistent(
@@ -199,7 +269,7 @@ def _standard(physical: PhysicalFit, rotor_inertia: bool) -> Array:
     return np.concatenate([flat, physical.rotor_inertia]) if rotor_inertia else flat
 
 
-def _metrics(base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: list[Dataset]) -> Metrics:
+def fit_metrics(base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: list[Dataset]) -> Metrics:
     """Return the errors against the torque as recorded, on every sample."""
     measured, predicted = [], []
     for dataset in datasets:
@@ -242,6 +312,8 @@ def verdict(fit: TorqueFit, metrics: Metrics, limit: Array | None, names: Sequen
     """Return whether a fit is usable, and what to know about it."""
     if not np.isfinite(fit.base_values).all():
         return False, 'the fit gave no finite numbers'
+    if not fit.converged and limit is not None:
+        return False, fit.reason
     if limit is not None and (metrics.rmse > limit).any():
         worst = int(np.argmax(metrics.rmse / limit))
         return False, (
@@ -308,9 +380,11 @@ def assemble(
     )
 
 
-def _provenance(
+def provenance_of(
     training: list[Dataset], validation: list[Dataset], test: list[Dataset], config: IdentificationConfig
 ) -> dict[str, object]:
+    """Return what a result was made from: data, settings, versions, seed."""
+
     def described(datasets: list[Dataset]) -> list[dict[str, object]]:
         return [
             {'sources': list(d.sources), 'samples': len(d), 'rate': d.rate, 'cutoff': d.cutoff, **dict(d.provenance)}

@@ -5,7 +5,7 @@ All joints are solved at once. Weights per joint cost nothing per sample (see
 load itself, is solved by repetition: the load is the rigid body's torque of the last solution.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -18,7 +18,7 @@ from robotid_ros.identification.rigid import ModelRows
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.torque_fit import TorqueFit
 
-__all__ = ['LinearEstimator', 'essential_parameters', 'least_squares', 'normal_equations']
+__all__ = ['LinearEstimator', 'essential_parameters', 'fit_of_parameters', 'least_squares', 'normal_equations']
 
 LinearEstimator: TypeAlias = Literal['ols', 'wls', 'irls']
 
@@ -244,6 +244,38 @@ def _bends(
         return np.zeros((*dq.shape, 0))
     basis = friction.basis(dq, shape, None if load is None else load[part], rows.samples.q[part])
     return rows.channel(np.einsum('Nnks,nk->Nns', basis.sensitivity, linear))
+
+
+def fit_of_parameters(
+    rows: ModelRows,
+    friction: FrictionModel,
+    base_values: Array,
+    friction_parameters: Array,
+    *,
+    converged: bool,
+    reason: str,
+) -> TorqueFit:
+    """Return parameters that another method found as a fit, with the covariance of least squares at that point.
+
+    Parameters
+    ----------
+    rows : ModelRows
+    friction : FrictionModel
+    base_values : ndarray, shape (b,)
+    friction_parameters : ndarray, shape (n, k + s)
+    converged : bool
+    reason : str
+        Why not.
+    """
+    k = len(friction.linear_names)
+    shape = friction_parameters[:, k:]
+    load = rows.torque(base_values) if friction.needs_load else None
+    state = _solved(rows, friction, shape, rows.samples.weight, np.ones(rows.samples.n), load, 'ols')
+    parameters = np.concatenate([base_values, friction_parameters[:, :k].ravel()])
+    precision = joint_precision(state.information, parameters)
+    solution = replace(solve(*state.information.normal(precision), len(base_values), None), parameters=parameters)
+    state = _State(precision, state.load, state.weight, solution, state.information)
+    return finished(rows, friction, shape, state, converged, reason, covariance=True)
 
 
 def normal_equations(rows: ModelRows, fit: TorqueFit, shape: Array) -> tuple[Array, Array, float]:

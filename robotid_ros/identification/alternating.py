@@ -1,0 +1,136 @@
+"""Alternating identification: friction given the dynamics, the dynamics given friction, and again.
+
+    1. f    = argmin |tau_f(dq, f) - (tau - Y_b beta)|   over the friction data, joint by joint
+    2. beta = argmin |Y_b beta - (tau - tau_f(dq, f))|    over the dynamics data
+    3. the torque error of every joint below its threshold: usable; the iteration limit: not usable.
+
+It needs friction data (slow motion at constant speeds) and dynamics data (fast motion) from
+different trajectories, and converges linearly where both share information; solving for both at
+once (:func:`robotid_ros.identification.least_squares.least_squares`) reaches the same minimum in
+one step. With one data set for both it is a block coordinate descent on that problem.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.friction import FrictionModel, initial_guess
+from robotid_ros.identification.information import quick_solve
+from robotid_ros.identification.rigid import ModelRows
+
+__all__ = ['Alternation', 'FrictionFit', 'alternate', 'fit_friction']
+
+FrictionFit = Callable[[ModelRows, FrictionModel, Array, Array], Array]
+"""From rows, a model, friction torques (N, n) and loads (N, n) to friction parameters (n, k + s)."""
+
+_SETTLED = 1e-5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternation:
+    """Where the alternation ended.
+
+    Attributes
+    ----------
+    base_values : ndarray, shape (b,)
+    friction_parameters : ndarray, shape (n, k + s)
+    errors : ndarray, shape (I, n)
+        Root-mean-square torque error after each iteration [N m].
+    usable : bool
+        Whether every joint's error fell below its threshold; without thresholds, whether it settled.
+    """
+
+    base_values: Array
+    friction_parameters: Array
+    errors: Array
+    usable: bool
+
+
+def fit_friction(rows: ModelRows, friction: FrictionModel, torque: Array, load: Array) -> Array:
+    """Return the friction parameters that fit a friction torque best, shape (n, k + s)."""
+    samples = rows.samples
+    channel = None if rows.channel.open else rows.channel
+    return initial_guess(
+        friction, samples.dq, torque, load, samples.q, weight=samples.weight, channel=channel, refine=True
+    )
+
+
+def alternate(
+    dynamics: ModelRows,
+    friction_rows: ModelRows,
+    friction: FrictionModel,
+    *,
+    thresholds: Array | None = None,
+    max_iterations: int = 50,
+    start: Array | None = None,
+    fit: FrictionFit = fit_friction,
+) -> Alternation:
+    """Return the parameters at which the alternation ends.
+
+    Parameters
+    ----------
+    dynamics, friction_rows : ModelRows
+        Of the dynamics and the friction data; may be the same.
+    friction : FrictionModel
+    thresholds : ndarray, shape (n,), optional
+        Torque errors that count as usable [N m].
+    max_iterations : int
+    start : ndarray, shape (b,), optional
+        Base parameters to start from; by default those that fit best without friction.
+    fit : callable
+        Finds the friction parameters.
+    """
+    samples = dynamics.samples
+    matrix, pull = _dynamics_step(dynamics)
+    precision = np.ones(samples.n)
+    values = quick_solve(matrix(precision), pull(samples.target, precision), 0, None) if start is None else start
+    errors: list[Array] = []
+    usable = False
+    parameters = np.zeros((samples.n, len(friction.linear_names) + len(friction.shape_names)))
+    for _ in range(max_iterations):
+        load = friction_rows.torque(values)
+        parameters = fit(friction_rows, friction, friction_rows.samples.target - friction_rows.channel(load), load)
+        resisting = _friction_torque(dynamics, friction, parameters, dynamics.torque(values))
+        values = quick_solve(matrix(precision), pull(samples.target - resisting, precision), 0, None)
+        load = dynamics.torque(values)
+        resisting = _friction_torque(dynamics, friction, parameters, load)
+        residual = samples.target - dynamics.channel(load) - resisting
+        error = np.sqrt(np.mean(residual**2, axis=0))
+        weighted = np.sum(samples.weight * residual**2, axis=0) / np.maximum(samples.weight.sum(axis=0), 1e-12)
+        floor = 1e-12 * max(float(np.mean(samples.target**2)), 1e-12)
+        precision = 1.0 / np.maximum(weighted, floor)
+        settled = bool(errors) and bool(np.abs(error - errors[-1]).max() <= _SETTLED * max(float(error.max()), 1e-12))
+        errors.append(error)
+        usable = settled if thresholds is None else bool((error < thresholds).all())
+        if usable or settled:
+            break
+    return Alternation(base_values=values, friction_parameters=parameters, errors=np.array(errors), usable=usable)
+
+
+def _friction_torque(rows: ModelRows, friction: FrictionModel, parameters: Array, load: Array) -> Array:
+    return rows.channel(friction.torque(rows.samples.dq, parameters, load, rows.samples.q))
+
+
+def _dynamics_step(rows: ModelRows) -> tuple[Callable[[Array], Array], Callable[[Array, Array], Array]]:
+    """Return functions for the normal matrix and the right-hand side of the base parameters alone."""
+    samples = rows.samples
+    count = len(rows.base.independent)
+    gram = np.zeros((samples.n, count, count))
+    for part, rigid in rows.rigid():
+        through = rows.through(rigid)
+        weighted = through * samples.weight[part][..., None]
+        gram += weighted.transpose(1, 2, 0) @ through.transpose(1, 0, 2)
+
+    def matrix(precision: Array) -> Array:
+        return np.asarray(np.tensordot(precision, gram, axes=1))
+
+    def pull(torque: Array, precision: Array) -> Array:
+        total = np.zeros(count)
+        for part, rigid in rows.rigid():
+            weight = samples.weight[part] * precision
+            total += np.einsum('Nnb,Nn->b', rows.through(rigid), torque[part] * weight)
+        return total
+
+    return matrix, pull
