@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, IntArray
 from robotid_ros.friction import FrictionModel, dissipative_least_squares, initial_guess
 
 __all__ = ['BeeColony', 'FrictionSearch', 'bee_colony_friction', 'minimise_by_bees', 'separable_friction']
@@ -88,7 +88,7 @@ def minimise_by_bees(
     evaluations = size
     best, least = source[np.argmin(value)].copy(), float(value.min())
 
-    def visit(bees: Array) -> None:
+    def visit(bees: IntArray) -> None:
         """Let bees try a neighbour of their sources, all at once; the better one is kept."""
         nonlocal evaluations
         count = len(bees)
@@ -109,9 +109,9 @@ def minimise_by_bees(
                 trials[bee] += 1
 
     for _ in range(colony.cycles):
-        visit(np.arange(size))
+        visit(np.arange(size, dtype=np.int64))
         fitness = 1.0 / (1.0 + value)
-        visit(rng.choice(size, size, p=fitness / fitness.sum()))
+        visit(rng.choice(size, size, p=fitness / fitness.sum()).astype(np.int64))
         if value.min() < least:
             best, least = source[np.argmin(value)].copy(), float(value.min())
         tired = int(np.argmax(trials))
@@ -160,9 +160,7 @@ def bee_colony_friction(
         pieces = [None if x is None else x[:, j, None] for x in (velocity, load, position)]
         problem = _JointProblem(model, j, torque[:, j], pieces, everything or shape_lower.shape[1] == 0, channel)
         lower, upper = problem.box(shape_lower[j], shape_upper[j])
-        point, costs[j], count = minimise_by_bees(
-            lambda points, problem=problem: problem.solved(points)[1], lower, upper, rng, colony
-        )
+        point, costs[j], count = minimise_by_bees(problem.cost, lower, upper, rng, colony)
         parameters[j] = problem.solved(point[None])[0][0]
         evaluations += count
     return FrictionSearch(
@@ -204,6 +202,10 @@ class _JointProblem:
         assert velocity is not None
         columns = self.model.columns(velocity, np.exp(shapes), load, position)
         return columns if self.channel is None else self.channel(columns)
+
+    def cost(self, points: Array) -> Array:
+        """Return the mean square errors of points (M, d), shape (M,)."""
+        return self.solved(points)[1]
 
     def solved(self, points: Array) -> tuple[Array, Array]:
         """Return friction parameters, shape (M, k + s), and mean square errors, shape (M,), of points."""

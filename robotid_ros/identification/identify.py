@@ -242,7 +242,8 @@ def _bees(prepared: Prepared, model: RobotModel, config: IdentificationConfig) -
         )
         return bees.parameters
 
-    found = alternate(rows, thin, friction, max_iterations=2, fit=fit)
+    start = least_squares(rows, friction, prepared.choice.shape, covariance=False).base_values
+    found = alternate(rows, thin, friction, max_iterations=2, start=start, fit=fit)
     result = fit_of_parameters(rows, friction, found.base_values, found.friction_parameters, converged=True, reason='')
     return result, (f'estimator: bee-colony, {config.max_iterations} cycles', *notes)
 

@@ -215,9 +215,7 @@ def drive_gains(
     check = as_samples([without], model, standstill_speed=0.02, standstill_weight=0.01)
     misfit = check.target - predictor.torque(check.q, check.dq, check.ddq)
     if np.sum(misfit**2) > 0.25 * np.sum(check.target**2):
-        raise IdentificationError(
-            'the arm model does not explain the runs without payload; identify it from them first'
-        )
+        raise IdentificationError('the arm model does not explain the runs without payload; identify it from them')
     samples = as_samples([loaded], model, standstill_speed=0.02, standstill_weight=0.01)
     rest = samples.target - predictor.torque(samples.q, samples.dq, samples.ddq)
     added = regressor(model, samples.q, samples.dq, samples.ddq)[:, :, -10:] @ payload

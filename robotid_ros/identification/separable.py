@@ -138,7 +138,7 @@ class _Problem:
             bends.append(np.einsum('Nnk,nk->Nn', difference, linear) / (2.0 * _STEP))
         own = np.concatenate([self.columns(theta), np.stack(bends, axis=-1)], axis=2)
         matrix, vector = self.information(own).normal(self.precision)
-        return matrix, vector - matrix @ self._padded(parameters, theta.shape[1])
+        return matrix, np.asarray(vector - matrix @ self._padded(parameters, theta.shape[1]))
 
     def _padded(self, parameters: Array, extra: int) -> Array:
         linear = parameters[self.b :].reshape(self.n, self.k)
@@ -175,7 +175,7 @@ def _start(problem: _Problem) -> Array:
         _, _, squares = problem.solve(theta)
         problem.reweigh(squares)
         best = np.inf
-    return theta
+    return np.asarray(theta)
 
 
 def separable_least_squares(
