@@ -144,9 +144,10 @@ def test_the_whole_gradient_with_every_limit(criterion, fixed, at_rest):
     rng = np.random.default_rng(4)
     point = 1.2 * problem.random_variables(rng)  # beyond the limits, so that their terms act
     multipliers = [rng.uniform(0.0, 1.0, shape) for shape in problem.multiplier_shapes]
-    _, gradient = problem.lagrangian(point, multipliers, 30.0, 2.0)
+    margins = rng.uniform(0.0, 0.1, len(multipliers))
+    _, gradient = problem.lagrangian(point, multipliers, margins, 30.0, 2.0)
     direction = rng.standard_normal(point.shape)
-    numeric = derivative(lambda h: problem.lagrangian(point + h * direction, multipliers, 30.0, 2.0)[0], 1e-5)
+    numeric = derivative(lambda h: problem.lagrangian(point + h * direction, multipliers, margins, 30.0, 2.0)[0], 1e-5)
     assert gradient @ direction == pytest.approx(numeric, rel=1e-6)
 
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
+from robotid_ros.excitation.extremes import trajectory_extremes
+from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.motion import Motion, MotionGradient
 from robotid_ros.excitation.observation import Observation
 from robotid_ros.model.joint_limits import JointLimits
@@ -154,6 +156,12 @@ class JointRanges:
         self._scale = np.array([bound.scale for bound in bounds])
         self._order = np.array([order for order, _ in self._columns], dtype=np.int64)
         self._joint = np.array([j for _, j in self._columns], dtype=np.int64)
+
+    def extreme_excess(self, trajectory: FourierTrajectory) -> float:
+        """Return the largest normalised excess of a trajectory over all bounds, exactly."""
+        extremes, _ = trajectory_extremes(trajectory)
+        values = extremes[self._order, self._joint, (self._sign > 0.0).astype(int)]
+        return float((self._sign / self._scale * (values - self._bound)).max(initial=-np.inf))
 
     def evaluate(self, motion: Motion) -> tuple[Array, Pullback]:
         """Return the normalised excesses, shape (N, m), and their pull-back; see :class:`Constraint`."""

@@ -47,7 +47,9 @@ Progress: TypeAlias = Callable[[float, str], None]
 # order of the Schatten norm, penalty, part of the iterations
 _ROUNDS = ((1.0, 30.0, 0.2), (2.0, 200.0, 0.25), (4.0, 500.0, 0.25), (6.0, 1000.0, 0.3))
 _GUESSES = 8
-_SETTLING, _SETTLED = 12, 0.004
+_SETTLING, _TRIALS = 25, 4
+_MARGIN = 0.002  # aimed inside the limits, for what lies between the samples
+_GLANCE_RATE, _FULL_RATE = 100.0, 10_000.0  # Hz
 _ACTIVE = 0.01
 
 
@@ -121,6 +123,7 @@ class _Start:
     index: int
     variables: Array
     multipliers: tuple[Array, ...]
+    margins: tuple[float, ...]
     value: float
     evaluations: int
 
@@ -296,8 +299,9 @@ def _minimise(
     progress: Progress | None,
     cancelled: Callable[[], bool] | None,
 ) -> tuple[list[_Start], bool, int]:
-    """Return the surviving starts, best first, whether it was interrupted, and the evaluations."""
+    """Return the starts, the longest survivors first, whether it was interrupted, and the evaluations."""
     starts: list[_Start] = []
+    given_up: list[_Start] = []
     evaluations, done, interrupted = 0, 0.0, False
     work = [max(1, config.starts >> k) * part for k, (_, _, part) in enumerate(_ROUNDS)]
     with joblib.Parallel(n_jobs=min(config.jobs, config.starts), return_as='generator') as pool:
@@ -317,14 +321,14 @@ def _minimise(
                     done += work[k] / len(tasks) / sum(work)
                     if progress is not None:
                         progress(min(done, 0.99), f'round {k + 1} of {len(_ROUNDS)}, start {result.index + 1}')
-                starts = sorted(finished, key=lambda s: (s.value, s.index))[: max(1, config.starts >> (k + 1))]
-            else:
-                starts = [_settle(problem, start) for start in starts]
+                finished.sort(key=lambda s: (s.value, s.index))
+                kept = max(1, config.starts >> (k + 1))
+                starts, given_up = finished[:kept], finished[kept:] + given_up
         except KeyboardInterrupt:
             interrupted = True
     if not starts:
         starts = [_first_guess(problem, (config.seed, 0))]
-    return starts, interrupted, evaluations
+    return starts + given_up, interrupted, evaluations
 
 
 def _first_guess(problem: ExcitationProblem, task: tuple[int, int]) -> _Start:
@@ -333,10 +337,16 @@ def _first_guess(problem: ExcitationProblem, task: tuple[int, int]) -> _Start:
     rng = np.random.default_rng([seed, index])
     multipliers = tuple(np.zeros(shape) for shape in problem.multiplier_shapes)
     guesses = [problem.random_variables(rng) for _ in range(_GUESSES)]
-    values = [problem.lagrangian(guess, multipliers, _ROUNDS[0][1], 1.0)[0] for guess in guesses]
+    margins = (_MARGIN,) * len(multipliers)
+    values = [problem.lagrangian(guess, multipliers, margins, _ROUNDS[0][1], 1.0)[0] for guess in guesses]
     best = int(np.argmin(values))
     return _Start(
-        index=index, variables=guesses[best], multipliers=multipliers, value=values[best], evaluations=_GUESSES
+        index=index,
+        variables=guesses[best],
+        multipliers=multipliers,
+        margins=margins,
+        value=values[best],
+        evaluations=_GUESSES,
     )
 
 
@@ -348,37 +358,53 @@ def _improve(
     result = minimize(
         problem.lagrangian,
         start.variables,
-        args=(start.multipliers, penalty, sharpness),
+        args=(start.multipliers, start.margins, penalty, sharpness),
         jac=True,
         method='L-BFGS-B',
         options={'maxiter': iterations, 'maxcor': 30},
     )
     excess = problem.excess(result.x)
     multipliers = tuple(
-        np.maximum(0.0, multiplier + penalty * excess)
-        for multiplier, excess in zip(start.multipliers, excess, strict=True)
+        np.maximum(0.0, multiplier + penalty * (part + margin))
+        for multiplier, part, margin in zip(start.multipliers, excess, start.margins, strict=True)
     )
     return _Start(
         index=start.index,
         variables=result.x,
         multipliers=multipliers,
+        margins=start.margins,
         value=float(result.fun),
         evaluations=result.nfev + (0 if start is task else start.evaluations),
     )
 
 
-def _settle(problem: ExcitationProblem, start: _Start) -> _Start:
-    """Return the start after a few more updates of the multipliers, until nearly all limits hold."""
+def _settle(problem: ExcitationProblem, start: _Start) -> _Start | None:
+    """Return the start moved inside all limits, between the samples too, or None where that fails.
+
+    A few more updates of the multipliers bring the samples inside; where the motion leaves between
+    them, the margin grows by what it leaves.
+    """
     sharpness, penalty, _ = _ROUNDS[-1]
     for _ in range(_SETTLING):
-        if max(float(part.max(initial=-np.inf)) for part in problem.excess(start.variables)) < _SETTLED:
-            break
+        inside = max(float(part.max(initial=-np.inf)) for part in problem.excess(start.variables)) <= 0.0
+        if inside:
+            beyond = problem.between_samples(start.variables, _GLANCE_RATE)
+            if max(beyond) <= 0.0:
+                beyond = problem.between_samples(start.variables, _FULL_RATE)
+            if max(beyond) <= 0.0:
+                return start
+            margins = tuple(
+                margin + 1.2 * max(excess, 0.0) for margin, excess in zip(start.margins, beyond, strict=True)
+            )
+            start = replace(start, margins=margins)
+        else:
+            penalty *= 1.5
         start = _improve(problem, start, sharpness, penalty, 20)
-    return start
+    return None
 
 
 def _finish(problem: ExcitationProblem, starts: Sequence[_Start]) -> tuple[FourierTrajectory, list[Peak], Excitation]:
-    """Return the best trajectory after scaling back inside the limits.
+    """Return the best start's trajectory, inside all limits; where that fails, the next one's.
 
     Raises
     ------
@@ -386,24 +412,19 @@ def _finish(problem: ExcitationProblem, starts: Sequence[_Start]) -> tuple[Fouri
         If no start can be brought inside.
     """
     refusal: ExcitationError | None = None
-    best: tuple[FourierTrajectory, list[Peak], Excitation] | None = None
-    ranges = JointRanges(problem.model, problem.limits)
-    for start in starts:
+    for start in starts[:_TRIALS]:
+        settled = _settle(problem, start)
         try:
             trajectory, peaks = scale_into_limits(
-                problem.trajectory(start.variables),
+                problem.trajectory((settled or start).variables),
                 problem.model,
                 problem.limits,
-                [ranges, *problem.constraints],
+                [problem.ranges, *problem.constraints],
                 problem.observation.exact,
                 problem.start,
             )
         except ExcitationError as cause:
             refusal = cause
             continue
-        excitation = problem.measure(trajectory)
-        if best is None or excitation.value(problem.criterion) < best[2].value(problem.criterion):
-            best = trajectory, peaks, excitation
-    if best is None:
-        raise ExcitationError(f'no trajectory keeps all limits: even with the smallest motion found, {refusal}')
-    return best
+        return trajectory, peaks, problem.measure(trajectory)
+    raise ExcitationError(f'no trajectory keeps all limits: even with the smallest motion found, {refusal}')

@@ -18,7 +18,7 @@ from robotid_ros.excitation.extremes import trajectory_extremes
 from robotid_ros.excitation.fourier import FourierTrajectory, fourier_basis
 from robotid_ros.excitation.motion import FourierGrid, Motion, MotionGradient
 from robotid_ros.excitation.observation import Observation
-from robotid_ros.excitation.verification import scale_into_joint_limits
+from robotid_ros.excitation.verification import scale_into_joint_limits, worst_excesses
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 
@@ -26,7 +26,6 @@ __all__ = ['ExcitationProblem', 'free_directions']
 
 _REPORT_SAMPLES = 1000
 _POSES = 128
-_MARGIN = 0.002  # aimed inside the limits, so that what the samples miss seldom costs a scaling back
 
 
 def free_directions(harmonics: int, base_frequency: float, *, at_rest: bool, fixed_start: bool) -> Array:
@@ -141,8 +140,7 @@ class ExcitationProblem:
         if self.start is None:
             rows[:, -1] = self._random_pose(rng, low, high)
         trajectory = FourierTrajectory.from_coefficients(rows, self.base_frequency)
-        variables = self.variables(scale_into_joint_limits(trajectory, self.limits, self.start))
-        return self._calmed(variables) if self.constraints else variables
+        return self.variables(scale_into_joint_limits(trajectory, self.limits, self.start))
 
     def _random_pose(self, rng: np.random.Generator, low: Array, high: Array) -> Array:
         """Return a random pose in which the arm may rest, from the middle half of the ranges if possible."""
@@ -159,42 +157,36 @@ class ExcitationProblem:
         good = excess < -0.1 if (excess < -0.1).any() else excess <= excess.min()
         return np.array(poses[int(np.argmax(good))])
 
-    def _calmed(self, variables: Array) -> Array:
-        """Return a first guess with its amplitude halved until all limits hold, a few times at most."""
-        rows = self.coefficients(variables)
-        centre = np.zeros_like(rows)
-        centre[:, -1] = rows[:, -1] if self.start is None else self.start
-        still = self.variables(FourierTrajectory.from_coefficients(centre, self.base_frequency))
-        calmed: Array = variables
-        for factor in (1.0, 0.5, 0.25, 0.125):
-            calmed = still + factor * (variables - still)
-            if max(part.max(initial=-1.0) for part in self.excess(calmed)) <= _MARGIN:
-                break
-        return calmed
-
     def _rates(self) -> tuple[Array, Array, Array]:
         return self.limits.velocity, self.limits.acceleration, self.limits.jerk
 
     def excess(self, variables: Array) -> list[Array]:
-        """Return the normalised excesses, margin included, of the joint limits and of each other constraint."""
+        """Return the normalised excesses of the joint limits and of each other constraint, on the grids."""
         rows = self.coefficients(variables)
         coarse = self._coarse.motion(rows, self.observation)
         parts = [self.ranges.evaluate(self._fine.motion(rows))[0]]
         parts += [constraint.evaluate(coarse)[0] for constraint in self.constraints]
-        return [part + _MARGIN for part in parts]
+        return parts
 
     def lagrangian(
-        self, variables: Array, multipliers: Sequence[Array], penalty: float, sharpness: float
+        self,
+        variables: Array,
+        multipliers: Sequence[Array],
+        margins: Sequence[float],
+        penalty: float,
+        sharpness: float,
     ) -> tuple[float, Array]:
         """Return the augmented Lagrangian and its gradient with respect to the variables.
 
-            L = J + 1/(2 mu) mean_t sum_k (max(0, lambda + mu g)^2 - lambda^2)
+            L = J + 1/(2 mu) mean_t sum_k (max(0, lambda + mu (g + margin))^2 - lambda^2)
 
         Parameters
         ----------
         variables : ndarray, shape (n d,)
         multipliers : sequence of ndarray
             lambda, of the shapes of :attr:`multiplier_shapes`.
+        margins : sequence of float
+            How far inside the joint limits, and each other constraint, to stay.
         penalty : float
             mu
         sharpness : float
@@ -213,14 +205,24 @@ class ExcitationProblem:
             return 1e10, np.zeros_like(variables)
         terms = [(self.ranges, fine, fine_gradient)]
         terms += [(constraint, coarse, coarse_gradient) for constraint in self.constraints]  # type: ignore[misc]
-        for (constraint, motion, gradient), multiplier in zip(terms, multipliers, strict=True):
+        for (constraint, motion, gradient), multiplier, margin in zip(terms, multipliers, margins, strict=True):
             excess, pull_back = constraint.evaluate(motion)
-            shifted = np.maximum(0.0, multiplier + penalty * (excess + _MARGIN))
+            shifted = np.maximum(0.0, multiplier + penalty * (excess + margin))
             value += float(np.sum(shifted**2 - multiplier**2)) / (2.0 * penalty * len(motion.t))
             pull_back(shifted / len(motion.t), gradient)
         self.observation.pull_back(coarse, coarse_gradient)
         total = self._coarse.pull_back(coarse_gradient) + self._fine.pull_back(fine_gradient)
         return value, (total @ self._free).ravel()
+
+    def between_samples(self, variables: Array, rate: float) -> list[float]:
+        """Return the largest excess of the joint limits, exactly, and of each other constraint at a rate [Hz]."""
+        trajectory = self.trajectory(variables)
+        exact = self.ranges.extreme_excess(trajectory)
+        others = (
+            worst_excesses(trajectory, self.model, [constraint], self.observation.exact, rate=rate)
+            for constraint in self.constraints
+        )
+        return [exact, *(max((peak.excess for peak in peaks), default=-np.inf) for peaks in others)]
 
     def _criterion(self, motion: Motion, gradient: MotionGradient, sharpness: float) -> float:
         """Return the smooth criterion and add its gradient with respect to the regressor."""
