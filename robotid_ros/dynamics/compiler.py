@@ -20,7 +20,9 @@ from robotid_ros.dynamics.graph_function import GraphFunction
 
 __all__ = ['CompiledKernel', 'compiled_kernel', 'find_compiler']
 
-_FLAGS = ('-std=gnu11', '-O2', '-march=native', '-ffp-contract=fast', '-fno-math-errno', '-fPIC', '-shared')
+_FLAGS = ('-std=gnu11', '-O2', '-ftree-vectorize', '-ffp-contract=fast', '-fno-math-errno', '-fPIC', '-shared')
+# Not every compiler knows the processor it runs on.
+_NATIVE = (('-march=native',), ())
 _TIME_LIMIT = 120.0
 
 
@@ -91,12 +93,15 @@ def _build(compiler: str, source: str, library: Path) -> bool:
     with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
         code, result = Path(scratch) / 'kernel.c', Path(scratch) / 'kernel.so'
         code.write_text(source, encoding='ascii')
-        command = [compiler, *_FLAGS, str(code), '-o', str(result), '-lm']
-        try:
-            done = subprocess.run(command, capture_output=True, timeout=_TIME_LIMIT, check=False)
-        except subprocess.TimeoutExpired:
-            return False
-        if done.returncode != 0 or not result.is_file():
+        for native in _NATIVE:
+            command = [compiler, *_FLAGS, *native, str(code), '-o', str(result), '-lm']
+            try:
+                done = subprocess.run(command, capture_output=True, timeout=_TIME_LIMIT, check=False)
+            except subprocess.TimeoutExpired:
+                return False
+            if done.returncode == 0 and result.is_file():
+                break
+        else:
             return False
         result.chmod(0o700)
         result.replace(library)
