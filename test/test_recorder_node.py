@@ -311,6 +311,19 @@ def test_a_node_that_is_shut_down_ends_its_recording(arena, tmp_path):
     assert read_recording(folder).provenance['ended_properly']
 
 
+def test_an_excitation_node_that_dies_ends_the_recording(arena):
+    recorder, publisher, client = arena
+    node = recorder()
+    sender = publisher(periodic(30))
+    sender.expect('ready')
+    sender.go()
+    client.wait_for_status(lambda v: int(v.get('periods_averaged', 0)) >= 5, 'five periods')
+    sender.process.kill()
+    wait_until(lambda: len(client.averaged) == 1, 'the average of what there is')
+    node.wait_for_line('the excitation node is gone')
+    assert_average(client.averaged[0], START, 1.0)
+
+
 def test_what_cannot_be_done_is_refused_with_the_reason(arena):
     recorder, _, client = arena
     recorder('start_timeout:=0.5')

@@ -37,7 +37,8 @@ from robotid_ros.nodes.runtime import BackgroundWorker, run_node
 
 __all__ = ['Recorder', 'main']
 
-TOPIC = 'joint_states'
+TOPIC, REFERENCE = 'joint_states', 'excitation/reference'
+GONE = 5  # seconds without the publisher of a running reference until the run counts as over
 
 
 class Recorder(Node):
@@ -56,14 +57,15 @@ class Recorder(Node):
         self._reference: PeriodicReference | None = None
         self._problem = ''
         self._watched = (0, time.monotonic())  # messages received, and when that last changed
+        self._seconds_alone = 0
         self._averaged = self.create_publisher(JointTrajectory, '~/averaged', LATCHED)
         self._noise = self.create_publisher(JointState, '~/noise', LATCHED)
         self._status = self.create_publisher(DiagnosticStatus, '~/status', QoSProfile(depth=10))
-        self.create_subscription(JointTrajectory, 'excitation/reference', self._receive_reference, LATCHED)
+        self.create_subscription(JointTrajectory, REFERENCE, self._receive_reference, LATCHED)
         for name, action in (('start', self._start), ('stop', self._stop), ('save', self._save)):
             self.create_service(Trigger, f'~/{name}', self._answering(action))
         # By a clock of its own: the status tells that simulated time stands still, too.
-        self.create_timer(1.0, self._publish_status, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self.create_timer(1.0, self._look_around, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self.get_logger().info(f'records {self.resolve_topic_name(TOPIC)} on ~/start or when a reference starts')
 
     def close(self) -> None:
@@ -152,14 +154,16 @@ class Recorder(Node):
         session, capture = self._session, self._capture
         assert session is not None
         assert capture is not None
-        self._session, self._capture, self._last = None, None, session
-        capture.stop()
-        session.finish()
+        try:
+            capture.stop()
+            session.finish()
+            text = f'{why}: {capture.received} messages in {session.folder}'
+            if session.dataset is not None:
+                self._publish_average(session)
+                text += f', {session.dataset.periods} periods averaged'
+        finally:
+            self._session, self._capture, self._last = None, None, session
         self._problem = session.problem or (f'recording failed: {capture.failure!r}' if capture.failure else '')
-        text = f'{why}: {capture.received} messages in {session.folder}'
-        if session.dataset is not None:
-            self._publish_average(session)
-            text += f', {session.dataset.periods} periods averaged'
         if self._problem:
             self.get_logger().error(f'{text}; {self._problem}')
             return f'{text}; {self._problem}'
@@ -187,7 +191,7 @@ class Recorder(Node):
 
     def _receive_reference(self, message: JointTrajectory) -> None:
         if not message.points:
-            self._worker.run(self._reference_ended)
+            self._worker.run(self._reference_ended, 'the excitation ended')
             return
         try:
             times, position, velocity, _, _ = trajectory_arrays(message, message.joint_names)
@@ -213,13 +217,25 @@ class Recorder(Node):
             except RobotIdError as refusal:
                 self._problem = f'the excitation is not recorded: {refusal}'
                 self.get_logger().error(self._problem)
+        self._publish_status()
 
-    def _reference_ended(self) -> None:
+    def _reference_ended(self, why: str) -> None:
         with self._lock:
             self._reference = None
             if self._session is not None and self._session.reference is not None:
-                self._end('the excitation ended')
+                self._end(why)
                 self._publish_status()
+
+    def _watch_reference(self) -> None:
+        """End the recording of an excitation whose node is gone: nobody else would say that the run is over."""
+        gone = self._reference is not None and self.count_publishers(REFERENCE) == 0
+        self._seconds_alone = self._seconds_alone + 1 if gone else 0
+        if self._seconds_alone == GONE:
+            self._worker.run(self._reference_ended, 'the excitation node is gone')
+
+    def _look_around(self) -> None:
+        self._watch_reference()
+        self._publish_status()
 
     def _publish_status(self) -> None:
         session, capture = self._session, self._capture
