@@ -104,6 +104,22 @@ def test_a_target_that_never_moves(arm: SimulatedArm, points: MeasuredPoints) ->
     assert 'coincide while the joints move' in _message(arm, replace(points, position=np.ones((60, 3))))
 
 
+def test_held_out_points_of_another_frame_or_unit(arm: SimulatedArm, points: MeasuredPoints) -> None:
+    for position in (1e3 * points.position, points.position + 0.3):
+        message = _message(arm, points, held_out=replace(points, position=position))
+        assert 'held-out points' in message
+        assert "label in the column 'set'" in message
+
+
+def test_predictions_of_labels_that_were_not_calibrated(arm: SimulatedArm, points: MeasuredPoints) -> None:
+    result = calibrate(arm.nominal, points, folds=0)
+    np.testing.assert_allclose(result.predict(points), points.position, atol=1e-3)
+    with pytest.raises(CalibrationError, match="set 'B' is not in the calibration"):
+        result.predict(replace(points, sets=('B',) * len(points)))
+    with pytest.raises(CalibrationError, match="target '2' is not in the calibration"):
+        result.predict(replace(points, points=('2',) * len(points)))
+
+
 def test_unknown_and_missing_joints(arm: SimulatedArm, points: MeasuredPoints) -> None:
     renamed = replace(points, joint_names=('joint1', 'joint2', 'elbow', 'joint4', 'joint5', 'joint6'))
     message = _message(arm, renamed)

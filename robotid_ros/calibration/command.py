@@ -48,6 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--tip', metavar='LINK', help="end of a URDF's chain; by default the last link before it branches"
     )
+    _add_model_arguments(parser)
+    _add_other_arguments(parser)
+
+
+def _add_model_arguments(parser: argparse.ArgumentParser) -> None:
     units = parser.add_argument_group('units of the points files')
     units.add_argument('--length-unit', choices=tuple(LENGTH_UNITS), default='m', help='default m')
     units.add_argument('--angle-unit', choices=tuple(ANGLE_UNITS), default='rad', help='default rad')
@@ -84,6 +89,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     model.add_argument('--folds', type=int, default=5, help='of the cross-validation, 0 for none (default 5)')
     model.add_argument('--seed', type=int, default=0, help='of everything random (default 0)')
+
+
+def _add_other_arguments(parser: argparse.ArgumentParser) -> None:
     more = parser.add_argument_group('more')
     more.add_argument(
         '--compensate',

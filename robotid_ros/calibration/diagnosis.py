@@ -11,7 +11,7 @@ from robotid_ros.calibration.chain import KinematicChain
 from robotid_ros.calibration.placement import place
 from robotid_ros.errors import CalibrationError
 
-__all__ = ['check_fit', 'check_nominal_fit']
+__all__ = ['check_fit', 'check_held_out', 'check_nominal_fit']
 
 _SUSPICIOUS = 0.04  # of the size of the measured volume: no arm's geometry is that wrong
 _ENOUGH = 50
@@ -99,6 +99,34 @@ def check_fit(chain: KinematicChain, q: Array, error: float) -> None:
         raise CalibrationError(
             f'even a calibrated geometry fits the measurements no better than {1e3 * error:.4g} mm (median), for poses '
             f'spread over {1e3 * size:.4g} mm; {_ADVICE}'
+        )
+
+
+def check_held_out(chain: KinematicChain, q: Array, fitted: Array, residual: Array) -> None:
+    """Refuse held-out measurements that do not belong to those calibrated from.
+
+    Parameters
+    ----------
+    chain : KinematicChain
+    q : ndarray, shape (N, n)
+        Of the measurements calibrated from.
+    fitted : ndarray, shape (N, 3 or 6)
+        Their residuals with the nominal geometry.
+    residual : ndarray, shape (M, 3 or 6)
+        Those of the held-out measurements.
+
+    Raises
+    ------
+    CalibrationError
+        If the median distance is more than a few per cent of the measured volume and three times
+        that of the measurements calibrated from.
+    """
+    usual, error = (float(np.median(np.linalg.norm(r[:, :3], axis=1))) for r in (fitted, residual))
+    if error > max(_SUSPICIOUS * _spread(chain, q), 3.0 * usual):
+        raise CalibrationError(
+            f'the held-out points lie {1e3 * error:.4g} mm (median) from where the nominal geometry has them; if the '
+            "instrument or the target was moved, give them another label in the column 'set' or 'point'; "
+            'else check their units'
         )
 
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from robotid_ros.calibration.accuracy import accuracy
 from robotid_ros.calibration.chain import KinematicChain, chain_of_dh, chain_of_model
-from robotid_ros.calibration.diagnosis import check_fit
+from robotid_ros.calibration.diagnosis import check_fit, check_held_out
 from robotid_ros.calibration.estimator import Estimator
 from robotid_ros.calibration.joint_terms import TERM_KINDS, TermKind, joint_terms
 from robotid_ros.calibration.points import MeasuredPoints
@@ -110,8 +110,8 @@ def calibrate(
     problem = Problem.of(points, chain, candidates.selected([]))
 
     tell(0.0, 'placing frames and targets')
-    start, unknown, warning = placed_start(points, problem, frame, tool, targets, rng)
-    can = identifiable(points, problem, start, unknown)
+    start, unknown, warning = placed_start(problem, frame, tool, targets, rng)
+    can = identifiable(problem, start, unknown)
     estimator = Estimator(
         start=start,
         placed=np.intersect1d(can.free, placed_columns(problem, unknown)),
@@ -120,29 +120,15 @@ def calibrate(
         groups=groups,
         options=options,
     )
-    nominal = estimator.nominal(problem)
-    tell(0.1, 'estimating the geometry')
-    geometric = estimator.geometric(problem, nominal)
-    distance = np.sqrt(np.square(geometric.residual[:, :3]).sum(axis=1))
-    check_fit(chain, problem.q, float(np.median(distance)))
-    final, extended, cross = geometric, problem, None
-    if folds:
-        tell(0.2, 'choosing joint terms')
-        extended, final = estimator.with_terms(problem, geometric)
-        parts = folds_of(problem.q, problem.set_index, _fold_count(problem, can, folds), rng)
-        good = final.weights >= _OUTLIER_WEIGHT
-        cross = cross_validate(problem, estimator, parts, good, lambda done: tell(0.3 + 0.6 * done, 'cross-validating'))
-        if cross is None or cross.after_inliers.rms >= cross.geometric_inliers.rms or not extended.terms.terms:
-            extended, final = problem, geometric
-            cross = cross and cross.without_terms()
+    outcome = _outcome(robot, points, problem, estimator, can, folds, rng, tell)
     tell(0.95, 'evaluating')
-    outcome = _Outcome(robot=robot, points=points, problem=extended, nominal=nominal, final=final, can=can, cross=cross)
     apart = None
     if held_out is not None:
         held_out = held_out.for_joints(chain.joint_names)
-        apart = evaluate_held_out(held_out, extended, final.state, nominal.state, unknown)
-    notes = [text for text in (warning, _no_validation(folds, cross), _not_converged(final)) if text]
-    return outcome.result(apart, notes)
+        apart = evaluate_held_out(held_out, outcome.problem, outcome.final.state, outcome.nominal.state, unknown)
+        check_held_out(chain, problem.q, outcome.nominal.residual, apart.residual_before)
+    notes = (warning, _no_validation(folds, outcome.cross), _not_converged(outcome.final))
+    return outcome.result(apart, [text for text in notes if text])
 
 
 def chain_of(robot: RobotModel | DHTable) -> KinematicChain:
@@ -179,6 +165,35 @@ def _no_validation(folds: int, cross: CrossValidation | None) -> str | None:
 
 def _not_converged(final: Fit) -> str | None:
     return None if final.converged else f'the iteration did not converge: {final.reason}'
+
+
+def _outcome(
+    robot: RobotModel | DHTable,
+    points: MeasuredPoints,
+    problem: Problem,
+    estimator: Estimator,
+    can: Identifiable,
+    folds: int,
+    rng: np.random.Generator,
+    tell: Callable[[float, str], None],
+) -> '_Outcome':
+    """Fit frames and targets, then the geometry, then joint terms where cross-validation wants them."""
+    nominal = estimator.nominal(problem)
+    tell(0.1, 'estimating the geometry')
+    geometric = estimator.geometric(problem, nominal)
+    distance = np.sqrt(np.square(geometric.residual[:, :3]).sum(axis=1))
+    check_fit(problem.chain, problem.q, float(np.median(distance)))
+    final, extended, cross = geometric, problem, None
+    if folds:
+        tell(0.2, 'choosing joint terms')
+        extended, final = estimator.with_terms(problem, geometric)
+        parts = folds_of(problem.q, problem.set_index, _fold_count(problem, can, folds), rng)
+        good = final.weights >= _OUTLIER_WEIGHT
+        cross = cross_validate(problem, estimator, parts, good, lambda done: tell(0.3 + 0.6 * done, 'cross-validating'))
+        if cross is None or cross.after_inliers.rms >= cross.geometric_inliers.rms or not extended.terms.terms:
+            extended, final = problem, geometric
+            cross = cross and cross.without_terms()
+    return _Outcome(robot=robot, points=points, problem=extended, nominal=nominal, final=final, can=can, cross=cross)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,7 +137,7 @@ def _jacobian(
     tools[0, :3, 3] = 0.1 if target is None else frozen_array(target, 'target', (3,), CalibrationError)
     state = State(frames=np.eye(4)[None], tools=tools, geometry=np.array(chain.nominal), coefficients=np.zeros(0))
     unknown = list(range(0 if frame == 'unknown' else 6, 12 if full_pose else 9))
-    free: IntArray = identifiable(points, problem, state, np.array(unknown, dtype=np.int64)).free
+    free: IntArray = identifiable(problem, state, np.array(unknown, dtype=np.int64)).free
     jacobian = problem.linearise(state)[1][:, :, free]
     return jacobian, tuple(problem.names[k] for k in free)
 

@@ -43,7 +43,7 @@ class Identifiable:
     reasons: Mapping[int, str]
 
 
-def check_measurements(points: MeasuredPoints, limit: int = 2) -> None:
+def check_measurements(points: MeasuredPoints) -> None:
     """Refuse measurements that cannot tell anything.
 
     Raises
@@ -51,8 +51,8 @@ def check_measurements(points: MeasuredPoints, limit: int = 2) -> None:
     CalibrationError
         If poses or measured positions all coincide.
     """
-    if len(points) < limit:
-        raise CalibrationError(f'expected measurements at many different poses, got {len(points)}')
+    if len(points) == 0:
+        raise CalibrationError('expected measurements at many different poses, got none')
     if _different_poses(points.q) == 1:
         raise CalibrationError(
             f'all {len(points)} measurements were taken at one pose; a calibration needs many different poses'
@@ -64,7 +64,6 @@ def check_measurements(points: MeasuredPoints, limit: int = 2) -> None:
 
 
 def placed_start(
-    points: MeasuredPoints,
     problem: Problem,
     frame: FrameOption,
     tool: ToolOption,
@@ -85,18 +84,9 @@ def placed_start(
     CalibrationError
         If an option or target is wrong, or the nominal geometry does not fit at all.
     """
-    for value, known, what in (
-        (frame, ('unknown', 'known'), 'frame'),
-        (tool, ('auto', 'known', 'position', 'pose'), 'tool'),
-    ):
-        if value not in known:
-            raise CalibrationError(f"{what}: expected one of {', '.join(known)}, got '{value}'")
-    oriented = problem.rotation is not None
-    if tool == 'pose' and not oriented:
-        raise CalibrationError("tool 'pose' needs measured orientations (qw,qx,qy,qz); there are positions only")
+    _check_options(problem, frame, tool)
     tools = _known_tools(problem, targets)
-    count = len(problem.set_names)
-    frames = np.tile(np.eye(4), (count, 1, 1))
+    frames = np.tile(np.eye(4), (len(problem.set_names), 1, 1))
     pose = problem.chain.evaluate(problem.chain.nominal, problem.q)
     placement = place(
         problem.position,
@@ -118,15 +108,27 @@ def placed_start(
         known_frame=frame == 'known',
     )
     tools[:, :3, 3] = placement.targets
-    if oriented and tool in ('auto', 'pose'):
+    turned = problem.rotation is not None and tool in ('auto', 'pose')
+    if turned:
         tools[:, :3, :3] = mean_tool_rotations(problem, placement.frames, pose.rotation)
     unknown = [] if frame == 'known' else list(range(6))
     unknown += [] if tool == 'known' else [6, 7, 8]
-    unknown += [9, 10, 11] if oriented and tool in ('auto', 'pose') else []
+    unknown += [9, 10, 11] if turned else []
     state = State(
         frames=placement.frames, tools=tools, geometry=np.array(problem.chain.nominal), coefficients=np.zeros(0)
     )
     return state, np.array(unknown, dtype=np.int64), warning
+
+
+def _check_options(problem: Problem, frame: FrameOption, tool: ToolOption) -> None:
+    for value, known, what in (
+        (frame, ('unknown', 'known'), 'frame'),
+        (tool, ('auto', 'known', 'position', 'pose'), 'tool'),
+    ):
+        if value not in known:
+            raise CalibrationError(f"{what}: expected one of {', '.join(known)}, got '{value}'")
+    if tool == 'pose' and problem.rotation is None:
+        raise CalibrationError("tool 'pose' needs measured orientations (qw,qx,qy,qz); there are positions only")
 
 
 def _known_tools(problem: Problem, targets: Mapping[str, ArrayLike] | None) -> Array:
@@ -145,14 +147,13 @@ def _known_tools(problem: Problem, targets: Mapping[str, ArrayLike] | None) -> A
 
 def placed_columns(problem: Problem, unknown: IntArray) -> IntArray:
     """Return the columns of all frames' and targets' unknown axes."""
-    frame_block, tool_block = problem.blocks[:2]
+    first_tool = problem.blocks[1].start
     columns = [6 * s + k for s in range(len(problem.set_names)) for k in unknown if k < 6]
-    columns += [tool_block.start + 6 * t + k - 6 for t in range(len(problem.point_names)) for k in unknown if k >= 6]
-    assert frame_block.start == 0
+    columns += [first_tool + 6 * t + k - 6 for t in range(len(problem.point_names)) for k in unknown if k >= 6]
     return np.array(columns, dtype=np.int64)
 
 
-def identifiable(points: MeasuredPoints, problem: Problem, state: State, unknown: IntArray) -> Identifiable:
+def identifiable(problem: Problem, state: State, unknown: IntArray) -> Identifiable:
     """Decide by rank what can be told apart, first by any measurements of this kind, then by these.
 
     Frames come before targets and targets before the geometry, so that what is fixed is a
@@ -172,8 +173,8 @@ def identifiable(points: MeasuredPoints, problem: Problem, state: State, unknown
     groups = [of_frames, of_tools, arm[zeros], arm[~zeros]]
     structural, alike = _independent(_unlimited(problem), state, groups)
     names = problem.names
-    reasons = {r.column: _reason(r, names, 'no measurement of this kind') for r in alike}
-    different = _different_poses(np.column_stack([points.q, problem.set_index, problem.point_index]))
+    reasons = {r.column: _reason(r, names, 'no measurement of this kind {} it') for r in alike}
+    different = _different_poses(np.column_stack([problem.q, problem.set_index, problem.point_index]))
     per_pose = int(np.count_nonzero(problem.scale)) // len(problem)
     numbers = different * per_pose
     if numbers <= len(structural):
@@ -185,7 +186,7 @@ def identifiable(points: MeasuredPoints, problem: Problem, state: State, unknown
     free, lacking = _independent(
         problem, state, [np.array([c for c in g if c in kept], dtype=np.int64) for g in groups]
     )
-    reasons |= {r.column: _reason(r, names, 'these poses') for r in lacking}
+    reasons |= {r.column: _reason(r, names, 'these poses do not {} it') for r in lacking}
     return Identifiable(free=free, structural=len(structural), reasons=reasons)
 
 
@@ -194,15 +195,14 @@ def _independent(problem: Problem, state: State, groups: list[IntArray]) -> tupl
     return independent_columns(jacobian.reshape(-1, jacobian.shape[2]), groups)
 
 
-def _reason(redundancy: Redundancy, names: tuple[str, ...], what: str) -> str:
+def _reason(redundancy: Redundancy, names: tuple[str, ...], pattern: str) -> str:
+    """Say why a parameter was left out; the pattern says what cannot "show" it, or "tell" it apart."""
+    structural = pattern.startswith('no ')
     if not redundancy.like:
-        return f'{what} shows it: it does not move the target'.replace('these poses shows', 'these poses show')
+        return pattern.format('shows' if structural else 'show') + ': it does not move the target'
     like = [names[k] for k in redundancy.like[:6]]
     more = f' and {len(redundancy.like) - 6} more' if len(redundancy.like) > 6 else ''
-    tells = 'tell' if what == 'these poses' else 'tells'
-    return f'{what} {tells} it apart from {", ".join(like)}{more}'.replace(
-        'these poses tell it', 'these poses do not tell it'
-    )
+    return pattern.format('tells' if structural else 'tell') + f' apart from {", ".join(like)}{more}'
 
 
 def _unlimited(problem: Problem) -> Problem:
