@@ -27,6 +27,7 @@ from dynamics_helpers import LWR4_MDH, PUMA560_MDH, UR10_DH, PinocchioArm, arm, 
 
 from robotid_ros.dynamics import base_parameters, full_regressor, inverse_dynamics, minimal_model
 from robotid_ros.dynamics.compiler import find_compiler
+from robotid_ros.dynamics.newton_euler import newton_euler
 from robotid_ros.model import RobotModel
 
 SAMPLES = 10_000
@@ -81,7 +82,8 @@ def throughput() -> None:
     weights = np.random.default_rng(0).normal(size=rows.shape)
     tasks: dict[str, Callable[[], object]] = {
         'inverse dynamics, numpy kernel': lambda: model.inverse_dynamics(q, dq, ddq, out=torques, compiled=False),
-        'inverse dynamics, numpy recursion': lambda: inverse_dynamics(robot, q, dq, ddq),
+        'inverse dynamics, numpy recursion': lambda: newton_euler(robot, q, dq, ddq),
+        'inverse dynamics, inverse_dynamics(model, ...)': lambda: inverse_dynamics(robot, q, dq, ddq),
         'base regressor, numpy kernel': lambda: base.regressor(q, dq, ddq, out=rows, compiled=False),
         'standard regressor, numpy recursion': lambda: full_regressor(robot, q, dq, ddq),
     }
