@@ -20,7 +20,7 @@ from rcl_interfaces.srv import SetParameters  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
+from std_msgs.msg import Float64, String  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
@@ -41,6 +41,7 @@ SETTINGS = {
     'settling_time': 0.3,
     'start_delay': 0.3,
     'joint_state_timeout': 0.4,
+    'speed_scaling_topic': '/speed_scaling',
 }
 
 
@@ -59,6 +60,7 @@ class User:
         self.node.create_subscription(JointTrajectory, '/excitation/reference', self.references.append, latched)
         self.node.create_subscription(JointTrajectory, '/joint_trajectory', self.windows.append, 10)
         self.faults = self.node.create_publisher(String, '/fault', 10)
+        self.scaling = self.node.create_publisher(Float64, '/speed_scaling', 10)
         self.descriptions = self.node.create_publisher(String, '/robot_description', latched)
 
     def until(self, condition, what, deadline=DEADLINE):
@@ -300,6 +302,18 @@ def test_one_thing_at_a_time(user):
     user.call('/excitation/stop')
     user.until_state('stopped')
     assert_at_rest_within_limits(user)
+
+
+def test_speed_scaling_is_watched(user):
+    user.until(lambda: user.scaling.get_subscription_count() > 0, 'the node watches the speed scaling')
+    start(user)
+    user.until(lambda: float(user.value('elapsed') or 0.0) > 0.6, 'it moves')
+    user.scaling.publish(Float64(data=50.0))
+    user.until_state('stopped')
+    assert 'speed scaling went to 50 %' in user.text
+    assert_at_rest_within_limits(user)
+    assert 'the controller runs at 50 %' in user.call('/excitation/start').message
+    user.scaling.publish(Float64(data=100.0))
 
 
 def test_friction_sweeps_run_too(user):

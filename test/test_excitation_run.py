@@ -121,12 +121,15 @@ def test_one_period_is_published_with_both_ends(plan, trajectory):
     np.testing.assert_allclose(acceleration, trajectory.acceleration(times), atol=1e-12)
 
 
+@pytest.mark.parametrize('lost', [None, 2])
 @pytest.mark.parametrize('replacement', ['immediate', 'blend'])
-def test_windows_lead_a_controller_along_the_reference(replacement, trajectory, check):
-    plan = plan_run(START, trajectory, check, replace(RUN, trajectory_replacement=replacement))
+def test_windows_lead_a_controller_along_the_reference(replacement, lost, trajectory, check):
+    plan = plan_run(START, trajectory, check, replace(RUN, trajectory_replacement=replacement, periods=3))
     controller = Controller(START, blend=replacement == 'blend')
     stamp, pending = 1000.25, list(plan.windows)
     assert len(pending) > 4
+    if lost is not None:
+        del pending[lost]
     times = np.arange(-0.3, plan.reference.duration + 0.3, 0.01)
     followed = []
     for now in times:
@@ -162,7 +165,7 @@ def test_the_arm_comes_to_rest_within_limits_when_windows_stop_coming(windows, c
     for window in windows:
         controller = Controller(window.position[0])
         controller.receive(window.times[0], 0.0, window.times, window.position, window.velocity, window.acceleration)
-        t = np.arange(window.times[0], window.times[-1], 0.002)
+        t = np.arange(window.times[0], window.times[-1], 0.007)
         motion = [np.array(part) for part in zip(*(controller.at(now) for now in t), strict=True)]
         assert_smooth_and_inside(t, *motion, check.limits)
         np.testing.assert_allclose(window.velocity[-1], 0.0, atol=0.0)

@@ -52,10 +52,10 @@ class KnotPlan:
     history: float = 0.5
 
     def __post_init__(self) -> None:
-        if not (self.rate > 0.0 and self.points / self.rate >= abs(self.history) + 2.0 * max(_STOP_TIMES) + 1.0):
+        if not (self.rate > 0.0 and self.points / self.rate >= abs(self.history) + 2.0 * max(_STOP_TIMES) + 2.0):
             raise ExcitationError(
                 f'windows of {self.points} knots at {self.rate:g} Hz are too short; '
-                f'expected at least {abs(self.history) + 2.0 * max(_STOP_TIMES) + 1.0:g} s of motion'
+                f'expected at least {abs(self.history) + 2.0 * max(_STOP_TIMES) + 2.0:g} s of motion'
             )
 
 
@@ -250,7 +250,8 @@ class WindowPlan:
         self.knots = KnotPlan() if knots is None else knots
         step = 1.0 / self.knots.rate
         self._span = (self.knots.points - 2) * step - abs(self.knots.history) - 2.0 * max(_STOP_TIMES)
-        self._advance = max(step, round(self._span / 2.0 / step) * step)
+        # two windows later is still before this one's stop: one lost message costs nothing
+        self._advance = max(step, round(0.4 * self._span / step) * step)
 
     @cached_property
     def count(self) -> int:
