@@ -45,14 +45,14 @@ def test_torque_is_pinocchios_inverse_dynamics_of_the_motion_plus_friction(urdf)
     slipping = np.abs(motion.velocity) > 0.02
     for k in range(0, len(q), 7):
         rigid = pinocchio.rnea(pin, data, motion.position[k], motion.velocity[k], motion.acceleration[k])
-        np.testing.assert_allclose(rigid + motion.friction[k], motion.torque[k], atol=1e-9)
+        np.testing.assert_allclose(rigid + motion.friction[k], motion.torque[k], atol=1e-5)
         v = motion.velocity[k]
         closed_form = f.coulomb * np.sign(v) + f.viscous * v
         np.testing.assert_allclose(motion.friction[k][slipping[k]], closed_form[slipping[k]], atol=1e-9)
     assert slipping.mean() > 0.9
 
 
-def test_recorded_positions_carry_the_recorded_accelerations() -> None:
+def test_recorded_positions_carry_the_recorded_velocities_and_accelerations() -> None:
     """No half-step delay: second and central differences of the positions are the derivatives."""
     model = RobotModel.from_urdf(CRANE)
     plant = Plant(perturb(model, np.random.default_rng(0)), model)
@@ -63,8 +63,7 @@ def test_recorded_positions_carry_the_recorded_accelerations() -> None:
     second = np.diff(motion.position, n=2, axis=0) / h**2
     central = (motion.position[2:] - motion.position[:-2]) / (2.0 * h)
     np.testing.assert_allclose(second, motion.acceleration[1:-1], atol=1e-7)
-    np.testing.assert_allclose(central, motion.velocity[1:-1], atol=3e-3)
-    assert np.median(np.abs(central - motion.velocity[1:-1])) < 1e-5
+    np.testing.assert_allclose(central, motion.velocity[1:-1], atol=1e-10)
 
 
 def test_energy_is_conserved_without_friction() -> None:
@@ -132,6 +131,13 @@ class TestFriction:
         plant.reset(np.zeros(1), np.array([2.0]), np.array([-4.0]))
         velocity = plant.run_torque(np.zeros((1000, 1))).velocity[:, 0]
         np.testing.assert_allclose(velocity, 2.0 * np.exp(-2.0 * np.arange(1000) / plant.rate), rtol=1e-5)
+
+    def test_viscous_friction_that_stops_a_joint_within_a_step_is_stable(self) -> None:
+        plant = lone_plant(FLYWHEEL, JointFriction(coulomb=np.zeros(1), viscous=np.array([4000.0])))
+        plant.reset(np.zeros(1), np.array([2.0]))
+        velocity = plant.run_torque(np.zeros((60, 1))).velocity[:, 0]
+        assert (np.abs(velocity) <= 2.0).all()
+        assert np.abs(velocity[-1]) < 1e-6
 
     @pytest.mark.parametrize('torque', [2.9, -2.9])
     def test_a_joint_sticks_below_its_dry_friction(self, torque: float) -> None:
@@ -265,7 +271,7 @@ class TestSimulateTrajectory:
         np.testing.assert_array_equal(run.recording.effort, run.motor_torque)
         moving = (np.abs(run.velocity) > 0.02).all(axis=1)
         model_torque = truth.torque(run.position, run.velocity, run.acceleration)
-        np.testing.assert_allclose(model_torque[moving], run.torque[moving], atol=1e-9)
+        np.testing.assert_allclose(model_torque[moving], run.torque[moving], atol=1e-5)
         np.testing.assert_allclose(run.position[::5], q[: len(run.position[::5])], atol=1e-3)
 
     @pytest.mark.parametrize(
@@ -321,10 +327,9 @@ class TestRefusals:
             Plant(nominal_truth(RobotModel.from_urdf(PENDULUM)), RobotModel.from_urdf(FLYWHEEL))
 
     def test_divergence_is_an_error_and_not_a_recording(self) -> None:
-        plant = lone_plant(PENDULUM, JointFriction(coulomb=np.zeros(1), viscous=np.array([5000.0])))
-        plant.reset(np.zeros(1), np.ones(1))
+        plant = lone_plant(PENDULUM, JointFriction.none(1))
         with pytest.raises(ModelError, match='diverged: raise the rate'):
-            plant.run_torque(np.zeros((2000, 1)))
+            plant.run_torque(np.full((20, 1), 1e12))
 
     def test_absence_of_mujoco_names_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
         model = RobotModel.from_urdf(PENDULUM)

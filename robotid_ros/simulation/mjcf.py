@@ -60,7 +60,7 @@ def mjcf_of(model: RobotModel, *, time_step: float) -> str:
         'solver="Newton" iterations="100" tolerance="1e-14">'
         # Damping is applied at the velocity of the instant; MuJoCo's implicit damping would
         # evaluate it half a step late.
-        '<flag contact="disable" limit="disable" eulerdamp="disable"/></option>'
+        '<flag contact="disable" limit="disable" eulerdamp="disable" island="disable"/></option>'
         f'<worldbody>{"".join(bodies)}{"</body>" * model.n}</worldbody></mujoco>'
     )
 

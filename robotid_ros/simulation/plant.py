@@ -55,10 +55,11 @@ class Plant:
 
     Time goes in steps of h = 1/rate. MuJoCo's semi-implicit Euler integrator is a leapfrog:
     positions stand at the instants t_k, velocities half a step before. Velocity-dependent forces
-    are evaluated at dq_k = dq_{k-1/2} + h/2 ddq_{k-1}, the velocity at the instant itself, which
-    makes the scheme second-order accurate and gives positions whose second difference is exactly
-    the ``ddq_k`` that belongs to ``tau_k``: the recorded motion carries no half-step delay for an
-    identification to mistake for inertia or damping.
+    are evaluated at dq_k = dq_{k-1/2} + h/2 ddq_k, the velocity at the instant itself (viscous
+    friction implicitly, Coriolis torques in a second pass), which makes the scheme second-order
+    accurate and gives positions whose second difference is exactly the ``ddq_k`` that belongs to
+    ``tau_k``: the recorded motion carries no half-step delay for an identification to mistake for
+    inertia or damping.
 
     Dry friction is MuJoCo's friction-loss constraint, solved implicitly with the accelerations
     and not a force computed from the velocity before the step: a force would have to be smoothed
@@ -128,7 +129,12 @@ class Plant:
         self.bandwidth = float(bandwidth)
         self._rng = rng
         self._mujoco = _import_mujoco()
-        self._arm = self._compile(truth.model)
+        # dq_k holds half of the step's own acceleration; for the viscous torque F_v dq_k that half is
+        # an inertia of F_v h/2, so that light joints with much friction stay stable.
+        implicit = truth.friction.viscous / (2.0 * rate)
+        heavier = truth.model.with_inertial(truth.model.inertial, rotor_inertia=truth.model.rotor_inertia + implicit)
+        self._stribeck = bool(truth.friction.breakaway.any())
+        self._arm = self._compile(heavier)
         self._state = self._mujoco.MjData(self._arm)
         self._believed_arm = self._compile(nominal)
         self._believed = self._mujoco.MjData(self._believed_arm)
@@ -226,30 +232,27 @@ class Plant:
         disturbance = np.zeros((steps, n))
         if self._rng is not None and self.torque_noise.any():
             disturbance = self.torque_noise * self._rng.standard_normal((steps, n))
-        arm.dof_frictionloss[:] = friction.coulomb
-        stribeck = bool(friction.breakaway.any())
+        arm.dof_frictionloss[:] = friction.coulomb + friction.breakaway
         half_velocity, last_acceleration = self._half_velocity, self._acceleration
         begin = state.time
         for k in range(steps):
             dq = half_velocity + half_step * last_acceleration
-            if stribeck:
-                arm.dof_frictionloss[:] = friction.dry_level(dq)
             state.qvel[:] = dq
             mujoco.mj_step1(arm, state)
             position[k] = state.qpos
-            velocity[k] = dq
-            torque = controller(k, position[k], dq)
-            smooth = friction.viscous * dq + friction.offset
-            state.qfrc_applied[:] = torque + disturbance[k] - smooth
-            # Dry friction stops a joint where the step itself would end at rest: it counts from
-            # the half-step velocity that the integrator holds.
-            state.qvel[:] = half_velocity
-            mujoco.mj_referenceConstraint(arm, state)
-            mujoco.mj_step2(arm, state)
-            half_velocity[:] = state.qvel
+            applied = controller(k, position[k], dq) + disturbance[k] - friction.offset
+            state.qfrc_applied[:] = applied - friction.viscous * half_velocity
+            self._solve(dq)
+            dq = half_velocity + half_step * state.qacc
+            state.qvel[:] = dq
+            mujoco.mj_fwdVelocity(arm, state)
+            self._solve(dq)
+            mujoco.mj_Euler(arm, state)
             last_acceleration[:] = state.qacc
             acceleration[k] = last_acceleration
-            slip[k] = smooth - state.qfrc_constraint
+            velocity[k] = half_velocity + half_step * last_acceleration
+            slip[k] = friction.viscous * velocity[k] + friction.offset - state.qfrc_constraint
+            half_velocity[:] = state.qvel
         # MuJoCo answers a state it cannot continue with a reset, its clock included.
         if not np.isfinite(half_velocity).all() or state.time < begin + (steps - 0.5) / self.rate:
             raise ModelError(
@@ -264,6 +267,18 @@ class Plant:
             motor_torque=motor_torque,
             friction=slip,
         )
+
+    def _solve(self, dq: Array) -> None:
+        """Find the accelerations, with the velocity-dependent forces as they stand and dry friction of ``dq``."""
+        mujoco, arm, state, friction = self._mujoco, self._arm, self._state, self.truth.friction
+        if self._stribeck:
+            state.efc_frictionloss[:] = friction.dry_level(dq)[arm.dof_frictionloss > 0.0]
+        # Dry friction stops a joint where the step itself would end at rest: it counts from the
+        # half-step velocity that the integrator holds.
+        state.qvel[:] = self._half_velocity
+        mujoco.mj_referenceConstraint(arm, state)
+        mujoco.mj_fwdAcceleration(arm, state)
+        mujoco.mj_fwdConstraint(arm, state)
 
     def _believed_torque(self, q: Array, dq: Array, ddq: Array, torque: Array) -> None:
         """Write the inverse dynamics of the described arm into ``torque``."""
