@@ -212,7 +212,7 @@ def test_settings_that_make_no_sense_are_refused(still):
         with pytest.raises(IdentificationError, match=words):
             identify_target(robot, measurement, **settings_)
     renamed = replace(measurement, joint_names=tuple('abcdefg'))
-    with pytest.raises(DataError, match='joint_1.*measurement has a, b'):
+    with pytest.raises(DataError, match=r'joint_1.*measurement has a, b'):
         identify_target(robot, renamed)
 
 

@@ -154,9 +154,10 @@ def test_condition_does_not_depend_on_the_base_pose(seed):
     moved = simulate(
         robot, trajectory, time, position=rng.normal(size=3), orientation=quaternion / np.linalg.norm(quaternion)
     )
-    first, second = (np.linalg.svd(target_regression(robot, m).A.reshape(-1, 10), compute_uv=False) for m in (
-        simulate(robot, trajectory, time), moved
-    ))
+    first, second = (
+        np.linalg.svd(target_regression(robot, m).A.reshape(-1, 10), compute_uv=False)
+        for m in (simulate(robot, trajectory, time), moved)
+    )
     assert np.allclose(first, second, rtol=1e-9)
 
 

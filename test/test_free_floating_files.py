@@ -1,0 +1,291 @@
+"""Missions, measurement and excitation files, the command line and the pictures."""
+
+import argparse
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import yaml
+from free_floating_helpers import example_robot, random_trajectory
+
+from robotid_ros.errors import DataError, ExcitationError, ModelError, RobotIdError
+from robotid_ros.free_floating import (
+    control_trajectory,
+    identify_target,
+    read_excitation,
+    read_measurement,
+    read_mission,
+    simulate,
+    write_measurement,
+)
+from robotid_ros.free_floating.command import add_arguments, run
+from robotid_ros.free_floating.files import write_yaml
+from robotid_ros.free_floating.plots import (
+    base_figure,
+    identification_figures,
+    save_figures,
+    trajectory_figures,
+)
+
+MISSION = {
+    'robot': 'iiwa14_space.urdf',
+    'prior': {'mass': 30.0, 'center_of_mass': [0.0, 0.0, 0.2], 'inertia': [2.0, 0.0, 0.0, 2.0, 0.0, 2.0]},
+    'start': [0.0, 0.6, 0.0, -1.2, 0.0, 0.9, 0.0],
+    'harmonics': 3,
+    'limits': {'velocity': 0.8, 'acceleration': [1.2] * 7, 'excursion': 1.0},
+}
+
+
+def command(*words):
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return run(parser.parse_args([str(word) for word in words]))
+
+
+@pytest.fixture(scope='module')
+def measured():
+    robot = example_robot()
+    trajectory = random_trajectory(np.random.default_rng(0), robot.n)
+    return robot, simulate(robot, trajectory, np.linspace(0.0, 10.0, 61))
+
+
+@pytest.fixture
+def excitation(tmp_path):
+    """An excitation file that took no optimiser: a random trajectory of the example's arm."""
+    robot = example_robot()
+    path = tmp_path / 'excitation.yaml'
+    trajectory = random_trajectory(np.random.default_rng(0), robot.n)
+    write_yaml(path, {'joints': list(robot.arm.joint_names), 'trajectory': trajectory.to_dict()})
+    return path
+
+
+def test_measurement_survives_the_file_to_the_last_digit(measured, tmp_path):
+    robot, measurement = measured
+    path = tmp_path / 'measurement.csv'
+    write_measurement(path, measurement)
+    again = read_measurement(path, robot.arm.joint_names)
+    for name in ('time', 'q', 'dq', 'base_twist', 'base_position', 'base_orientation'):
+        assert np.array_equal(getattr(again, name), getattr(measurement, name))
+    assert again.provenance['file'] == 'measurement.csv'
+    blind = replace(measurement, base_position=None, base_orientation=None)
+    write_measurement(path, blind)
+    assert not read_measurement(path, robot.arm.joint_names).has_pose
+    assert [p.name for p in tmp_path.iterdir()] == ['measurement.csv']  # and nothing half written
+
+
+def test_columns_are_found_by_name(measured, tmp_path):
+    robot, measurement = measured
+    path = tmp_path / 'measurement.csv'
+    write_measurement(path, measurement)
+    rows = [line.split(',') for line in path.read_text().splitlines()]
+    order = np.random.default_rng(1).permutation(len(rows[0]))
+    path.write_text('\n'.join(','.join(row[k] for k in order) for row in rows) + '\n')
+    assert np.array_equal(read_measurement(path, robot.arm.joint_names).base_twist, measurement.base_twist)
+
+
+def test_missing_and_broken_signals_are_named(measured, tmp_path):
+    robot, measurement = measured
+    path = tmp_path / 'measurement.csv'
+    write_measurement(path, measurement)
+    text = path.read_text()
+
+    def refused(content, words):
+        path.write_text(content)
+        with pytest.raises(DataError, match=words):
+            read_measurement(path, robot.arm.joint_names)
+
+    refused(text.replace('base/angular_velocity/y', 'gyro'), "signal 'base/angular_velocity/y' is not in")
+    refused(text.replace('velocity/joint_3', 'other'), "signal 'velocity/joint_3' is not in")
+    refused(text.replace('base/orientation/qz', 'other'), "signal 'base/orientation/qz' is not in")
+    lines = text.splitlines()
+    refused('\n'.join([*lines[:5], 'oops' + lines[5][lines[5].index(',') :]]), 'sample 5.*oops')
+    refused('\n'.join([*lines[:5], lines[5] + ',1']), r'sample 5: expected \d+ fields')
+    refused('\n'.join([*lines[:5], 'nan' + lines[5][lines[5].index(',') :]]), 'time: expected finite')
+    refused(lines[0], 'at least one sample')
+    with pytest.raises(DataError, match='cannot be read'):
+        read_measurement(tmp_path / 'none.csv', robot.arm.joint_names)
+
+
+def test_mission_is_read_from_its_file(tmp_path):
+    path = tmp_path / 'mission.yaml'
+    path.write_text(yaml.safe_dump(MISSION))
+    mission = read_mission(path)
+    assert mission.robot.target.mass == pytest.approx(30.0)
+    assert mission.limits.upper[1] == pytest.approx(1.6)
+    assert mission.limits.lower[3] == pytest.approx(-2.0944)  # the arm's own limit is the tighter one
+    assert mission.target is None
+    with pytest.raises(ModelError, match="needs 'target'"):
+        _ = mission.true_robot
+    # a URDF beside the mission file comes first
+    robot = example_robot().arm.source.replace('<mass value="300"/>', '<mass value="500"/>')
+    (tmp_path / 'iiwa14_space.urdf').write_text(robot)
+    assert read_mission(path).robot.arm.base_inertial[9] == pytest.approx(505.0)
+
+
+@pytest.mark.parametrize(
+    ('change', 'words'),
+    [
+        ({'robot': 'none.urdf'}, "'none.urdf' does not exist; packaged: iiwa14_space.urdf"),
+        ({'prior': {**MISSION['prior'], 'mass': -30.0}}, 'prior: mass: expected a positive number of kg, got -30'),
+        ({'prior': {'mass': 30.0}}, 'prior: expected mass, center_of_mass, inertia; got mass'),
+        ({'target': {**MISSION['prior'], 'inertia': [1, 0, 0, 1, 0, 9]}}, 'target: no real body'),
+        ({'target': {**MISSION['prior'], 'inertia': ['a', 0, 0, 1, 0, 9]}}, 'target: inertia .*expected numbers'),
+        ({'base': {**MISSION['prior'], 'mass': 0.0}}, 'base: mass: expected a positive'),
+        ({'start': [0.0]}, 'start: expected shape'),
+        ({'period': -1}, 'period: expected a positive number'),
+        ({'limits': {'speed': 1}}, 'limits: expected some of velocity, acceleration, excursion'),
+        ({'limits': {'velocity': -1}}, 'velocity: expected positive numbers'),
+        ({'noise': {'joint_velocity': -1}}, 'joint_velocity'),
+        ({'color': 'red'}, "'color' is not known; available: robot"),
+    ],
+)
+def test_missions_that_cannot_be_are_refused(tmp_path, change, words):
+    path = tmp_path / 'mission.yaml'
+    path.write_text(yaml.safe_dump({**MISSION, **change}))
+    with pytest.raises(RobotIdError, match=words) as caught:
+        read_mission(path)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_mission_files_that_are_none_are_refused(tmp_path):
+    path = tmp_path / 'mission.yaml'
+    for text, words in (('[1, 2', 'not YAML'), ('- 1', 'expected robot'), ('robot: x', "lacks 'prior'")):
+        path.write_text(text)
+        with pytest.raises(ModelError, match=words):
+            read_mission(path)
+    with pytest.raises(ModelError, match='cannot be read'):
+        read_mission(tmp_path / 'none.yaml')
+
+
+def test_excitations_that_are_none_are_refused(tmp_path):
+    names = example_robot().arm.joint_names
+    path = tmp_path / 'excitation.yaml'
+    good = control_trajectory(np.zeros(7), 0.5).to_dict()
+    for content, words in (
+        ('a: [', 'not YAML'),
+        (yaml.safe_dump({'joints': list(names)}), 'expected the entries joints and trajectory'),
+        (yaml.safe_dump({'joints': ['a'], 'trajectory': good}), 'joints are joint_1'),
+        (yaml.safe_dump({'joints': list(names), 'trajectory': 3}), 'base_frequency, a, b, offset'),
+        (yaml.safe_dump({'joints': list(names), 'trajectory': {**good, 'a': 1}}), 'a: expected'),
+    ):
+        path.write_text(content)
+        with pytest.raises(ExcitationError, match=words):
+            read_excitation(path, names)
+    with pytest.raises(ExcitationError, match='cannot be read'):
+        read_excitation(tmp_path / 'none.yaml', names)
+
+
+def test_commands_go_from_design_to_target(tmp_path, capsys):
+    out = tmp_path / 'excitation.yaml'
+    assert command('design', '--out', out, '--starts', 1, '--plots', tmp_path / 'plots') == 0
+    said = capsys.readouterr().out
+    assert 'control (first and last harmonic)' in said
+    content = yaml.safe_load(out.read_text())
+    assert content['condition_number']['scaled'] <= 1.01
+    assert content['prior']['mass'] == pytest.approx(40.0)
+    data = tmp_path / 'measurement.csv'
+    assert command('simulate', out, '--out', data, '--seed', 5, '--plots', tmp_path / 'plots') == 0
+    assert {path.name for path in (tmp_path / 'plots').iterdir()} == {
+        'base_motion.png',
+        'joint_accelerations.png',
+        'joint_positions.png',
+        'joint_velocities.png',
+    }
+    assert command('identify', data, '--out', tmp_path / 'result') == 0
+    result = yaml.safe_load((tmp_path / 'result' / 'result.yaml').read_text())
+    assert result['target']['mass'] == pytest.approx(40.0, rel=1e-3)
+    assert result['provenance']['sha256']
+    assert {path.name for path in (tmp_path / 'result').iterdir()} == {
+        'result.yaml',
+        'base_motion.png',
+        'center_of_mass.png',
+        'condition_number.png',
+        'inertia.png',
+        'mass.png',
+    }
+
+
+def test_commands_with_momentum(tmp_path, excitation, capsys):
+    data = tmp_path / 'measurement.csv'
+    momentum = ['1.5', '0', '-0.5', '0.2', '0.1', '0.3']
+    assert command('simulate', excitation, '--out', data, '--momentum', *momentum) == 0
+    with pytest.raises(RobotIdError, match='carry momentum'):
+        command('identify', data, '--out', tmp_path / 'r', '--no-plots')
+    for words in (['estimated'], momentum):
+        assert command('identify', data, '--out', tmp_path / 'r', '--no-plots', '--momentum', *words) == 0
+        assert yaml.safe_load((tmp_path / 'r' / 'result.yaml').read_text())['target']['mass'] == pytest.approx(
+            40.0, rel=3e-3
+        )
+    assert 'momentum [P; L]: 1.' in capsys.readouterr().out
+    for words in (['none'], ['1', '2']):
+        with pytest.raises(RobotIdError, match='six numbers'):
+            command('identify', data, '--out', tmp_path / 'r', '--momentum', *words)
+
+
+def test_equal_seeds_give_equal_files(tmp_path, excitation):
+    paths = [tmp_path / f'{k}.csv' for k in range(3)]
+    for path, seed in zip(paths, (1, 1, 2), strict=True):
+        command('simulate', excitation, '--out', path, '--seed', seed)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert paths[0].read_bytes() != paths[2].read_bytes()
+
+
+def test_output_that_cannot_be_written_is_refused_before_the_work(tmp_path, excitation):
+    for words in (('design',), ('simulate', excitation)):
+        with pytest.raises(DataError, match='does not exist'):
+            command(*words, '--out', tmp_path / 'none' / 'file')
+    (tmp_path / 'file').write_text('')
+    data = tmp_path / 'measurement.csv'
+    command('simulate', excitation, '--out', data)
+    with pytest.raises(DataError, match='cannot make the folder'):
+        command('identify', data, '--out', tmp_path / 'file')
+
+
+def test_an_unusable_result_exits_with_one(tmp_path, excitation, capsys):
+    light = example_robot().arm.source.replace('<mass value="300"/>', '<mass value="30"/>')
+    (tmp_path / 'iiwa14_space.urdf').write_text(light.replace('="61"', '="6"').replace('="50"', '="5"'))
+    (tmp_path / 'mission.yaml').write_text(yaml.safe_dump(MISSION))
+    data = tmp_path / 'measurement.csv'
+    command('simulate', excitation, '--out', data, '--no-noise')
+    # without the pose, momentum cannot be told from a wrong base
+    text = [','.join(line.split(',')[:21]) for line in data.read_text().splitlines()]
+    data.write_text('\n'.join(text))
+    assert command('identify', data, '--mission', tmp_path / 'mission.yaml', '--out', tmp_path, '--no-plots') == 1
+    assert 'not usable: the estimate is no physical body' in capsys.readouterr().out
+    assert yaml.safe_load((tmp_path / 'result.yaml').read_text())['usable'] is False
+
+
+def test_pictures_are_drawn(measured, tmp_path):
+    pytest.importorskip('matplotlib')
+    robot, measurement = measured
+    result = identify_target(robot, measurement)
+    figures = {
+        **trajectory_figures(random_trajectory(np.random.default_rng(0), 7), robot.arm.joint_names, robot.arm.limits),
+        **identification_figures(result),
+        'base': base_figure(replace(measurement, base_position=None, base_orientation=None)),
+    }
+    paths = save_figures(figures, tmp_path, dpi=40)
+    assert len(paths) == 8
+    assert all(path.read_bytes().startswith(b'\x89PNG') for path in paths)
+    # the curves are the data
+    drawn = figures['mass'].axes[0].lines[0].get_ydata()
+    assert drawn[-1] == pytest.approx(result.body.mass)
+    turned = base_figure(measurement).axes[1].lines[2].get_ydata()
+    scalar, z = measurement.base_orientation[:, 0], measurement.base_orientation[:, 3]
+    assert np.sign(turned[-1]) == np.sign(z[-1] * scalar[-1])
+
+
+def test_package_needs_no_plotting_library():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        'import robotid_ros.free_floating.command\n'
+        'from robotid_ros.free_floating.plots import condition_figure\n'
+        'import numpy as np\n'
+        "try: condition_figure({'a': np.ones(3)}, np.arange(3.0))\n"
+        'except ImportError as problem: print(problem)\n'
+    )
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "'robotid_ros[plot]'" in done.stdout
