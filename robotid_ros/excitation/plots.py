@@ -64,7 +64,7 @@ def trajectory_figure(trajectory: FourierTrajectory, joint_names: tuple[str, ...
     figure = _figure(figsize=(12.0, 1.2 + 1.5 * trajectory.n), layout='constrained')
     axes = figure.subplots(trajectory.n, 3, sharex=True, squeeze=False)
     for k, (values, (title, lower, upper)) in enumerate(zip(trajectory.evaluate(times), columns, strict=True)):
-        axes[0, k].set_title(title)
+        axes[0, k].set_title(title, loc='left', fontsize=11)
         axes[-1, k].set_xlabel('time [s]')
         for j, name in enumerate(joint_names):
             _draw(axes[j, k], times, values[:, j], float(lower[j]), float(upper[j]))
@@ -92,16 +92,7 @@ def _draw(axes: Any, times: Array, values: Array, lower: float, upper: float) ->
     axes.set_ylim(bottom, top)
     if np.isfinite(upper - lower):
         used = max(abs(2.0 * value - lower - upper) for value in (low, high)) / (upper - lower)
-        axes.text(
-            0.985,
-            0.93,
-            f'{100.0 * used:.0f} % of the limit',
-            transform=axes.transAxes,
-            ha='right',
-            va='top',
-            size=7,
-            bbox={'facecolor': 'white', 'edgecolor': 'none', 'alpha': 0.8, 'pad': 1.0},
-        )
+        axes.set_title(f'{100.0 * used:.0f} % of the limit', loc='right', fontsize=7, pad=2.0)
     axes.grid(alpha=0.3)
     axes.tick_params(labelsize=8)
 
