@@ -12,13 +12,14 @@ from robotid_ros.data import (
     ProcessingSettings,
     concatenate,
     load_dataset,
+    process_file,
     process_recording,
     read_recording,
     save_dataset,
     summarize,
 )
 from robotid_ros.data.storage import DATASET_KIND, npz_kind
-from robotid_ros.dynamics import MinimalModel, minimal_model
+from robotid_ros.dynamics import MinimalModel, inverse_dynamics, minimal_model
 from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.files import write_text
 from robotid_ros.identification import (
@@ -31,6 +32,7 @@ from robotid_ros.identification import (
 from robotid_ros.model import RobotModel
 from robotid_ros.report import write_report
 from robotid_ros.report.identification import identification_report
+from robotid_ros.signals import check_motor_side
 
 __all__ = [
     'Identification',
@@ -107,13 +109,17 @@ def load_datasets(
             training.append(_of_joints(load_dataset(path), settings.joints, path))
             summaries.append(f'dataset    {Path(path).name}: {len(training[-1])} samples')
             continue
-        recording = read_recording(path, topic, settings.joints or None)
         if train_fraction is None:
-            parts = [recording]
-        else:
-            cut = round(train_fraction * len(recording))
-            parts = [recording.slice(0, cut), recording.slice(cut, len(recording))]
-        processed = [process_recording(part, settings) for part in parts]
+            dataset, summary = process_file(path, settings, topic)
+            training.append(dataset)
+            summaries.append(summary)
+            continue
+        recording = read_recording(path, topic, settings.joints or None)
+        cut = round(train_fraction * len(recording))
+        processed = [
+            process_recording(part, settings)
+            for part in (recording.slice(0, cut), recording.slice(cut, len(recording)))
+        ]
         training.append(processed[0])
         held_out += processed[1:]
         summaries += [summarize(dataset) for dataset in processed]
@@ -164,6 +170,7 @@ def identify_files(
     if validation:
         held_out, _, more = load_datasets(validation, settings, topic=topic)
         summaries += more
+    summaries += [f'note       {sentence}' for sentence in _motor_side(concatenate(training), model)]
     result = identify(training, model, validation=held_out, config=config, progress=progress)
     return Identification(
         model=model,
@@ -172,6 +179,14 @@ def identify_files(
         validation=concatenate(held_out) if held_out else None,
         summaries=tuple(summaries),
     )
+
+
+def _motor_side(dataset: Dataset, model: RobotModel) -> tuple[str, ...]:
+    """Hold the measured torques against the model as it was given."""
+    if dataset.joint_names != model.joint_names:
+        return ()
+    prior = inverse_dynamics(model, dataset.q, dataset.dq, dataset.ddq)
+    return check_motor_side(dataset.tau_filtered, prior, dataset.dq, dataset.ddq, dataset.joint_names)
 
 
 def write_identification(folder: Path, identification: Identification) -> list[Path]:

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -19,32 +21,54 @@ def test_useless_constants_are_refused(constant):
 def measured(rng, sign=1.0, scale=1.0):
     time = np.arange(4000) / 200.0
     velocity = np.stack([np.cos(time), np.cos(1.3 * time)], axis=1)
+    acceleration = np.stack([-np.sin(time), -1.3 * np.sin(1.3 * time)], axis=1)
     prior = np.stack([20.0 * np.sin(0.7 * time), 8.0 * np.sin(0.4 * time)], axis=1)
     friction = 6.0 * np.sign(velocity) + 3.0 * velocity
-    torque = 1.2 * prior + friction + 1.0 + 0.5 * rng.standard_normal(prior.shape)
+    torque = 1.2 * prior + friction + 25.0 * acceleration + 1.0 + 0.5 * rng.standard_normal(prior.shape)
     torque[:, 1] *= sign * scale
-    return torque, prior, velocity
+    return torque, prior, velocity, acceleration
 
 
 def test_a_right_sign_gives_no_warning():
-    torque, prior, velocity = measured(np.random.default_rng(1))
-    assert check_motor_side(torque, prior, velocity, ('one', 'two')) == ()
+    torque, *others = measured(np.random.default_rng(1))
+    assert check_motor_side(torque, *others, ('one', 'two')) == ()
 
 
 def test_a_reversed_sign_is_named():
-    torque, prior, velocity = measured(np.random.default_rng(2), sign=-1.0)
-    (sentence,) = check_motor_side(torque, prior, velocity, ('one', 'two'))
+    torque, *others = measured(np.random.default_rng(2), sign=-1.0)
+    (sentence,) = check_motor_side(torque, *others, ('one', 'two'))
     assert sentence.startswith('joint two: sign of current')
 
 
 def test_a_wrong_scale_is_named():
-    torque, prior, velocity = measured(np.random.default_rng(3), scale=10.0)
-    (sentence,) = check_motor_side(torque, prior, velocity, ('one', 'two'))
+    torque, *others = measured(np.random.default_rng(3), scale=10.0)
+    (sentence,) = check_motor_side(torque, *others, ('one', 'two'))
     assert sentence.startswith('joint two: measured torque is 12 times')
 
 
 def test_a_prior_that_says_nothing_is_not_held_against_the_measurement():
     rng = np.random.default_rng(4)
-    torque, prior, velocity = measured(rng)
-    prior = np.stack([np.zeros(len(prior)), 1e-3 * rng.standard_normal(len(prior))], axis=1)
-    assert check_motor_side(torque, prior, velocity, ('one', 'two')) == ()
+    torque, *others = measured(rng)
+    others[0] = np.stack([np.zeros(len(torque)), 1e-3 * rng.standard_normal(len(torque))], axis=1)
+    assert check_motor_side(torque, *others, ('one', 'two')) == ()
+
+
+UR10 = Path(__file__).parents[2] / 'shared' / 'data' / 'ur10_exciting'
+
+
+@pytest.mark.skipif(not UR10.exists(), reason='the UR10 recording is not beside this repository')
+def test_a_real_arm_against_its_published_urdf():
+    from robotid_ros.data import process_file
+    from robotid_ros.dynamics import inverse_dynamics
+    from robotid_ros.model import RobotModel
+
+    dataset, _ = process_file(UR10)
+    model = RobotModel.from_urdf(Path(__file__).parent / 'robots' / 'ur10.urdf')
+    prior = inverse_dynamics(model, dataset.q, dataset.dq, dataset.ddq)
+    others = (prior, dataset.dq, dataset.ddq, dataset.joint_names)
+    assert not any('reversed' in sentence for sentence in check_motor_side(dataset.tau, *others))
+    for j, joint in enumerate(dataset.joint_names[:4]):
+        turned = dataset.tau * np.where(np.arange(6) == j, -1.0, 1.0)
+        named = [sentence for sentence in check_motor_side(turned, *others) if 'reversed' in sentence]
+        assert len(named) == 1
+        assert named[0].startswith(f'joint {joint}: ')

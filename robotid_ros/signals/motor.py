@@ -42,19 +42,26 @@ def current_to_torque(current: Array, torque_constant: ArrayLike, gear_ratio: Ar
 
 
 def check_motor_side(
-    torque: Array, prior: Array, velocity: Array, joint_names: Sequence[str], allowed: float = 3.0
+    torque: Array,
+    prior: Array,
+    velocity: Array,
+    acceleration: Array,
+    joint_names: Sequence[str],
+    allowed: float = 3.0,
 ) -> tuple[str, ...]:
     """Compare measured torques with those of a prior model and say what looks wrong.
 
-    Per joint ``tau = s tau_prior + c sign(dq) + v dq + o`` is fitted by least squares, so that
-    friction and an offset do not count; ``s`` should be near one. Only a prior that the data speak
+    Per joint ``tau = s tau_prior + c sign(dq) + v dq + I ddq + o`` is fitted by least squares, so that
+    friction, the rotor's inertia and an offset do not count; ``s`` should be near one. Only a prior that the data speak
     for or against clearly (``s`` more than six of its standard deviations from zero, counting one
     independent sample in twenty) is held against the measurement.
 
     Parameters
     ----------
-    torque, prior, velocity : ndarray, shape (N, n)
-        Measured, predicted by the prior model [N m]; joint velocities [rad/s].
+    torque, prior : ndarray, shape (N, n)
+        Measured, and predicted by the prior model [N m].
+    velocity, acceleration : ndarray, shape (N, n)
+        [rad/s, rad/s^2]
     joint_names : sequence of str
     allowed : float
         Largest factor between measurement and prior, either way.
@@ -66,7 +73,8 @@ def check_motor_side(
     """
     sentences = []
     for j, joint in enumerate(joint_names):
-        columns = np.stack([prior[:, j], np.sign(velocity[:, j]), velocity[:, j], np.ones(len(prior))], axis=1)
+        own_motion = [np.sign(velocity[:, j]), velocity[:, j], acceleration[:, j]]
+        columns = np.stack([prior[:, j], *own_motion, np.ones(len(prior))], axis=1)
         solution, _, rank, _ = np.linalg.lstsq(columns, torque[:, j], rcond=None)
         residual = torque[:, j] - columns @ solution
         others = np.linalg.lstsq(columns[:, 1:], prior[:, j], rcond=None)[0]
@@ -84,6 +92,6 @@ def check_motor_side(
         elif not 1.0 / allowed <= slope <= allowed:
             sentences.append(
                 f'joint {joint}: measured torque is {slope:.2g} times that of the prior model; '
-                'check torque constant, gear ratio and unit'
+                "check torque constant, gear ratio and unit, or the model's masses"
             )
     return tuple(sentences)
