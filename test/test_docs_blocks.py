@@ -18,7 +18,7 @@ from robotid_ros.model.dh_file import read_dh_file
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / 'README.md', *(ROOT / 'docs').glob('*.md')])
 FENCE = re.compile(r'^```(?P<info>[^\n`]*)\n(?P<code>.*?)^```\s*$', re.MULTILINE | re.DOTALL)
-PLAIN = {'text', 'none', '{eval-rst}', '{toctree}', '{math}', 'xml', 'c', 'ini'}
+PLAIN = {'', 'text', 'none', '{eval-rst}', '{toctree}', '{math}', 'xml', 'c', 'ini'}
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,8 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         pytest.importorskip('mujoco', reason='the sim extra is not installed')
     monkeypatch.chdir(ROOT if page.name == 'README.md' else tmp_path)  # the README speaks from the repository
     monkeypatch.setenv('PATH', f'{Path(sys.executable).parent}{os.pathsep}{os.environ["PATH"]}')
+    monkeypatch.setenv('OMP_NUM_THREADS', '1')  # small matrices: threads only wait for each other
+    monkeypatch.setenv('OPENBLAS_NUM_THREADS', '1')
     namespace: dict[str, object] = {'__name__': 'documentation'}
     for block in _blocks(page):
         if not block.runs:
