@@ -47,6 +47,33 @@ def test_periods_are_averaged_and_differentiated():
     assert np.std(dataset.tau_filtered - effort) == pytest.approx(0.05 / np.sqrt(8) * np.sqrt(17 / 35), rel=0.05)
 
 
+def test_standing_still_before_and_after_is_no_period():
+    """A bag that was started long before the run: nobody gives a start, and most of its head is rest."""
+    rng = np.random.default_rng(8)
+    moving, _ = periodic(noise=(0.0, 0.0))
+    rest = round(5.3 * PERIOD * RATE)
+    parts = [
+        np.repeat(moving.position[:1], rest, axis=0),
+        moving.position,
+        np.repeat(moving.position[-1:], rest, axis=0),
+    ]
+    position = np.concatenate(parts)
+    effort = np.concatenate([np.zeros((rest, 3)), moving.effort, np.zeros((rest, 3))])
+    recording = Recording(
+        joint_names=NAMES,
+        time=np.arange(len(position)) / RATE,
+        position=position + 1e-4 * rng.standard_normal(position.shape),
+        effort=effort + 0.05 * rng.standard_normal(position.shape),
+    )
+    dataset = process_recording(recording, ProcessingSettings(period=PERIOD))
+    assert dataset.periods >= 7
+    found = dataset.provenance['averaging']
+    assert found['harmonics'] == 3
+    assert found['torque_noise_std'] == pytest.approx([0.05] * 3, rel=0.1)
+    speed = harmonics(np.arange(1000) / RATE, PERIOD)[1]
+    assert np.allclose(np.sort(np.abs(dataset.dq), axis=0), np.sort(np.abs(speed), axis=0), atol=0.01)
+
+
 def test_start_decides_the_phase_to_the_nanosecond():
     recording, _ = periodic(noise=(0.0, 0.0))
     shift = 0.3
@@ -275,7 +302,7 @@ def test_too_little_data_are_refused():
     with pytest.raises(DataError, match='expected at least 32 usable samples, got 20 of 20'):
         process_recording(recording.slice(0, 20))
     with pytest.raises(DataError, match='no usable period'):
-        process_recording(recording.slice(0, 900), ProcessingSettings(period=PERIOD))
+        process_recording(recording.slice(0, 900), ProcessingSettings(period=PERIOD, start=START))
     with pytest.raises(DataError, match='no run is long enough: expected at least 1032 samples'):
         process_recording(recording.slice(0, 900), ProcessingSettings(cutoff=0.5))
 

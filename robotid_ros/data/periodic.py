@@ -16,9 +16,11 @@ from robotid_ros.signals.smoothing import guarded_smoothing
 
 __all__ = ['averaged_dataset', 'period_average', 'thinned']
 
+MOST_BINS = 50_000  # 100 bytes each, several times
+
 
 def period_average(joints: tuple[str, ...], period: float, step: float, settings: ProcessingSettings) -> PeriodAverage:
-    """Return an empty average of positions and torques with about one bin per sample.
+    """Return an empty average of positions and torques with one bin per sample, or 50 000.
 
     Parameters
     ----------
@@ -32,7 +34,7 @@ def period_average(joints: tuple[str, ...], period: float, step: float, settings
     DataError
         If a period has fewer than 16 samples.
     """
-    bins = round(period / step) if step > 0.0 else 0
+    bins = min(round(period / step), MOST_BINS) if step > 0.0 else 0
     if bins < 16:
         raise DataError(f'averaging: expected at least 16 samples per period of {period:g} s, got {bins}')
     return PeriodAverage(

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from robotid_ros import __version__
+from robotid_ros.arrays import Array
 from robotid_ros.data.continuous import filtered_dataset
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.periodic import averaged_dataset, period_average
@@ -63,6 +65,7 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     counts = asdict(screen.finish())
     provenance: dict[str, Any] = {
         'recording': dict(recording.provenance),
+        'version': __version__,
         'screening': {
             **counts,
             'rate': 1.0 / screen.step if screen.step else 0.0,
@@ -91,6 +94,8 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
             provenance,
         )
     kept = np.flatnonzero(screened.usable & ~screened.displaced)
+    if settings.start is None:
+        kept = kept[_moving(values[kept, : len(joints)])]
     # Nanoseconds first: a double has no room for the seconds since 1970 and a phase.
     ahead = 0.0 if settings.start is None else (recording.origin - settings.start) * 1e-9
     zero = recording.time[kept[0]] if settings.start is None else 0.0
@@ -99,6 +104,17 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
         part = kept[start : start + 65536]
         average.add(recording.time[part] - zero + ahead, values[part])
     return averaged_dataset(average.finish(), joints, settings, provenance)
+
+
+def _moving(position: Array) -> slice:
+    """Return the part between standing still at the start and at the end; all of it where nothing moves."""
+    limit = 0.01 * np.ptp(position, axis=0)
+    left = np.flatnonzero((np.abs(position - position[0]) > limit).any(axis=1))
+    returned = np.flatnonzero((np.abs(position - position[-1]) > limit).any(axis=1))
+    noise = np.median(np.abs(np.diff(position, axis=0)), axis=0)
+    if not len(left) or not len(returned) or not (limit > 10.0 * noise).any():
+        return slice(None)
+    return slice(int(left[0]), int(returned[-1]) + 1)
 
 
 def process_file(
@@ -130,7 +146,7 @@ def process_file(
     settings = settings or ProcessingSettings()
     folder = Path(path)
     why_not = ''
-    if is_raw_log(folder) and (settings.period is not None or read_reference(folder)):
+    if is_raw_log(folder) and read_reference(folder):
         try:
             dataset = process_raw_log(folder, settings)
             return dataset, summarize(dataset)

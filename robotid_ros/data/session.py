@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from robotid_ros import __version__
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.raw_log import MessageChunk, RawLogWriter, write_reference, write_summary
 from robotid_ros.data.settings import ProcessingSettings
@@ -88,7 +89,8 @@ class RecordingSession:
         with self._lock:
             self._log.close()
             found = self._processor.found()
-            provenance = {'recording': {**self._description, 'file': self.folder.name, 'format': 'recorder'}}
+            recording = {**self._description, 'file': self.folder.name, 'format': 'recorder'}
+            provenance = {'recording': recording, 'version': __version__}
             if self._processor.reference is not None and self._processing:
                 try:
                     self.dataset = self._processor.finish(provenance)

@@ -29,7 +29,7 @@ class ProcessingSettings:
     period : float or None
         Period of the excitation [s]; None for a recording that is not periodic.
     start : int or None
-        Stamp at which the first period starts [ns]; None takes the first sample.
+        Stamp at which the first period starts [ns]; None takes where the arm begins to move.
     transient_periods : int
         Periods dropped at the start.
     outlier_factor : float

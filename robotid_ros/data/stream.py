@@ -1,12 +1,13 @@
 """Serialised joint states to a period average as they come: memory that does not grow with the recording."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from robotid_ros import __version__
 from robotid_ros.arrays import Array, IntArray, require_names
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.joint_state_cdr import COMPLETE, INCOMPLETE, OTHER_JOINTS, UNDECODABLE, JointStateDecoder
@@ -262,38 +263,27 @@ def process_raw_log(folder: Path, settings: ProcessingSettings) -> Dataset:
     ----------
     folder : Path
     settings : ProcessingSettings
-        Its period and start count; without, those of the reference that was recorded.
+        Its joints, period and start count where they are given, else those of the reference that was
+        recorded.
 
     Raises
     ------
     DataError
-        If there is no period to average over, or none is usable.
+        If no reference was recorded, or no period is usable.
     """
     recorded = read_reference(folder)
-    processor = StreamProcessor(settings.joints or recorded.get('joints', ()), settings)
-    reference = PeriodicReference.from_dict(recorded) if recorded else None
+    if not recorded:
+        raise DataError(f'{folder}: no reference was recorded whose periods could be averaged')
+    reference = PeriodicReference.from_dict(recorded)
+    reference = replace(
+        reference,
+        joints=settings.joints or reference.joints,
+        period=reference.period if settings.period is None else settings.period,
+        start=reference.start if settings.start is None else settings.start,
+    )
+    processor = StreamProcessor(reference.joints, settings)
+    processor.follow(reference)
     faults: dict[str, int] = {}
     for chunk in iterate_raw_log(folder, faults):
-        if processor.reference is None:
-            if settings.period is not None:
-                reference = _given_reference(chunk, processor, settings)
-            if reference is None:
-                raise DataError(f'{folder}: no reference was recorded; give the period of the excitation')
-            processor.follow(reference)
         processor.take(chunk)
-    return processor.finish({'recording': log_provenance(folder, faults)})
-
-
-def _given_reference(
-    chunk: MessageChunk, processor: StreamProcessor, settings: ProcessingSettings
-) -> PeriodicReference:
-    decoder = JointStateDecoder(joints=processor.joints)
-    batch = decoder.decode_block(chunk.payload, chunk.lengths)
-    good = batch.stamp[batch.reason == COMPLETE]
-    if not len(good):
-        raise DataError(
-            f'no joint state with all of {", ".join(decoder.joints) or "its joints"} among the first messages'
-        )
-    start = int(good[0]) if settings.start is None else settings.start
-    assert settings.period is not None
-    return PeriodicReference(joints=decoder.joints, period=settings.period, start=start)
+    return processor.finish({'recording': log_provenance(folder, faults), 'version': __version__})
