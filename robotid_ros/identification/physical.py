@@ -28,6 +28,7 @@ __all__ = ['PhysicalFit', 'believable_prior', 'physical_parameters']
 _TO_MATRIX = pseudo_inertia(np.eye(10)).reshape(10, 16).T  # vec J = _TO_MATRIX @ pi
 _STAGES = 10.0 ** np.arange(2, -9, -1)
 _RISE = 0.005
+_FARTHEST = 10.0  # m, of a centre of mass that can be believed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +75,7 @@ def believable_prior(model: RobotModel) -> Array:
     """
     inertial = np.array(model.inertial)
     mean = float(np.mean(np.maximum(inertial[:, 9], 0.0)))
+    mean = mean if mean > 1e-6 else 0.0
     result = np.empty_like(inertial)
     for k, pi in enumerate(inertial):
         if mean <= 0.0 or pi[9] < 0.01 * mean:
@@ -81,7 +83,8 @@ def believable_prior(model: RobotModel) -> Array:
             pi[:6] *= 0.01 / 0.4
         mass = pi[9]
         centre = pi[6:9] / mass
-        matrix = pseudo_inertia(pi)
+        centre = centre if np.linalg.norm(centre) < _FARTHEST else np.zeros(3)
+        matrix = pseudo_inertia(np.concatenate([pi[:6], mass * centre, pi[9:]]))
         about = matrix[:3, :3] - mass * np.outer(centre, centre)
         values, vectors = np.linalg.eigh(about)
         floor = mass * 0.2 * 0.01**2
@@ -156,7 +159,7 @@ class _Objective:
         value = self.value(x, gamma, barrier)
         for count in range(limit):
             step, decrement = self.newton(x, gamma, barrier)
-            if decrement < 1e-9 * max(1.0, gamma):
+            if decrement < 1e-4 * gamma + 1e-13 * abs(value):  # far below what gamma itself blurs
                 return x, count
             length = 1.0
             while length > 1e-12:
@@ -205,6 +208,7 @@ def physical_parameters(
     prior = believable_prior(model) if prior is None else prior
     objective = _Objective(matrix, vector, grouping, prior, friction)
     free = np.linalg.lstsq(matrix, vector, rcond=1e-12)[0]
+    square = max(square, 1e-12)
     least = max(float(square - vector @ free), 1e-12 * square)
     x = _start(objective, model, prior)
     total = 0
@@ -217,12 +221,14 @@ def physical_parameters(
         x, count = objective.minimise(x, gamma, min(gamma, 1e-6 * scale), 60)
         total += count
         misfits.append((gamma, _misfit(objective, x, square), x))
+        if len(misfits) > 4 and misfits[-1][1] > misfits[-3][1] * (1.0 - 1e-4) - 1e-12 * square:
+            break
     if regularisation is not None:
         x, count = objective.minimise(x, max(regularisation, 1e-12), max(regularisation, 1e-12) * 1e-3, 100)
         total += count
         gamma = regularisation
     else:
-        best = min(misfit for _, misfit, _ in misfits)
+        best = max(min(misfit for _, misfit, _ in misfits), 1e-9 * square)  # less is round-off
         gamma, _, x = next(entry for entry in misfits if entry[1] <= best * (1.0 + _RISE) ** 2)
     solution = objective.change @ x
     n = model.n

@@ -1,0 +1,254 @@
+"""Every estimator against torques that Pinocchio and MuJoCo computed, and on data that carry nothing."""
+
+import numpy as np
+import pytest
+from identification_helpers import REAL_DATA, TWO_LINKS, UR10E, dataset, fourier_motion, pinocchio_torque
+
+from robotid_ros.data import Dataset, process_recording, read_recording
+from robotid_ros.dynamics import base_parameters, standard_parameters
+from robotid_ros.errors import IdentificationError
+from robotid_ros.friction import friction_model
+from robotid_ros.identification import ESTIMATORS, IdentificationConfig, identify
+from robotid_ros.identification.bee_colony import BeeColony, bee_colony_friction, separable_friction
+from robotid_ros.identification.physical import physical_parameters
+from robotid_ros.identification.recursive import RecursiveIdentifier
+from robotid_ros.identification.selection import select, split_trajectories
+from robotid_ros.model import RobotModel
+from robotid_ros.model.inertia import pseudo_inertia
+from robotid_ros.simulation import Plant, nominal_truth, perturb, simulate_trajectory
+from robotid_ros.simulation.joint_friction import JointFriction
+
+ARM = RobotModel.from_urdf(TWO_LINKS, tip='tool')
+COULOMB, VISCOUS = np.array([2.0, 1.0]), np.array([1.5, 0.7])
+
+
+def arm_data(seed: int = 1, noise: float = 0.02, name: str = '') -> Dataset:
+    rng = np.random.default_rng(seed)
+    motion = fourier_motion(2, rng)
+    torque = pinocchio_torque(ARM, *motion[1:]) + COULOMB * np.sign(motion[2]) + VISCOUS * motion[2]
+    torque = torque + rng.normal(0.0, noise, torque.shape)
+    return dataset(ARM, motion, torque, sources=(name or f'run {seed}',))
+
+
+def with_torque(data: Dataset, torque: np.ndarray) -> Dataset:
+    motion = (data.time, data.q, data.dq, data.ddq)
+    return dataset(ARM, motion, torque, joint_names=data.joint_names)
+
+
+@pytest.mark.parametrize('estimator', ESTIMATORS)
+def test_recovers_what_pinocchio_moved(estimator: str) -> None:
+    friction = 'daemi_heimann+offset' if estimator == 'bee-colony' else 'coulomb_viscous+offset'
+    result = identify(
+        [arm_data(1), arm_data(2)],
+        ARM,
+        friction=friction,
+        estimator=estimator,
+        validation=arm_data(3),
+        config=IdentificationConfig(max_iterations=200 if estimator == 'alternating' else 25),
+    )
+    assert result.usable, result.reason
+    assert (result.metrics['validation'].match > 99.0).all()
+    base = base_parameters(ARM, rotor_inertia=True)
+    true = base.map @ standard_parameters(ARM, rotor_inertia=True)
+    tolerance = 0.15 if estimator == 'bee-colony' else 0.03
+    np.testing.assert_allclose(result.base_values, true, atol=tolerance * np.abs(true).max())
+    if friction.startswith('coulomb'):
+        np.testing.assert_allclose(result.friction_values[:, 0], COULOMB, atol=0.05)
+        np.testing.assert_allclose(result.friction_values[:, 1], VISCOUS, atol=0.05)
+    assert (np.linalg.eigvalsh(pseudo_inertia(result.inertial))[:, 0] > 0.0).all()
+
+
+@pytest.mark.parametrize('estimator', ESTIMATORS)
+@pytest.mark.parametrize('case', ['still', 'tiny', 'one sample', 'constant velocity', 'ill scaled', 'zero torque'])
+def test_says_so_where_the_data_carry_no_model(estimator: str, case: str) -> None:
+    data = arm_data(1)
+    zero = np.zeros_like(data.q)
+    if case == 'still':
+        data = dataset(ARM, (data.time, zero + 0.3, zero, zero), zero + 1.0)
+    elif case == 'tiny':
+        data = data.select(np.arange(4))
+    elif case == 'one sample':
+        data = data.select(np.arange(1))
+    elif case == 'constant velocity':
+        speed = np.array([0.2, 0.1])
+        motion = (data.time, data.time[:, None] * speed, zero + speed, zero)
+        data = dataset(ARM, motion, pinocchio_torque(ARM, *motion[1:]))
+    elif case == 'ill scaled':
+        data = with_torque(data, data.tau * [1e6, 1e-6])
+    else:
+        data = with_torque(data, zero)
+    config = IdentificationConfig(friction='coulomb_viscous', estimator=estimator, max_iterations=5)
+    if case in ('still', 'tiny', 'one sample'):
+        with pytest.raises(IdentificationError) as refusal:
+            identify(data, ARM, config=config)
+        assert '\n' not in str(refusal.value)
+        return
+    result = identify(data, ARM, config=config)
+    assert np.isfinite(result.base_values).all()
+    if case == 'constant velocity':
+        assert not result.usable
+        assert 'open' in result.reason
+    assert result.to_yaml()
+
+
+def test_refuses_nothing_and_strangers_with_one_line() -> None:
+    with pytest.raises(IdentificationError, match='at least one dataset'):
+        identify([], ARM)
+    with pytest.raises(IdentificationError, match='the datasets are empty'):
+        identify(arm_data().select(np.zeros(1000, dtype=bool)), ARM)
+    other = arm_data()
+    other = dataset(ARM, (other.time, other.q, other.dq, other.ddq), other.tau, joint_names=('shoulder', 'wrist'))
+    with pytest.raises(IdentificationError, match="joint 'elbow' is not in the data; it has: shoulder, wrist"):
+        identify(other, ARM)
+    with pytest.raises(ValueError, match='expected finite numbers, got nan'):
+        with_torque(arm_data(), np.full((1000, 2), np.nan))
+    for setting in ({'estimator': 'magic'}, {'friction': 'grease'}, {'torque_threshold': (1.0, 1.0, 1.0)}):
+        with pytest.raises(IdentificationError):
+            identify(arm_data(), ARM, config=IdentificationConfig(**setting))
+
+
+def test_identifies_one_joint_and_a_subset_of_six() -> None:
+    pendulum = RobotModel.from_urdf(TWO_LINKS, tip='upper')
+    motion = fourier_motion(1, np.random.default_rng(2))
+    torque = pinocchio_torque(pendulum, *motion[1:]) + 0.5 * np.sign(motion[2])
+    result = identify(dataset(pendulum, motion, torque), pendulum, friction='coulomb')
+    assert result.usable
+    assert (result.metrics['training'].match > 99.5).all()
+    # closed form: the first moment of upper, lower and tool, 4 * 0.2 + 2.5 * (0.4 + 0.15) + 0.3 * (0.4 + 0.35)
+    moment = result.base_values[list(result.base_names).index('mx1')]
+    assert moment == pytest.approx(2.4, rel=1e-3)
+
+    whole = RobotModel.from_urdf(UR10E)
+    three = RobotModel.from_urdf(UR10E, joints=whole.joint_names[:3])
+    time, q, dq, ddq = fourier_motion(6, np.random.default_rng(3))
+    still = np.arange(6) < 3
+    motion = (time, q * still, dq * still, ddq * still)
+    data = dataset(whole, motion, pinocchio_torque(whole, *motion[1:]))
+    result = identify(data, three, friction='coulomb_viscous')
+    assert result.joint_names == whole.joint_names[:3]
+    assert (result.metrics['training'].match > 99.5).all()
+
+
+def test_recovers_the_truth_of_a_mujoco_plant_within_its_error_bars() -> None:
+    """The torques are MuJoCo's, the motion is what its controller made of a reference."""
+    nominal = RobotModel.from_urdf(UR10E)
+    truth = perturb(nominal, np.random.default_rng(4), 0.1)
+    rng = np.random.default_rng(5)
+    time, q, dq, ddq = fourier_motion(6, rng, seconds=12.0, rate=50.0, size=0.8)
+    run = simulate_trajectory(Plant(truth, nominal), time, q, dq, ddq)
+    # the true motion, and a torque with the noise of a current sensor
+    torque = run.torque + rng.normal(0.0, 0.3, run.torque.shape)
+    data = dataset(nominal, (run.time, run.position, run.velocity, run.acceleration), torque, rate=500.0)
+    result = identify(data, nominal, friction='coulomb_viscous+offset')
+    base = base_parameters(nominal, rotor_inertia=True)
+    true = base.map @ standard_parameters(truth.model, rotor_inertia=True)
+    deviation = np.abs(result.base_values - true) / result.base_std
+    assert deviation.max() < 4.5
+    assert np.mean(deviation < 2.0) > 0.85
+    np.testing.assert_allclose(result.friction_values[:, 0], truth.friction.coulomb, rtol=0.03)
+    np.testing.assert_allclose(result.friction_values[:, 1], truth.friction.viscous, rtol=0.03)
+
+
+@pytest.mark.skipif(not REAL_DATA.is_dir(), reason=f'needs the recording in {REAL_DATA}')
+def test_beats_the_published_fits_on_a_real_arm_with_default_settings() -> None:
+    model = RobotModel.from_urdf(REAL_DATA / 'ur10.urdf')
+    recording = read_recording(REAL_DATA)
+    half = len(recording) // 2
+    training = process_recording(recording.slice(0, half))
+    validation = process_recording(recording.slice(half, len(recording)))
+    result = identify(training, model, validation=validation)
+    published = np.array([4.06, 3.73, 1.77, 0.76, 0.64, 1.32])
+    assert (result.metrics['validation'].rmse < published).all()
+    assert (np.linalg.eigvalsh(pseudo_inertia(result.inertial))[:, 0] > 0.0).all()
+
+
+def test_bees_and_separable_least_squares_meet_at_the_same_cost() -> None:
+    rng = np.random.default_rng(6)
+    model = friction_model('daemi_heimann')
+    velocity = np.stack([1.5 * np.sin(np.linspace(0, 12, 500)), np.cos(np.linspace(0, 9, 500))], axis=1)
+    torque = model.torque(velocity, np.array([[5.0, 3.0, 4.0, 8.0], [12.0, 6.0, -5.0, 15.0]]))
+    torque = torque + rng.normal(0.0, 0.3, torque.shape)
+    bees = bee_colony_friction(model, velocity, torque, rng, colony=BeeColony(cycles=50))
+    direct = separable_friction(model, velocity, torque)
+    np.testing.assert_allclose(bees.cost, direct.cost, rtol=0.01)
+    assert (bees.cost < 0.3**2 * 1.1).all()
+
+
+def test_daemi_heimann_on_three_joints_of_a_mujoco_arm() -> None:
+    """Match of at least 97 % on a validation trajectory, where the method's publication has 86 to 90 %."""
+    nominal = RobotModel.from_urdf(UR10E)
+    friction = JointFriction(
+        coulomb=np.full(6, 6.0), viscous=np.full(6, 8.0), breakaway=np.full(6, 3.0), stribeck_velocity=np.full(6, 0.15)
+    )
+    plant = Plant(nominal_truth(nominal, friction=friction), nominal)
+    three = RobotModel.from_urdf(UR10E, joints=nominal.joint_names[:3])
+    still = np.arange(6) < 3
+    runs = []
+    for seed in (1, 2):
+        time, *motion = fourier_motion(6, np.random.default_rng(seed), seconds=10.0, rate=50.0, size=0.9)
+        run = simulate_trajectory(plant, time, *(value * still for value in motion))
+        fields = (run.time, run.position, run.velocity, run.acceleration)
+        noise = np.random.default_rng(seed).normal(0.0, 0.2, run.torque.shape)
+        runs.append(dataset(nominal, fields, run.torque + noise, rate=500.0))
+    result = identify(runs[0], three, friction='daemi_heimann+offset', validation=runs[1])
+    assert (result.metrics['validation'].match >= 97.0).all()
+
+
+def test_recursive_estimate_equals_the_batch_one() -> None:
+    parts = [arm_data(seed) for seed in (1, 2, 3)]
+    live = RecursiveIdentifier(ARM)
+    assert live.estimate() is None
+    live.add('a', parts[0])
+    first = live.estimate()
+    live.add('b', arm_data(9))
+    live.add('b', parts[1])  # a better average of the same run takes its place
+    live.add('c', parts[2])
+    last = live.estimate()
+    batch = identify(parts, ARM, friction='coulomb_viscous+offset', config=IdentificationConfig(torque_bandwidth=-1.0))
+    # the speed that counts as standstill is that of each recording here, that of all of them there
+    assert (np.abs(last.base_values - batch.base_values) < 0.5 * batch.base_std).all()
+    assert np.median(last.relative_std) < np.median(first.relative_std)
+    assert last.persistently_exciting
+
+
+def test_no_trajectory_is_in_two_sets_and_the_log_tells_the_contest() -> None:
+    for count in range(3, 30):
+        split = split_trajectories(count, np.random.default_rng(count))
+        everything = [*split.training, *split.validation, *split.test]
+        assert sorted(everything) == list(range(count))
+        assert len(split.training) >= max(1, 0.6 * count - 1)
+    with pytest.raises(IdentificationError, match='at least 3 trajectories'):
+        split_trajectories(2, np.random.default_rng(0))
+
+    runs = [arm_data(seed) for seed in range(10)]
+    config = IdentificationConfig(torque_threshold=(0.1,), max_iterations=300)
+    result = select(runs, ARM, config=config)
+    assert result.usable
+    assert result.friction_name == 'coulomb_viscous'  # Coulomb alone cannot pass
+    log = '\n'.join(result.decisions)
+    assert 'coulomb: no usable result; next friction model' in log
+    assert 'coulomb_viscous: run' in log
+    assert 'passed' in log
+    assert (result.metrics['test'].rmse < 0.1).all()
+
+    hopeless = select(runs, ARM, config=IdentificationConfig(torque_threshold=(1e-3,), max_iterations=3))
+    assert not hopeless.usable
+    assert 'no friction model' in hopeless.reason
+
+
+def test_the_physical_solution_costs_little_and_is_physical_however_wrong_the_prior() -> None:
+    result = identify(
+        arm_data(1), ARM.with_inertial(ARM.inertial * 30.0), friction='coulomb_viscous', estimator='physical'
+    )
+    assert (np.linalg.eigvalsh(pseudo_inertia(result.inertial))[:, 0] > 0.0).all()
+    free = identify(arm_data(1), ARM, friction='coulomb_viscous', estimator='wls')
+    assert (result.metrics['training'].rmse <= 1.02 * free.metrics['training'].rmse).all()
+
+
+def test_physical_parameters_solve_a_problem_with_a_known_answer() -> None:
+    """With the standard parameters themselves measured exactly, and physical, they come back."""
+    grouping = np.eye(20)
+    pi = ARM.inertial.ravel()
+    matrix = 1e6 * np.eye(20)
+    found = physical_parameters(matrix, matrix @ pi, float(pi @ matrix @ pi), grouping, ARM)
+    np.testing.assert_allclose(found.inertial.ravel(), pi, atol=1e-4)

@@ -1,0 +1,105 @@
+"""Friction models against finite differences, closed forms and thermodynamics."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robotid_ros.errors import IdentificationError
+from robotid_ros.friction import FRICTION_MODELS, friction_model, initial_guess
+
+OPTIONS = ('', '+asymmetric', '+load', '+offset', '+asymmetric+load+offset')
+NAMES = [name + option for name in FRICTION_MODELS for option in OPTIONS]
+
+
+def parameters_of(model, n: int, rng: np.random.Generator) -> np.ndarray:
+    weights = rng.uniform(0.2, 2.0, (n, len(model.linear_names)))
+    lower, upper = model.shape_bounds(np.full(n, 2.0))
+    return np.concatenate([weights @ model.generators.T, np.sqrt(lower * upper)], axis=1)
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_derivatives_are_those_of_the_torque(name: str) -> None:
+    rng = np.random.default_rng(1)
+    model = friction_model(name, velocity_scale=0.1, ripple_frequency=np.array([0.0, 20.0, 7.0]))
+    velocity = rng.uniform(-2.0, 2.0, (400, 3))
+    velocity = velocity[(np.abs(np.abs(velocity) - 0.01) > 1e-3).all(axis=1)]  # the static level steps there
+    load, position = rng.normal(0.0, 10.0, velocity.shape), rng.normal(size=velocity.shape)
+    parameters = parameters_of(model, 3, rng)
+    by_parameters, by_velocity = model.jacobian(velocity, parameters, load, position)
+    step = 1e-6
+    ahead, behind = (model.torque(velocity + d, parameters, load, position) for d in (step, -step))
+    np.testing.assert_allclose(by_velocity, (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-6)
+    for k in range(parameters.shape[1]):
+        shift = np.zeros_like(parameters)
+        shift[:, k] = step
+        ahead, behind = (model.torque(velocity, parameters + d, load, position) for d in (shift, -shift))
+        np.testing.assert_allclose(by_parameters[..., k], (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-6)
+
+
+def test_models_say_what_their_equations_say() -> None:
+    v = np.array([[-0.5], [0.004], [0.0], [0.8]])
+    cases = {
+        'coulomb': ([[3.0]], 3.0 * np.sign(v)),
+        'coulomb_viscous': ([[3.0, 2.0]], 3.0 * np.sign(v) + 2.0 * v),
+        'static': ([[3.0, 5.0, 2.0]], np.array([[-4.0], [5.0], [0.0], [4.6]])),
+        'stribeck': ([[3.0, 5.0, 2.0, 0.1]], (3.0 + 2.0 * np.exp(-((v / 0.1) ** 2))) * np.sign(v) + 2.0 * v),
+        'daemi_heimann': ([[3.0, 2.0, -1.0, 8.0]], 3.0 * np.sign(v) + 2.0 * v - np.arctan(8.0 * v)),
+    }
+    for name, (parameters, torque) in cases.items():
+        np.testing.assert_allclose(friction_model(name).torque(v, np.array(parameters)), torque, atol=1e-12)
+    load = np.array([[10.0], [-20.0], [5.0], [-1.0]])
+    expected = (3.0 + 0.1 * np.abs(load)) * np.sign(v)
+    np.testing.assert_allclose(friction_model('coulomb+load').torque(v, np.array([[3.0, 0.1]]), load), expected)
+    both = friction_model('coulomb+asymmetric').torque(v, np.array([[3.0, 7.0]]))
+    np.testing.assert_allclose(both[:, 0], [-7.0, 3.0, 0.0, 3.0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    name=st.sampled_from([name for name in NAMES if 'offset' not in name]),
+    seed=st.integers(0, 2**31),
+    fitted=st.booleans(),
+)
+def test_friction_never_drives(name: str, seed: int, fitted: bool) -> None:
+    """Power v tau_f >= 0 at every speed, for any parameters in the set and for fits to any torque."""
+    rng = np.random.default_rng(seed)
+    model = friction_model(name)
+    velocity, load = rng.uniform(-2.0, 2.0, (80, 2)), rng.normal(0.0, 20.0, (80, 2))
+    if fitted:
+        parameters = initial_guess(model, velocity, rng.normal(0.0, 3.0, velocity.shape), load)
+    else:
+        parameters = parameters_of(model, 2, rng) * rng.uniform(0.0, 1.0)
+    assert model.dissipates(parameters).all()
+    speeds = np.repeat(np.concatenate([-np.geomspace(1e-4, 50, 60), np.geomspace(1e-4, 50, 60)])[:, None], 2, axis=1)
+    power = speeds * model.torque(speeds, parameters, rng.normal(0.0, 20.0, speeds.shape))
+    assert power.min() >= -1e-9 * max(1.0, np.abs(power).max())
+
+
+def test_a_friction_that_would_drive_is_recognised() -> None:
+    model = friction_model('daemi_heimann')
+    assert not model.dissipates(np.array([[1.0, 0.1, -1.0, 8.0]])).any()  # 1 - pi/2 < 0 at high speed
+    assert not friction_model('coulomb_viscous').dissipates(np.array([[1.0, -0.1]])).any()
+
+
+@pytest.mark.parametrize('name', ['stribeck', 'daemi_heimann'])
+def test_guess_recovers_the_shape(name: str) -> None:
+    rng = np.random.default_rng(3)
+    model = friction_model(name)
+    velocity = rng.uniform(-2.0, 2.0, (3000, 2))
+    true = np.array([[2.0, 4.0, 1.0, 0.3], [6.0, 9.0, 2.0, 0.2]])
+    if name == 'daemi_heimann':
+        true = np.array([[3.0, 1.0, 2.0, 6.0], [8.0, 2.0, -3.0, 9.0]])
+    torque = model.torque(velocity, true) + rng.normal(0.0, 0.01, velocity.shape)
+    np.testing.assert_allclose(initial_guess(model, velocity, torque, refine=True), true, rtol=0.03)
+
+
+def test_unknown_names_are_refused_with_what_there_is() -> None:
+    with pytest.raises(IdentificationError, match="'viscous' is unknown; there are: coulomb, coulomb_viscous"):
+        friction_model('viscous')
+    with pytest.raises(IdentificationError, match="option 'loads' is unknown; there are: asymmetric, load"):
+        friction_model('coulomb+loads')
+    with pytest.raises(IdentificationError, match='needs the transmitted torque'):
+        friction_model('coulomb+load').torque(np.ones((2, 1)), np.ones((1, 2)))
+    with pytest.raises(IdentificationError, match='velocity_scale'):
+        friction_model('coulomb', velocity_scale=-1.0)

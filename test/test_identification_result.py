@@ -1,0 +1,217 @@
+"""result.yaml, the calibrated URDF, metrics, payload and what controllers use."""
+
+import re
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pinocchio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from identification_helpers import TWO_LINKS, UR10E, dataset, fourier_motion, pinocchio_torque
+
+from robotid_ros.dynamics import base_parameters
+from robotid_ros.errors import IdentificationError
+from robotid_ros.identification import (
+    IdentificationResult,
+    TorquePredictor,
+    calibrated_urdf,
+    identify,
+    torque_metrics,
+    validate,
+)
+from robotid_ros.identification.monitor import TorqueMonitor
+from robotid_ros.identification.payload import drive_gains, identify_payload
+from robotid_ros.identification.physical import believable_prior, physical_parameters
+from robotid_ros.model import RobotModel
+from robotid_ros.model.inertia import inertial_parameters, pseudo_inertia
+
+ARM = RobotModel.from_urdf(TWO_LINKS, tip='tool')
+
+
+def data_of(model: RobotModel, seed: int, noise: float = 0.02, size: float = 0.6, moved: RobotModel | None = None):
+    rng = np.random.default_rng(seed)
+    motion = fourier_motion(model.n, rng, size=size)
+    torque = pinocchio_torque(moved or model, *motion[1:]) + 2.0 * np.sign(motion[2]) + 1.5 * motion[2]
+    return dataset(model, motion, torque + rng.normal(0.0, noise, torque.shape))
+
+
+@pytest.fixture(scope='module')
+def result() -> IdentificationResult:
+    return identify(data_of(ARM, 1), ARM, friction='coulomb_viscous+offset', validation=data_of(ARM, 2))
+
+
+def test_yaml_round_trip_keeps_every_number(result: IdentificationResult, tmp_path: Path) -> None:
+    result.save(tmp_path / 'result.yaml')
+    again = IdentificationResult.load(tmp_path / 'result.yaml')
+    assert again.to_yaml() == result.to_yaml()
+    for name in ('base_values', 'base_std', 'inertial', 'rotor_inertia', 'friction_values', 'friction_std', 'gravity'):
+        np.testing.assert_array_equal(getattr(again, name), getattr(result, name))
+    data = result.to_dict()
+    wanted = 'robot joints gravity base_parameters standard_parameters friction condition_number usable reason metrics'
+    assert set(wanted.split()) < set(data)
+    assert set(data['metrics']) == {'training', 'validation'}
+    assert set(data['metrics']['training']) == {'rmse', 'relative_error', 'relative_error_total', 'match', 'samples'}
+    assert set(data['base_parameters'][0]) >= {'name', 'value', 'std', 'relative_std', 'unit'}
+    assert data['condition_number']['scaled'] >= 1.0
+
+
+def test_what_is_no_result_is_refused_with_one_line(tmp_path: Path) -> None:
+    for text in ('[1, 2', 'robot: x', '- a', '42'):
+        with pytest.raises(IdentificationError, match='not a result of an identification'):
+            IdentificationResult.from_yaml(text)
+    with pytest.raises(IdentificationError, match='cannot read the result'):
+        IdentificationResult.load(tmp_path / 'absent.yaml')
+
+
+def test_a_failed_write_leaves_nothing(result: IdentificationResult, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match='cannot write'):
+        result.save(tmp_path / 'absent' / 'result.yaml')
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize('source', [TWO_LINKS, UR10E.read_text()], ids=['two_links', 'ur10e'])
+def test_calibrated_urdf_moves_as_the_result_in_pinocchio_and_mujoco(source: str) -> None:
+    model = RobotModel.from_urdf(source)
+    found = identify(data_of(model, 3, size=0.9), model, friction='coulomb_viscous')
+    text = calibrated_urdf(model, found)
+    rng = np.random.default_rng(0)
+    q, dq, ddq = rng.uniform(-1.0, 1.0, (3, 20, model.n))
+    expected = pinocchio_torque(model.with_inertial(found.inertial, rotor_inertia=np.zeros(model.n)), q, dq, ddq)
+
+    arm = pinocchio.buildModelFromXML(text)
+    data = arm.createData()
+    order = [arm.joints[arm.getJointId(name)].idx_v for name in model.joint_names]
+    assert arm.nv == model.n
+    rows = [[row[np.argsort(order)] for row in rows] for rows in zip(q, dq, ddq, strict=True)]
+    torque = np.array([pinocchio.rnea(arm, data, *row)[order] for row in rows])
+    np.testing.assert_allclose(torque, expected, rtol=1e-8, atol=1e-8 * np.abs(expected).max())
+
+    # MuJoCo balances inertias and discards massless details by its own rules unless it is told not to
+    plain = re.sub(r'<(visual|collision)>.*?</\1>', '', text, flags=re.DOTALL)
+    options = '<mujoco><compiler balanceinertia="false" discardvisual="true" fusestatic="true"/></mujoco>'
+    scene = mujoco.MjModel.from_xml_string(plain.replace('</robot>', options + '</robot>'))
+    scene.opt.gravity[:] = model.gravity
+    scene.dof_damping[:], scene.dof_frictionloss[:] = 0.0, 0.0
+    state = mujoco.MjData(scene)
+    state.qpos[:], state.qvel[:], state.qacc[:] = q[0], dq[0], ddq[0]
+    mujoco.mj_inverse(scene, state)
+    np.testing.assert_allclose(state.qfrc_inverse, expected[0], rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
+def test_calibrated_urdf_changes_inertial_and_dynamics_elements_only(result: IdentificationResult) -> None:
+    def skeleton(text: str) -> str:
+        text = re.sub(r'<inertial>.*?</inertial>', '<inertial/>', text, flags=re.DOTALL)
+        text = re.sub(r'\s*<dynamics[^>]*/>', '', text)
+        return re.sub(r'\s+', ' ', text)
+
+    text = calibrated_urdf(ARM, result)
+    assert skeleton(text) == skeleton(TWO_LINKS)
+    again = RobotModel.from_urdf(text, tip='tool')
+    np.testing.assert_allclose(again.inertial, result.inertial, atol=1e-12)
+    np.testing.assert_allclose(again.friction, result.friction_values[:, 0])
+    np.testing.assert_allclose(again.damping, result.friction_values[:, 1])
+
+
+def test_metrics_are_their_definitions() -> None:
+    measured = np.array([[3.0, 0.0], [4.0, 0.0]])
+    predicted = np.array([[3.0, 1.0], [3.0, 0.0]])
+    metrics = torque_metrics(('a', 'b'), measured, predicted)
+    np.testing.assert_allclose(metrics.rmse, [np.sqrt(0.5), np.sqrt(0.5)])
+    np.testing.assert_allclose(metrics.relative_error, [20.0, 100.0])
+    assert metrics.relative_error_total == pytest.approx(100.0 * np.sqrt(2.0) / 5.0)
+    np.testing.assert_allclose(metrics.match, [80.0, 0.0])
+
+
+def test_a_result_of_another_arm_is_refused(result: IdentificationResult) -> None:
+    with pytest.raises(IdentificationError, match='the result is for the joints shoulder, elbow; the robot has'):
+        validate(result, RobotModel.from_urdf(UR10E), data_of(ARM, 1))
+    longer = RobotModel.from_urdf(TWO_LINKS.replace('<origin xyz="0.4 0 0"/>', '<origin xyz="0.5 0 0"/>'), tip='tool')
+    with pytest.raises(IdentificationError, match='another arm'):
+        TorquePredictor(longer, result)
+
+
+@settings(max_examples=40, deadline=None)
+@given(pi=arrays(float, (2, 10), elements=st.floats(-10.0, 10.0)), weight=st.floats(1e-3, 1e6))
+def test_any_measured_parameters_become_those_of_real_bodies(pi: np.ndarray, weight: float) -> None:
+    """Whatever impossible parameters the data ask for, the answer has positive definite pseudo-inertias."""
+    matrix = weight * np.eye(20)
+    found = physical_parameters(matrix, matrix @ pi.ravel(), float(weight * np.sum(pi**2)), np.eye(20), ARM)
+    assert (np.linalg.eigvalsh(pseudo_inertia(found.inertial))[:, 0] > 0.0).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(inertial=arrays(float, (2, 10), elements=st.floats(-5.0, 5.0)))
+def test_any_description_makes_a_believable_prior(inertial: np.ndarray) -> None:
+    assert (np.linalg.eigvalsh(pseudo_inertia(believable_prior(ARM.with_inertial(inertial))))[:, 0] > 0.0).all()
+
+
+def test_payload_is_weighed() -> None:
+    arm = RobotModel.from_urdf(UR10E)
+    payload = inertial_parameters(3.0, np.array([0.02, -0.03, 0.08]), np.diag([0.02, 0.025, 0.012]))
+    inertial = np.array(arm.inertial)
+    inertial[-1] += payload
+    loaded = arm.with_inertial(inertial)
+    empty = [data_of(arm, seed, 0.1, 0.9) for seed in (1, 2)]
+    runs = [data_of(arm, seed, 0.1, 0.9, loaded) for seed in (3, 4)]
+    alone = identify(empty, arm, friction='coulomb_viscous+offset')
+    found = identify_payload(runs, arm, alone)
+    assert found.mass == pytest.approx(3.0, rel=0.02)
+    np.testing.assert_allclose(found.centre_of_mass, [0.02, -0.03, 0.08], atol=0.005)
+    assert (found.rmse_with < 1.1 * 0.1).all()
+    assert found.rmse_without.max() > 1.0
+    assert np.linalg.eigvalsh(pseudo_inertia(found.inertial))[0] > 0.0
+    assert abs(found.free[9] - 3.0) < 4.0 * found.std[9]
+
+
+def test_drive_gains_come_out_of_a_known_payload() -> None:
+    arm = RobotModel.from_urdf(UR10E)
+    payload = inertial_parameters(5.0, np.array([0.1, 0.05, 0.1]), np.diag([0.02, 0.02, 0.02]))
+    inertial = np.array(arm.inertial)
+    inertial[-1] += payload
+    wrong = np.array([0.9, 1.1, 1.2, 0.8, 1.05, 0.95])  # what the assumed torque constants get wrong
+
+    def seen(seed: int, moved: RobotModel):
+        data = data_of(arm, seed, 0.05, 0.9, moved)
+        return dataset(arm, (data.time, data.q, data.dq, data.ddq), data.tau / wrong)
+
+    without, loaded = seen(1, arm), seen(2, arm.with_inertial(inertial))
+    alone = identify(without, arm, friction='coulomb_viscous+offset', estimator='wls')
+    gains, std = drive_gains(without, loaded, arm, payload, alone)
+    assert (np.abs(gains - wrong) < np.maximum(4.0 * std, 0.02)).all()
+
+
+def test_monitor_shows_a_push_and_nothing_else(result: IdentificationResult) -> None:
+    model_torque = TorquePredictor(ARM, result)
+    time, q, dq, ddq = fourier_motion(2, np.random.default_rng(8), rate=500.0)
+    torque = model_torque.torque(q, dq, ddq)
+    push = np.where((time > 5.0)[:, None], [4.0, 0.0], 0.0)
+    monitor = TorqueMonitor(model_torque, cutoff=15.0)
+    seen = [monitor.update(*row) for row in zip(time, q, dq, torque + push, strict=True)]
+    before = np.array([s.external for s, t in zip(seen, time, strict=True) if s is not None and t < 5.0])
+    after = np.array([s.external for s, t in zip(seen, time, strict=True) if s is not None and t > 5.3])
+    assert np.median(np.abs(before)) < 0.2
+    np.testing.assert_allclose(np.median(after, axis=0), [4.0, 0.0], atol=0.3)
+
+
+def test_gravity_and_friction_feed_forward_add_up(result: IdentificationResult) -> None:
+    predictor = TorquePredictor(ARM, result)
+    _, q, dq, ddq = fourier_motion(2, np.random.default_rng(9))
+    rigid = predictor.rigid_torque(q, dq, ddq)
+    np.testing.assert_allclose(rigid + predictor.friction_torque(dq, rigid, q), predictor.torque(q, dq, ddq))
+    still = np.zeros_like(q)
+    np.testing.assert_allclose(predictor.gravity_torque(q), predictor.rigid_torque(q, still, still))
+    # closed form: both links hang from horizontal joints; m g c at full stretch
+    stretched = predictor.gravity_torque(np.zeros((1, 2)))
+    assert stretched[0, 1] == pytest.approx(-9.81 * (2.5 * 0.15 + 0.3 * 0.35), rel=0.01)
+
+
+def test_base_parameters_of_the_physical_ones_explain_the_torque(result: IdentificationResult) -> None:
+    base = base_parameters(ARM, rotor_inertia=True)
+    standard = np.concatenate([result.inertial.ravel(), result.rotor_inertia])
+    _, q, dq, ddq = fourier_motion(2, np.random.default_rng(5))
+    rigid = TorquePredictor(ARM, result).rigid_torque(q, dq, ddq)
+    error = base.regressor(q, dq, ddq) @ (base.map @ standard) - rigid
+    assert np.abs(error).max() < 0.02 * np.abs(rigid).max()
