@@ -6,7 +6,7 @@ from dynamics_helpers import ARMS, HALF, PinocchioArm, arm, dh_robots, motion
 from hypothesis import given, settings
 
 from robotid_ros.dynamics import column_names, full_regressor, inverse_dynamics, observation_matrix, regressor
-from robotid_ros.errors import DataError
+from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertial_parameters
 
@@ -82,6 +82,45 @@ def test_planar_two_link_arm_has_its_closed_form():
     tau1 = m11 * ddq[:, 0] + m12 * ddq[:, 1] + h * (2 * dq[:, 0] * dq[:, 1] + dq[:, 1] ** 2) + g1
     tau2 = m12 * ddq[:, 0] + (i2 + m2 * c2**2) * ddq[:, 1] - h * dq[:, 0] ** 2 + g2
     np.testing.assert_allclose(inverse_dynamics(model, q, dq, ddq), np.column_stack([tau1, tau2]), atol=1e-12)
+
+
+def test_standard_and_modified_tables_of_one_arm_give_one_torque():
+    # The same planar arm; standard DH frames stand at the far ends of the links.
+    lengths, com, mass = np.array([0.5, 0.4]), np.array([[0.2, 0.05, 0.01], [0.3, -0.02, 0.03]]), np.array([3.0, 2.0])
+    tensors = np.stack([np.diag([0.01, 0.04, 0.05]), np.diag([0.02, 0.03, 0.04])])
+    near = inertial_parameters(mass, com, tensors)
+    far = inertial_parameters(mass, com - lengths[:, None] * [1, 0, 0], tensors)
+    gravity = (1.0, -9.0, 2.0)
+    modified = RobotModel.from_mdh([(0, 0, 0, 0.3), (0, 0.5, 0.1, 0)], inertial=near, gravity=gravity)
+    standard = RobotModel.from_dh([(0.3, 0.1, 0.5, 0), (0, 0, 0.4, 0)], inertial=far, gravity=gravity)
+    samples = motion(2, 20)
+    np.testing.assert_allclose(inverse_dynamics(standard, *samples), inverse_dynamics(modified, *samples), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        ({'placements': np.tile(2.0 * np.eye(4), (2, 1, 1))}, 'placements: expected rigid transforms'),
+        ({'placements': np.tile(np.diag([1.0, 1.0, -1.0, 1.0]), (2, 1, 1))}, 'placements: expected rigid'),
+        ({'tip': np.ones((4, 4))}, 'tip: expected rigid'),
+        ({'axes': np.ones((2, 3))}, 'unit vectors'),
+        ({'coupling': np.ones((2, 2))}, 'invertible'),
+        ({'rotor_inertia': np.zeros(3)}, r'rotor_inertia: expected shape \(2\)'),
+        ({'inertial': np.full((2, 10), np.nan)}, 'inertial: expected finite'),
+    ],
+    ids=range(7),
+)
+def test_a_model_that_cannot_be_is_refused(change, message):
+    model = RobotModel.from_mdh([(0, 0, 0, 0), (0, 0.5, 0, 0)])
+    with pytest.raises(ModelError, match=message):
+        model.with_inertial(**{'inertial': model.inertial, **change})
+
+
+@pytest.mark.parametrize('rows', [[], [(0, 0, 0)], [(0, 0, 0, np.nan)], [('a', 0, 0, 0)]])
+def test_a_table_that_cannot_be_is_refused(rows):
+    for build in (RobotModel.from_mdh, RobotModel.from_dh):
+        with pytest.raises(ModelError, match='DH table'):
+            build(rows)
 
 
 def test_prismatic_joint_lifts_its_weight():

@@ -141,6 +141,11 @@ class RobotModel:
             raise ModelError(f'limits: expected {n} joints, got {len(self.limits.lower)}')
         if abs(np.linalg.det(self.coupling)) < 1e-12:
             raise ModelError('coupling: expected an invertible matrix')
+        for name, transforms in (('placements', self.placements), ('tip', self.tip[None])):
+            rotations = transforms[:, :3, :3]
+            skew = np.abs(np.swapaxes(rotations, 1, 2) @ rotations - np.eye(3)).max()
+            if skew > 1e-6 or (np.linalg.det(rotations) < 0.0).any() or (transforms[:, 3] != [0, 0, 0, 1]).any():
+                raise ModelError(f'{name}: expected rigid transforms (a rotation, and a last row of 0 0 0 1)')
 
     @property
     def n(self) -> int:
