@@ -29,6 +29,7 @@ from robotid_ros.identification import (
     calibrated_urdf,
     identify,
 )
+from robotid_ros.identification.selection import select
 from robotid_ros.model import RobotModel
 from robotid_ros.report import write_report
 from robotid_ros.report.identification import identification_report
@@ -134,6 +135,7 @@ def identify_files(
     *,
     validation: Sequence[str | Path] = (),
     train_fraction: float | None = None,
+    selection: bool = False,
     topic: str | None = None,
     progress: Progress | None = None,
 ) -> Identification:
@@ -150,6 +152,9 @@ def identify_files(
         Recordings or datasets that only the metrics see.
     train_fraction : float, optional
         Instead of ``validation``: see :func:`load_datasets`.
+    selection : bool
+        Deal the recordings out to training, validation and test, and let friction models compete:
+        see :func:`robotid_ros.identification.selection.select`.
     topic : str, optional
         Of bags.
     progress : callable, optional
@@ -171,7 +176,10 @@ def identify_files(
         held_out, _, more = load_datasets(validation, settings, topic=topic)
         summaries += more
     summaries += [f'note       {sentence}' for sentence in _motor_side(concatenate(training), model)]
-    result = identify(training, model, validation=held_out, config=config, progress=progress)
+    if selection:
+        result = select(training, model, config=config)
+    else:
+        result = identify(training, model, validation=held_out, config=config, progress=progress)
     return Identification(
         model=model,
         result=result,

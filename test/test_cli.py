@@ -54,6 +54,8 @@ BAD = [
     (['identify', '{no_effort}', '--robot', 'ur10e'], "joint 'shoulder_pan_joint' is not in the recording"),
     (['identify', '{still}', '--robot', '{one_joint}'], 'no joint moves in the data (j)'),
     (['validate', '{still}', '--robot', '{one_joint}', '--result', 'nowhere.yaml'], 'cannot read the result'),
+    (['payload', '--robot', '{one_joint}', '--with', '{still}'], 'the arm alone must be known'),
+    (['identify', '{still}', '--robot', '{one_joint}', '--select'], 'torque_threshold'),
     (['calibrate', 'nowhere.csv', '--robot', '{one_joint}', '--out', 'x'], 'nowhere.csv'),
     (['codegen', '--robot', 'ur10e', '--result', '{text}'], 'not a result of an identification'),
     (['report', 'nowhere', '--robot', 'ur10e'], 'cannot read the result'),

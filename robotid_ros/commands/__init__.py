@@ -12,6 +12,7 @@ NAMES = (
     'process',
     'identify',
     'validate',
+    'payload',
     'calibrate',
     'free-floating',
     'codegen',

@@ -4,6 +4,7 @@ import argparse
 
 from robotid_ros.calibration.command import add_arguments, run
 from robotid_ros.commands.command import Command
+from robotid_ros.commands.progress import progress_bar
 from robotid_ros.report import write_report
 from robotid_ros.report.calibration import calibration_report
 
@@ -11,7 +12,8 @@ __all__ = ['COMMAND']
 
 
 def _run(options: argparse.Namespace) -> int:
-    return run(options, lambda result, path: write_report(calibration_report(result), path))
+    with progress_bar('calibrate') as progress:
+        return run(options, lambda result, path: write_report(calibration_report(result), path), progress)
 
 
 COMMAND = Command(

@@ -25,6 +25,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     held_out.add_argument(
         '--train-fraction', type=float, metavar='X', help='train on this part of each recording, judge by the rest'
     )
+    held_out.add_argument(
+        '--select',
+        action='store_true',
+        help='deal the recordings out to training, validation and test (70/20/10) and let friction models compete; '
+        'needs --torque-threshold',
+    )
     parser.add_argument('--parameters', action='store_true', help='print every parameter')
     add_processing_arguments(parser)
     add_settings(parser.add_argument_group('settings of the identification'), IdentificationConfig)
@@ -44,6 +50,7 @@ def _run(options: argparse.Namespace) -> int:
             identification_config,
             validation=options.validate,
             train_fraction=options.train_fraction,
+            selection=options.select,
             topic=options.topic,
             progress=progress,
         )

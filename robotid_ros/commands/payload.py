@@ -1,0 +1,92 @@
+"""``robotid payload``: what was added after the last link, or the drive gains from a known addition."""
+
+import argparse
+
+import numpy as np
+import yaml
+
+from robotid_ros.commands.command import Command
+from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
+from robotid_ros.commands.progress import progress_bar
+from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot, output_folder
+from robotid_ros.commands.settings import add_settings, settings_from
+from robotid_ros.commands.tables import joint_table
+from robotid_ros.data import concatenate
+from robotid_ros.errors import DataError
+from robotid_ros.files import write_text
+from robotid_ros.identification import IdentificationConfig, IdentificationResult, identify
+from robotid_ros.identification.payload import drive_gains, identify_payload
+from robotid_ros.model.inertia import inertial_parameters
+from robotid_ros.workflow import load_datasets
+
+__all__ = ['COMMAND']
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_robot_arguments(parser)
+    parser.add_argument(
+        '--with', dest='loaded', nargs='+', required=True, metavar='RECORDING', help='runs with the payload'
+    )
+    parser.add_argument('--without', nargs='+', default=[], metavar='RECORDING', help='runs without it')
+    parser.add_argument(
+        '--result', metavar='YAML', help='the arm without payload, as "robotid identify" found it, to be used as it is'
+    )
+    parser.add_argument('--out', default='payload', metavar='DIR', help='default: payload')
+    known = parser.add_argument_group('drive gains: the payload is known')
+    known.add_argument('--mass', type=float, metavar='KG', help='its mass: find the drive gains instead')
+    known.add_argument('--centre', type=float, nargs=3, metavar=('X', 'Y', 'Z'), help='its centre in the last link [m]')
+    add_processing_arguments(parser)
+    add_settings(parser.add_argument_group('settings of the identification'), IdentificationConfig)
+
+
+def _run(options: argparse.Namespace) -> int:
+    if not options.without and options.result is None:
+        raise DataError('the arm alone must be known: give --without RECORDING..., or --result of an identification')
+    if (options.mass is None) != (options.centre is None):
+        raise DataError('a known payload needs both --mass and --centre')
+    if options.mass is not None and not options.without:
+        raise DataError('drive gains need runs without the payload too; give --without RECORDING...')
+    config = load_config(options)
+    model = load_robot(options, config)
+    settings = processing_settings(options, config, model.joint_names)
+    identification = settings_from(options, IdentificationConfig)
+    folder = output_folder(options.out)
+    loaded, _, _ = load_datasets(options.loaded, settings, topic=options.topic)
+    without, _, _ = load_datasets(options.without, settings, topic=options.topic)
+    with progress_bar('payload') as progress:
+        if options.result is not None:
+            arm = IdentificationResult.load(options.result)
+        else:
+            arm = identify(without, model, config=identification, progress=progress)
+    if options.mass is not None:
+        body = inertial_parameters(options.mass, np.array(options.centre), np.zeros((3, 3)))
+        gains, std = drive_gains(concatenate(without), concatenate(loaded), model, body, arm)
+        print('factor by which each measured torque, and so each torque constant, must be multiplied')
+        print(joint_table(model.joint_names, {'factor': gains, 'std': std}, digits=4))
+        by_joint = {
+            joint: {'factor': float(gain), 'std': float(spread)}
+            for joint, gain, spread in zip(model.joint_names, gains, std, strict=True)
+        }
+        return _write(folder / 'drive_gains.yaml', {'drive_gains': by_joint})
+    found = identify_payload(loaded, model, arm)
+    x, y, z = found.centre_of_mass
+    print(f'payload on {found.link}: {found.mass:.4g} ± {found.std[9]:.2g} kg at ({x:.4f}, {y:.4f}, {z:.4f}) m')
+    print('torque error along the runs with the payload')
+    print(joint_table(model.joint_names, {'ignoring it': found.rmse_without, 'knowing it': found.rmse_with}))
+    return _write(folder / 'payload.yaml', {'robot': model.name, 'payload': found.to_dict()})
+
+
+def _write(path: object, content: dict[str, object]) -> int:
+    write_text(str(path), yaml.safe_dump(content, sort_keys=False))
+    print(f'written: {path}')
+    return 0
+
+
+COMMAND = Command(
+    name='payload',
+    summary='identify a payload or gripper, or the drive gains',
+    description='Find mass, centre of mass and inertia of what was added after the last link, from runs with and '
+    'without it; or, from a payload that is known, the factors of the torque constants.',
+    add_arguments=_add_arguments,
+    run=_run,
+)
