@@ -108,7 +108,11 @@ def _add_other_arguments(parser: argparse.ArgumentParser) -> None:
     more.add_argument('--no-plots', action='store_true', help='draw no pictures')
 
 
-def run(options: argparse.Namespace, write_report: Callable[[CalibrationResult, Path], None] | None = None) -> int:
+def run(
+    options: argparse.Namespace,
+    write_report: Callable[[CalibrationResult, Path], None] | None = None,
+    progress: Callable[[float, str], None] | None = None,
+) -> int:
     """Calibrate, select poses or sample the workspace, as the options say; return the exit code.
 
     Parameters
@@ -117,6 +121,8 @@ def run(options: argparse.Namespace, write_report: Callable[[CalibrationResult, 
         Of :func:`add_arguments`.
     write_report : callable, optional
         Writes a report of the result into a file of the given name; called unless pictures are off.
+    progress : callable, optional
+        Called with a fraction and what is being done.
     """
     if options.points is None and options.select_poses is None and options.workspace is None:
         raise CalibrationError('expected POINTS.csv, or --select-poses N or --workspace N')
@@ -133,7 +139,7 @@ def run(options: argparse.Namespace, write_report: Callable[[CalibrationResult, 
         _poses(options, robot, folder)
     if options.points is None:
         return 0
-    result, written = _calibrate(options, robot, folder)
+    result, written = _calibrate(options, robot, folder, progress)
     if draw:
         with atomic_file(folder / 'calibration.png') as file:
             file.write(png(calibration_figure(result)))
@@ -151,7 +157,10 @@ def run(options: argparse.Namespace, write_report: Callable[[CalibrationResult, 
 
 
 def _calibrate(
-    options: argparse.Namespace, robot: RobotModel | DHTable, folder: Path
+    options: argparse.Namespace,
+    robot: RobotModel | DHTable,
+    folder: Path,
+    progress: Callable[[float, str], None] | None,
 ) -> tuple[CalibrationResult, list[Path]]:
     points = _points(options.points, options, robot)
     held_out = None if options.held_out is None else _points(options.held_out, options, robot)
@@ -170,6 +179,7 @@ def _calibrate(
         loss=options.loss,
         folds=options.folds,
         rng=np.random.default_rng(options.seed),
+        progress=progress,
     )
     written = write_result(result, folder, _provenance(options))
     if commanded is not None:

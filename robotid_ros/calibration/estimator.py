@@ -54,8 +54,10 @@ class Estimator:
         if not self.groups:
             return problem, geometric
         rng = np.random.default_rng(1)
-        folds = folds_of(problem.q, problem.set_index, min(_SELECTION_FOLDS, len(problem)), rng)
-        chosen = select_terms(problem.with_terms(self.candidates), geometric, self.groups, folds)
+        count = min(_SELECTION_FOLDS, len(problem))
+        blocks = np.arange(len(problem)) * count // len(problem)
+        splits = [folds_of(problem.q, problem.set_index, count, rng), blocks]
+        chosen = select_terms(problem.with_terms(self.candidates), geometric, self.groups, splits)
         if not chosen:
             return problem, geometric
         extended = problem.with_terms(self.candidates.selected(chosen))

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
-from robotid_ros.calibration.masks import Mask
 from robotid_ros.calibration.problem import Problem, State
 from robotid_ros.calibration.solver import Fit
 
@@ -39,12 +39,16 @@ def folds_of(q: Array, set_index: IntArray, count: int, rng: np.random.Generator
     return fold
 
 
-def select_terms(problem: Problem, geometric: Fit, groups: Sequence[Sequence[int]], folds: IntArray) -> list[int]:
+def select_terms(
+    problem: Problem, geometric: Fit, groups: Sequence[Sequence[int]], splits: Sequence[IntArray]
+) -> list[int]:
     """Choose joint terms whose cross-validated squared error is lower with them.
 
     The model is linearised at the geometric fit, so that each candidate costs a few small solves.
     A group of terms enters if it lowers the error by at least half a per cent and by 1.5 standard
-    errors of the gain over the measurements.
+    errors of the gain over the measurements, for every way of splitting them: poses dealt at
+    random flatter a model where neighbours resemble each other, blocks in the order of measuring
+    do where the same poses were measured again and again.
 
     Parameters
     ----------
@@ -54,7 +58,8 @@ def select_terms(problem: Problem, geometric: Fit, groups: Sequence[Sequence[int
         Of the same measurements without terms.
     groups : sequence of sequence of int
         Terms that enter together.
-    folds : ndarray of int, shape (N,)
+    splits : sequence of ndarray of int, shape (N,)
+        Fold of every measurement.
 
     Returns
     -------
@@ -74,45 +79,89 @@ def select_terms(problem: Problem, geometric: Fit, groups: Sequence[Sequence[int
     right = residual * scale
     size = np.sqrt(np.mean(np.square(problem.basis), axis=0))
     prior = np.concatenate([geometric.prior, _LARGEST_OFFSET / np.maximum(size, 1e-12)])
-    validation = _Validation(design, right, geometric.noise**2 / np.square(prior), folds)
+    penalty = geometric.noise**2 / np.square(prior)
+    validations = [_Validation(design, right, penalty, folds) for folds in splits]
 
     chosen: list[int] = []
-    best = validation.errors(list(range(kept)))
     left = [list(group) for group in groups if np.all(size[list(group)] > 1e-9)]
     while left:
-        trials = [validation.errors([*range(kept), *(kept + k for k in (*chosen, *group))]) for group in left]
-        k = int(np.argmin([trial.sum() for trial in trials]))
-        gain = best - trials[k]
-        doubtful = gain.sum() < _STANDARD_ERRORS * np.std(gain) * np.sqrt(len(gain))
-        if doubtful or gain.sum() < _SMALLEST_GAIN * best.sum():
+        used = [*range(kept), *(kept + k for k in chosen)]
+        offered = [[kept + k for k in group] for group in left]
+        found = [validation.errors(used, offered) for validation in validations]
+        now = np.stack([without for without, _ in found])
+        trials = np.stack([each for _, each in found], axis=1)  # (groups, splits, N)
+        k = int(np.argmin(trials.sum(axis=(1, 2))))
+        gain = now - trials[k]
+        total = gain.sum(axis=1)
+        doubtful = total < _STANDARD_ERRORS * np.std(gain, axis=1) * np.sqrt(gain.shape[1])
+        if doubtful.any() or (total < _SMALLEST_GAIN * now.sum(axis=1)).any():
             break
         chosen += left.pop(k)
-        best = trials[k]
     return sorted(chosen)
 
 
 @dataclass(slots=True)
+class _Part:
+    """One fold: the normal equations of the others, and its own rows."""
+
+    members: IntArray
+    normal: Array
+    gradient: Array
+    design: Array  # (rows, columns)
+    right: Array  # (rows,)
+
+
 class _Validation:
-    """Held-out squared errors of the linear problem for any subset of columns."""
+    """Held-out squared errors of the linear problem with any columns."""
 
-    design: Array
-    right: Array
-    penalty: Array
-    folds: IntArray
+    def __init__(self, design: Array, right: Array, penalty: Array, folds: IntArray) -> None:
+        flat = design.reshape(-1, design.shape[2])
+        normal, gradient = flat.T @ flat + np.diag(penalty + 1e-300), flat.T @ right.ravel()
+        scale = 1.0 / np.sqrt(np.maximum(np.diag(normal), 1e-300))
+        self.count = len(right)
+        self.parts: list[_Part] = []
+        for fold in np.unique(folds):
+            members = np.flatnonzero(folds == fold)
+            rows, wanted = design[members].reshape(-1, design.shape[2]), right[members].ravel()
+            self.parts.append(
+                _Part(
+                    members=members,
+                    normal=(normal - rows.T @ rows) * np.outer(scale, scale) + 1e-12 * np.eye(len(scale)),
+                    gradient=(gradient - rows.T @ wanted) * scale,
+                    design=rows * scale,
+                    right=wanted,
+                )
+            )
 
-    def errors(self, columns: list[int]) -> Array:
-        """Return the squared scaled error of every measurement, predicted from the other folds."""
-        result = np.empty(len(self.right))
-        design = self.design[:, :, columns]
-        flat = design.reshape(-1, len(columns))
-        normal, gradient = flat.T @ flat, flat.T @ self.right.ravel()
-        scale = 1.0 / np.sqrt(np.maximum(np.diag(normal) + self.penalty[columns], 1e-300))
-        for fold in range(int(self.folds.max()) + 1):
-            test: Mask = self.folds == fold
-            part = design[test].reshape(-1, len(columns))
-            wanted = self.right[test]
-            hessian = (normal - part.T @ part + np.diag(self.penalty[columns])) * np.outer(scale, scale)
-            hessian[np.diag_indices_from(hessian)] += 1e-12
-            solution = scale * np.linalg.solve(hessian, scale * (gradient - part.T @ wanted.ravel()))
-            result[test] = np.square(wanted - (part @ solution).reshape(wanted.shape)).sum(axis=1)
-        return result
+    def errors(self, columns: list[int], groups: list[list[int]]) -> tuple[Array, Array]:
+        """Return the squared scaled error of every measurement, predicted from the other folds.
+
+        The normal equations are solved once per fold for the columns in use; each group is added by
+        its Schur complement.
+
+        Returns
+        -------
+        without : ndarray, shape (N,)
+            With the columns alone.
+        each : ndarray, shape (len(groups), N)
+            With the columns and one group.
+        """
+        without, each = np.empty(self.count), np.empty((len(groups), self.count))
+        offered = [k for group in groups for k in group]
+        starts = np.cumsum([0, *(len(group) for group in groups)])
+        for part in self.parts:
+            cross = part.normal[np.ix_(columns, offered)]
+            solved = np.linalg.solve(
+                part.normal[np.ix_(columns, columns)], np.column_stack([part.gradient[columns], cross])
+            )
+            used = part.design[:, columns]
+            left = part.right - used @ solved[:, 0]
+            beyond = part.design[:, offered] - used @ solved[:, 1:]
+            schur = part.normal[np.ix_(offered, offered)] - cross.T @ solved[:, 1:]
+            rest = part.gradient[offered] - cross.T @ solved[:, 0]
+            without[part.members] = np.square(left).reshape(len(part.members), -1).sum(axis=1)
+            for g, (first, last) in enumerate(pairwise(starts)):
+                size = np.linalg.lstsq(schur[first:last, first:last], rest[first:last], rcond=1e-9)[0]
+                error = np.square(left - beyond[:, first:last] @ size)
+                each[g, part.members] = error.reshape(len(part.members), -1).sum(axis=1)
+        return without, each
