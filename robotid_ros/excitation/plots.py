@@ -7,8 +7,8 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import MissingDependencyError
+from robotid_ros.excitation.design import ExcitationDesign
 from robotid_ros.excitation.fourier import FourierTrajectory
-from robotid_ros.excitation.optimizer import ExcitationDesign
 from robotid_ros.files import atomic_file
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.kinematics import tip_transforms

@@ -1,16 +1,56 @@
-"""What a run is made from: a trajectory or a sweep, and the limits it is checked against."""
+"""From the settings of a design to its limits: what is kept, and what is to be found."""
 
 from dataclasses import replace
 
+import numpy as np
+
 from robotid_ros.excitation.config import ExcitationConfig
-from robotid_ros.excitation.constraints import JointRanges
-from robotid_ros.excitation.optimizer import design_limits, design_observation, other_constraints
+from robotid_ros.excitation.constraints import Constraint, JointRanges, TorqueLimits, scaled_limits
+from robotid_ros.excitation.observation import Observation, observation_of
 from robotid_ros.excitation.windows import ReferenceCheck
+from robotid_ros.excitation.workspace import workspace_constraints
+from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['reference_check', 'validation_config']
+__all__ = ['design_limits', 'design_observation', 'other_constraints', 'reference_check', 'validation_config']
 
 _OTHER_SEED = 7919
+
+
+def design_limits(model: RobotModel, config: ExcitationConfig) -> JointLimits:
+    """Return the joint limits a design keeps: the model's, scaled, with accelerations filled in."""
+    limits = model.limits
+    if config.acceleration_limit > 0.0:
+        filled = np.where(np.isfinite(limits.acceleration), limits.acceleration, config.acceleration_limit)
+        limits = replace(limits, acceleration=filled)
+    return scaled_limits(
+        limits,
+        position=config.position_scaling,
+        velocity=config.velocity_scaling,
+        acceleration=config.acceleration_scaling,
+        jerk=config.jerk_scaling,
+        effort=config.torque_scaling,
+    )
+
+
+def design_observation(model: RobotModel, config: ExcitationConfig) -> Observation:
+    """Return which parameters a design is to find, and with what noise."""
+    return observation_of(
+        model,
+        rotor_inertia=config.rotor_inertia,
+        viscous=config.viscous,
+        coulomb=config.coulomb,
+        offset=config.offset,
+        noise=config.noise,
+    )
+
+
+def other_constraints(
+    model: RobotModel, config: ExcitationConfig, limits: JointLimits, observation: Observation
+) -> list[Constraint]:
+    """Return the torque, workspace and clearance limits that there are."""
+    torque = [TorqueLimits(model, limits.effort, observation)] if np.isfinite(limits.effort).any() else []
+    return [*torque, *workspace_constraints(model, config)]
 
 
 def reference_check(model: RobotModel, config: ExcitationConfig) -> ReferenceCheck:

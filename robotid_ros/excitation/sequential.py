@@ -10,7 +10,7 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.excitation.criteria import information_matrix
 from robotid_ros.excitation.fourier import FourierTrajectory
-from robotid_ros.excitation.optimizer import design_observation
+from robotid_ros.excitation.preparation import design_observation
 from robotid_ros.model.robot_model import RobotModel
 
 __all__ = ['dataset_information', 'trajectory_information']

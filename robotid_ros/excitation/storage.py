@@ -11,8 +11,8 @@ from robotid_ros.errors import ExcitationError, ModelError
 from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.excitation.constraints import Bound
 from robotid_ros.excitation.criteria import Excitation
+from robotid_ros.excitation.design import ExcitationDesign
 from robotid_ros.excitation.fourier import FourierTrajectory
-from robotid_ros.excitation.optimizer import ExcitationDesign
 from robotid_ros.excitation.verification import Peak
 from robotid_ros.files import write_text
 from robotid_ros.model.joint_limits import JointLimits

@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
-from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, String
 from std_srvs.srv import Trigger
@@ -46,9 +44,9 @@ from robotid_ros.nodes.conversions import (
     joint_state_values,
     seconds,
     status_message,
-    trajectory_message,
 )
 from robotid_ros.nodes.excitation_config import ExcitationNodeConfig, build_model, reordered
+from robotid_ros.nodes.excitation_stream import RunStream
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
 
@@ -58,24 +56,6 @@ _MONITOR_PERIOD = 0.02
 _STATUS_PERIOD = 0.5
 _FULL_SPEED = 100.0
 _MOVED = 0.01
-
-
-@dataclass(slots=True, kw_only=True)
-class _Run:
-    """A run under way.
-
-    ``begin`` is the node's time at its start [s]; ``rest`` is when the arm comes to rest after a
-    stop, from then on [s]; ``prepared`` is the next window, as soon as it is there.
-    """
-
-    plan: RunPlan
-    begin: float
-    watchdog: Watchdog
-    window: int = 0
-    prepared: Future | None = None
-    rest: float | None = None
-    reason: str = ''
-    fault: bool = False
 
 
 class ExcitationNode(Node):
@@ -95,7 +75,7 @@ class ExcitationNode(Node):
         self._state, self._level, self._text = 'idle', DiagnosticStatus.OK, 'no trajectory yet: call ~/design'
         self._busy = ''
         self._cancelled = threading.Event()
-        self._run: _Run | None = None
+        self._run: RunStream | None = None
         self._latest: tuple[Array, float] | None = None
         self._joint_state_problem = 'no joint state has come yet'
         self._speed_scaling = _FULL_SPEED
@@ -173,11 +153,7 @@ class ExcitationNode(Node):
         run = self._run
         if run is None or run.rest is not None:
             return
-        problem = run.watchdog.receive(position, velocity, stamp, now)
-        if problem is None:
-            when = stamp - run.begin - run.watchdog.config.tracking_delay
-            expected = run.plan.reference.evaluate([min(max(when, 0.0), run.plan.reference.duration)])[0][0]
-            problem = run.watchdog.compare(position, expected)
+        problem = run.judge(position, velocity, stamp)
         if problem is not None:
             self._stop_arm(problem, fault=True)
 
@@ -356,38 +332,13 @@ class ExcitationNode(Node):
         if now <= 0.0:
             raise ExcitationError('the clock stands at zero: use_sim_time is set, but nothing has come on /clock')
         watchdog = Watchdog(model.joint_names, model.limits.velocity, read_parameters(self, WatchdogConfig))
-        self._run = _Run(plan=plan, begin=now + self._config.start_delay, watchdog=watchdog)
-        position, received = self._latest or (plan.reference.evaluate([0.0])[0][0], time.monotonic())
-        watchdog.receive(position, None, now, received)
+        watchdog.receive(self._fresh_position(), None, now, time.monotonic())
         self._rested.clear()
-        self._send(first)
-        self._prepare_next()
-        times, *motion = plan.one_period(plan.windows.knots.rate)
-        self._reference.publish(trajectory_message(plan.joint_names, self._run.begin + plan.begin, times, *motion))
+        self._run = RunStream(plan, now + self._config.start_delay, watchdog, self._worker, self._commands.publish)
+        self._run.start(first)
+        self._reference.publish(self._run.reference_message())
         self._set('running', DiagnosticStatus.OK, 'on the way to the start')
         self._monitor.reset()
-
-    def _send(self, window: Window) -> None:
-        run = self._run
-        assert run is not None
-        self._commands.publish(
-            trajectory_message(
-                run.plan.joint_names,
-                run.begin + window.stamp,
-                window.times - window.stamp,
-                window.position,
-                window.velocity,
-                window.acceleration,
-            )
-        )
-
-    def _prepare_next(self) -> None:
-        """Have the next window made in the background, long before it is due."""
-        run = self._run
-        assert run is not None
-        run.window += 1
-        windows = run.plan.windows
-        run.prepared = self._worker.run(windows.window, run.window) if run.window < windows.count else None
 
     def _on_monitor(self) -> None:
         run = self._run
@@ -399,21 +350,10 @@ class ExcitationNode(Node):
             if elapsed >= run.rest + _MONITOR_PERIOD:
                 self._end_run()
             return
-        problem = run.watchdog.silence(time.monotonic())
-        if problem is None and run.prepared is not None and elapsed >= run.plan.windows.due(run.window):
-            if run.prepared.done():
-                try:
-                    self._send(run.prepared.result())
-                except RobotIdError as cause:
-                    problem = str(cause)
-                else:
-                    self._prepare_next()
-            elif elapsed >= run.plan.windows.due(run.window) + 1.0:
-                problem = 'the next piece of the trajectory was not ready in time'
+        problem = run.advance(elapsed)
         if problem is not None:
             self._stop_arm(problem, fault=True)
         elif elapsed >= run.plan.reference.duration:
-            run.rest, run.reason = run.plan.reference.duration, 'finished'
             self._end_run()
         else:
             phase = run.plan.phase(elapsed)
@@ -424,9 +364,7 @@ class ExcitationNode(Node):
         run = self._run
         if run is None or run.rest is not None:
             return
-        run.rest, window = run.plan.windows.stop(self._now() - run.begin, self._config.latency)
-        run.reason, run.fault, run.prepared = reason, fault, None
-        self._send(window)
+        run.stop(reason, self._now() - run.begin, self._config.latency, fault=fault)
         self._reference.publish(JointTrajectory(joint_names=list(run.plan.joint_names)))
         level = DiagnosticStatus.ERROR if fault else DiagnosticStatus.WARN
         self._set('stopping', level, f'stopping: {reason}')
@@ -437,8 +375,7 @@ class ExcitationNode(Node):
         assert run is not None
         self._run = None
         self._monitor.cancel()
-        finished = run.reason == 'finished'
-        if finished:
+        if run.rest is None:
             self._reference.publish(JointTrajectory(joint_names=list(run.plan.joint_names)))
             self._set('finished', DiagnosticStatus.OK, 'the run is complete; the arm is at rest')
         else:

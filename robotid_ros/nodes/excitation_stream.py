@@ -1,0 +1,125 @@
+"""A run under way: which window is to be sent when, and whether the arm follows."""
+
+import time
+from collections.abc import Callable
+
+from rclpy.task import Future
+from trajectory_msgs.msg import JointTrajectory
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import RobotIdError
+from robotid_ros.excitation.run import RunPlan
+from robotid_ros.excitation.watchdog import Watchdog
+from robotid_ros.excitation.windows import Window
+from robotid_ros.nodes.conversions import trajectory_message
+from robotid_ros.nodes.runtime import BackgroundWorker
+
+__all__ = ['RunStream']
+
+_LATE = 1.0
+"""How long a window may be overdue before the run is given up [s]; its predecessor lasts longer."""
+
+
+class RunStream:
+    """Sends the windows of a run and watches the arm.
+
+    Attributes
+    ----------
+    rest : float or None
+        When the arm comes to rest after a stop, from the start of the run [s]; None while it runs.
+    reason : str
+        Why it was stopped.
+    fault : bool
+        The reason is a fault, not a request.
+
+    Parameters
+    ----------
+    plan : RunPlan
+    begin : float
+        The node's time at which the run begins [s].
+    watchdog : Watchdog
+    worker : BackgroundWorker
+        Makes the windows off the executor's thread.
+    publish : callable
+        Takes the message for the controller.
+    """
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        begin: float,
+        watchdog: Watchdog,
+        worker: BackgroundWorker,
+        publish: Callable[[JointTrajectory], None],
+    ) -> None:
+        self.plan, self.begin, self.watchdog = plan, begin, watchdog
+        self._worker, self._publish = worker, publish
+        self._next = 0
+        self._prepared: Future | None = None
+        self.rest: float | None = None
+        self.reason, self.fault = '', False
+
+    def start(self, first: Window) -> None:
+        """Send the first window and have the next one made."""
+        self._send(first)
+        self._prepare_next()
+
+    def reference_message(self) -> JointTrajectory:
+        """Return one period of the reference, stamped with the start of the first period."""
+        times, *motion = self.plan.one_period(self.plan.windows.knots.rate)
+        return trajectory_message(self.plan.joint_names, self.begin + self.plan.begin, times, *motion)
+
+    def judge(self, position: Array, velocity: Array | None, stamp: float) -> str | None:
+        """Return what is wrong with a joint state, measured at ``stamp`` [s], or None."""
+        problem = self.watchdog.receive(position, velocity, stamp, time.monotonic())
+        if problem is not None:
+            return problem
+        elapsed = stamp - self.begin - self.watchdog.config.tracking_delay
+        inside = min(max(elapsed, 0.0), self.plan.reference.duration)
+        return self.watchdog.compare(position, self.plan.reference.evaluate([inside])[0][0])
+
+    def advance(self, elapsed: float) -> str | None:
+        """Send what is due; return a sentence if the run cannot go on.
+
+        Parameters
+        ----------
+        elapsed : float
+            Time from the start of the run [s].
+        """
+        problem = self.watchdog.silence(time.monotonic())
+        if problem is not None or self._prepared is None:
+            return problem
+        late = elapsed - self.plan.windows.due(self._next)
+        if late < 0.0:
+            return None
+        if not self._prepared.done():
+            return 'the next piece of the trajectory was not ready in time' if late > _LATE else None
+        try:
+            self._send(self._prepared.result())
+        except RobotIdError as cause:
+            return str(cause)
+        self._prepare_next()
+        return None
+
+    def stop(self, reason: str, elapsed: float, latency: float, *, fault: bool) -> None:
+        """Send a stop along the path; from then on ``rest`` is known."""
+        self.rest, window = self.plan.windows.stop(elapsed, latency)
+        self.reason, self.fault, self._prepared = reason, fault, None
+        self._send(window)
+
+    def _send(self, window: Window) -> None:
+        self._publish(
+            trajectory_message(
+                self.plan.joint_names,
+                self.begin + window.stamp,
+                window.times - window.stamp,
+                window.position,
+                window.velocity,
+                window.acceleration,
+            )
+        )
+
+    def _prepare_next(self) -> None:
+        self._next += 1
+        windows = self.plan.windows
+        self._prepared = self._worker.run(windows.window, self._next) if self._next < windows.count else None
