@@ -23,6 +23,7 @@ from robotid_ros.free_floating.criteria import (
 )
 from robotid_ros.free_floating.momentum import momentum_map
 from robotid_ros.free_floating.robot import FreeFloatingRobot
+from robotid_ros.free_floating.spatial import cross
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 
@@ -105,14 +106,14 @@ def last_body_motion(model: RobotModel, q: Array, dq: Array) -> tuple[Array, Cal
     rotation = maps.poses[:, -1, :3, :3]
     mass = model.inertial[-1, 9]
     center = rotation @ (model.inertial[-1, 6:9] / mass) + maps.poses[:, -1, :3, 3]
-    velocity = last[:, :3] + np.cross(last[:, 3:], center)
+    velocity = last[:, :3] + cross(last[:, 3:], center)
     motion = np.hstack(
         [np.einsum('nba,nb->na', rotation, last[:, 3:]), -mass * np.einsum('nba,nb->na', rotation, velocity)]
     )
 
     def pull_back(gradient: Array) -> tuple[Array, Array]:
         force = -mass * np.einsum('nab,...nb->...na', rotation, gradient[..., 3:])
-        torque = np.einsum('nab,...nb->...na', rotation, gradient[..., :3]) + np.cross(center, force)
+        torque = np.einsum('nab,...nb->...na', rotation, gradient[..., :3]) + cross(center, force)
         return maps.pull_back(base_twist, dq, np.concatenate([force, torque], axis=-1))
 
     return motion, pull_back

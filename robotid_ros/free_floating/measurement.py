@@ -8,6 +8,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import DataError
+from robotid_ros.free_floating.spatial import cross
 
 __all__ = ['FloatingMeasurement', 'SensorNoise']
 
@@ -193,4 +194,4 @@ def _quaternion_product(left: Array, right: Array) -> Array:
     """Return products of quaternions (w, x, y, z), shape (N, 4)."""
     a, u = left[:, :1], left[:, 1:]
     b, v = right[:, :1], right[:, 1:]
-    return np.hstack([a * b - np.sum(u * v, axis=1, keepdims=True), a * v + b * u + np.cross(u, v)])
+    return np.hstack([a * b - np.sum(u * v, axis=1, keepdims=True), a * v + b * u + cross(u, v)])

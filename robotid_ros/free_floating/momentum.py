@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.free_floating.spatial import bracket, cobracket, moved_pseudo_inertia, spatial_inertia
+from robotid_ros.free_floating.spatial import bracket, cobracket, cross, moved_pseudo_inertia, spatial_inertia
 from robotid_ros.model.inertia import pseudo_inertia
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
@@ -161,7 +161,7 @@ def momentum_map(model: RobotModel, q: Array) -> MomentumMap:
     axes = np.einsum('njab,jb->nja', poses[..., :3, :3], model.axes)
     revolute = np.array([kind == 'revolute' for kind in model.joint_types])[:, None]
     screws = np.concatenate(
-        [np.where(revolute, np.cross(poses[..., :3, 3], axes), axes), np.where(revolute, axes, 0.0)], axis=-1
+        [np.where(revolute, cross(poses[..., :3, 3], axes), axes), np.where(revolute, axes, 0.0)], axis=-1
     )
     composite = np.empty((len(poses), model.n + 1, 4, 4))
     composite[:, 1:] = np.cumsum(moved_pseudo_inertia(model.inertial, poses)[:, ::-1], axis=1)[:, ::-1]

@@ -21,7 +21,7 @@ from robotid_ros.free_floating.criteria import body_regressor
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
 from robotid_ros.free_floating.momentum import MomentumMap, momentum_map
 from robotid_ros.free_floating.robot import FreeFloatingRobot
-from robotid_ros.free_floating.spatial import cross_matrix, quaternion_rotation
+from robotid_ros.free_floating.spatial import cross, cross_matrix, quaternion_rotation
 
 __all__ = ['Regression', 'momentum_in_base', 'residual_covariance', 'target_regression', 'whitening_of']
 
@@ -73,7 +73,7 @@ def momentum_in_base(measurement: FloatingMeasurement, momentum: Array) -> Array
         )
     rotation = quaternion_rotation(measurement.base_orientation)
     linear = momentum[:3]
-    angular = momentum[3:] - np.cross(measurement.base_position, linear)
+    angular = momentum[3:] - cross(measurement.base_position, linear)
     turned: Array = np.concatenate(
         [np.einsum('nba,b->na', rotation, linear), np.einsum('nba,nb->na', rotation, angular)], axis=1
     )
@@ -111,8 +111,8 @@ def target_regression(
         rest = rest - momentum_in_base(measurement, momentum)
     last = maps.link_twists(measurement.base_twist, measurement.dq)[:, -1]
     rotation, origin = maps.poses[:, -1, :3, :3], maps.poses[:, -1, :3, 3]
-    velocity = last[:, :3] + np.cross(last[:, 3:], origin)
-    angular = rest[:, 3:] - np.cross(origin, rest[:, :3])
+    velocity = last[:, :3] + cross(last[:, 3:], origin)
+    angular = rest[:, 3:] - cross(origin, rest[:, :3])
 
     def turned(vectors: Array) -> Array:
         result: Array = np.einsum('nba,nb->na', rotation, vectors)

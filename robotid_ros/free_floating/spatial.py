@@ -5,7 +5,15 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.model.inertia import pseudo_inertia
 
-__all__ = ['bracket', 'cobracket', 'cross_matrix', 'moved_pseudo_inertia', 'quaternion_rotation', 'spatial_inertia']
+__all__ = [
+    'bracket',
+    'cobracket',
+    'cross',
+    'cross_matrix',
+    'moved_pseudo_inertia',
+    'quaternion_rotation',
+    'spatial_inertia',
+]
 
 
 def cross_matrix(vector: Array) -> Array:
@@ -16,7 +24,7 @@ def cross_matrix(vector: Array) -> Array:
     return result
 
 
-def _cross(left: Array, right: Array) -> Array:
+def cross(left: Array, right: Array) -> Array:
     """Return the cross product; several times faster than numpy's on batches."""
     x, y, z = left[..., 0], left[..., 1], left[..., 2]
     a, b, c = right[..., 0], right[..., 1], right[..., 2]
@@ -31,8 +39,8 @@ def bracket(left: Array, right: Array) -> Array:
     """Return the Lie bracket of twists, ad(left) right = [w x v' + v x w'; w x w'], shape (..., 6)."""
     return np.concatenate(
         [
-            _cross(left[..., 3:], right[..., :3]) + _cross(left[..., :3], right[..., 3:]),
-            _cross(left[..., 3:], right[..., 3:]),
+            cross(left[..., 3:], right[..., :3]) + cross(left[..., :3], right[..., 3:]),
+            cross(left[..., 3:], right[..., 3:]),
         ],
         axis=-1,
     )
@@ -42,8 +50,8 @@ def cobracket(twist: Array, momentum: Array) -> Array:
     """Return ad(twist)^T momentum = -[w x P; v x P + w x L], shape (..., 6)."""
     return -np.concatenate(
         [
-            _cross(twist[..., 3:], momentum[..., :3]),
-            _cross(twist[..., :3], momentum[..., :3]) + _cross(twist[..., 3:], momentum[..., 3:]),
+            cross(twist[..., 3:], momentum[..., :3]),
+            cross(twist[..., :3], momentum[..., :3]) + cross(twist[..., 3:], momentum[..., 3:]),
         ],
         axis=-1,
     )
