@@ -108,6 +108,15 @@ def test_a_tolerance_outside_its_range_is_refused(tolerance):
         base_parameters(arm('ur5'), tolerance=tolerance)
 
 
+def test_names_are_for_people_and_relations_are_complete():
+    base = base_parameters(arm('xarm7'))
+    assert len(set(base.names)) == len(base.names)
+    assert base.names[0] == 'Izz1 + Iyy2'
+    assert all('e-' not in name and '1*' not in name.split(' ') for name in base.names)
+    assert base.relations()[0].startswith('Izz1_b = Izz1 + ')
+    assert 'e-11*Iyy3' in base.relations()[0]
+
+
 def test_values_are_the_models_own():
     model = arm('ur5')
     base = base_parameters(model, rotor_inertia=True)

@@ -33,6 +33,7 @@ __all__ = ['BaseParameters', 'base_parameters', 'reduced_columns']
 
 _NEGLIGIBLE = 1e-12
 _TERMS_IN_NAME = 4
+_SHOWN = 1e-5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -179,11 +180,13 @@ class BaseParameters:
     def _combination(self, k: int, *, limit: int | None, digits: int) -> str:
         head = int(self.independent[k])
         row = self.map[k]
-        others = [int(j) for j in np.flatnonzero(row) if j != head]
+        # Names leave out what round-off of the description's angles brings in; relations do not.
+        least = 0.0 if limit is None else _SHOWN * float(np.abs(row).max())
+        others = [int(j) for j in np.flatnonzero(np.abs(row) > least) if j != head]
         text = self.columns[head]
         for j in others[:limit]:
-            sign, size = ('-' if row[j] < 0.0 else '+'), abs(row[j])
-            text += f' {sign} {self.columns[j]}' if size == 1.0 else f' {sign} {size:.{digits}g}*{self.columns[j]}'
+            size = f'{abs(row[j]):.{digits}g}'
+            text += f' {"-" if row[j] < 0.0 else "+"} {"" if size == "1" else size + "*"}{self.columns[j]}'
         return text + (' + ...' if limit is not None and len(others) > limit else '')
 
 
