@@ -26,7 +26,9 @@ from robotid_ros.model.robot_model import RobotModel
 __all__ = ['PhysicalFit', 'believable_prior', 'physical_parameters']
 
 _TO_MATRIX = pseudo_inertia(np.eye(10)).reshape(10, 16).T  # vec J = _TO_MATRIX @ pi
-_STAGES = 10.0 ** np.arange(2, -9, -1)
+_STEP = 0.1
+_GAP = 1e-4  # of the misfit: a divergence that weighs less is only a barrier
+_LEAST = 1e-8
 _RISE = 0.005
 _FARTHEST = 10.0  # m, of a centre of mass that can be believed
 
@@ -213,16 +215,15 @@ def physical_parameters(
     x = _start(objective, model, prior)
     total = 0
     misfits: list[tuple[float, float, Array]] = []
-    scale = max(least, 1e-9 * square) if regularisation is None else 1.0
-    for stage in _STAGES:
-        gamma = scale * stage
-        if regularisation is not None and gamma <= regularisation:
-            break
+    scale = max(least, 1e-9 * square)
+    gamma, end = square, _LEAST * scale if regularisation is None else regularisation
+    while gamma > end:
         x, count = objective.minimise(x, gamma, min(gamma, 1e-6 * scale), 60)
         total += count
         misfits.append((gamma, _misfit(objective, x, square), x))
-        if len(misfits) > 4 and misfits[-1][1] > misfits[-3][1] * (1.0 - 1e-4) - 1e-12 * square:
-            break
+        if regularisation is None and 8.0 * model.n * gamma < _GAP * misfits[-1][1]:
+            break  # a barrier of 4 n logarithms is at most 4 n gamma above the minimum
+        gamma *= _STEP
     if regularisation is not None:
         x, count = objective.minimise(x, max(regularisation, 1e-12), max(regularisation, 1e-12) * 1e-3, 100)
         total += count
