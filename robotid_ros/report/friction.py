@@ -10,7 +10,7 @@ from robotid_ros.report.decimate import spread
 from robotid_ros.report.numbers import number
 from robotid_ros.report.torque import units_of
 
-__all__ = ['friction_figure']
+__all__ = ['friction_figure', 'ripple_figure']
 
 
 def friction_figure(
@@ -79,5 +79,70 @@ def friction_figure(
         caption='Friction curves with data',
         reading='The curve should run through the middle of the cloud, and friction must oppose the motion: positive '
         'on the right, negative on the left, but for a constant offset.',
+        charts=tuple(charts),
+    )
+
+
+def ripple_figure(
+    dataset: Dataset,
+    predicted: Array,
+    ripple: Array,
+    *,
+    position: Array,
+    curve: Array,
+    frequency: Array,
+    prismatic: tuple[bool, ...] | None = None,
+) -> Figure:
+    """Return torque ripple against position for the joints that have some.
+
+    The points are tau - tau_hat + ripple_hat: the measured torque without anything else that is explained.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    predicted : ndarray, shape (N, n)
+        Whole predicted torque [N m or N].
+    ripple : ndarray, shape (N, n)
+        The ripple in it [N m or N].
+    position : ndarray, shape (K, n)
+        Where the curve is drawn [rad or m], increasing.
+    curve : ndarray, shape (K, n)
+        Ripple there at creeping speed [N m or N].
+    frequency : ndarray, shape (n,)
+        Of the ripple [1/rad]; zero for joints without.
+    prismatic : tuple of bool, optional
+        Which joints are; none by default.
+    """
+    points = dataset.tau - predicted + ripple
+    charts = []
+    for j in np.flatnonzero(frequency):
+        joint = dataset.joint_names[j]
+        torque, _ = units_of(bool(prismatic and prismatic[j]))
+        inside = (dataset.q[:, j] >= position[0, j]) & (dataset.q[:, j] <= position[-1, j])
+        rows = np.flatnonzero(inside)
+        rows = rows[spread(len(rows), 600)]
+        size = float(np.abs(curve[:, j]).max())
+        charts.append(
+            Chart(
+                title=joint,
+                note=f'{number(float(frequency[j]))} per rad',
+                alt=f'{joint}: torque ripple against position, {number(float(frequency[j]))} per rad with an '
+                f'amplitude of {number(size)} {torque} at creeping speed.',
+                x=Axis(label='position [m]' if prismatic and prismatic[j] else 'position [rad]'),
+                y=Axis(label=f'ripple [{torque}]'),
+                series=(
+                    Dots(
+                        role='measured', x=dataset.q[rows, j], y=points[rows, j], label='measured, the rest subtracted'
+                    ),
+                    Line(role='prior', x=position[:, j], y=curve[:, j], label='fitted, at creeping speed'),
+                    Dots(role='predicted', x=dataset.q[rows, j], y=ripple[rows, j], label='fitted, along the motion'),
+                ),
+            )
+        )
+    return Figure(
+        name='ripple',
+        caption='Torque ripple of motor and gear',
+        reading='Cogging and gear errors repeat with the motor shaft; fast motion hides them. Blue points should lie '
+        'on grey ones; where grey stays at zero throughout, do not believe the ripple of that joint.',
         charts=tuple(charts),
     )

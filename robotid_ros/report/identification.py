@@ -8,6 +8,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
+from robotid_ros.friction.options import TorqueRipple
 from robotid_ros.identification.metrics import Metrics
 from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
@@ -16,7 +17,7 @@ from robotid_ros.model.inertia import split_inertial_parameters
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.report.content import Column, Fact, Figure, Item, Level, Report, Section, Table, Verdict
 from robotid_ros.report.excitation import condition_level, condition_table, coverage_figure
-from robotid_ros.report.friction import friction_figure
+from robotid_ros.report.friction import friction_figure, ripple_figure
 from robotid_ros.report.numbers import integer, number, percent, unit
 from robotid_ros.report.parameters import interval_chart, parameter_figure, parameter_table
 from robotid_ros.report.torque import residual_spectrum_figure, residual_velocity_figure, torque_figure
@@ -26,6 +27,7 @@ __all__ = ['identification_report']
 _GOOD_MATCH = 85.0
 _FAIR_MATCH = 65.0
 _WORSE_THAN_TRAINING = 1.5
+_LARGE_ERROR = 5.0  # %; below, twice the training error is still a good model
 _TITLES = {'validation': 'Validation', 'test': 'Test', 'training': 'Training'}
 
 
@@ -186,7 +188,7 @@ def _cautions(subject: _Subject) -> Iterator[str]:
         yield 'It was not checked on other motions: record a second trajectory and validate with it.'
     else:
         ratio = metrics.relative_error_total / max(result.metrics['training'].relative_error_total, 1e-12)
-        if ratio > _WORSE_THAN_TRAINING:
+        if ratio > _WORSE_THAN_TRAINING and metrics.relative_error_total > _LARGE_ERROR:
             yield (
                 f'The error on new motions is {number(ratio, 2)} times that of the training: record more varied '
                 'motion, or use fewer parameters.'
@@ -309,6 +311,7 @@ def _friction_items(subject: _Subject) -> Iterator[Item]:
         truth=None if subject.true_friction is None else subject.true_friction(velocity),
         prismatic=subject.prismatic,
     )
+    yield from _ripple_items(subject)
     yield Figure(
         name='friction_parameters',
         caption='Friction parameters with 95 % intervals',
@@ -318,12 +321,41 @@ def _friction_items(subject: _Subject) -> Iterator[Item]:
             interval_chart(
                 name.replace('_', ' '),
                 result.joint_names,
-                unit(result.friction_units[0][k]),
+                'ratio' if result.friction_units[0][k] == '1' else unit(result.friction_units[0][k]),
                 result.friction_values[:, k],
                 result.friction_std[:, k],
             )
             for k, name in enumerate(result.friction_names)
         ),
+    )
+
+
+def _ripple_items(subject: _Subject) -> Iterator[Item]:
+    friction, run = subject.result.friction, subject.training
+    if not isinstance(friction, TorqueRipple):
+        return
+    data = run.dataset
+    frequency = np.asarray(friction.ripple_frequency)
+    slowest = np.abs(data.dq).argmin(axis=0)  # the curve is drawn where the joint creeps, over at most ten ripples
+    centre = data.q[slowest, np.arange(data.n)]
+    half = np.minimum(10.0 * np.pi / np.where(frequency > 0.0, frequency, np.inf), np.inf)
+    low, high = (np.clip(centre + sign * half, data.q.min(axis=0), data.q.max(axis=0)) for sign in (-1.0, 1.0))
+    position = low + np.linspace(0.0, 1.0, 400)[:, None] * (high - low)
+    creeping = np.full_like(position, 1e-6)
+
+    def ripple(dq: Array, q: Array) -> Array:
+        load = np.zeros_like(dq)
+        torque = subject.predictor.friction_torque
+        return torque(dq, load, q) - torque(dq, load)
+
+    yield ripple_figure(
+        data,
+        run.predicted,
+        ripple(data.dq, data.q),
+        position=position,
+        curve=ripple(creeping, position),
+        frequency=frequency,
+        prismatic=subject.prismatic,
     )
 
 
