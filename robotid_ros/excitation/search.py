@@ -54,6 +54,7 @@ def minimise(
     """Return the starts, the longest survivors first, whether it was interrupted, and the evaluations."""
     starts: list[Start] = []
     given_up: list[Start] = []
+    finished: list[Start] = []
     evaluations, done, interrupted = 0, 0.0, False
     work = [max(1, config.starts >> k) * part for k, (_, _, part) in enumerate(_ROUNDS)]
     with joblib.Parallel(n_jobs=min(config.jobs, config.starts), return_as='generator') as pool:
@@ -64,7 +65,7 @@ def minimise(
                     break
                 steps = max(3, round(config.iterations * part))
                 tasks = starts if k else [(config.seed, index) for index in range(config.starts)]
-                finished: list[Start] = []
+                finished = []
                 for result in pool(
                     joblib.delayed(_improve)(problem, task, sharpness, penalty, steps) for task in tasks
                 ):
@@ -78,6 +79,8 @@ def minimise(
                 starts, given_up = finished[:kept], finished[kept:] + given_up
         except KeyboardInterrupt:
             interrupted = True
+            best = sorted(finished, key=lambda s: (s.value, s.index))
+            starts = best + [start for start in starts if start.index not in {other.index for other in best}]
     if not starts:
         starts = [_first_guess(problem, (config.seed, 0))]
     return starts + given_up, interrupted, evaluations
