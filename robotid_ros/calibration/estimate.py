@@ -33,6 +33,7 @@ from robotid_ros.model.robot_model import RobotModel
 __all__ = ['calibrate', 'chain_of']
 
 _OUTLIER_WEIGHT = 0.5
+_PLENTY = 2.5  # numbers per parameter
 
 
 def calibrate(
@@ -127,7 +128,7 @@ def calibrate(
         held_out = held_out.for_joints(chain.joint_names)
         apart = evaluate_held_out(held_out, outcome.problem, outcome.final.state, outcome.nominal.state, unknown)
         check_held_out(chain, problem.q, outcome.nominal.residual, apart.residual_before)
-    notes = (warning, _no_validation(folds, outcome.cross), _not_converged(outcome.final))
+    notes = (warning, _few(can), _no_validation(folds, outcome.cross), _not_converged(outcome.final))
     return outcome.result(apart, [text for text in notes if text])
 
 
@@ -155,6 +156,15 @@ def _fold_count(problem: Problem, can: Identifiable, wanted: int) -> int:
     numbers = np.count_nonzero(problem.scale)
     enough = numbers * (1.0 - 1.0 / wanted) > 1.3 * len(can.free)
     return min(wanted, len(problem)) if enough else len(problem)
+
+
+def _few(can: Identifiable) -> str | None:
+    if can.numbers >= _PLENTY * len(can.free):
+        return None
+    return (
+        f'{can.poses} different poses are few for {len(can.free)} parameters: at other poses the error is clearly '
+        'larger than at these; measure more'
+    )
 
 
 def _no_validation(folds: int, cross: CrossValidation | None) -> str | None:

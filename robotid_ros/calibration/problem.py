@@ -20,7 +20,7 @@ from robotid_ros.calibration.points import MeasuredPoints, rotation_of_quaternio
 from robotid_ros.calibration.rotations import rotation_of_vector, vector_of_rotation
 from robotid_ros.errors import CalibrationError
 
-__all__ = ['Problem', 'State']
+__all__ = ['Problem', 'State', 'labelled']
 
 _AXES = ('x', 'y', 'z', 'rx', 'ry', 'rz')
 
@@ -160,8 +160,8 @@ class Problem:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all parameters, in the order of the parameter vector."""
-        result = [f'frame[{name}].{axis}' for name in self.set_names for axis in _AXES]
-        result += [f'tool[{name}].{axis}' for name in self.point_names for axis in _AXES]
+        result = [f'{labelled("frame", name)}.{axis}' for name in self.set_names for axis in _AXES]
+        result += [f'{labelled("tool", name)}.{axis}' for name in self.point_names for axis in _AXES]
         result += self.chain.names
         result += [term.name for term in self.terms.terms]
         return tuple(result)
@@ -264,6 +264,11 @@ class Problem:
             geometry=state.geometry + step[geometry_block],
             coefficients=state.coefficients + step[term_block],
         )
+
+
+def labelled(kind: str, label: str) -> str:
+    """Return ``frame[A]``, or ``frame`` for the set without a label."""
+    return f'{kind}[{label}]' if label else kind
 
 
 def _moment(axes: Array, point: Array, origins: Array) -> Array:

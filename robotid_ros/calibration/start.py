@@ -34,12 +34,16 @@ class Identifiable:
     free : ndarray of int
     structural : int
         How many there would be with unlimited poses.
+    poses, numbers : int
+        Different poses, and independent numbers measured there.
     reasons : mapping of int to str
         Why a parameter that was asked for is not free.
     """
 
     free: IntArray
     structural: int
+    poses: int
+    numbers: int
     reasons: Mapping[int, str]
 
 
@@ -187,7 +191,7 @@ def identifiable(problem: Problem, state: State, unknown: IntArray) -> Identifia
         problem, state, [np.array([c for c in g if c in kept], dtype=np.int64) for g in groups]
     )
     reasons |= {r.column: _reason(r, names, 'these poses do not {} it') for r in lacking}
-    return Identifiable(free=free, structural=len(structural), reasons=reasons)
+    return Identifiable(free=free, structural=len(structural), poses=different, numbers=numbers, reasons=reasons)
 
 
 def _independent(problem: Problem, state: State, groups: list[IntArray]) -> tuple[IntArray, tuple[Redundancy, ...]]:

@@ -11,7 +11,7 @@ from robotid_ros.calibration.estimator import Estimator
 from robotid_ros.calibration.masks import Mask
 from robotid_ros.calibration.placement import place
 from robotid_ros.calibration.points import MeasuredPoints
-from robotid_ros.calibration.problem import Problem, State
+from robotid_ros.calibration.problem import Problem, State, labelled
 from robotid_ros.calibration.rotations import nearest_rotation
 from robotid_ros.calibration.solver import Options, fit
 
@@ -191,8 +191,8 @@ def _completed(problem: Problem, known: State, unknown: IntArray) -> tuple[State
     columns = [6 * s + k for s in new_sets for k in unknown if k < 6]
     columns += [6 * len(frames) + 6 * t + k - 6 for t in new_targets for k in unknown if k >= 6]
     result = fit(problem, state, np.array(columns, dtype=np.int64), Options(prior=None))
-    names = [f'frame[{problem.set_names[s]}]' for s in new_sets if (unknown < 6).any()]
-    names += [f'tool[{problem.point_names[t]}]' for t in new_targets if (unknown >= 6).any()]
+    names = [labelled('frame', problem.set_names[s]) for s in new_sets if (unknown < 6).any()]
+    names += [labelled('tool', problem.point_names[t]) for t in new_targets if (unknown >= 6).any()]
     return result.state, names
 
 
