@@ -55,7 +55,7 @@ def main() -> None:
     print(f'\nmass error [%] with 1e-4 on base twist and joint rates, {options.runs} runs of 241 samples')
     print(f'{"trajectory":<14}{"estimator":<12}{"rms":>10}{"95 %":>10}{"worst":>10}{"noise-free":>12}')
     for name, trajectory in trajectories.items():
-        measured = simulate(robot, trajectory, mission.sample_times)
+        measured = simulate(robot, trajectory, mission.sample_times(trajectory))
         noisy = [measured.with_noise(SensorNoise(), np.random.default_rng(k)) for k in range(options.runs)]
         for estimator in ('ordinary', 'weighted'):
             masses = [identify_target(robot, data, estimator=estimator).body.mass for data in noisy]
@@ -93,7 +93,7 @@ def main() -> None:
         f'{10 * (time.process_time() - began):.2f} ms'
     )
     began = time.process_time()
-    simulate(robot, trajectories['scaled'], mission.sample_times)
+    simulate(robot, trajectories['scaled'], mission.sample_times(trajectories['scaled']))
     print(f'simulation of 10 s to 1e-12: {1e3 * (time.process_time() - began):.0f} ms')
 
 

@@ -110,7 +110,8 @@ def test_recommended_design_finds_the_mass_to_a_thousandth(mission, designs):
     robot = mission.true_robot
     errors = {}
     for criterion in ('scaled', 'si'):
-        measured = simulate(robot, designs[criterion].trajectory, mission.sample_times)
+        trajectory = designs[criterion].trajectory
+        measured = simulate(robot, trajectory, mission.sample_times(trajectory))
         noisy = [measured.with_noise(SensorNoise(), np.random.default_rng(seed)) for seed in range(8)]
         for estimator in ('ordinary', 'weighted'):
             masses = np.array([identify_target(robot, data, estimator=estimator).body.mass for data in noisy])

@@ -116,6 +116,10 @@ def test_mission_is_read_from_its_file(tmp_path):
     assert mission.limits.upper[1] == pytest.approx(1.6)
     assert mission.limits.lower[3] == pytest.approx(-2.0944)  # the arm's own limit is the tighter one
     assert mission.target is None
+    trajectory = control_trajectory(mission.start, 0.5)
+    assert len(mission.sample_times(trajectory)) == 241
+    with pytest.raises(ExcitationError, match='gives 2 samples'):
+        replace(mission, rate=0.1).sample_times(trajectory)
     with pytest.raises(ModelError, match="needs 'target'"):
         _ = mission.true_robot
     # a URDF beside the mission file comes first

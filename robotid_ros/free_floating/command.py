@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 import robotid_ros
-from robotid_ros.errors import DataError, ExcitationError, IdentificationError
-from robotid_ros.excitation.fourier import FourierTrajectory
+from robotid_ros.errors import DataError, IdentificationError
 from robotid_ros.files import require_folder
 from robotid_ros.free_floating.criteria import CRITERIA
 from robotid_ros.free_floating.design import (
@@ -175,7 +174,7 @@ def _simulate(options: argparse.Namespace, mission: Mission) -> int:
     require_folder(options.out)
     robot = mission.true_robot
     trajectory = read_excitation(options.excitation, robot.arm.joint_names)
-    measurement = simulate(robot, trajectory, _sample_times(trajectory, mission.rate), momentum=options.momentum)
+    measurement = simulate(robot, trajectory, mission.sample_times(trajectory), momentum=options.momentum)
     written = [options.out]
     if options.plots is not None:
         written += save_figures({'base_motion': base_figure(measurement)}, _folder(options.plots))
@@ -185,13 +184,6 @@ def _simulate(options: argparse.Namespace, mission: Mission) -> int:
     print(f'{len(measurement)} samples over {measurement.time[-1]:g} s')
     _report(written)
     return 0
-
-
-def _sample_times(trajectory: FourierTrajectory, rate: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    count = round(trajectory.period * rate) + 1
-    if count < 3:
-        raise ExcitationError(f'rate: {rate:g} Hz gives {count} samples in a period of {trajectory.period:g} s')
-    return np.linspace(0.0, trajectory.period, count)
 
 
 def _identify(options: argparse.Namespace, mission: Mission) -> int:

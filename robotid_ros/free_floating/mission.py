@@ -11,6 +11,7 @@ import yaml
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import DataError, ExcitationError, ModelError
+from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.free_floating.body import RigidBody
 from robotid_ros.free_floating.measurement import SensorNoise
 from robotid_ros.free_floating.robot import FreeFloatingRobot
@@ -70,11 +71,21 @@ class Mission:
             raise ModelError(f"{self.name}: a simulation needs 'target', the true one; the mission has 'prior' only")
         return self.robot.with_target(self.target)
 
-    @property
-    def sample_times(self) -> Array:
-        """Sample times of one period, the end included, shape (N,) [s]."""
-        count = max(3, round(self.period * self.rate) + 1)
-        return np.linspace(0.0, self.period, count)
+    def sample_times(self, trajectory: FourierTrajectory) -> Array:
+        """Return the sample times of one period of a trajectory, the end included, shape (N,) [s].
+
+        Raises
+        ------
+        ExcitationError
+            If the rate gives fewer than the three samples that ten unknowns need.
+        """
+        count = round(trajectory.period * self.rate) + 1
+        if count < 3:
+            raise ExcitationError(
+                f'rate: {self.rate:g} Hz gives {count} samples in a period of {trajectory.period:g} s; '
+                'at least three are needed'
+            )
+        return np.linspace(0.0, trajectory.period, count)
 
 
 def read_mission(path: str | Path | None = None) -> Mission:
