@@ -15,6 +15,7 @@ from robotid_ros.calibration import MeasuredPoints, calibrate
 from robotid_ros.calibration.example import example_arm, example_table
 from robotid_ros.calibration.pose_selection import select_poses
 from robotid_ros.calibration.sampling import random_configurations
+from robotid_ros.calibration.term_selection import ValidatedColumns, folds_of
 from robotid_ros.model import RobotModel
 from robotid_ros.model.dh_file import DHTable
 
@@ -322,6 +323,48 @@ def test_joint_terms_stay_out_where_there_is_nothing_to_find() -> None:
         rigid = calibrate(arm.nominal, points, held_out=held_out, terms=(), folds=0)
         assert result.held_out.after.rms < 1.3 * rigid.held_out.after.rms
     assert used <= 2
+
+
+def test_candidates_are_judged_as_by_fitting_each_fold_anew() -> None:
+    """The Schur complements against ridge regressions by least squares on stacked rows."""
+    rng = np.random.default_rng(20)
+    design, right = rng.normal(size=(30, 3, 9)), rng.normal(size=(30, 3))
+    penalty = rng.uniform(0.0, 2.0, 9)
+    folds = np.arange(30) % 5
+    used, groups = [0, 1, 2, 5], [[3], [4, 7], [6, 8]]
+    without, each = ValidatedColumns(design, right, penalty, folds).errors(used, groups)
+    for columns, found in [(used, without), *(([*used, *g], e) for g, e in zip(groups, each, strict=True))]:
+        for fold in range(5):
+            train, test = folds != fold, folds == fold
+            rows = np.vstack(
+                [design[train][:, :, columns].reshape(-1, len(columns)), np.diag(np.sqrt(penalty[columns]))]
+            )
+            wanted = np.concatenate([right[train].ravel(), np.zeros(len(columns))])
+            solution = np.linalg.lstsq(rows, wanted, rcond=None)[0]
+            expected = np.square(right[test] - design[test][:, :, columns] @ solution).sum(axis=1)
+            np.testing.assert_allclose(found[test], expected, rtol=1e-8)
+
+
+def test_folds_keep_repeated_poses_together_and_share_out_every_set() -> None:
+    rng = np.random.default_rng(21)
+    q = np.repeat(rng.uniform(-2.0, 2.0, (20, 6)), 3, axis=0)
+    sets = np.repeat(np.arange(2), 30)
+    folds = folds_of(q, sets, 5, rng)
+    assert set(folds) == set(range(5))
+    assert (folds.reshape(20, 3) == folds.reshape(20, 3)[:, :1]).all()
+    for s in range(2):
+        assert (np.bincount(folds[sets == s], minlength=5) == 6).all()
+
+
+def test_few_poses_are_warned_of() -> None:
+    rng = np.random.default_rng(22)
+    arm = example_arm(rng)
+    few = calibrate(arm.nominal, arm.measure(arm.configurations(12, rng), rng), terms=())
+    assert any('12 different poses are few for 27 parameters' in warning for warning in few.warnings)
+    assert few.cross_validation is not None  # by leaving one out, where five folds would leave too few
+    fewest = calibrate(arm.nominal, arm.measure(arm.configurations(10, rng), rng), terms=())
+    assert any('too few measurements to cross-validate' in warning for warning in fewest.warnings)
+    assert calibrate(arm.nominal, arm.measure(arm.configurations(40, rng), rng), folds=0).warnings == ()
 
 
 def test_a_table_and_the_model_made_of_it_predict_the_same() -> None:

@@ -10,7 +10,7 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.calibration.problem import Problem, State
 from robotid_ros.calibration.solver import Fit
 
-__all__ = ['folds_of', 'select_terms']
+__all__ = ['ValidatedColumns', 'folds_of', 'select_terms']
 
 _SMALLEST_GAIN = 0.005  # of the squared error
 _STANDARD_ERRORS = 1.5  # of the gain, which the best of many candidates must exceed
@@ -80,7 +80,7 @@ def select_terms(
     size = np.sqrt(np.mean(np.square(problem.basis), axis=0))
     prior = np.concatenate([geometric.prior, _LARGEST_OFFSET / np.maximum(size, 1e-12)])
     penalty = geometric.noise**2 / np.square(prior)
-    validations = [_Validation(design, right, penalty, folds) for folds in splits]
+    validations = [ValidatedColumns(design, right, penalty, folds) for folds in splits]
 
     chosen: list[int] = []
     left = [list(group) for group in groups if np.all(size[list(group)] > 1e-9)]
@@ -111,8 +111,17 @@ class _Part:
     right: Array  # (rows,)
 
 
-class _Validation:
-    """Held-out squared errors of the linear problem with any columns."""
+class ValidatedColumns:
+    """Held-out squared errors of a linear problem with any of its columns.
+
+    Parameters
+    ----------
+    design : ndarray, shape (N, m, columns)
+    right : ndarray, shape (N, m)
+    penalty : ndarray, shape (columns,)
+        Added to the diagonal of the normal equations.
+    folds : ndarray of int, shape (N,)
+    """
 
     def __init__(self, design: Array, right: Array, penalty: Array, folds: IntArray) -> None:
         flat = design.reshape(-1, design.shape[2])
