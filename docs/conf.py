@@ -35,7 +35,7 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 numpydoc_show_inherited_class_members = False
 
-myst_enable_extensions = ['dollarmath', 'amsmath', 'deflist', 'colon_fence']
+myst_enable_extensions = ['dollarmath', 'amsmath', 'deflist', 'colon_fence', 'tasklist']
 myst_heading_anchors = 3
 
 html_theme = 'furo'

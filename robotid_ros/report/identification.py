@@ -9,7 +9,7 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.friction.options import TorqueRipple
-from robotid_ros.identification.metrics import Metrics
+from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import joint_columns
@@ -61,7 +61,9 @@ class _Subject:
     @property
     def metrics(self) -> Metrics:
         """The errors on it."""
-        return self.result.metrics[self.judged.title.lower()]
+        run = self.judged
+        known = self.result.metrics.get(run.title.lower())
+        return known or torque_metrics(run.dataset.joint_names, run.dataset.tau, run.predicted)
 
     @property
     def prismatic(self) -> tuple[bool, ...]:
@@ -227,7 +229,8 @@ def _facts(subject: _Subject) -> tuple[Fact, ...]:
         Fact(
             label='Samples',
             value=integer(len(data)),
-            note=f'{number(data.rate)} Hz, bandwidth {number(data.cutoff)} Hz',
+            note=f'{number(data.rate)} Hz, '
+            + (f'bandwidth {number(data.cutoff)} Hz' if data.cutoff < 0.49 * data.rate else 'not filtered'),
         ),
     )
 

@@ -138,7 +138,7 @@ def parameter_table(
         share = 100.0 * float(std[k]) / abs(float(values[k])) if values[k] != 0.0 else float('inf')
         cells = [label, number(float(values[k]), 4), number(float(std[k]), 2)]
         cells += [number(float(other[k]), 4) for _, other in extra]
-        rows.append((*cells, percent(share) if share < 1000.0 else '> 1000 %', unit(units[k])))
+        rows.append((*cells, _share(share), unit(units[k])))
         levels.append(_level(share))
     return Table(
         caption=caption,
@@ -148,6 +148,10 @@ def parameter_table(
         reading='Green: known to 10 % or better (1 σ). Amber: to 50 %. Red: the data do not determine it; do not use '
         'it on its own.',
     )
+
+
+def _share(share: float) -> str:
+    return '> 1000 %' if share > 1000.0 else '< 0.1 %' if share < 0.1 else percent(share)
 
 
 def _level(share: float) -> Level:
