@@ -168,6 +168,25 @@ def test_recursion_with_prior_and_forgetting_is_the_weighted_problem():
         RecursiveLeastSquares(3, prior=prior, information=-information)
 
 
+def test_forgetting_follows_a_target_that_changes(still):
+    robot, measurement = still
+    lighter = robot.with_body(robot.body.scaled(mass=0.8))
+    # the target loses mass half-way: from then on the base reacts as it does to the lighter one
+    twist = np.where(
+        (measurement.time < 5.0)[:, None], measurement.base_twist, lighter.base_twist(measurement.q, measurement.dq)
+    )
+    blind = replace(measurement, base_twist=twist, base_position=None, base_orientation=None)
+    followed = identify_target(robot, blind, estimator='recursive', forgetting=0.8)
+    mixed = identify_target(robot, blind, estimator='recursive')
+    assert followed.body.mass == pytest.approx(lighter.body.mass, rel=1e-6)
+    assert abs(mixed.body.mass - lighter.body.mass) > 1.0
+    noisy = measurement.with_noise(SensorNoise(), np.random.default_rng(0))
+    deviations = [
+        identify_target(robot, noisy, estimator='recursive', forgetting=f).body_deviation[0] for f in (0.9, 0.98, 1.0)
+    ]
+    assert deviations[0] > 1.5 * deviations[1] > 1.5 * deviations[2]  # what is forgotten no longer helps
+
+
 def test_momentum_where_none_was_expected_is_refused(drifting):
     robot, measurement = drifting
     noisy = measurement.with_noise(SensorNoise(), np.random.default_rng(0))

@@ -10,10 +10,7 @@ from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 from robotid_ros.model.inertia import inertia_matrix, inertial_parameters, physical_violation, split_inertial_parameters
 
-__all__ = ['UNKNOWN_NAMES', 'UNKNOWN_UNITS', 'RigidBody']
-
-UNKNOWN_NAMES = ('1/m', 'cx', 'cy', 'cz', 'Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz')
-UNKNOWN_UNITS = ('1/kg', 'm', 'm', 'm', *('kg*m^2',) * 6)
+__all__ = ['RigidBody']
 
 _SIX = ((0, 0, 0, 1, 1, 2), (0, 1, 2, 1, 2, 2))
 

@@ -12,7 +12,7 @@ from robotid_ros.free_floating.body import RigidBody
 from robotid_ros.free_floating.constant_momentum import check_zero_momentum, estimate_with_momentum
 from robotid_ros.free_floating.criteria import condition_numbers
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
-from robotid_ros.free_floating.recursive import convergence_history
+from robotid_ros.free_floating.recursive import RecursiveLeastSquares, convergence_history
 from robotid_ros.free_floating.regression import Regression, residual_covariance, target_regression, whitening_of
 from robotid_ros.free_floating.result import TargetIdentification, target_identification
 from robotid_ros.free_floating.robot import FreeFloatingRobot
@@ -28,9 +28,14 @@ _SWEEPS = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fit:
-    """A linear estimate x = gain @ Y."""
+    """An estimate and the weights it was made with.
+
+    ``jacobian`` has the columns of everything estimated, ``whitening`` the weights of each sample's
+    rows (None where they are equal).
+    """
 
     unknowns: Array
+    jacobian: Array
     whitening: Array | None
     converged: bool = True
 
@@ -83,49 +88,55 @@ def identify_target(
     if forgetting != 1.0 and estimator != 'recursive':
         raise IdentificationError(f"forgetting belongs to the recursive estimator; got it with '{estimator}'")
     stated = SensorNoise() if noise is None or not any(noise.to_dict().values()) else noise
-    joint = None
-    if isinstance(momentum, str):
-        if momentum not in ('zero', 'estimated'):
-            raise IdentificationError(f"momentum: expected 'zero', 'estimated' or six numbers; got '{momentum}'")
-        source: str = momentum
-        total = np.zeros(6)
-        if momentum == 'estimated' and estimator != 'weighted':
-            raise IdentificationError(
-                "momentum='estimated' needs the estimator 'weighted', which weighs both kinds of unknowns; "
-                f"got '{estimator}'"
-            )
-        if momentum == 'estimated':
-            joint = estimate_with_momentum(robot, measurement, stated)
-            total = joint.momentum
-    else:
-        source, total = 'given', frozen_array(momentum, 'momentum', (6,), IdentificationError)
+    source, total = _momentum_setting(momentum, estimator)
+    if source == 'estimated':
+        joint = estimate_with_momentum(robot, measurement, stated)
+        total = joint.momentum
     regression = target_regression(robot, measurement, total)
     _require_rank(regression.A)
-    if joint is not None:
-        fit = _Fit(unknowns=joint.unknowns, whitening=whitening_of(joint.covariance), converged=joint.converged)
+    if source == 'estimated':
+        fit = _Fit(
+            unknowns=joint.unknowns,
+            jacobian=joint.jacobian,
+            whitening=whitening_of(joint.covariance),
+            converged=joint.converged,
+        )
+    elif estimator == 'recursive':
+        fit = _recursive_fit(robot, measurement, regression, stated, total, forgetting)
     else:
-        fit = _fit(robot, measurement, regression, estimator, stated, total, forgetting)
+        fit = _batch_fit(robot, measurement, regression, stated, total, weighted=estimator == 'weighted')
     found = robot.with_body(RigidBody.estimated(fit.unknowns))
     covariance = residual_covariance(found, measurement, stated, total)
     if source == 'zero':
         check_zero_momentum(found, measurement, covariance)
-    history = convergence_history(
-        measurement.time, regression.A, regression.Y, whitening=fit.whitening, forgetting=forgetting
-    )
     return target_identification(
         robot=robot,
         measurement=measurement,
         regression=regression,
         residual_covariance=covariance,
-        jacobian=regression.A if joint is None else joint.jacobian,
+        jacobian=fit.jacobian,
         whitening=fit.whitening,
         unknowns=fit.unknowns,
         converged=fit.converged,
-        history=history,
+        history=convergence_history(measurement.time, regression.A, regression.Y, whitening=fit.whitening),
         estimator=estimator,
         momentum=total,
         momentum_source=source,
     )
+
+
+def _momentum_setting(momentum: str | Sequence[float] | Array, estimator: Estimator) -> tuple[str, Array]:
+    """Return where the momentum comes from, and its value where that is known."""
+    if not isinstance(momentum, str):
+        return 'given', frozen_array(momentum, 'momentum', (6,), IdentificationError)
+    if momentum not in ('zero', 'estimated'):
+        raise IdentificationError(f"momentum: expected 'zero', 'estimated' or six numbers; got '{momentum}'")
+    if momentum == 'estimated' and estimator != 'weighted':
+        raise IdentificationError(
+            "momentum='estimated' needs the estimator 'weighted', which weighs both kinds of unknowns; "
+            f"got '{estimator}'"
+        )
+    return momentum, np.zeros(6)
 
 
 def _require_rank(A: Array) -> None:
@@ -141,31 +152,47 @@ def _require_rank(A: Array) -> None:
     )
 
 
-def _fit(
+def _recursive_fit(
     robot: FreeFloatingRobot,
     measurement: FloatingMeasurement,
     regression: Regression,
-    estimator: Estimator,
     noise: SensorNoise,
     total: Array,
     forgetting: float,
 ) -> _Fit:
-    if estimator == 'recursive':
-        whitening = whitening_of(residual_covariance(robot, measurement, noise, total))
-        run = convergence_history(
-            measurement.time, regression.A, regression.Y, whitening=whitening, forgetting=forgetting
-        )
-        return _Fit(unknowns=run.estimates[-1], whitening=whitening)
+    recursion = RecursiveLeastSquares(regression.A.shape[2], forgetting=forgetting)
+    whitening = whitening_of(residual_covariance(robot, measurement, noise, total))
+    for white, rows, right in zip(whitening, regression.A, regression.Y, strict=True):
+        recursion.update(white @ rows, white @ right)
+    # seen from the end, forgetting is a weight that grows from sample to sample
+    age = np.arange(len(whitening))[::-1]
+    return _Fit(
+        unknowns=recursion.estimate,
+        jacobian=regression.A,
+        whitening=whitening * np.sqrt(forgetting**age)[:, None, None],
+    )
+
+
+def _batch_fit(
+    robot: FreeFloatingRobot,
+    measurement: FloatingMeasurement,
+    regression: Regression,
+    noise: SensorNoise,
+    total: Array,
+    *,
+    weighted: bool,
+) -> _Fit:
     unknowns = _solve(regression, None)
-    if estimator == 'ordinary':
-        return _Fit(unknowns=unknowns, whitening=None)
-    for _ in range(_SWEEPS):
-        body = RigidBody.estimated(unknowns)
-        whitening = whitening_of(residual_covariance(robot.with_body(body), measurement, noise, total))
+    whitening = None
+    converged = not weighted
+    for _ in range(_SWEEPS if weighted else 0):
+        found = robot.with_body(RigidBody.estimated(unknowns))
+        whitening = whitening_of(residual_covariance(found, measurement, noise, total))
         previous, unknowns = unknowns, _solve(regression, whitening)
-        if np.abs(unknowns - previous).max() <= 1e-13 * np.abs(unknowns).max():
-            return _Fit(unknowns=unknowns, whitening=whitening)
-    return _Fit(unknowns=unknowns, whitening=whitening, converged=False)
+        if np.abs(unknowns - previous).max() <= 1e-12 * np.abs(unknowns).max():
+            converged = True
+            break
+    return _Fit(unknowns=unknowns, jacobian=regression.A, whitening=whitening, converged=converged)
 
 
 def _solve(regression: Regression, whitening: Array | None) -> Array:
