@@ -57,6 +57,8 @@ def test_the_count_is_that_of_the_emitted_code():
     assert body.count(' * ') == model.operations.multiplications
     assert body.count(' + ') + body.count(' - ') == model.operations.additions
     assert body.count('sin(') + body.count('cos(') == model.operations.trigonometric
+    assert model.operations == (model.operations.multiplications, model.operations.additions)
+    assert pickle.loads(pickle.dumps(model.operations)).trigonometric == 10
 
 
 @pytest.mark.parametrize('name', ARMS)

@@ -7,8 +7,7 @@ nothing (it turns an addition into a subtraction).
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 __all__ = ['Expression', 'Graph', 'Number', 'Op', 'OperationCount']
@@ -26,9 +25,8 @@ class Op:
     SIGN = 6
 
 
-@dataclass(frozen=True, slots=True)
-class OperationCount:
-    """What one evaluation costs.
+class OperationCount(tuple[int, int]):
+    """What one evaluation costs: the pair (multiplications, additions).
 
     Attributes
     ----------
@@ -37,16 +35,32 @@ class OperationCount:
     additions : int
         Every addition and subtraction emitted.
     trigonometric : int
-        Sines and cosines; not part of the other two.
+        Sines and cosines; not part of the pair.
     """
 
-    multiplications: int
-    additions: int
-    trigonometric: int = 0
+    trigonometric: int
 
-    def __iter__(self) -> Iterator[int]:
-        """Unpack as (multiplications, additions)."""
-        return iter((self.multiplications, self.additions))
+    def __new__(cls, multiplications: int, additions: int, trigonometric: int = 0) -> 'OperationCount':
+        """Return the pair, with the number of sines and cosines beside it."""
+        pair = super().__new__(cls, (multiplications, additions))
+        pair.trigonometric = trigonometric
+        return pair
+
+    @property
+    def multiplications(self) -> int:
+        """Number of multiplications."""
+        return self[0]
+
+    @property
+    def additions(self) -> int:
+        """Number of additions and subtractions."""
+        return self[1]
+
+    def __repr__(self) -> str:
+        return f'{self[0]} multiplications, {self[1]} additions, {self.trigonometric} sines and cosines'
+
+    def __getnewargs__(self) -> tuple[int, int, int]:
+        return (self[0], self[1], self.trigonometric)
 
 
 class Graph:
