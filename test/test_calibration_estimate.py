@@ -1,6 +1,5 @@
 """Calibrations of simulated arms: what was planted is found, and found as well as theory allows."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -386,18 +385,14 @@ def test_equal_seeds_give_equal_results() -> None:
     assert first == second
 
 
-def test_a_thousand_poses_are_calibrated_in_half_a_second() -> None:
+def test_a_thousand_poses_converge_in_a_few_steps() -> None:
     rng = np.random.default_rng(17)
     arm = example_arm(rng)
     points = arm.measure(arm.configurations(1000, rng), rng, angle_noise=1e-4)
-    best = np.inf
-    for _ in range(3):
-        begun = time.process_time()
-        result = calibrate(arm.nominal, points, folds=0)
-        best = min(best, time.process_time() - begun)
+    result = calibrate(arm.nominal, points, folds=0)
     assert result.converged
     assert result.identifiable == 30
-    assert best < 2.0  # 0.3 s on a quiet machine; benchmark/bench_calibration.py measures it
+    assert result.iterations <= 10
 
 
 def test_progress_is_told() -> None:
