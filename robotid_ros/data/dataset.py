@@ -37,7 +37,8 @@ class Dataset:
         Bandwidth of the filter [Hz]; half the rate where nothing was filtered. Samples closer
         than 1/(2 cutoff) are correlated; :meth:`decimation` says how many may be skipped.
     noise_std : ndarray, shape (n,), or None
-        Standard deviation of the measured torque per sample [N m], where the repetitions tell it.
+        Standard deviation of the noise of one sample of ``tau`` [N m] (that is, after averaging), where
+        repetitions tell it.
     periods : int
         Number of periods averaged into each sample; 1 for a plain recording.
     trajectory : ndarray of int, shape (N,)
