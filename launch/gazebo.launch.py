@@ -30,7 +30,8 @@ from launch_ros.actions import Node, PushRosNamespace
 from launch_ros.parameter_descriptions import ParameterValue
 
 from robotid_ros.model import RobotModel
-from robotid_ros.simulation import arm_description, gazebo_description
+from robotid_ros.model.packaged import arm_description
+from robotid_ros.simulation import gazebo_description
 
 ARGUMENTS = (
     ('robot', 'ur10e', 'packaged arm, or a URDF file without <ros2_control>'),

@@ -11,8 +11,9 @@ from simulation_helpers import CRANE, UR10E
 
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
+from robotid_ros.model.packaged import arm_description, packaged_arms
 from robotid_ros.model.robot_config import RobotConfig
-from robotid_ros.simulation import arm_description, gazebo_description, packaged_arms
+from robotid_ros.simulation import gazebo_description
 
 CONFIG = Path(__file__).parents[1] / 'config'
 
@@ -92,7 +93,7 @@ def test_what_cannot_be_prepared_is_refused(arm: str, message: str) -> None:
 def test_packaged_arms_go_by_their_names() -> None:
     assert 'ur10e' in packaged_arms()
     assert arm_description('ur10e') == UR10E.read_text()
-    with pytest.raises(ModelError, match=r"'ur99' is neither a URDF file nor one of the packaged arms: .*ur10e"):
+    with pytest.raises(ModelError, match=r"robot 'ur99': no such file, and no packaged arm of that name; packaged are: .*ur10e"):
         arm_description('ur99')
 
 

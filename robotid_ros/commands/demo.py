@@ -3,13 +3,13 @@
 import argparse
 import sys
 import time
-from importlib import resources
 from pathlib import Path
 
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.robot_options import output_folder
 from robotid_ros.commands.tables import joint_table
+from robotid_ros.model.packaged import packaged_folder
 
 __all__ = ['COMMAND']
 
@@ -28,9 +28,9 @@ def _run(options: argparse.Namespace) -> int:
 
     config = options.config
     if config is None:
-        config = resources.files('robotid_ros') / 'robots' / f'{Path(options.robot).stem}.yaml'
+        config = packaged_folder() / f'{Path(options.robot).stem}.yaml'
     settings = DemoSettings(
-        robot=options.robot, config=Path(str(config)), folder=output_folder(options.out), seed=options.seed
+        robot=options.robot, config=Path(config), folder=output_folder(options.out), seed=options.seed
     )
     begun = time.monotonic()
     with progress_bar('demo', plain=options.headless) as step:

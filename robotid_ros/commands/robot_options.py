@@ -1,19 +1,19 @@
 """Options that several commands share: which robot, which configuration, where output goes."""
 
 import argparse
-from importlib import resources
 from pathlib import Path
 
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.dh_file import read_dh_file
+from robotid_ros.model.packaged import arm_file, packaged_arms
 
-__all__ = ['add_robot_arguments', 'load_config', 'load_robot', 'output_folder', 'packaged_robots', 'robot_file']
+__all__ = ['add_robot_arguments', 'load_config', 'load_robot', 'output_folder']
 
 
 def add_robot_arguments(parser: argparse.ArgumentParser) -> None:
     """Add ``--robot``, ``--tip``, ``--joints`` and ``--config``."""
-    known = ', '.join(packaged_robots())
+    known = ', '.join(packaged_arms())
     parser.add_argument(
         '--robot',
         required=True,
@@ -25,30 +25,6 @@ def add_robot_arguments(parser: argparse.ArgumentParser) -> None:
         '--joints', nargs='+', metavar='JOINT', help='identify these joints only; the others are held at zero'
     )
     parser.add_argument('--config', metavar='YAML', help='robot configuration: limits, meaning of effort, motor data')
-
-
-def packaged_robots() -> tuple[str, ...]:
-    """Return the names of the arms that come with the package."""
-    folder = resources.files('robotid_ros') / 'robots'
-    return tuple(sorted(item.name.removesuffix('.urdf') for item in folder.iterdir() if item.name.endswith('.urdf')))
-
-
-def robot_file(name: str) -> Path:
-    """Return the file of a robot given as a path or as the name of a packaged arm.
-
-    Raises
-    ------
-    ModelError
-        If it is neither.
-    """
-    path = Path(name).expanduser()
-    if path.is_file():
-        return path
-    if name in packaged_robots():
-        return Path(str(resources.files('robotid_ros') / 'robots' / f'{name}.urdf'))
-    raise ModelError(
-        f"robot '{name}': no such file, and no packaged arm of that name; packaged are: {', '.join(packaged_robots())}"
-    )
 
 
 def load_config(options: argparse.Namespace) -> RobotConfig | None:
@@ -64,7 +40,7 @@ def load_robot(options: argparse.Namespace, config: RobotConfig | None) -> Robot
     ModelError
         If the description cannot be used.
     """
-    path = robot_file(options.robot)
+    path = arm_file(options.robot)
     if path.suffix in ('.yaml', '.yml'):
         if options.joints or options.tip:
             raise ModelError('--joints and --tip choose from a URDF; a DH table is taken whole')

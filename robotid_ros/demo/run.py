@@ -3,7 +3,6 @@
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.files import write_text
 from robotid_ros.identification import IdentificationResult, TorquePredictor, torque_metrics, validate
 from robotid_ros.model import RobotConfig, RobotModel
+from robotid_ros.model.packaged import arm_file
 from robotid_ros.report import write_report
 from robotid_ros.report.identification import identification_report
 
@@ -131,9 +131,7 @@ def _require_installed() -> None:
 
 def _robot(settings: DemoSettings) -> tuple[RobotModel, RobotConfig]:
     config = RobotConfig.from_yaml(settings.config)
-    packaged = resources.files('robotid_ros') / 'robots' / f'{settings.robot}.urdf'
-    source = packaged.read_text(encoding='utf-8') if packaged.is_file() else settings.robot
-    model = RobotModel.from_urdf(source, tip=config.tip, joints=config.joints, base=config.base)
+    model = RobotModel.from_urdf(arm_file(settings.robot), tip=config.tip, joints=config.joints, base=config.base)
     return model.with_inertial(model.inertial, limits=config.apply_limits(model.joint_names, model.limits)), config
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from robotid_ros.free_floating.body import RigidBody
 from robotid_ros.free_floating.measurement import SensorNoise
 from robotid_ros.free_floating.robot import FreeFloatingRobot
 from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.model.packaged import arm_description, packaged_folder
 
 __all__ = ['EXAMPLE', 'Mission', 'read_mission']
 
@@ -102,7 +102,7 @@ def read_mission(path: str | Path | None = None) -> Mission:
         If the file cannot be read, an entry is missing, unknown or out of range.
     """
     if path is None:
-        text, name = (files('robotid_ros') / 'robots' / EXAMPLE).read_text(encoding='utf-8'), EXAMPLE
+        text, name = (packaged_folder() / EXAMPLE).read_text(encoding='utf-8'), EXAMPLE
     else:
         name = str(path)
         try:
@@ -150,14 +150,8 @@ def _mission(content: Mapping[str, Any], name: str, folder: Path | None) -> Miss
 
 def _urdf(robot: str, folder: Path | None) -> str:
     """Return the URDF's text: beside the mission file, where the name says, or packaged."""
-    for place in (None if folder is None else folder / robot, Path(robot).expanduser()):
-        if place is not None and place.is_file():
-            return place.read_text(encoding='utf-8')
-    packaged = files('robotid_ros') / 'robots'
-    if (packaged / robot).is_file():
-        return (packaged / robot).read_text(encoding='utf-8')
-    available = ', '.join(sorted(item.name for item in packaged.iterdir() if item.name.endswith('.urdf')))
-    raise ModelError(f"URDF file '{robot}' does not exist; packaged: {available}")
+    beside = None if folder is None else folder / robot
+    return arm_description(beside if beside is not None and beside.is_file() else robot)
 
 
 def _positive(content: Mapping[str, Any], key: str, default: float, name: str) -> float:

@@ -7,6 +7,7 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
+from robotid_ros.model.packaged import arm_description
 from robotid_ros.model.robot_config import RobotConfig
 from robotid_ros.nodes.parameters import parameter
 from robotid_ros.simulation import (
@@ -14,7 +15,6 @@ from robotid_ros.simulation import (
     Plant,
     Sensors,
     TrajectoryFollower,
-    arm_description,
     effort_scale,
     perturb,
     start_position,

@@ -1,12 +1,12 @@
 """A simulated arm in MuJoCo, with friction, drives and sensors, and known truth."""
 
-from robotid_ros.simulation.arm_description import arm_description, packaged_arms, start_position
 from robotid_ros.simulation.arm_truth import ArmTruth, nominal_truth, perturb, read_truth, write_truth
 from robotid_ros.simulation.gazebo_description import gazebo_description
 from robotid_ros.simulation.joint_friction import JointFriction, prior_friction
 from robotid_ros.simulation.plant import Plant, PlantMotion
 from robotid_ros.simulation.sensors import Sensors, effort_scale
 from robotid_ros.simulation.simulated_run import SimulatedRun, simulate_trajectory
+from robotid_ros.simulation.start_position import start_position
 from robotid_ros.simulation.trajectory_follower import CommandPoint, TrajectoryFollower
 
 __all__ = [
@@ -18,11 +18,9 @@ __all__ = [
     'Sensors',
     'SimulatedRun',
     'TrajectoryFollower',
-    'arm_description',
     'effort_scale',
     'gazebo_description',
     'nominal_truth',
-    'packaged_arms',
     'perturb',
     'prior_friction',
     'read_truth',

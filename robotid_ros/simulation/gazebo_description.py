@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
-from robotid_ros.simulation.arm_description import start_position
+from robotid_ros.simulation.start_position import start_position
 
 __all__ = ['gazebo_description']
 

@@ -1,0 +1,52 @@
+"""The arms that come with the package, found by their names."""
+
+from importlib import resources
+from pathlib import Path
+
+from robotid_ros.errors import ModelError
+from robotid_ros.model.urdf import read_urdf_text
+
+__all__ = ['arm_description', 'arm_file', 'packaged_arms', 'packaged_folder']
+
+
+def packaged_folder() -> Path:
+    """Return the folder of the packaged arms' URDFs and configurations."""
+    return Path(str(resources.files('robotid_ros') / 'robots'))
+
+
+def packaged_arms() -> tuple[str, ...]:
+    """Return the names of the packaged arms."""
+    return tuple(sorted(path.stem for path in packaged_folder().glob('*.urdf')))
+
+
+def arm_file(robot: str | Path) -> Path:
+    """Return the file of an arm given as a path, or as the name of a packaged one.
+
+    Raises
+    ------
+    ModelError
+        If it is neither.
+    """
+    path = Path(robot).expanduser()
+    if path.is_file():
+        return path
+    name = str(robot).removesuffix('.urdf')
+    if name in packaged_arms():
+        return packaged_folder() / f'{name}.urdf'
+    raise ModelError(
+        f"robot '{robot}': no such file, and no packaged arm of that name; packaged are: {', '.join(packaged_arms())}"
+    )
+
+
+def arm_description(robot: str | Path) -> str:
+    """Return the text of an arm's URDF, given like in :func:`arm_file`.
+
+    Raises
+    ------
+    ModelError
+        If there is none, or the file is no XML.
+    """
+    text = read_urdf_text(arm_file(robot)).lstrip('\ufeff')
+    if not text.lstrip().startswith('<'):
+        raise ModelError(f"'{robot}' is not a URDF: expected XML, which begins with '<', got {text[:20]!r}")
+    return text
