@@ -302,6 +302,26 @@ def test_bags_that_another_library_wrote(tmp_path, storage):
     assert np.array_equal(read_recording(data).position, values[:, 0])
 
 
+def test_stamps_that_a_bag_lacks(tmp_path):
+    rosbag2 = pytest.importorskip('rosbags.rosbag2')
+    store = rosbags_store()
+    for name, missing in (('some', (0, 5)), ('all', range(20))):
+        with rosbag2.Writer(tmp_path / name, version=9, storage_plugin=rosbag2.StoragePlugin.MCAP) as writer:
+            topic = writer.add_connection('/joint_states', 'sensor_msgs/msg/JointState', typestore=store)
+            for k in range(20):
+                stamp = 1_700_000_000_000_000_000 + k * 2_000_000
+                data = written_by_rosbags(store, 0 if k in missing else stamp, NAMES, [k, 0, 0], [], [])[1]
+                writer.write(topic, stamp + 700_000, data)
+    some = read_recording(tmp_path / 'some')
+    assert some.position[:, 0].tolist() == [k for k in range(20) if k not in (0, 5)]
+    assert some.origin == 1_700_000_000_002_000_000
+    assert some.provenance['counts']['unstamped'] == 2
+    every = read_recording(tmp_path / 'all')  # the bag's own times stand in
+    assert every.origin == 1_700_000_000_000_700_000
+    assert np.allclose(np.diff(every.time), 0.002, atol=1e-9)
+    assert every.provenance['counts']['unstamped'] == 20
+
+
 def test_a_damaged_bag_is_refused_with_one_line(tmp_path):
     pytest.importorskip('rosbags.rosbag2')
     (tmp_path / 'x.db3').write_bytes(b'this is no database at all')

@@ -63,6 +63,7 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     arrival = None if recording.arrival is None else np.rint(recording.arrival * 1e9).astype(np.int64)
     screened = screen.screen(relative + shift, values, arrival)
     counts = asdict(screen.finish())
+    counts['unstamped'] += recording.provenance.get('counts', {}).get('unstamped', 0)
     provenance: dict[str, Any] = {
         'recording': dict(recording.provenance),
         'version': __version__,
@@ -109,10 +110,11 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
 def _moving(position: Array) -> slice:
     """Return the part between standing still at the start and at the end; all of it where nothing moves."""
     limit = 0.01 * np.ptp(position, axis=0)
+    clear = limit > 10.0 * np.median(np.abs(np.diff(position, axis=0)), axis=0)  # of those that stand still, never
+    position, limit = position[:, clear], limit[clear]
     left = np.flatnonzero((np.abs(position - position[0]) > limit).any(axis=1))
     returned = np.flatnonzero((np.abs(position - position[-1]) > limit).any(axis=1))
-    noise = np.median(np.abs(np.diff(position, axis=0)), axis=0)
-    if not len(left) or not len(returned) or not (limit > 10.0 * noise).any():
+    if not len(left) or not len(returned):
         return slice(None)
     return slice(int(left[0]), int(returned[-1]) + 1)
 

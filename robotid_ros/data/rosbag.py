@@ -66,7 +66,9 @@ def read_rosbag(path: str | Path, topic: str | None = None, joints: Sequence[str
 def assemble(
     decoder: JointStateDecoder, batches: Sequence[JointStateBatch], arrival: Any, provenance: dict[str, Any]
 ) -> Recording:
-    """Return decoded messages as one recording; those without all joints are counted and left out.
+    """Return decoded messages as one recording; those without all joints or without stamp are counted and left out.
+
+    Where no message has a stamp, the times of arrival stand in for them.
 
     Parameters
     ----------
@@ -80,8 +82,12 @@ def assemble(
         What is known already; counts are added.
     """
     reason = np.concatenate([b.reason for b in batches])
+    stamps = np.concatenate([b.stamp for b in batches])
     complete = reason == 0
-    stamp = np.concatenate([b.stamp for b in batches])[complete]
+    unstamped = complete & (stamps == 0)
+    if (complete & ~unstamped).any():
+        complete &= ~unstamped
+    stamp = stamps[complete]
     order = np.concatenate([b.order for b in batches])[complete]
     arrived = np.asarray(arrival, dtype=np.int64)[complete]
     counts = {
@@ -90,10 +96,11 @@ def assemble(
         'other_joints': int((reason == OTHER_JOINTS).sum()),
         'missing_joints': int((reason == INCOMPLETE).sum()),
         'order_changes': int((np.diff(order) != 0).sum()),
+        'unstamped': int(unstamped.sum()),
     }
     extra = sorted({name for item in decoder.layouts for name in item.names} - set(decoder.joints))
     if not stamp.any():
-        stamp, counts['unstamped'] = arrived, len(stamp)
+        stamp = arrived
     origin = int(stamp[0]) if len(stamp) else 0
 
     def collect(name: str) -> Array | None:
