@@ -253,12 +253,21 @@ def render_again(folder: Path, model: RobotModel) -> Path:
     return folder / 'report.html'
 
 
-def generated_model(model: RobotModel, result: IdentificationResult | None) -> tuple[MinimalModel, Array, str]:
+def generated_model(
+    model: RobotModel, result: IdentificationResult | None, *, snap: float = 1e-12
+) -> tuple[MinimalModel, Array, str]:
     """Return the minimal model of an arm, the parameters to write into its code, and what to know about them.
 
     Without a result the parameters are the description's. Of an identified friction model,
     Coulomb, viscous and offset terms go into the code; a model with other terms is left out whole,
     since part of it would be wrong.
+
+    Parameters
+    ----------
+    model : RobotModel
+    result : IdentificationResult or None
+    snap : float
+        Sines and relative lengths taken as zero; see :func:`robotid_ros.dynamics.minimal_model`.
 
     Returns
     -------
@@ -272,7 +281,9 @@ def generated_model(model: RobotModel, result: IdentificationResult | None) -> t
         If the result belongs to another arm.
     """
     if result is None:
-        minimal = minimal_model(model, rotor_inertia=True, viscous=True, coulomb=True)
+        minimal = minimal_model(
+            model, rotor_inertia=True, viscous=True, coulomb=True, snap=snap, tolerance=max(1e-9, snap)
+        )
         return minimal, minimal.base.values, 'parameters of the description'
     predictor = TorquePredictor(model, result)  # refuses the result of another arm
     known = ('viscous', 'coulomb', 'offset')
@@ -284,6 +295,8 @@ def generated_model(model: RobotModel, result: IdentificationResult | None) -> t
         viscous=terms['viscous'],
         coulomb=terms['coulomb'],
         offset=terms['offset'],
+        snap=snap,
+        tolerance=max(1e-9, snap),
     )
     standard = np.zeros(len(minimal.base.columns))
     standard[predictor.base.independent] = result.base_values

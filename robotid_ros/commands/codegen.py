@@ -17,6 +17,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--result', metavar='YAML', help='result.yaml: write the identified parameters into the code')
     parser.add_argument('--language', choices=LANGUAGES, default='c', help='default: c (C99)')
     parser.add_argument('--prefix', default='', metavar='NAME', help='put before every C name visible outside')
+    parser.add_argument(
+        '--snap',
+        type=float,
+        default=1e-12,
+        metavar='X',
+        help='take sines of angles and relative lengths below this as zero: 1e-4 makes shorter code for descriptions '
+        'whose right angles are rounded (default: 1e-12)',
+    )
     parser.add_argument('--out', default='.', metavar='DIR', help='default: this folder')
 
 
@@ -26,7 +34,7 @@ def _run(options: argparse.Namespace) -> int:
     folder = output_folder(options.out)
     with progress_bar('codegen') as progress:
         progress(0.0, 'minimal model')
-        minimal, parameters, note = generated_model(model, result)
+        minimal, parameters, note = generated_model(model, result, snap=options.snap)
     written = write_code(minimal, folder, options.language, parameters=parameters, prefix=options.prefix)
     multiplications, additions = minimal.operations
     print(f'inverse dynamics in {multiplications} multiplications and {additions} additions; {note}')
