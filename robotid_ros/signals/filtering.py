@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy import signal
@@ -44,10 +45,16 @@ def zero_phase_low_pass(values: Array, rate: float, cutoff: float, order: int = 
     if not 0.0 < cutoff < 0.5 * rate:
         raise DataError(f'filter: expected a cutoff between 0 and half the rate, {0.5 * rate:g} Hz; got {cutoff:g} Hz')
     x = np.asarray(values, dtype=np.float64)
-    warped = np.tan(np.pi * cutoff / rate) * (np.sqrt(2.0) - 1.0) ** (-0.5 / order)
-    sections = signal.butter(order, 2.0 / np.pi * np.arctan(warped), output='sos')
+    sections = _sections(cutoff / rate, order)
     padding = min(len(x) - 1, 3 * settling_samples(rate, cutoff))
     return np.asarray(signal.sosfiltfilt(sections, x, axis=0, padlen=padding), dtype=np.float64)
+
+
+@lru_cache(maxsize=64)
+def _sections(share: float, order: int) -> Array:
+    """Return the sections of one pass, for a cutoff as a share of the rate; designing takes longer than filtering."""
+    warped = np.tan(np.pi * share) * (np.sqrt(2.0) - 1.0) ** (-0.5 / order)
+    return np.asarray(signal.butter(order, 2.0 / np.pi * np.arctan(warped), output='sos'), dtype=np.float64)
 
 
 def settling_samples(rate: float, cutoff: float) -> int:
