@@ -92,7 +92,7 @@ def bench_speed() -> None:
     shape = np.zeros((7, 0))
     begin = time.process_time()
     samples = as_samples([data], arm, standstill_speed=0.02, standstill_weight=0.01)
-    channel = Channel(bandwidth=None, rate=samples.rate, trajectory=samples.trajectory)
+    channel = Channel.of(samples, None)
     rows = ModelRows(base, samples, channel)
     fit = least_squares(rows, model, shape, covariance=False)
     bare = time.process_time() - begin
@@ -148,7 +148,7 @@ def bench_coverage(trials: int) -> None:
             clean = clean + level * fields[2]
             data = make(arm, fields, clean + coloured(clean.shape, 1.0, pole, rng) * level * 0.1, 100.0)
             samples = as_samples([data], arm, standstill_speed=0.02, standstill_weight=0.01)
-            channel = Channel(bandwidth=None, rate=100.0, trajectory=samples.trajectory)
+            channel = Channel.of(samples, None)
             model = friction_model(config.friction)
             fit = least_squares(ModelRows(base, samples, channel), model, np.zeros((6, 0)))
             parameters = np.concatenate([level[:, None], level[:, None], 0.0 * level[:, None]], axis=1)

@@ -174,7 +174,7 @@ def choose_friction(
 
 def add_ripple(base: BaseRegressor, samples: Samples, channel: Channel, choice: FrictionChoice) -> FrictionChoice:
     """Add a torque ripple to the joints whose residual shows one, see :mod:`robotid_ros.identification.ripple`."""
-    limit = 0.2 * samples.rate if channel.bandwidth is None else min(2.0 * channel.bandwidth, 0.2 * samples.rate)
+    limit = min(2.0 * channel.narrowest, 0.2 * samples.rate)
     rows = ModelRows(base, samples, channel)
     fit = least_squares(rows, choice.friction, choice.shape, covariance=False)
     load = rows.torque(fit.base_values)
@@ -195,9 +195,11 @@ def add_ripple(base: BaseRegressor, samples: Samples, channel: Channel, choice: 
 
 
 def _smoother(exact: Array, smooth: Array, fit: SeparableFit, samples: Samples) -> BoolArray:
-    """Return which joints a smooth sign predicts better, and visibly differs from the exact one."""
+    """Return which joints a smooth sign predicts better, and is wider than the speed changes between two samples."""
     fastest = np.maximum(np.abs(samples.dq).max(axis=0), 1e-6)
-    return np.asarray(_clearly_better(exact, smooth) & (np.asarray(fit.friction.velocity_scale) > 5e-3 * fastest))
+    resolution = np.sqrt(np.mean(samples.ddq**2, axis=0)) / samples.rate
+    wide = np.asarray(fit.friction.velocity_scale) > np.maximum(resolution, 5e-3 * fastest)
+    return np.asarray(_clearly_better(exact, smooth) & wide)
 
 
 def fit_friction_shape(rigid: Array, samples: Samples, channel: Channel, name: str) -> FrictionChoice:

@@ -168,9 +168,8 @@ def prepare(base: BaseParameters, samples: Samples, config: IdentificationConfig
         report(0.05, 'find the bandwidth of the torque')
         bandwidth = find_bandwidth(base, samples)
         notes = (f'torque bandwidth: {"not limited" if bandwidth is None else f"{bandwidth:.3g} Hz"}',)
-    if bandwidth is not None:
-        samples = coarse(samples, bandwidth, len(samples))
-    channel = Channel(bandwidth=bandwidth, rate=samples.rate, trajectory=samples.trajectory)
+    samples = coarse(samples, bandwidth)
+    channel = Channel.of(samples, bandwidth)
     rows = ModelRows(base, samples, channel)
     report(0.15, 'choose the friction model')
     name = config.friction
@@ -180,8 +179,8 @@ def prepare(base: BaseParameters, samples: Samples, config: IdentificationConfig
     if known is not None and bandwidth is None and not known.shape_names:
         choice = FrictionChoice(friction=known, shape=np.zeros((samples.n, 0)), decisions=(f'{name}, as asked for',))
     else:
-        few = coarse(samples, bandwidth, _SEARCH_SAMPLES)
-        thin = Channel(bandwidth=bandwidth, rate=few.rate, trajectory=few.trajectory)
+        few = samples.thinned(_SEARCH_SAMPLES) if channel.open else samples.excerpts(_SEARCH_SAMPLES)
+        thin = Channel.of(few, bandwidth)
         rigid = base.regressor(few.q, few.dq, few.ddq)
         if name == 'auto':
             choice = choose_friction(rigid, few, thin, progress=lambda share, text: report(0.15 + 0.4 * share, text))
@@ -223,10 +222,8 @@ def _bees(prepared: Prepared, model: RobotModel, config: IdentificationConfig) -
     """Alternate twice with a bee colony as the friction step, and say what separable least squares reaches."""
     rows, friction = prepared.rows, prepared.choice.friction
     rng = np.random.default_rng(config.seed)
-    few = rows.samples.thinned(_BEE_SAMPLES) if rows.channel.open else rows.samples
-    thin = ModelRows(
-        rows.base, few, Channel(bandwidth=rows.channel.bandwidth, rate=few.rate, trajectory=few.trajectory)
-    )
+    few = rows.samples.thinned(_BEE_SAMPLES) if rows.channel.open else rows.samples.excerpts(_BEE_SAMPLES)
+    thin = ModelRows(rows.base, few, Channel.of(few, rows.channel.bandwidth))
     channel = None if thin.channel.open else thin.channel
     notes: list[str] = []
 

@@ -18,7 +18,7 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import regressor
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
-from robotid_ros.identification.channel import Channel
+from robotid_ros.identification.channel import Channel, coarse
 from robotid_ros.identification.covariance import covariance_of_estimate
 from robotid_ros.identification.physical import physical_parameters
 from robotid_ros.identification.predictor import TorquePredictor
@@ -117,7 +117,8 @@ def identify_payload(
     datasets = [loaded] if isinstance(loaded, Dataset) else list(loaded)
     samples = as_samples(datasets, model, standstill_speed=0.02, standstill_weight=0.01)
     predictor = TorquePredictor(model, arm)
-    channel = Channel(bandwidth=arm.torque_bandwidth, rate=samples.rate, trajectory=samples.trajectory)
+    samples = coarse(samples, arm.torque_bandwidth)
+    channel = Channel.of(samples, arm.torque_bandwidth)
     rest = samples.target - channel(predictor.torque(samples.q, samples.dq, samples.ddq))
     rows = channel(_payload_rows(model, samples, refit_friction))
     precision = np.ones(samples.n)

@@ -17,7 +17,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import base_parameters
 from robotid_ros.friction import friction_model
-from robotid_ros.identification.channel import Channel
+from robotid_ros.identification.channel import Channel, coarse
 from robotid_ros.identification.information import Information, gather, solve
 from robotid_ros.identification.least_squares import joint_precision
 from robotid_ros.identification.rigid import ModelRows
@@ -88,7 +88,8 @@ class RecursiveIdentifier:
             If it is empty or a joint is missing.
         """
         samples = as_samples([dataset], self.model, standstill_speed=0.02, standstill_weight=0.01)
-        channel = Channel(bandwidth=None, rate=samples.rate, trajectory=samples.trajectory)
+        samples = coarse(samples, None)
+        channel = Channel.of(samples, None)
         total: Information | None = None
         shape = np.zeros((samples.n, 0))
         for part, rigid, own in ModelRows(self.base, samples, channel).pieces(self.friction, shape, None):

@@ -42,8 +42,7 @@ def find_ripple(samples: Samples, channel: Channel, residual: Array, own: Array,
     gain : ndarray, shape (n,)
     """
     frequency, gains = np.zeros(samples.n), np.zeros(samples.n)
-    bandwidth = min(samples.cutoff, 0.5 * samples.rate) if channel.bandwidth is None else channel.bandwidth
-    independent = min(len(samples), 2.0 * bandwidth * len(samples) / samples.rate)
+    independent = 2.0 * channel.narrowest * len(samples) / samples.rate
     for j in range(samples.n):
         spread = float(np.ptp(samples.q[:, j]))
         count = min(int((_FREQUENCIES[1] - _FREQUENCIES[0]) * spread / 1.5), _MOST)

@@ -12,6 +12,8 @@ from robotid_ros.model.robot_model import RobotModel
 
 __all__ = ['Samples', 'as_samples', 'joint_columns', 'require_moving']
 
+_EXCERPTS = 8
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
@@ -32,6 +34,8 @@ class Samples:
         [Hz]
     cutoff : float
         Bandwidth of target and motion [Hz].
+    filtered : bool
+        Whether target and motion went through a low-pass of that bandwidth.
     noise_std : ndarray, shape (n,), or None
         Standard deviation of the measured torque where repetitions tell it [N m].
     """
@@ -45,6 +49,7 @@ class Samples:
     trajectory: IntArray
     rate: float
     cutoff: float
+    filtered: bool = False
     noise_std: Array | None = None
 
     def __len__(self) -> int:
@@ -63,6 +68,17 @@ class Samples:
         """Return some samples."""
         arrays = ('q', 'dq', 'ddq', 'target', 'measured', 'weight', 'trajectory')
         return replace(self, **{name: getattr(self, name)[rows] for name in arrays})
+
+    def excerpts(self, at_most: int) -> 'Samples':
+        """Return stretches from all over the samples, each as a run of its own, at most that many samples in all."""
+        if len(self) <= at_most:
+            return self
+        length = at_most // _EXCERPTS
+        starts = np.linspace(0, len(self) - length, _EXCERPTS).astype(np.int64)
+        rows = np.unique(starts[:, None] + np.arange(length))
+        part = self.select(rows)
+        fresh = (np.diff(rows, prepend=rows[0]) > 1) | (np.diff(part.trajectory, prepend=part.trajectory[0]) != 0)
+        return replace(part, trajectory=np.cumsum(fresh).astype(np.int64))
 
     def thinned(self, at_most: int) -> 'Samples':
         """Return every k-th sample, so that at most that many are left."""
@@ -127,6 +143,7 @@ def as_samples(
         trajectory=data.trajectory,
         rate=data.rate,
         cutoff=data.cutoff,
+        filtered=data.cutoff < 0.45 * data.rate,
         noise_std=None if data.noise_std is None else data.noise_std[columns],
     )
 

@@ -18,7 +18,7 @@ from robotid_ros.dynamics import BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.alternating import alternate, fit_friction
-from robotid_ros.identification.channel import Channel
+from robotid_ros.identification.channel import Channel, coarse
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.identify import (
     assemble,
@@ -169,8 +169,8 @@ class _Contest:
             standstill_weight=self.config.standstill_weight,
         )
         bandwidth = self.config.torque_bandwidth if self.config.torque_bandwidth > 0.0 else None
-        channel = Channel(bandwidth=bandwidth, rate=samples.rate, trajectory=samples.trajectory)
-        return ModelRows(self.base, samples, channel)
+        samples = coarse(samples, bandwidth)
+        return ModelRows(self.base, samples, Channel.of(samples, bandwidth))
 
     def round(self, name: str) -> _Winner | None:
         """Train, validate and test with one friction model."""
