@@ -1,11 +1,13 @@
 """Sphinx configuration; ``make docs`` builds with warnings as errors."""
 
+import shutil
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / '_ext'))
+shutil.rmtree(HERE / '_api', ignore_errors=True)  # generated anew: names may have gone
 
 project = 'robotid_ros'
 author = 'robotid_ros maintainers'
@@ -15,11 +17,11 @@ version = release = str(ElementTree.parse(HERE.parent / 'package.xml').getroot()
 extensions = [
     'sphinx.ext.autodoc',
     'sphinx.ext.autosummary',
-    'sphinx.ext.mathjax',
     'numpydoc',
     'myst_parser',
     'docstrings',
     'live_tables',
+    'mathml',
 ]
 exclude_patterns = ['_build']
 templates_path = ['_templates']
@@ -38,6 +40,9 @@ numpydoc_show_inherited_class_members = False
 myst_enable_extensions = ['dollarmath', 'amsmath', 'deflist', 'colon_fence', 'tasklist']
 myst_heading_anchors = 3
 
+html_math_renderer = 'mathml'
+html_static_path = ['_static']
+html_css_files = ['robotid.css']
 html_theme = 'furo'
 html_title = f'robotid_ros {release}'
 html_copy_source = False

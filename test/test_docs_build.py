@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_sphinx_builds_without_warnings(tmp_path: Path) -> None:
-    for package in ('sphinx', 'furo', 'myst_parser', 'numpydoc', 'rclpy', 'mujoco'):
+    for package in ('sphinx', 'furo', 'myst_parser', 'numpydoc', 'latex2mathml', 'rclpy', 'mujoco'):
         pytest.importorskip(package, reason='needs the docs, ros and sim extras')
     source = tmp_path / 'docs'  # API pages are generated beside the sources
     shutil.copytree(ROOT / 'docs', source, ignore=shutil.ignore_patterns('_api', '_build', '__pycache__'))

@@ -63,9 +63,9 @@ class CommandList(Directive):
 
     def run(self) -> list[nodes.Node]:
         """Return the table."""
-        from robotid_ros.commands import COMMANDS
+        from robotid_ros.commands import NAMES, load_command
 
-        rows = [(_code(f'robotid {command.name}'), _text(command.summary)) for command in COMMANDS]
+        rows = [(_code(f'robotid {name}'), _text(load_command(name).summary)) for name in NAMES]
         return [_table(('Command', 'What it does'), (30, 70), rows)]
 
 
