@@ -1,18 +1,25 @@
 """``robotid free-floating``: identify what a space robot has captured."""
 
 import argparse
+from pathlib import Path
 
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
-from robotid_ros.free_floating import command
+from robotid_ros.free_floating import RigidBody, TargetIdentification, command
+from robotid_ros.report import write_report
+from robotid_ros.report.free_floating import free_floating_report
 
 __all__ = ['COMMAND']
 
 
 def run(options: argparse.Namespace) -> int:
     """Run it with a progress bar; return the exit code."""
+
+    def write(result: TargetIdentification, truth: RigidBody | None, path: Path) -> None:
+        write_report(free_floating_report(result, truth=truth), path)
+
     with progress_bar('free-floating') as progress:
-        return command.run(options, progress)
+        return command.run(options, progress, write)
 
 
 COMMAND = Command(

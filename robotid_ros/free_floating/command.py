@@ -11,6 +11,7 @@ import numpy as np
 import robotid_ros
 from robotid_ros.errors import DataError, IdentificationError
 from robotid_ros.files import require_folder
+from robotid_ros.free_floating.body import RigidBody
 from robotid_ros.free_floating.criteria import CRITERIA
 from robotid_ros.free_floating.design import (
     FloatingExcitation,
@@ -29,6 +30,7 @@ from robotid_ros.free_floating.study import study_priors
 __all__ = ['add_arguments', 'run']
 
 Progress = Callable[[float, str], None]
+ReportWriter = Callable[[TargetIdentification, RigidBody | None, Path], None]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     identify.add_argument('--no-plots', action='store_true', help='draw no pictures')
 
 
-def run(options: argparse.Namespace, progress: Progress | None = None) -> int:
+def run(options: argparse.Namespace, progress: Progress | None = None, write_report: ReportWriter | None = None) -> int:
     """Run one of the sub-commands and return the exit code.
 
     Parameters
@@ -97,13 +99,16 @@ def run(options: argparse.Namespace, progress: Progress | None = None) -> int:
     options : argparse.Namespace
     progress : callable, optional
         Called with the part done and a message by what takes long.
+    write_report : callable, optional
+        Writes a report of a result, with the true body where it is known, into a file of the given name;
+        called unless pictures are off.
     """
     mission = read_mission(options.mission)
     if options.action == 'design':
         return _design(options, mission, progress)
     if options.action == 'simulate':
         return _simulate(options, mission)
-    return _identify(options, mission)
+    return _identify(options, mission, write_report)
 
 
 def _design(options: argparse.Namespace, mission: Mission, progress: Progress | None) -> int:
@@ -186,7 +191,7 @@ def _simulate(options: argparse.Namespace, mission: Mission) -> int:
     return 0
 
 
-def _identify(options: argparse.Namespace, mission: Mission) -> int:
+def _identify(options: argparse.Namespace, mission: Mission, write_report: ReportWriter | None) -> int:
     measurement = read_measurement(options.measurement, mission.robot.arm.joint_names)
     result = identify_target(
         mission.robot,
@@ -211,6 +216,9 @@ def _identify(options: argparse.Namespace, mission: Mission) -> int:
         figures = identification_figures(result, truth)
         figures['base_motion'] = base_figure(measurement)
         written += save_figures(figures, folder)
+        if write_report is not None:
+            write_report(result, truth, folder / 'report.html')
+            written.append(folder / 'report.html')
     print(_table(result))
     _report(written)
     if not result.usable:
