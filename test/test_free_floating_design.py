@@ -1,13 +1,16 @@
 """The designed trajectory: bounds, end conditions, the numbers it is for, and wrong priors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from free_floating_helpers import example_robot, random_robot
+from free_floating_helpers import example_robot, planar_robot, random_robot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robotid_ros.errors import ExcitationError
+from robotid_ros.errors import ExcitationError, ModelError
 from robotid_ros.free_floating import (
+    RigidBody,
     SensorNoise,
     control_trajectory,
     design_excitation,
@@ -239,6 +242,31 @@ def test_design_refuses_what_cannot_be(mission):
     ):
         with pytest.raises(ExcitationError, match=words):
             design_excitation(mission.robot, **{**good, **change})
+
+
+def test_design_refuses_priors_and_arms_that_cannot_do(mission):
+    negative = mission.robot.with_body(RigidBody.from_parameters(-mission.robot.body.parameters))
+    with pytest.raises(ModelError, match=r'needs a positive mass, got -41\.2 kg'):
+        design_excitation(negative, start=mission.start, limits=mission.limits)
+    with pytest.raises(ModelError, match='needs a positive mass'):
+        simulate(negative, control_trajectory(mission.start, 0.5), np.arange(3.0))
+    thin = replace(mission.robot.body, inertia=np.diag([1.0, 1.0, 5.0]), checked=False)
+    with pytest.raises(ModelError, match='triangle'):
+        design_excitation(mission.robot, start=mission.start, limits=mission.limits, alternatives=[thin])
+    planar = planar_robot()
+    limits = JointLimits.unlimited(1).overridden(velocity=np.ones(1), acceleration=np.ones(1))
+    with pytest.raises(ExcitationError, match='no motion of the 1 joints'):
+        design_excitation(planar, start=np.zeros(1), limits=limits)
+
+
+def test_bound_ratio_sees_every_bound(mission):
+    trajectory = control_trajectory(np.zeros(2), 1.0)
+    peak = np.abs(trajectory.position(np.linspace(0.0, 10.0, 2001)) - 0.0).max()
+    free = JointLimits.unlimited(2)
+    assert worst_bound_ratio(trajectory, free) == 0.0
+    assert worst_bound_ratio(trajectory, free.overridden(upper=np.full(2, 0.5 * peak))) == pytest.approx(2.0, rel=1e-4)
+    assert worst_bound_ratio(trajectory, free.overridden(velocity=np.full(2, 0.5))) == pytest.approx(2.0, rel=0.1)
+    assert worst_bound_ratio(trajectory, free.overridden(lower=np.full(2, 0.1), upper=np.full(2, 9.0))) == np.inf
 
 
 def test_progress_is_told(mission):

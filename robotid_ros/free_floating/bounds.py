@@ -103,7 +103,10 @@ class RestToRestSeries:
         elimination[-1, free:] = (1.0 / (2.0 * np.pi * base_frequency * order)) @ cosines
         phi, dphi, ddphi = fourier_basis(time, harmonics, base_frequency)
         tight = float(np.cos(np.pi * harmonics / samples))
-        middle = np.where(np.isfinite(limits.lower + limits.upper), 0.5 * (limits.lower + limits.upper), start)
+        bounded = np.isfinite(limits.lower) & np.isfinite(limits.upper)
+        middle = np.where(
+            bounded, 0.5 * (np.where(bounded, limits.lower, 0.0) + np.where(bounded, limits.upper, 0.0)), start
+        )
         above = middle + tight * (limits.upper - middle) - start
         below = start - middle + tight * (middle - limits.lower)
         if not (above > 0.0).all() or not (below > 0.0).all():
@@ -194,6 +197,8 @@ class RestToRestSeries:
 def worst_bound_ratio(trajectory: FourierTrajectory, limits: JointLimits, points: int = 20_000) -> float:
     """Return how close a trajectory comes to its bounds on a dense grid; above one it leaves them.
 
+    For the position that is the part of the way from the start to the limit.
+
     Parameters
     ----------
     trajectory : FourierTrajectory
@@ -203,9 +208,9 @@ def worst_bound_ratio(trajectory: FourierTrajectory, limits: JointLimits, points
         Grid points of one period.
     """
     q, dq, ddq = trajectory.evaluate(np.arange(points) * (trajectory.period / points))
-    middle, half = 0.5 * (limits.upper + limits.lower), 0.5 * (limits.upper - limits.lower)
-    bounded = np.isfinite(half)
-    ratios = [np.abs(dq) / limits.velocity, np.abs(ddq) / limits.acceleration]
-    if bounded.any():
-        ratios.append(np.abs(q - middle)[:, bounded] / half[bounded])
+    moved = q - q[0]
+    room = np.where(moved > 0.0, limits.upper - q[0], q[0] - limits.lower)
+    with np.errstate(divide='ignore', invalid='ignore'):
+        position = np.where(moved == 0.0, np.where(room < 0.0, np.inf, 0.0), np.abs(moved) / np.maximum(room, 0.0))
+    ratios = (position, np.abs(dq) / limits.velocity, np.abs(ddq) / limits.acceleration)
     return float(max(ratio.max() for ratio in ratios))

@@ -214,8 +214,10 @@ def design_excitation(
     Raises
     ------
     ExcitationError
-        If a setting is out of range, a velocity or acceleration bound is missing, or the start is
-        outside the limits.
+        If a setting is out of range, a velocity or acceleration bound is missing, the start is
+        outside the limits, or no motion of this arm determines all unknowns.
+    ModelError
+        If the prior or an alternative is no physical body.
     """
     began = time.perf_counter()
     if criterion not in CRITERIA:
@@ -229,12 +231,20 @@ def design_excitation(
         ]
         if missing:
             raise ExcitationError(f"joint '{missing[0]}' has no {what} limit; a design needs one for every joint")
+    assumed = [robot, *(robot.with_body(body) for body in alternatives)]
+    for each in assumed:
+        each.require_physical_body()
     rng = np.random.default_rng(0) if rng is None else rng
     origin = frozen_array(start, 'start', (robot.n,), ExcitationError)
     series = RestToRestSeries.of(origin, bounds, base_frequency=base_frequency, harmonics=harmonics, samples=samples)
-    models = [robot.model, *(robot.with_body(body).model for body in alternatives)]
-    objective = _Objective(series, models, criterion)
-    trajectory, tried = objective.minimise(_FIRST_SIZE * rng.standard_normal((starts, *series.shape)), progress)
+    starting = _FIRST_SIZE * rng.standard_normal((starts, *series.shape))
+    if not np.isfinite(predicted_conditions(robot, series.trajectory(starting[0]), samples)[1]):
+        raise ExcitationError(
+            f'no motion of the {robot.n} joints of this arm determines all ten unknowns; the last link must be able to '
+            'turn about all axes relative to inertial space'
+        )
+    objective = _Objective(series, [each.model for each in assumed], criterion)
+    trajectory, tried = objective.minimise(starting, progress)
     si, scaled = predicted_conditions(robot, trajectory, samples)
     return FloatingExcitation(
         trajectory=trajectory,

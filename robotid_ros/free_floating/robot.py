@@ -96,6 +96,22 @@ class FreeFloatingRobot:
         inertial[-1] = self.body.parameters
         return self.arm.with_inertial(inertial)
 
+    def require_physical_body(self) -> None:
+        """Refuse to go on with a body n that cannot be: an estimate or a difference may be any.
+
+        Raises
+        ------
+        ModelError
+            Saying what is wrong with it.
+        """
+        if self.body.mass <= 0.0:
+            raise ModelError(
+                f'the last link with its target needs a positive mass, got {self.body.mass:g} kg; give the target'
+            )
+        reason = self.body.violation
+        if reason is not None:
+            raise ModelError(f'the last link with its target is no physical body: {reason}')
+
     @property
     def target(self) -> RigidBody:
         """What body n has more than the bare last link, unchecked."""

@@ -61,12 +61,13 @@ def simulate(
     Raises
     ------
     ModelError
-        If the trajectory has another number of joints.
+        If the trajectory has another number of joints, or body n cannot be.
     DataError
         If times do not increase, an initial value is malformed or the tolerance is out of reach.
     """
     if trajectory.n != robot.n:
         raise ModelError(f'the trajectory moves {trajectory.n} joints, the arm has {robot.n}')
+    robot.require_physical_body()
     time = frozen_array(time, 'time', (None,), DataError)
     if len(time) == 0 or (np.diff(time) <= 0.0).any():
         raise DataError('time: expected increasing sample times')
