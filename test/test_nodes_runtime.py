@@ -32,11 +32,15 @@ PROBE = textwrap.dedent("""
             self.worker = BackgroundWorker(self)
             self.create_service(Trigger, '~/work', self.work)
             self.create_service(Trigger, '~/fail', self.fail)
+            self.create_service(Trigger, '~/sleep', self.sleep)
             print('config', self.config, self.robot, flush=True)
         async def work(self, request, response):
             # Long enough for the executor to fall asleep before the answer is there.
             response.message = await self.worker.run(lambda: time.sleep(0.5) or threading.current_thread().name)
             response.success = True
+            return response
+        async def sleep(self, request, response):
+            await self.worker.run(lambda: print('sleeping', flush=True) or time.sleep(1000.0))
             return response
         def fail(self, request, response):
             raise RuntimeError('broken callback')
@@ -70,8 +74,8 @@ CLIENT = textwrap.dedent("""
     put('period', -1.0)
     put('criterion', 'c')
     put('harmonics', 2.5)
-    if 'fail' in sys.argv:
-        client = node.create_client(Trigger, '/probe/fail')
+    if len(sys.argv) > 1:
+        client = node.create_client(Trigger, f'/probe/{sys.argv[1]}')
         client.wait_for_service(30.0)
         client.call_async(Trigger.Request())
         while client.service_is_ready():  # until the node is gone
@@ -130,6 +134,17 @@ def test_a_broken_callback_ends_the_node_with_its_reason(scripts) -> None:
         assert probe.wait() == 1
         assert 'broken callback' in probe.output
         assert 'closing' in probe.output
+
+
+def test_a_node_that_is_told_to_end_does_not_wait_for_its_worker(scripts) -> None:
+    environment = ros_environment()
+    with NodeProcess([str(scripts / 'probe.py')], environment) as probe:
+        probe.wait_for_line('config')
+        with NodeProcess([str(scripts / 'client.py'), 'sleep'], environment):
+            probe.wait_for_line('sleeping')
+            probe.signal(signal.SIGINT)
+            assert probe.wait() == 0
+    assert probe.lines[-1] == 'closing'
 
 
 def test_a_robot_configuration_file_is_a_parameter_file(scripts, tmp_path) -> None:

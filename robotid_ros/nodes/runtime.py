@@ -9,7 +9,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import rclpy
@@ -90,31 +91,47 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
 class BackgroundWorker:
     """Runs slow work off the executor's thread and hands its result back to a coroutine.
 
-    A service callback may be a coroutine: ``answer = await worker.run(function)``.
+    A service callback may be a coroutine: ``answer = await worker.run(function)``. The thread is a
+    daemon: a node that is told to end does not wait for work that nobody will receive.
     """
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix='worker')
         # A group of its own: the group of a callback that waits for us is not waited on.
         self._wake = node.create_guard_condition(lambda: None, callback_group=ReentrantCallbackGroup())
+        self._closed = threading.Event()
+        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        threading.Thread(target=self._serve, name='worker', daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            work = self._work.get()
+            if self._closed.is_set():
+                return
+            work()
 
     def run(self, function: Callable[..., Result], *arguments: Any) -> Future:
-        """Return a future of ``function(*arguments)``, computed in the worker's thread."""
+        """Return a future of ``function(*arguments)``, computed in the worker's thread, in order."""
         future = Future(executor=self._node.executor)
 
         def work() -> None:
             try:
                 result = function(*arguments)
             except Exception as cause:
-                future.set_exception(cause)
+                self._answer(partial(future.set_exception, cause))
             else:
-                future.set_result(result)
-            self._wake.trigger()  # an idle executor would otherwise not look at the future again
+                self._answer(partial(future.set_result, result))
 
-        self._pool.submit(work)
+        self._work.put(work)
         return future
 
+    def _answer(self, give: Callable[[], None]) -> None:
+        if self._closed.is_set():  # the executor and the guard may be gone by now
+            return
+        give()
+        self._wake.trigger()  # an idle executor would otherwise not look at the future again
+
     def close(self) -> None:
-        """Forget work that has not begun; running work ends by itself."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Forget work that has not begun, and the result of work that has."""
+        self._closed.set()
+        self._work.put(lambda: None)
