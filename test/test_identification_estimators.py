@@ -211,6 +211,32 @@ def test_recursive_estimate_equals_the_batch_one() -> None:
     assert last.persistently_exciting
 
 
+def test_alternates_between_friction_data_and_dynamics_data() -> None:
+    time = np.arange(0.0, 40.0, 0.01)
+    speed = np.array([0.35, 0.25])  # triangles: constant speeds, gravity passed in both directions
+    turn = np.floor(time / 5.0) % 2 == 0
+    dq = np.where(turn[:, None], speed, -speed) * np.where(time < 20.0, 1.0, 0.3)[:, None]
+    q = np.cumsum(dq, axis=0) * 0.01
+    slow = (time, q, dq, np.zeros_like(dq))
+    torque = pinocchio_torque(ARM, *slow[1:]) + COULOMB * np.sign(dq) + VISCOUS * dq
+    friction_data = dataset(ARM, slow, torque + np.random.default_rng(0).normal(0.0, 0.02, torque.shape))
+    result = identify(
+        [arm_data(1), arm_data(2)],
+        ARM,
+        friction='coulomb_viscous',
+        estimator='alternating',
+        friction_data=friction_data,
+        config=IdentificationConfig(torque_threshold=(0.03,)),
+    )
+    assert result.usable
+    assert (result.metrics['training'].rmse < 0.03).all()
+    np.testing.assert_allclose(result.friction_values, np.stack([COULOMB, VISCOUS], axis=1), atol=0.1)
+    never = IdentificationConfig(torque_threshold=(0.001,), max_iterations=4)
+    late = identify(arm_data(1), ARM, friction='coulomb_viscous', estimator='alternating', config=never)
+    assert not late.usable
+    assert 'within 4 iterations' in late.reason
+
+
 def test_no_trajectory_is_in_two_sets_and_the_log_tells_the_contest() -> None:
     for count in range(3, 30):
         split = split_trajectories(count, np.random.default_rng(count))

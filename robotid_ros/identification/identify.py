@@ -1,37 +1,30 @@
 """From datasets to an identified model: the one entry."""
 
-import platform
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy
 
-import robotid_ros
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import BaseParameters, base_parameters
-from robotid_ros.errors import IdentificationError
-from robotid_ros.friction import FrictionModel, friction_model, unit_of
-from robotid_ros.friction.options import TorqueRipple
+from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.alternating import alternate
+from robotid_ros.identification.assembly import assemble, fit_metrics, provenance_of, thresholds
 from robotid_ros.identification.bee_colony import BeeColony, bee_colony_friction, separable_friction
 from robotid_ros.identification.channel import Channel, coarse, find_bandwidth
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.friction_choice import FrictionChoice, add_ripple, choose_friction, fit_friction_shape
 from robotid_ros.identification.least_squares import (
-    essential_parameters,
     fit_of_parameters,
     least_squares,
     normal_equations,
 )
-from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.physical import PhysicalFit, physical_parameters
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.rigid import ModelRows
-from robotid_ros.identification.samples import Samples, as_samples, joint_columns, require_moving
-from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
-from robotid_ros.model.inertia import INERTIAL_UNITS
+from robotid_ros.identification.samples import Samples, as_samples, require_moving
+from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.model.robot_model import RobotModel
 
 __all__ = ['Progress', 'identify']
@@ -48,6 +41,7 @@ def identify(
     *,
     friction: str | None = None,
     estimator: str | None = None,
+    friction_data: Dataset | Sequence[Dataset] = (),
     validation: Dataset | Sequence[Dataset] = (),
     test: Dataset | Sequence[Dataset] = (),
     config: IdentificationConfig | None = None,
@@ -63,6 +57,9 @@ def identify(
         Kinematics, and inertial parameters as a prior for what the data leave open.
     friction, estimator : str, optional
         In place of the configuration's.
+    friction_data : Dataset or sequence of Dataset
+        Slow motion at constant speeds, from which the alternating estimator takes friction while the
+        training data give the dynamics; the other estimators use both at once.
     validation, test : Dataset or sequence of Dataset
         Data that only the metrics see.
     config : IdentificationConfig, optional
@@ -84,14 +81,17 @@ def identify(
     config = replace(config, **changes)  # type: ignore[arg-type]
     if config.friction != 'auto':
         friction_model(config.friction)  # refuses unknown options before any work
-    training = _listed(datasets)
+    training, slow = _listed(datasets), _listed(friction_data)
+    if config.estimator != 'alternating':
+        training, slow = training + slow, []
     report = progress if progress is not None else _silent
     thresholds(config, model)
     base = base_parameters(model, rotor_inertia=config.rotor_inertia)
     samples = require_data(training, model, base, config)
     prepared = prepare(base, samples, config, report)
     report(0.6, 'estimate parameters')
-    fit, notes = _estimate(prepared, model, config)
+    friction_rows = _rows(slow, prepared.rows, model, config) if slow else prepared.rows
+    fit, notes = _estimate(prepared, friction_rows, model, config)
     report(0.85, 'make the parameters physically consistent')
     physical = consistent(prepared.rows, fit, model, base, config)
     if config.estimator == 'physical':
@@ -115,7 +115,7 @@ def identify(
         metrics,
         config,
         decisions=(*prepared.choice.decisions, *notes),
-        provenance=provenance_of(training, _listed(validation), _listed(test), config),
+        provenance=provenance_of(training + slow, _listed(validation), _listed(test), config),
     )
 
 
@@ -191,11 +191,22 @@ def prepare(base: BaseParameters, samples: Samples, config: IdentificationConfig
     return Prepared(rows=rows, choice=replace(choice, decisions=(*notes, *choice.decisions)))
 
 
-def _estimate(prepared: Prepared, model: RobotModel, config: IdentificationConfig) -> tuple[TorqueFit, tuple[str, ...]]:
+def _rows(datasets: list[Dataset], like: ModelRows, model: RobotModel, config: IdentificationConfig) -> ModelRows:
+    """Return rows of other datasets, of the same channel."""
+    samples = as_samples(
+        datasets, model, standstill_speed=config.standstill_speed, standstill_weight=config.standstill_weight
+    )
+    samples = coarse(samples, like.channel.bandwidth)
+    return ModelRows(like.base, samples, Channel.of(samples, like.channel.bandwidth))
+
+
+def _estimate(
+    prepared: Prepared, friction_rows: ModelRows, model: RobotModel, config: IdentificationConfig
+) -> tuple[TorqueFit, tuple[str, ...]]:
     """Run the estimator asked for; the physical one starts from weighted least squares."""
     friction, shape = prepared.choice.friction, prepared.choice.shape
     if config.estimator == 'alternating':
-        return _alternating(prepared, model, config)
+        return _alternating(prepared, friction_rows, model, config)
     if config.estimator == 'bee-colony':
         return _bees(prepared, model, config)
     method = 'wls' if config.estimator == 'physical' else config.estimator
@@ -204,11 +215,11 @@ def _estimate(prepared: Prepared, model: RobotModel, config: IdentificationConfi
 
 
 def _alternating(
-    prepared: Prepared, model: RobotModel, config: IdentificationConfig
+    prepared: Prepared, friction_rows: ModelRows, model: RobotModel, config: IdentificationConfig
 ) -> tuple[TorqueFit, tuple[str, ...]]:
     rows, friction = prepared.rows, prepared.choice.friction
     limit = thresholds(config, model)
-    found = alternate(rows, rows, friction, thresholds=limit, max_iterations=config.max_iterations)
+    found = alternate(rows, friction_rows, friction, thresholds=limit, max_iterations=config.max_iterations)
     reason = '' if found.usable else f'the alternation did not end within {config.max_iterations} iterations'
     fit = fit_of_parameters(
         rows, friction, found.base_values, found.friction_parameters, converged=found.usable, reason=reason
@@ -265,140 +276,3 @@ def consistent(
 def _standard(physical: PhysicalFit, rotor_inertia: bool) -> Array:
     flat = physical.inertial.ravel()
     return np.concatenate([flat, physical.rotor_inertia]) if rotor_inertia else flat
-
-
-def fit_metrics(base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: list[Dataset]) -> Metrics:
-    """Return the errors against the torque as recorded, on every sample."""
-    measured, predicted = [], []
-    for dataset in datasets:
-        columns = joint_columns(dataset, model)
-        measured.append(dataset.tau[:, columns])
-        predicted.append(
-            predicted_torque(
-                base,
-                fit.friction,
-                fit.base_values,
-                fit.friction_parameters,
-                dataset.q[:, columns],
-                dataset.dq[:, columns],
-                dataset.ddq[:, columns],
-                bandwidth=fit.bandwidth,
-                rate=dataset.rate,
-                trajectory=dataset.trajectory,
-            )
-        )
-    return torque_metrics(model.joint_names, np.concatenate(measured), np.concatenate(predicted))
-
-
-def thresholds(config: IdentificationConfig, model: RobotModel) -> Array | None:
-    """Return the largest acceptable torque error of each joint, or None.
-
-    Raises
-    ------
-    IdentificationError
-        If there are neither none, nor one, nor one per joint.
-    """
-    given = config.torque_threshold
-    if not given:
-        return None
-    if len(given) not in (1, model.n):
-        raise IdentificationError(f'torque_threshold: expected 1 or {model.n} torques, got {len(given)}')
-    return np.broadcast_to(np.array(given), (model.n,))
-
-
-def verdict(fit: TorqueFit, metrics: Metrics, limit: Array | None, names: Sequence[str]) -> tuple[bool, str]:
-    """Return whether a fit is usable, and what to know about it."""
-    if not np.isfinite(fit.base_values).all():
-        return False, 'the fit gave no finite numbers'
-    if not fit.converged and limit is not None:
-        return False, fit.reason
-    if limit is not None and (metrics.rmse > limit).any():
-        worst = int(np.argmax(metrics.rmse / limit))
-        return False, (
-            f'the torque error of {metrics.joint_names[worst]} is {metrics.rmse[worst]:.3g} N m, '
-            f'above its threshold of {limit[worst]:.3g} N m'
-        )
-    if metrics.relative_error_total > 50.0:
-        return False, f'the model leaves {metrics.relative_error_total:.0f} % of the torque unexplained'
-    count = len(fit.base_values)
-    still_open = [names[k] for k in np.flatnonzero(~fit.determined[:count]).tolist()]
-    if still_open:
-        return False, f'the data leave {len(still_open)} of {count} base parameters open: {", ".join(still_open[:3])}'
-    return True, fit.reason
-
-
-def assemble(
-    fit: TorqueFit,
-    physical: PhysicalFit,
-    model: RobotModel,
-    base: BaseParameters,
-    metrics: dict[str, Metrics],
-    config: IdentificationConfig,
-    *,
-    decisions: tuple[str, ...],
-    provenance: dict[str, object],
-) -> IdentificationResult:
-    """Put a fit into the form that users get."""
-    n, count = model.n, len(fit.base_values)
-    std = fit.std
-    friction: FrictionModel = fit.friction
-    names = (*friction.linear_names, *friction.shape_names)
-    usable, reason = verdict(fit, metrics['training'], thresholds(config, model), base.names)
-    values = np.concatenate([fit.base_values, fit.friction_parameters.ravel()])
-    return IdentificationResult(
-        robot=model.name,
-        joint_names=model.joint_names,
-        joint_types=model.joint_types,
-        link_names=model.link_names,
-        gravity=model.gravity,
-        base_names=base.names,
-        base_units=tuple(INERTIAL_UNITS[k % 10] if k < 10 * n else 'kg*m^2' for k in base.independent.tolist()),
-        base_values=fit.base_values,
-        base_std=std[:count],
-        base_essential=tuple(bool(x) for x in essential_parameters(fit.covariance, values, std, count)),
-        inertial=physical.inertial,
-        rotor_inertia=physical.rotor_inertia,
-        has_rotor_inertia=config.rotor_inertia,
-        friction_name=friction.name,
-        velocity_scale=None if friction.velocity_scale is None else np.broadcast_to(friction.velocity_scale, (n,)),
-        ripple_frequency=friction.ripple_frequency if isinstance(friction, TorqueRipple) else None,
-        ripple_limit=friction.ripple_limit if isinstance(friction, TorqueRipple) else 10.0,
-        friction_names=names,
-        friction_units=tuple(tuple(unit_of(q, kind) for q in friction.quantities) for kind in model.joint_types),
-        friction_values=fit.friction_parameters,
-        friction_std=std[count:].reshape(n, len(names)),
-        torque_bandwidth=fit.bandwidth,
-        condition_si=fit.condition_si,
-        condition_scaled=fit.condition_scaled,
-        usable=usable,
-        reason=reason,
-        metrics=metrics,
-        decisions=decisions,
-        provenance=provenance,
-    )
-
-
-def provenance_of(
-    training: list[Dataset], validation: list[Dataset], test: list[Dataset], config: IdentificationConfig
-) -> dict[str, object]:
-    """Return what a result was made from: data, settings, versions, seed."""
-
-    def described(datasets: list[Dataset]) -> list[dict[str, object]]:
-        return [
-            {'sources': list(d.sources), 'samples': len(d), 'rate': d.rate, 'cutoff': d.cutoff, **dict(d.provenance)}
-            for d in datasets
-        ]
-
-    return {
-        'training': described(training),
-        'validation': described(validation),
-        'test': described(test),
-        'settings': asdict(config),
-        'versions': {
-            'robotid_ros': robotid_ros.__version__,
-            'python': platform.python_version(),
-            'numpy': np.__version__,
-            'scipy': scipy.__version__,
-        },
-        'seed': config.seed,
-    }

@@ -24,6 +24,7 @@ LinearEstimator: TypeAlias = Literal['ols', 'wls', 'irls']
 
 _HUBER = 1.345  # 95 % efficient on normal noise
 _BINS = 4096
+_NEGLIGIBLE = 0.1  # relative deviation above which a parameter may be called superfluous
 _LOAD_PASSES = 25
 
 
@@ -310,7 +311,7 @@ def essential_parameters(matrix: Array, values: Array, std: Array, base: int, *,
 
     Backward elimination (Pham and Gautier, 1991): the parameter with the largest relative deviation
     goes, the rest is estimated again from the normal matrix, until no relative deviation is larger
-    than ``ratio`` times the smallest.
+    than ``ratio`` times the smallest, or than 10 %.
 
     Parameters
     ----------
@@ -333,7 +334,7 @@ def essential_parameters(matrix: Array, values: Array, std: Array, base: int, *,
             break
         relative = np.sqrt(np.maximum(np.diag(covariance)[active], 0.0)) / np.maximum(np.abs(current[active]), 1e-300)
         worst = int(active[np.argmax(relative)])
-        if relative.max() <= ratio * max(float(relative.min()), 1e-3):
+        if relative.max() <= max(ratio * float(relative.min()), _NEGLIGIBLE):
             break
         # conditioning on this parameter being zero: the other estimates and variances follow
         gain = covariance[:, worst] / covariance[worst, worst]

@@ -18,16 +18,10 @@ from robotid_ros.dynamics import BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.alternating import alternate, fit_friction
+from robotid_ros.identification.assembly import assemble, fit_metrics, provenance_of, thresholds
 from robotid_ros.identification.channel import Channel, coarse
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.identify import (
-    assemble,
-    consistent,
-    fit_metrics,
-    provenance_of,
-    require_data,
-    thresholds,
-)
+from robotid_ros.identification.identify import consistent, require_data
 from robotid_ros.identification.least_squares import fit_of_parameters
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.rigid import ModelRows

@@ -1,0 +1,164 @@
+"""From a fit to the result that users get: metrics, verdict, units, provenance."""
+
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import numpy as np
+import scipy
+
+import robotid_ros
+from robotid_ros.arrays import Array
+from robotid_ros.data.dataset import Dataset
+from robotid_ros.dynamics import BaseParameters
+from robotid_ros.errors import IdentificationError
+from robotid_ros.friction import FrictionModel, unit_of
+from robotid_ros.friction.options import TorqueRipple
+from robotid_ros.identification.config import IdentificationConfig
+from robotid_ros.identification.least_squares import essential_parameters
+from robotid_ros.identification.metrics import Metrics, torque_metrics
+from robotid_ros.identification.physical import PhysicalFit
+from robotid_ros.identification.result import IdentificationResult
+from robotid_ros.identification.samples import joint_columns
+from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
+from robotid_ros.model.inertia import INERTIAL_UNITS
+from robotid_ros.model.robot_model import RobotModel
+
+__all__ = ['assemble', 'fit_metrics', 'provenance_of', 'thresholds', 'verdict']
+
+
+def fit_metrics(base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: list[Dataset]) -> Metrics:
+    """Return the errors against the torque as recorded, on every sample."""
+    measured, predicted = [], []
+    for dataset in datasets:
+        columns = joint_columns(dataset, model)
+        measured.append(dataset.tau[:, columns])
+        predicted.append(
+            predicted_torque(
+                base,
+                fit.friction,
+                fit.base_values,
+                fit.friction_parameters,
+                dataset.q[:, columns],
+                dataset.dq[:, columns],
+                dataset.ddq[:, columns],
+                bandwidth=fit.bandwidth,
+                rate=dataset.rate,
+                trajectory=dataset.trajectory,
+            )
+        )
+    return torque_metrics(model.joint_names, np.concatenate(measured), np.concatenate(predicted))
+
+
+def thresholds(config: IdentificationConfig, model: RobotModel) -> Array | None:
+    """Return the largest acceptable torque error of each joint, or None.
+
+    Raises
+    ------
+    IdentificationError
+        If there are neither none, nor one, nor one per joint.
+    """
+    given = config.torque_threshold
+    if not given:
+        return None
+    if len(given) not in (1, model.n):
+        raise IdentificationError(f'torque_threshold: expected 1 or {model.n} torques, got {len(given)}')
+    return np.broadcast_to(np.array(given), (model.n,))
+
+
+def verdict(fit: TorqueFit, metrics: Metrics, limit: Array | None, names: Sequence[str]) -> tuple[bool, str]:
+    """Return whether a fit is usable, and what to know about it."""
+    if not np.isfinite(fit.base_values).all():
+        return False, 'the fit gave no finite numbers'
+    if not fit.converged and limit is not None:
+        return False, fit.reason
+    if limit is not None and (metrics.rmse > limit).any():
+        worst = int(np.argmax(metrics.rmse / limit))
+        return False, (
+            f'the torque error of {metrics.joint_names[worst]} is {metrics.rmse[worst]:.3g} N m, '
+            f'above its threshold of {limit[worst]:.3g} N m'
+        )
+    if metrics.relative_error_total > 50.0:
+        return False, f'the model leaves {metrics.relative_error_total:.0f} % of the torque unexplained'
+    count = len(fit.base_values)
+    still_open = [names[k] for k in np.flatnonzero(~fit.determined[:count]).tolist()]
+    if still_open:
+        return False, f'the data leave {len(still_open)} of {count} base parameters open: {", ".join(still_open[:3])}'
+    return True, fit.reason
+
+
+def assemble(
+    fit: TorqueFit,
+    physical: PhysicalFit,
+    model: RobotModel,
+    base: BaseParameters,
+    metrics: dict[str, Metrics],
+    config: IdentificationConfig,
+    *,
+    decisions: tuple[str, ...],
+    provenance: dict[str, object],
+) -> IdentificationResult:
+    """Put a fit into the form that users get."""
+    n, count = model.n, len(fit.base_values)
+    std = fit.std
+    friction: FrictionModel = fit.friction
+    names = (*friction.linear_names, *friction.shape_names)
+    usable, reason = verdict(fit, metrics['training'], thresholds(config, model), base.names)
+    values = np.concatenate([fit.base_values, fit.friction_parameters.ravel()])
+    return IdentificationResult(
+        robot=model.name,
+        joint_names=model.joint_names,
+        joint_types=model.joint_types,
+        link_names=model.link_names,
+        gravity=model.gravity,
+        base_names=base.names,
+        base_units=tuple(INERTIAL_UNITS[k % 10] if k < 10 * n else 'kg*m^2' for k in base.independent.tolist()),
+        base_values=fit.base_values,
+        base_std=std[:count],
+        base_essential=tuple(bool(x) for x in essential_parameters(fit.covariance, values, std, count)),
+        inertial=physical.inertial,
+        rotor_inertia=physical.rotor_inertia,
+        has_rotor_inertia=config.rotor_inertia,
+        friction_name=friction.name,
+        velocity_scale=None if friction.velocity_scale is None else np.broadcast_to(friction.velocity_scale, (n,)),
+        ripple_frequency=friction.ripple_frequency if isinstance(friction, TorqueRipple) else None,
+        ripple_limit=friction.ripple_limit if isinstance(friction, TorqueRipple) else 10.0,
+        friction_names=names,
+        friction_units=tuple(tuple(unit_of(q, kind) for q in friction.quantities) for kind in model.joint_types),
+        friction_values=fit.friction_parameters,
+        friction_std=std[count:].reshape(n, len(names)),
+        torque_bandwidth=fit.bandwidth,
+        condition_si=fit.condition_si,
+        condition_scaled=fit.condition_scaled,
+        usable=usable,
+        reason=reason,
+        metrics=metrics,
+        decisions=decisions,
+        provenance=provenance,
+    )
+
+
+def provenance_of(
+    training: list[Dataset], validation: list[Dataset], test: list[Dataset], config: IdentificationConfig
+) -> dict[str, object]:
+    """Return what a result was made from: data, settings, versions, seed."""
+
+    def described(datasets: list[Dataset]) -> list[dict[str, object]]:
+        return [
+            {'sources': list(d.sources), 'samples': len(d), 'rate': d.rate, 'cutoff': d.cutoff, **dict(d.provenance)}
+            for d in datasets
+        ]
+
+    return {
+        'training': described(training),
+        'validation': described(validation),
+        'test': described(test),
+        'settings': asdict(config),
+        'versions': {
+            'robotid_ros': robotid_ros.__version__,
+            'python': platform.python_version(),
+            'numpy': np.__version__,
+            'scipy': scipy.__version__,
+        },
+        'seed': config.seed,
+    }
