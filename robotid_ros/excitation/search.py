@@ -26,7 +26,7 @@ __all__ = ['Progress', 'Start', 'finish', 'minimise']
 Progress: TypeAlias = Callable[[float, str], None]
 
 # order of the Schatten norm, penalty, part of the iterations
-_ROUNDS = ((1.0, 30.0, 0.2), (2.0, 200.0, 0.25), (4.0, 500.0, 0.25), (6.0, 1000.0, 0.3))
+_ROUNDS = ((1.0, 30.0, 0.2), (2.0, 200.0, 0.25), (4.0, 500.0, 0.25), (10.0, 1000.0, 0.3))
 _GUESSES = 8
 _SETTLING, _TRIALS = 25, 4
 _MARGIN = 0.002  # aimed inside the limits, for what lies between the samples

@@ -18,6 +18,7 @@ from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, String
 from std_srvs.srv import Trigger
@@ -56,6 +57,7 @@ _MONITOR_PERIOD = 0.02
 _STATUS_PERIOD = 0.5
 _FULL_SPEED = 100.0
 _MOVED = 0.01
+_FIRST_JOINT_STATE = 3.0
 
 
 class ExcitationNode(Node):
@@ -77,7 +79,9 @@ class ExcitationNode(Node):
         self._cancelled = threading.Event()
         self._run: RunStream | None = None
         self._latest: tuple[Array, float] | None = None
-        self._joint_state_problem = 'no joint state has come yet'
+        self._joint_states: Subscription | None = None
+        self._joint_state_problem = ''
+        self._heard = threading.Event()
         self._speed_scaling = _FULL_SPEED
         self._rested = threading.Event()
         self._worker = BackgroundWorker(self)
@@ -90,14 +94,6 @@ class ExcitationNode(Node):
         )
         self._reference = self.create_publisher(JointTrajectory, '~/reference', LATCHED)
         self._status = self.create_publisher(DiagnosticStatus, '~/status', LATCHED)
-        # The newest joint state is what counts; best effort understands every publisher.
-        self.create_subscription(
-            JointState,
-            'joint_states',
-            self._on_joint_state,
-            QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT),
-            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
-        )
         if self._config.urdf_file:
             self._take_description(self._config.urdf_file)
         else:
@@ -135,6 +131,27 @@ class ExcitationNode(Node):
         self._latest = None
         self.get_logger().info(f'robot {self._model.name}: {", ".join(self._model.joint_names)}')
 
+    def _listen(self) -> None:
+        """Follow the joint states: only while they are needed, since every single one costs time."""
+        self._latest = None
+        self._heard.clear()
+        if self._joint_states is not None:
+            return
+        # The newest joint state is what counts; best effort understands every publisher.
+        self._joint_states = self.create_subscription(
+            JointState,
+            'joint_states',
+            self._on_joint_state,
+            QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT),
+            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+        )
+        self._joint_state_problem = f'none has come on {self._joint_states.topic_name}'
+
+    def _stop_listening(self) -> None:
+        if self._joint_states is not None:
+            self.destroy_subscription(self._joint_states)
+            self._joint_states = None
+
     def _on_joint_state(self, message: JointState) -> None:
         if self._model is None:
             return
@@ -147,9 +164,10 @@ class ExcitationNode(Node):
         stamp = seconds(message.header.stamp) or self._now()
         if np.isfinite(position).all():
             self._latest = position, now
+            self._heard.set()
         else:
             self._latest = None
-            self._joint_state_problem = 'the last joint state has positions that are not finite'
+            self._joint_state_problem = 'the last one has positions that are not finite'
         run = self._run
         if run is None or run.rest is not None:
             return
@@ -222,12 +240,14 @@ class ExcitationNode(Node):
     def _release(self, work: str) -> None:
         if self._busy == work:
             self._busy = ''
+            if self._run is None:
+                self._stop_listening()
 
     async def _design(self) -> str:
         model = self._claim('design')
         self._config = read_parameters(self, ExcitationNodeConfig)
         if self._config.run == 'friction_sweep':
-            return self._design_sweep(model)
+            return await self._design_sweep(model)
         config = read_parameters(self, ExcitationConfig)
         if self._config.run == 'validation':
             config = validation_config(config)
@@ -246,9 +266,9 @@ class ExcitationNode(Node):
             save_excitation(design, self._config.save_to)
         return self._take_design(design, model)
 
-    def _design_sweep(self, model: RobotModel) -> str:
+    async def _design_sweep(self, model: RobotModel) -> str:
         config = read_parameters(self, ExcitationConfig)
-        start = np.array(config.start_position) if config.start_position else None
+        start = np.array(config.start_position) if config.start_position else await self._measure()
         check = reference_check(model, config)
         self._motion = friction_sweep(model, check.limits, read_parameters(self, FrictionSweepConfig), start)
         text = f'friction sweep of {len(self._motion.joint)} strokes, {self._motion.reference.duration:.0f} s'
@@ -281,7 +301,7 @@ class ExcitationNode(Node):
             raise ExcitationError(
                 f'the controller runs at {self._speed_scaling:g} % of its speed, which stretches time; set it to 100 %'
             )
-        position = self._fresh_position()
+        position = await self._measure()
         config, run_config = read_parameters(self, ExcitationConfig), read_parameters(self, RunConfig)
 
         def work() -> tuple[RunPlan, Window]:
@@ -299,6 +319,12 @@ class ExcitationNode(Node):
         self._begin(plan, first, model)
         whole = plan.reference.duration
         return f'started: {plan.begin:.1f} s to the start, then {plan.end - plan.begin:.1f} s, {whole:.1f} s in all'
+
+    async def _measure(self) -> Array:
+        """Return the measured position as soon as a joint state comes; go on listening."""
+        self._listen()
+        await self._worker.run(self._heard.wait, _FIRST_JOINT_STATE)
+        return self._fresh_position()
 
     def _fresh_position(self) -> Array:
         """Return the measured position, or refuse if it is missing, broken or old."""
@@ -375,6 +401,7 @@ class ExcitationNode(Node):
         assert run is not None
         self._run = None
         self._monitor.cancel()
+        self._stop_listening()
         if run.rest is None:
             self._reference.publish(JointTrajectory(joint_names=list(run.plan.joint_names)))
             self._set('finished', DiagnosticStatus.OK, 'the run is complete; the arm is at rest')
