@@ -12,6 +12,7 @@ from robotid_ros.report.content import Column, Fact, Figure, Item, Level, Report
 from robotid_ros.report.decimate import spread
 from robotid_ros.report.numbers import integer, number, percent
 from robotid_ros.report.parameters import interval_chart
+from robotid_ros.report.wording import sentence
 
 __all__ = ['calibration_report']
 
@@ -81,7 +82,7 @@ def _verdict(result: CalibrationResult, name: str, before: Accuracy, after: Accu
             'keep the nominal geometry.'
         )
         return Verdict(level='bad', headline='No improvement', reasons=(reason,))
-    cautions = [_sentence(warning) for warning in result.warnings]
+    cautions = [sentence(warning) for warning in result.warnings]
     if result.held_out is None and result.cross_validation is None:
         cautions.append('No poses were left to check on, so the error of new poses is not known.')
     if result.outliers:
@@ -258,7 +259,3 @@ def _correction_charts(estimated: list[ParameterEstimate]) -> Iterator[Chart]:
 
 def _mm(metres: float) -> str:
     return number(1e3 * metres)
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ('' if text.endswith('.') else '.')

@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from robotid_ros.arrays import Array
 
-__all__ = ['Axis', 'Band', 'Bars', 'Chart', 'Dots', 'Intervals', 'Line', 'Role', 'Rule', 'Series']
+__all__ = ['Axis', 'Band', 'Chart', 'Dots', 'Intervals', 'Line', 'Role', 'Rule', 'Series']
 
 Role: TypeAlias = Literal['measured', 'predicted', 'residual', 'prior', 'truth', 'limit', 'accent']
 
@@ -63,16 +63,6 @@ class Intervals:
     shift: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Bars:
-    """A horizontal bar on each named row, from zero; ``value`` has shape (N,)."""
-
-    role: Role
-    value: Array
-    label: str = ''
-    shift: float = 0.0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """A straight line across the chart at one value of x or y."""
@@ -83,7 +73,7 @@ class Rule:
     label: str = ''
 
 
-Series: TypeAlias = Line | Dots | Band | Intervals | Bars | Rule
+Series: TypeAlias = Line | Dots | Band | Intervals | Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +102,6 @@ class Chart:
         Names of the rows, first on top, where y is a list of names and not a scale.
     height : float
         Height over width.
-    square : bool
-        One unit of x is as long as one of y.
     """
 
     title: str
@@ -124,4 +112,3 @@ class Chart:
     note: str = ''
     rows: tuple[str, ...] = ()
     height: float = 0.58
-    square: bool = False

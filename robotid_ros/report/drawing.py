@@ -10,7 +10,7 @@ import numpy as np
 
 from robotid_ros.errors import MissingDependencyError
 from robotid_ros.files import atomic_file
-from robotid_ros.report.chart import Band, Bars, Chart, Dots, Intervals, Line, Rule, Series
+from robotid_ros.report.chart import Band, Chart, Dots, Intervals, Line, Rule, Series
 from robotid_ros.report.content import Figure
 from robotid_ros.report.numbers import tick
 from robotid_ros.report.palette import GRID, INK, STYLES, Style
@@ -141,8 +141,8 @@ def _handles(matplotlib: Any, charts: Sequence[Chart]) -> list[Any]:
             style = STYLES[series.role]
             if isinstance(series, Line | Rule):
                 look: dict[str, Any] = {'linestyle': style.dash, 'linewidth': 2.0}
-            elif isinstance(series, Band | Bars):
-                look = {'linestyle': '-', 'linewidth': 7.0, 'alpha': 0.5 if isinstance(series, Band) else 1.0}
+            elif isinstance(series, Band):
+                look = {'linestyle': '-', 'linewidth': 7.0, 'alpha': 0.5}
             else:
                 fill = 'none' if style.hollow else style.colour
                 look = {'linestyle': '', 'marker': style.marker, 'markersize': 6.0, 'markerfacecolor': fill}
@@ -176,8 +176,6 @@ def _draw(chart: Chart, axes: Any, *, dense: bool) -> None:
         axes.set_yticks(np.arange(len(chart.rows)), chart.rows)
         axes.set_ylim(len(chart.rows) - 0.4, -0.6)
         axes.tick_params(axis='y', length=0)
-    if chart.square:
-        axes.set_aspect('equal', adjustable='datalim')
 
 
 def _draw_series(series: Series, axes: Any, rows: int, *, dense: bool) -> None:
@@ -196,9 +194,6 @@ def _draw_series(series: Series, axes: Any, rows: int, *, dense: bool) -> None:
         _draw_dots(series, style, axes, dense=dense)
     elif isinstance(series, Band):
         axes.fill_between(series.x, series.low, series.high, color=style.colour, alpha=0.22, linewidth=0.0, zorder=1)
-    elif isinstance(series, Bars):
-        height = 0.8 if series.shift == 0.0 else 0.36
-        axes.barh(np.arange(rows) - series.shift, series.value, height=height, color=style.colour, zorder=style.order)
     elif isinstance(series, Intervals):
         axes.errorbar(
             series.value,

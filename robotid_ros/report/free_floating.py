@@ -11,6 +11,7 @@ from robotid_ros.report.chart import Axis, Chart, Line, Role, Rule, Series
 from robotid_ros.report.content import Column, Fact, Figure, Item, Level, Report, Section, Table, Verdict
 from robotid_ros.report.decimate import envelope
 from robotid_ros.report.numbers import integer, number, percent, unit
+from robotid_ros.report.wording import sentence
 
 __all__ = ['free_floating_report']
 
@@ -64,8 +65,8 @@ def free_floating_report(result: TargetIdentification, *, truth: RigidBody | Non
 
 def _verdict(result: TargetIdentification) -> Verdict:
     if not result.usable:
-        return Verdict(level='bad', headline='Not usable', reasons=(_sentence(result.reason),))
-    cautions = [_sentence(result.reason)] if result.reason else []
+        return Verdict(level='bad', headline='Not usable', reasons=(sentence(result.reason),))
+    cautions = [sentence(result.reason)] if result.reason else []
     if result.condition_scaled > 10.0:
         cautions.append(
             f'The column-scaled condition number is {number(result.condition_scaled)}; a designed trajectory reaches '
@@ -199,7 +200,3 @@ def _history_chart(k: int, time: Array, values: Array, final: Array, true: Array
 
 def _values(body: RigidBody) -> Array:
     return np.concatenate([[body.mass], body.unknowns[1:]])
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ('' if text.endswith('.') else '.')

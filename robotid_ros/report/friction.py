@@ -49,10 +49,6 @@ def friction_figure(
     keep = spread(len(dataset), 600)
     charts = []
     for j, joint in enumerate(dataset.joint_names):
-        torque, speed = units_of(bool(prismatic and prismatic[j]))
-        low, high = np.quantile(points[:, j], [0.002, 0.998])
-        low, high = min(float(low), float(curve[:, j].min())), max(float(high), float(curve[:, j].max()))
-        margin = 0.06 * (high - low) + 1e-9
         series: list[Series] = [
             Rule(axis='y', at=0.0),
             Dots(role='measured', x=dataset.dq[keep, j], y=points[keep, j], label='measured, rigid body subtracted'),
@@ -60,26 +56,39 @@ def friction_figure(
         ]
         if truth is not None:
             series.append(Line(role='truth', x=velocity[:, j], y=truth[:, j], label='true'))
-        fast = float(np.abs(velocity[:, j]).max())
-        charts.append(
-            Chart(
-                title=joint,
-                note=f'{number(float(curve[-1, j]))} {torque} at {number(fast, 2)} {speed}',
-                alt=f'{joint}: friction torque against velocity; the fitted {model_name} curve runs from '
-                f'{number(float(curve[0, j]))} to {number(float(curve[-1, j]))} {torque} between '
-                f'{number(-fast, 2)} and {number(fast, 2)} {speed}.',
-                x=Axis(label=f'velocity [{speed}]'),
-                y=Axis(label=f'friction [{torque}]', limits=(low - margin, high + margin)),
-                series=tuple(series),
-                height=0.66,
-            )
-        )
+        low, high = np.quantile(points[:, j], [0.002, 0.998])
+        limits = (min(float(low), float(curve[:, j].min())), max(float(high), float(curve[:, j].max())))
+        units = units_of(bool(prismatic and prismatic[j]))
+        charts.append(_friction_chart(joint, units, velocity[:, j], curve[:, j], limits, tuple(series)))
     return Figure(
         name='friction',
         caption='Friction curves with data',
         reading='The curve should run through the middle of the cloud, and friction must oppose the motion: positive '
         'on the right, negative on the left, but for a constant offset.',
         charts=tuple(charts),
+    )
+
+
+def _friction_chart(
+    joint: str,
+    units: tuple[str, str],
+    velocity: Array,
+    curve: Array,
+    limits: tuple[float, float],
+    series: tuple[Series, ...],
+) -> Chart:
+    torque, speed = units
+    fast = float(np.abs(velocity).max())
+    margin = 0.06 * (limits[1] - limits[0]) + 1e-9
+    return Chart(
+        title=joint,
+        note=f'{number(float(curve[-1]))} {torque} at {number(fast, 2)} {speed}',
+        alt=f'{joint}: friction torque against velocity; the fitted curve runs from {number(float(curve[0]))} to '
+        f'{number(float(curve[-1]))} {torque} between {number(-fast, 2)} and {number(fast, 2)} {speed}.',
+        x=Axis(label=f'velocity [{speed}]'),
+        y=Axis(label=f'friction [{torque}]', limits=(limits[0] - margin, limits[1] + margin)),
+        series=series,
+        height=0.66,
     )
 
 
@@ -116,27 +125,27 @@ def ripple_figure(
     points = dataset.tau - predicted + ripple
     charts = []
     for j in np.flatnonzero(frequency):
-        joint = dataset.joint_names[j]
-        torque, _ = units_of(bool(prismatic and prismatic[j]))
         inside = (dataset.q[:, j] >= position[0, j]) & (dataset.q[:, j] <= position[-1, j])
         rows = np.flatnonzero(inside)
         rows = rows[spread(len(rows), 600)]
-        size = float(np.abs(curve[:, j]).max())
+        q = dataset.q[rows, j]
+        series = (
+            Dots(role='measured', x=q, y=points[rows, j], label='measured, the rest subtracted'),
+            Line(role='prior', x=position[:, j], y=curve[:, j], label='fitted, at creeping speed'),
+            Dots(role='predicted', x=q, y=ripple[rows, j], label='fitted, along the motion'),
+        )
+        torque, _ = units_of(bool(prismatic and prismatic[j]))
+        rate, size = number(float(frequency[j])), number(float(np.abs(curve[:, j]).max()))
+        joint = dataset.joint_names[j]
         charts.append(
             Chart(
                 title=joint,
-                note=f'{number(float(frequency[j]))} per rad',
-                alt=f'{joint}: torque ripple against position, {number(float(frequency[j]))} per rad with an '
-                f'amplitude of {number(size)} {torque} at creeping speed.',
+                note=f'{rate} per rad',
+                alt=f'{joint}: torque ripple against position, {rate} per rad with an amplitude of {size} {torque} at '
+                'creeping speed.',
                 x=Axis(label='position [m]' if prismatic and prismatic[j] else 'position [rad]'),
                 y=Axis(label=f'ripple [{torque}]'),
-                series=(
-                    Dots(
-                        role='measured', x=dataset.q[rows, j], y=points[rows, j], label='measured, the rest subtracted'
-                    ),
-                    Line(role='prior', x=position[:, j], y=curve[:, j], label='fitted, at creeping speed'),
-                    Dots(role='predicted', x=dataset.q[rows, j], y=ripple[rows, j], label='fitted, along the motion'),
-                ),
+                series=series,
             )
         )
     return Figure(

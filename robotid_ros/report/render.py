@@ -8,7 +8,7 @@ from string import Template
 
 from robotid_ros import __version__
 from robotid_ros.files import write_text
-from robotid_ros.report.chart import Band, Bars, Chart, Line, Rule, Series
+from robotid_ros.report.chart import Band, Chart, Line, Rule, Series
 from robotid_ros.report.content import Fact, Figure, Item, Level, Report, Section, Table, Verdict
 from robotid_ros.report.drawing import chart_svg
 from robotid_ros.report.palette import STYLES
@@ -136,9 +136,8 @@ def _swatch(series: Series) -> str:
     if isinstance(series, Line | Rule):
         dashes = {'-': '', '--': '5 3', '-.': '6 3 1.5 3', ':': '1.5 2.5'}[style.dash]
         drawn = f'<path d="M1 6H23" stroke="{style.colour}" stroke-width="2.4" stroke-dasharray="{dashes}"/>'
-    elif isinstance(series, Band | Bars):
-        opacity = 0.3 if isinstance(series, Band) else 1.0
-        drawn = f'<path d="M2 1.5H22V10.5H2Z" fill="{style.colour}" opacity="{opacity}"/>'
+    elif isinstance(series, Band):
+        drawn = f'<path d="M2 1.5H22V10.5H2Z" fill="{style.colour}" opacity="0.3"/>'
     elif style.marker == 'x':
         drawn = f'<path d="M8 2l8 8M16 2l-8 8" stroke="{style.colour}" stroke-width="2.2"/>'
     elif style.marker == 'D':

@@ -1,0 +1,75 @@
+"""What a report of an identification is about: model, result, and the runs it is judged by."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from robotid_ros.arrays import Array
+from robotid_ros.data.dataset import Dataset
+from robotid_ros.identification.metrics import Metrics, torque_metrics
+from robotid_ros.identification.predictor import TorquePredictor
+from robotid_ros.identification.result import IdentificationResult
+from robotid_ros.identification.samples import joint_columns
+from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.report.torque import units_of
+
+__all__ = ['Run', 'Subject', 'predicted_run']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A dataset in the model's joint order, with what the identified model predicts for it."""
+
+    title: str
+    dataset: Dataset
+    predicted: Array
+    friction: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What a report is about."""
+
+    model: RobotModel
+    result: IdentificationResult
+    predictor: TorquePredictor
+    training: Run
+    unseen: Run | None
+    true_base: Array | None
+    true_friction: Callable[[Array], Array] | None
+
+    @property
+    def judged(self) -> Run:
+        """What tells most about new motions."""
+        return self.unseen or self.training
+
+    @property
+    def metrics(self) -> Metrics:
+        """The errors on it."""
+        run = self.judged
+        known = self.result.metrics.get(run.title.lower())
+        return known or torque_metrics(run.dataset.joint_names, run.dataset.tau, run.predicted)
+
+    def torque_unit(self, joint: int) -> str:
+        """Return the unit of a joint's torque."""
+        return units_of(self.prismatic[joint])[0]
+
+    @property
+    def prismatic(self) -> tuple[bool, ...]:
+        """Which joints are."""
+        return tuple(kind == 'prismatic' for kind in self.result.joint_types)
+
+
+def predicted_run(title: str, dataset: Dataset, predictor: TorquePredictor) -> Run:
+    """Return a dataset with its columns in the model's order and what the model predicts for it."""
+    names = predictor.model.joint_names
+    columns = joint_columns(dataset, predictor.model)
+    signals = {name: getattr(dataset, name)[:, columns] for name in ('q', 'dq', 'ddq', 'tau', 'tau_filtered')}
+    noise = None if dataset.noise_std is None else dataset.noise_std[columns]
+    ordered = replace(dataset, joint_names=names, noise_std=noise, **signals)
+    load = predictor.rigid_torque(ordered.q, ordered.dq, ordered.ddq)
+    return Run(
+        title=title,
+        dataset=ordered,
+        predicted=predictor.measured_torque(ordered),
+        friction=predictor.friction_torque(ordered.dq, load),
+    )

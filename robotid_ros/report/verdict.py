@@ -1,0 +1,115 @@
+"""The verdict on an identification: traffic light, reasons, and the numbers behind it."""
+
+from collections.abc import Iterator
+
+from robotid_ros.report.content import Fact, Level, Verdict
+from robotid_ros.report.excitation import condition_level
+from robotid_ros.report.numbers import integer, number, percent
+from robotid_ros.report.subject import Subject
+from robotid_ros.report.wording import friction_label, sentence
+
+__all__ = ['FAIR_MATCH', 'GOOD_MATCH', 'facts', 'match_level', 'summary', 'verdict']
+
+GOOD_MATCH = 85.0  # %
+FAIR_MATCH = 65.0
+_WORSE_THAN_TRAINING = 1.5
+_LARGE_ERROR = 5.0  # %; below, twice the training error is still a good model
+
+
+def summary(subject: Subject) -> str:
+    """Return what was done, in one paragraph."""
+    result, data = subject.result, subject.training.dataset
+    runs = len(data.sources)
+    text = (
+        f'The dynamics of {result.robot} ({len(result.joint_names)} joints) were identified from '
+        f'{integer(len(data))} samples of {f"{runs} runs" if runs > 1 else "one run"} at {number(data.rate)} Hz'
+    )
+    if data.periods > 1:
+        text += f', each the average of {data.periods} periods'
+    text += (
+        f': {len(result.base_names)} base parameters and, for each joint, friction as '
+        f'{friction_label(result.friction_name)}. '
+    )
+    if subject.unseen is None:
+        return text + 'No data were kept back, so nothing here says how well the model predicts other motions.'
+    count = integer(len(subject.unseen.dataset))
+    return text + (
+        f'The model then predicted the torque of {count} samples that it had not seen; every error below is against '
+        'the torque as recorded, without filtering.'
+    )
+
+
+def verdict(subject: Subject) -> Verdict:
+    """Return whether the result can be used, and why."""
+    result, metrics = subject.result, subject.metrics
+    if not result.usable:
+        return Verdict(level='bad', headline='Not usable', reasons=(sentence(result.reason),))
+    worst = int(metrics.match.argmin())
+    where = 'On motions it had not seen' if subject.unseen is not None else 'On the motions it was fitted to'
+    gain = (
+        f'{where}, the model explains {percent(100.0 - metrics.relative_error_total)} of the torque; the weakest joint '
+        f'is {metrics.joint_names[worst]} with {percent(float(metrics.match[worst]))}.'
+    )
+    cautions = list(_cautions(subject))
+    if cautions:
+        return Verdict(level='caution', headline='Usable with care', reasons=(gain, *cautions))
+    return Verdict(level='good', headline='Usable', reasons=(gain,))
+
+
+def _cautions(subject: Subject) -> Iterator[str]:
+    result, metrics = subject.result, subject.metrics
+    if result.reason:
+        yield sentence(result.reason)
+    if subject.unseen is None:
+        yield 'It was not checked on other motions: record a second trajectory and validate with it.'
+    else:
+        ratio = metrics.relative_error_total / max(result.metrics['training'].relative_error_total, 1e-12)
+        if ratio > _WORSE_THAN_TRAINING and metrics.relative_error_total > _LARGE_ERROR:
+            yield (
+                f'The error on new motions is {number(ratio, 2)} times that of the training: record more varied '
+                'motion, or use fewer parameters.'
+            )
+    if condition_level(result.condition_scaled) == 'bad':
+        yield (
+            f'The condition number is {number(result.condition_scaled)}: the motion left some parameters '
+            'undetermined. The torque may be right where single parameters are not.'
+        )
+    weak = [name for name, match in zip(metrics.joint_names, metrics.match, strict=True) if match < FAIR_MATCH]
+    if weak:
+        yield f'Less than {FAIR_MATCH:.0f} % of the torque is explained at {", ".join(weak)}.'
+
+
+def facts(subject: Subject) -> tuple[Fact, ...]:
+    """Return the numbers to see first."""
+    result, metrics, data = subject.result, subject.metrics, subject.training.dataset
+    where = subject.judged.title.lower()
+    worst = int(metrics.rmse.argmax())
+    training = result.metrics['training'].relative_error_total
+    return (
+        Fact(
+            label=f'Torque explained, {where}',
+            value=percent(100.0 - metrics.relative_error_total),
+            note=f'training {percent(100.0 - training)}',
+        ),
+        Fact(
+            label='Largest rmse of a joint',
+            value=f'{number(float(metrics.rmse[worst]))} {subject.torque_unit(worst)}',
+            note=metrics.joint_names[worst],
+        ),
+        Fact(
+            label='Condition number',
+            value=number(result.condition_scaled),
+            note=f'column-scaled; {number(result.condition_si)} in SI',
+        ),
+        Fact(
+            label='Samples',
+            value=integer(len(data)),
+            note=f'{number(data.rate)} Hz, '
+            + (f'bandwidth {number(data.cutoff)} Hz' if data.cutoff < 0.49 * data.rate else 'not filtered'),
+        ),
+    )
+
+
+def match_level(match: float) -> Level:
+    """Return the traffic light of a joint's match [%]."""
+    return 'good' if match >= GOOD_MATCH else 'caution' if match >= FAIR_MATCH else 'bad'
