@@ -118,8 +118,7 @@ def _dynamics_step(rows: ModelRows) -> tuple[Callable[[Array], Array], Callable[
     samples = rows.samples
     count = len(rows.base.independent)
     gram = np.zeros((samples.n, count, count))
-    for part, rigid in rows.rigid():
-        through = rows.through(rigid)
+    for part, through in rows.filtered():
         weighted = through * samples.weight[part][..., None]
         gram += weighted.transpose(1, 2, 0) @ through.transpose(1, 0, 2)
 
@@ -128,9 +127,9 @@ def _dynamics_step(rows: ModelRows) -> tuple[Callable[[Array], Array], Callable[
 
     def pull(torque: Array, precision: Array) -> Array:
         total = np.zeros(count)
-        for part, rigid in rows.rigid():
+        for part, through in rows.filtered():
             weight = samples.weight[part] * precision
-            total += np.einsum('Nnb,Nn->b', rows.through(rigid), torque[part] * weight)
+            total += np.einsum('Nnb,Nn->b', through, torque[part] * weight)
         return total
 
     return matrix, pull

@@ -244,7 +244,7 @@ def _bends(
     if shape.shape[1] == 0:
         return np.zeros((*dq.shape, 0))
     basis = friction.basis(dq, shape, None if load is None else load[part], rows.samples.q[part])
-    return rows.channel(np.einsum('Nnks,nk->Nns', basis.sensitivity, linear))
+    return rows.through(part, np.einsum('Nnks,nk->Nns', basis.sensitivity, linear))
 
 
 def fit_of_parameters(
