@@ -25,6 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from joblib.externals.loky import get_reusable_executor
 
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
@@ -89,7 +90,10 @@ def row(name: str, model: RobotModel, config: ExcitationConfig, folder: Path | N
     """Design, check and print one line."""
     processor, wall = processor_seconds(), time.perf_counter()
     design = optimize_excitation(model, config)
-    processor, wall = processor_seconds() - processor, time.perf_counter() - wall
+    wall = time.perf_counter() - wall
+    if config.jobs != 1:  # the time of other processes is known once they have ended
+        get_reusable_executor().shutdown(wait=True)
+    processor = processor_seconds() - processor
     found = design.excitation
     print(
         f'{name:28}{design.base_parameters:6}{found.condition:10.2f}{found.condition_scaled:9.2f}{processor:9.1f}'
