@@ -19,6 +19,7 @@ from robotid_ros.model import RobotModel
 from robotid_ros.report import Report, render_report, save_figures
 from robotid_ros.report.chart import Dots, Intervals, Line
 from robotid_ros.report.decimate import envelope, spread
+from robotid_ros.report.friction import ripple_figure
 from robotid_ros.report.identification import identification_report
 from robotid_ros.report.numbers import integer, number, percent, tick, unit
 
@@ -155,6 +156,26 @@ def test_figures_show_the_data(identified: Identified) -> None:
     intervals = [s for chart in figures['parameters'].charts for s in chart.series if isinstance(s, Intervals)]
     shown = np.concatenate([s.value for s in intervals if s.role == 'predicted'])
     np.testing.assert_array_equal(np.sort(shown), np.sort(result.base_values))
+
+
+def test_ripple_is_shown_where_there_is_some(identified: Identified) -> None:
+    _, training, _, _ = identified
+    frequency = np.array([0.0, 100.0, 0.0, 0.0, 0.0, 200.0])
+    ripple = np.sin(frequency * training.q) * (frequency > 0.0)
+    position = training.q.min(axis=0) + np.linspace(0.0, 1.0, 50)[:, None] * np.ptp(training.q, axis=0)
+    figure = ripple_figure(
+        training,
+        training.tau + 0.25,
+        ripple,
+        position=position,
+        curve=np.sin(frequency * position),
+        frequency=frequency,
+    )
+    assert [chart.title for chart in figure.charts] == [training.joint_names[1], training.joint_names[5]]
+    measured, _, fitted = figure.charts[1].series
+    assert isinstance(measured, Dots)
+    assert isinstance(fitted, Dots)
+    np.testing.assert_allclose(measured.y - fitted.y, -0.25)
 
 
 def test_the_worst_of_several_runs_is_shown(identified: Identified) -> None:
