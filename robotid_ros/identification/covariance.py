@@ -16,19 +16,21 @@ from scipy.linalg import solve_toeplitz
 
 from robotid_ros.arrays import Array, IntArray
 
-__all__ = ['autoregressive_spectrum', 'correlated_scores', 'covariance_of_estimate']
+__all__ = ['autoregressive_spectrum', 'correlated_scores', 'covariance_of_estimate', 'error_autocovariance']
 
 _ORDER = 24
+_LEFT = 0.2  # least share of the noise at a frequency that a fit is believed to have left
 
 
-def autoregressive_spectrum(residual: Array, runs: IntArray, length: int) -> Array:
-    """Return the spectrum of an autoregressive model of a residual.
+def autoregressive_spectrum(lags: Array, count: int, length: int) -> Array:
+    """Return the spectrum of the autoregressive model of an autocovariance (Yule-Walker).
 
     Parameters
     ----------
-    residual : ndarray, shape (M,)
-        Evenly sampled within each run.
-    runs : ndarray of int, shape (M,)
+    lags : ndarray, shape (K + 1,)
+        Autocovariance at lags 0 to K.
+    count : int
+        Samples it was estimated from, for the choice of the order.
     length : int
         Number L of frequencies of the full circle.
 
@@ -37,28 +39,52 @@ def autoregressive_spectrum(residual: Array, runs: IntArray, length: int) -> Arr
     ndarray, shape (L // 2 + 1,)
         Power per sample at k / L cycles per sample; its mean over the circle is the variance.
     """
-    order = min(_ORDER, max(0, len(residual) // 8))
-    lags = np.zeros(order + 1)
-    for label in np.unique(runs):
-        part = residual[runs == label]
-        size = 2 * len(part)
-        spectrum = np.abs(np.fft.rfft(part, size)) ** 2
-        correlation = np.fft.irfft(spectrum, size)[: order + 1]
-        lags[: len(correlation)] += correlation
-    lags /= len(residual)
     if lags[0] <= 0.0:
         return np.zeros(length // 2 + 1)
-    lags[0] *= 1.0 + 1e-9
+    lags = np.concatenate([lags[:1] * (1.0 + 1e-9), lags[1:]])
     best, variance, coefficients = np.inf, lags[0], np.zeros(0)
-    for p in range(order + 1):
+    for p in range(len(lags)):
         a = solve_toeplitz(lags[:p], lags[1 : p + 1]) if p else np.zeros(0)
         innovation = max(float(lags[0] - a @ lags[1 : p + 1]), 1e-12 * float(lags[0]))
-        criterion = len(residual) * np.log(innovation) + 2.0 * p
+        criterion = count * np.log(innovation) + 2.0 * p
         if criterion < best:
             best, variance, coefficients = criterion, innovation, a
     angle = 2.0 * np.pi * np.arange(length // 2 + 1) / length
     transfer = 1.0 - np.exp(-1j * np.outer(angle, np.arange(1, len(coefficients) + 1))) @ coefficients
     return np.asarray(variance / np.abs(transfer) ** 2)
+
+
+def error_autocovariance(rows: Array, residual: Array, runs: IntArray, leverage: Array, length: int) -> Array:
+    """Return the autocovariance of the errors behind a residual.
+
+    The fit takes away what the rows can mimic, above all at the frequencies of the motion. What it
+    leaves of white noise at frequency f is 1 - l(f), with l(f) = z(f)^H leverage z(f) / M from the
+    rows' transform z; the residual's periodogram is divided by it.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (M, m)
+    residual : ndarray, shape (M,)
+        Evenly sampled within each run.
+    runs : ndarray of int, shape (M,)
+    leverage : ndarray, shape (m, m)
+        Weight times the inverse of the normal matrix, so that rows leverage rows^T projects.
+    length : int
+        Number of frequencies of the full circle.
+
+    Returns
+    -------
+    ndarray, shape (K + 1,)
+    """
+    order = min(_ORDER, max(0, len(residual) // 8))
+    lags = np.zeros(order + 1)
+    for label in np.unique(runs):
+        inside = runs == label
+        transform = np.fft.rfft(rows[inside], length, axis=0)
+        share = np.einsum('fi,ij,fj->f', transform.conj(), leverage, transform, optimize=True).real / inside.sum()
+        power = np.abs(np.fft.rfft(residual[inside], length)) ** 2 / np.maximum(1.0 - share, _LEFT)
+        lags += np.fft.irfft(power, length)[: order + 1]
+    return lags / len(residual)
 
 
 def correlated_scores(rows: Array, spectrum: Array, runs: IntArray, length: int) -> Array:
@@ -105,12 +131,16 @@ def covariance_of_estimate(
     n, own = rows.shape[1], rows.shape[2] - base
     longest = int(np.bincount(runs).max())
     length = 1 << int(np.ceil(np.log2(2 * longest)))
-    middles, places, powers = [], [], []
+    middles, places, powers, variances = [], [], [], []
     for j in range(n):
-        spectrum = autoregressive_spectrum(residual[:, j], runs, length)
+        place = np.concatenate([np.arange(base), base + j * own + np.arange(own)])
+        leverage = precision[j] / bin_size * inverse[np.ix_(place, place)]
+        lags = error_autocovariance(rows[:, j], residual[:, j], runs, leverage, length)
+        spectrum = autoregressive_spectrum(lags, len(residual), length)
         middles.append(correlated_scores(rows[:, j], spectrum, runs, length))
-        places.append(np.concatenate([np.arange(base), base + j * own + np.arange(own)]))
+        places.append(place)
         powers.append(float(np.sum(residual[:, j] ** 2)))
+        variances.append(float(lags[0]) * len(residual))
     inflation = np.ones(n)
     for _ in range(3):
         centre = np.zeros_like(inverse)
@@ -124,7 +154,6 @@ def covariance_of_estimate(
             gram = rows[:, j].T @ rows[:, j] / bin_size**2
             absorbed = 2.0 * precision[j] * np.sum(inverse[square] * middles[j]) * inflation[j] / bin_size
             absorbed -= np.sum(covariance[square] * gram)
-            expected = powers[j] * inflation[j] - absorbed
-            inflation[j] *= np.clip(powers[j] / max(expected, 0.2 * powers[j]), 1.0, 5.0) if expected > 0.0 else 5.0
-            inflation[j] = min(inflation[j], 10.0)
+            expected = max(variances[j] * inflation[j] - absorbed, 0.2 * powers[j])
+            inflation[j] = np.clip(inflation[j] * powers[j] / expected, 1.0, 10.0)
     return covariance
