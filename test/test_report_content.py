@@ -16,7 +16,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
 from robotid_ros.identification import IdentificationResult, TorquePredictor, identify
 from robotid_ros.model import RobotModel
-from robotid_ros.report import Report, render_report, save_figures
+from robotid_ros.report import Report, Table, render_report, save_figures
 from robotid_ros.report.chart import Dots, Intervals, Line
 from robotid_ros.report.decimate import envelope, spread
 from robotid_ros.report.friction import ripple_figure
@@ -133,6 +133,25 @@ def test_much_worse_validation_and_bad_excitation_get_amber(identified: Identifi
     reasons = _report(identified, metrics=metrics, condition_scaled=5000.0).verdict.reasons
     assert any('times that of the training' in reason for reason in reasons)
     assert any('undetermined' in reason for reason in reasons)
+
+
+def test_an_error_that_is_all_noise_is_green(identified: Identified) -> None:
+    model, training, validation, result = identified
+    metrics = result.metrics['validation']
+    weak = replace(metrics, relative_error=np.full(6, 80.0))
+    report = identification_report(
+        model,
+        replace(result, metrics={**result.metrics, 'validation': weak}),
+        training,
+        validation=replace(validation, noise_std=metrics.rmse * [1.0, 1.0, 1.0, 1.0, 1.0, 0.1]),
+    )
+    table = next(item for item in report.sections[0].items if isinstance(item, Table))
+    assert table.levels == ('good', 'good', 'good', 'good', 'good', 'bad', None)
+    assert [column.name for column in table.columns][-2:] == ['Noise', 'Unit']
+    assert {len(row) for row in table.rows} == {len(table.columns)}
+    assert any(
+        model.joint_names[5] in reason and model.joint_names[4] not in reason for reason in report.verdict.reasons[1:]
+    )
 
 
 def test_figures_show_the_data(identified: Identified) -> None:

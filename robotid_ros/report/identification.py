@@ -19,7 +19,7 @@ from robotid_ros.report.parameters import interval_chart, parameter_figure, para
 from robotid_ros.report.provenance import provenance_items
 from robotid_ros.report.subject import Subject, predicted_run
 from robotid_ros.report.torque import residual_spectrum_figure, residual_velocity_figure, torque_figure
-from robotid_ros.report.verdict import FAIR_MATCH, GOOD_MATCH, facts, match_level, summary, verdict
+from robotid_ros.report.verdict import FAIR_MATCH, GOOD_MATCH, facts, joint_level, summary, verdict
 from robotid_ros.report.wording import friction_label
 
 __all__ = ['identification_report']
@@ -104,22 +104,18 @@ def _error_table(subject: Subject) -> Table:
     columns = [Column(name='Joint', numeric=False)]
     columns += [Column(name='RMSE', unit=_TITLES[name].lower()) for name in names]
     columns += [Column(name='Match', unit=_TITLES[name].lower()) for name in names]
+    columns += [Column(name='Noise', unit=subject.judged.title.lower())] if subject.noise is not None else []
     columns += [Column(name='Unit', numeric=False)]
     rows: list[tuple[str, ...]] = []
     levels: list[Level | None] = []
     for j, joint in enumerate(subject.result.joint_names):
         cells = [number(float(metrics[name].rmse[j])) for name in names]
         cells += [percent(float(metrics[name].match[j])) for name in names]
+        cells += [] if subject.noise is None else [number(float(subject.noise[j]))]
         rows.append((joint, *cells, subject.torque_unit(j)))
-        levels.append(match_level(float(subject.metrics.match[j])))
-    rows.append(
-        (
-            'All joints',
-            *('' for _ in names),
-            *(percent(100.0 - metrics[name].relative_error_total) for name in names),
-            '',
-        )
-    )
+        levels.append(joint_level(subject, j))
+    total = [percent(100.0 - metrics[name].relative_error_total) for name in names]
+    rows.append(('All joints', *('' for _ in names), *total, *('' for _ in columns[1 + 2 * len(names) :])))
     levels.append(None)
     return Table(
         caption='Error per joint',
@@ -127,7 +123,8 @@ def _error_table(subject: Subject) -> Table:
         rows=tuple(rows),
         levels=tuple(levels),
         reading=f'Match is 100 % less the relative error. Green: {GOOD_MATCH:.0f} % or more; amber: '
-        f'{FAIR_MATCH:.0f} % or more. Joints that carry little torque match less: look at their rmse.',
+        f'{FAIR_MATCH:.0f} % or more. Joints that carry little torque match less: look at their rmse'
+        + ('.' if subject.noise is None else '; where it is no more than the noise, nothing is left to explain.'),
     )
 
 

@@ -49,6 +49,11 @@ class Subject:
         known = self.result.metrics.get(run.title.lower())
         return known or torque_metrics(run.dataset.joint_names, run.dataset.tau, run.predicted)
 
+    @property
+    def noise(self) -> Array | None:
+        """Standard deviation of the measured torque it is judged by, shape (n,), where repetitions tell it."""
+        return self.judged.dataset.noise_std
+
     def torque_unit(self, joint: int) -> str:
         """Return the unit of a joint's torque."""
         return units_of(self.prismatic[joint])[0]

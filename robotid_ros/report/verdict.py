@@ -8,11 +8,12 @@ from robotid_ros.report.numbers import integer, number, percent
 from robotid_ros.report.subject import Subject
 from robotid_ros.report.wording import friction_label, sentence
 
-__all__ = ['FAIR_MATCH', 'GOOD_MATCH', 'facts', 'match_level', 'summary', 'verdict']
+__all__ = ['FAIR_MATCH', 'GOOD_MATCH', 'facts', 'joint_level', 'summary', 'verdict']
 
 GOOD_MATCH = 85.0  # %
 FAIR_MATCH = 65.0
 _WORSE_THAN_TRAINING = 1.5
+_NOISE_FACTOR = 1.3  # an error this near to the noise has nothing left to explain
 _LARGE_ERROR = 5.0  # %; below, twice the training error is still a good model
 
 
@@ -74,7 +75,7 @@ def _cautions(subject: Subject) -> Iterator[str]:
             f'The condition number is {number(result.condition_scaled)}: the motion left some parameters '
             'undetermined. The torque may be right where single parameters are not.'
         )
-    weak = [name for name, match in zip(metrics.joint_names, metrics.match, strict=True) if match < FAIR_MATCH]
+    weak = [name for j, name in enumerate(metrics.joint_names) if joint_level(subject, j) == 'bad']
     if weak:
         yield f'Less than {FAIR_MATCH:.0f} % of the torque is explained at {", ".join(weak)}.'
 
@@ -110,6 +111,10 @@ def facts(subject: Subject) -> tuple[Fact, ...]:
     )
 
 
-def match_level(match: float) -> Level:
-    """Return the traffic light of a joint's match [%]."""
+def joint_level(subject: Subject, joint: int) -> Level:
+    """Return the traffic light of a joint: its match, or an error that is all noise."""
+    match = float(subject.metrics.match[joint])
+    noise = subject.noise
+    if noise is not None and subject.metrics.rmse[joint] <= _NOISE_FACTOR * noise[joint]:
+        return 'good'
     return 'good' if match >= GOOD_MATCH else 'caution' if match >= FAIR_MATCH else 'bad'
