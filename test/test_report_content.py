@@ -228,6 +228,24 @@ def test_joint_order_of_the_data_does_not_matter(identified: Identified) -> None
     ] == [chart.note for figure in _report(identified).figures for chart in figure.charts]
 
 
+def test_provenance_is_told_without_what_is_empty(identified: Identified) -> None:
+    provenance = {
+        'seed': 7,
+        'training': [{'recording': {'file': 'run.csv', 'sha256': 'ab12', 'ignored': []}, 'noise': [0.25, 1e-7]}],
+        'test': [],
+        'settings': {'cutoff': None, 'friction': 'auto'},
+    }
+    report = _report(identified, provenance=provenance, decisions=('friction model: coulomb',))
+    decisions, origin = (item for item in report.sections[-1].items if isinstance(item, Table))
+    assert decisions.rows == (('1', 'friction model: coulomb'),)
+    assert origin.rows == (
+        ('run', 'seed: 7'),
+        ('training 1', 'noise: 0.25, 1e-07'),
+        ('training 1 · recording', 'file: run.csv; sha256: ab12'),
+        ('settings', 'friction: auto'),
+    )
+
+
 def test_figures_are_saved_as_files(identified: Identified, tmp_path: Path) -> None:
     folder = tmp_path / 'plots'
     report = _report(identified)

@@ -5,10 +5,10 @@ from typing import Any
 
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.report.content import Column, Item, Table
-from robotid_ros.report.numbers import number
-from robotid_ros.report.wording import sentence
 
 __all__ = ['provenance_items']
+
+_MOST = 24  # entries of a list
 
 
 def provenance_items(result: IdentificationResult) -> Iterator[Item]:
@@ -17,7 +17,7 @@ def provenance_items(result: IdentificationResult) -> Iterator[Item]:
         yield Table(
             caption='What was tried and chosen',
             columns=(Column(name='Step', numeric=False), Column(name='Decision', numeric=False)),
-            rows=tuple((str(k + 1), sentence(text)) for k, text in enumerate(result.decisions)),
+            rows=tuple((str(k + 1), text) for k, text in enumerate(result.decisions)),
         )
     rows = tuple(_flat(result.provenance))
     if rows:
@@ -29,19 +29,27 @@ def provenance_items(result: IdentificationResult) -> Iterator[Item]:
         )
 
 
-def _flat(content: Mapping[str, Any], prefix: str = '') -> Iterator[tuple[str, str]]:
+def _flat(content: Mapping[str, Any], name: str = '') -> Iterator[tuple[str, str]]:
+    """Yield one row for the plain entries of each mapping; what is empty is left out."""
+    plain = {key: value for key, value in content.items() if not _nested(value) and value not in (None, '', [], ())}
+    if plain:
+        yield name or 'run', '; '.join(f'{key.replace("_", " ")}: {_brief(value)}' for key, value in plain.items())
     for key, value in content.items():
-        name = f'{prefix}{key}'
+        below = f'{name} · {key}' if name else key
         if isinstance(value, Mapping):
-            yield from _flat(value, f'{name} · ')
-        elif isinstance(value, list | tuple) and any(isinstance(item, Mapping) for item in value):
+            yield from _flat(value, below)
+        elif _nested(value):
             for k, item in enumerate(value):
-                yield from _flat(item, f'{name} {k + 1} · ') if isinstance(item, Mapping) else [(name, str(item))]
-        elif isinstance(value, list | tuple):
-            yield name, ', '.join(_brief(item) for item in value[:24]) + (' …' if len(value) > 24 else '')
-        else:
-            yield name, _brief(value)
+                yield from _flat(item, f'{below} {k + 1}') if isinstance(item, Mapping) else [(below, _brief(item))]
+
+
+def _nested(value: Any) -> bool:
+    several = isinstance(value, list | tuple)
+    return isinstance(value, Mapping) or (several and any(isinstance(item, Mapping) for item in value))
 
 
 def _brief(value: Any) -> str:
-    return number(value, 6) if isinstance(value, float) else str(value)
+    if isinstance(value, list | tuple):
+        shown = ', '.join(_brief(item) for item in value[:_MOST])
+        return shown + (' …' if len(value) > _MOST else '')
+    return f'{value:.6g}' if isinstance(value, float) else str(value)
