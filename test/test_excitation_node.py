@@ -185,6 +185,24 @@ def test_a_design_is_answered_and_saved(world, user):
     assert design.trajectory.period == 2.0
 
 
+def test_a_design_under_way_can_be_given_up_and_is_not_disturbed(user):
+    user.set(starts=500)
+    try:
+        client = user.node.create_client(Trigger, '/excitation/design')
+        user.until(client.service_is_ready, 'the service')
+        future = client.call_async(Trigger.Request())
+        user.until_state('designing')
+        for service in ('design', 'start'):
+            assert 'design is under way' in user.call(f'/excitation/{service}').message
+        assert user.value('state') == 'designing'
+        assert 'design is being given up' in user.call('/excitation/stop').message
+        user.until(future.done, 'the design ends')
+        assert future.result().message == 'the design was given up on request'
+        user.node.destroy_client(client)
+    finally:
+        user.set(starts=1)
+
+
 def test_bad_values_are_refused_with_the_reason(user):
     (result,) = user.set(period=-1.0)
     assert not result.successful
@@ -298,6 +316,7 @@ def test_one_thing_at_a_time(user):
     start(user)
     assert 'the arm is moving' in user.call('/excitation/start').message
     assert 'the arm is moving' in user.call('/excitation/design').message
+    assert user.value('state') == 'running'
     user.until(lambda: float(user.value('elapsed') or 0.0) > 0.6, 'it moves')
     user.call('/excitation/stop')
     user.until_state('stopped')

@@ -83,7 +83,7 @@ def optimize_excitation(
     progress : callable, optional
         Called with the part done, 0 to 1, and what is being done.
     cancelled : callable, optional
-        Asked between rounds; True ends the optimisation with the best trajectory until then. So
+        Asked after every start of every round; True ends the optimisation with the best trajectory until then. So
         does a KeyboardInterrupt.
 
     Returns

@@ -33,6 +33,10 @@ _MARGIN = 0.002  # aimed inside the limits, for what lies between the samples
 _GLANCE_RATE, _FULL_RATE = 100.0, 10_000.0  # Hz
 
 
+class _Cancelled(Exception):  # noqa: N818  # not an error
+    """The caller wants the best trajectory until now."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """Where one start stands between two rounds."""
@@ -60,9 +64,6 @@ def minimise(
     with joblib.Parallel(n_jobs=min(config.jobs, config.starts), return_as='generator') as pool:
         try:
             for k, (sharpness, penalty, part) in enumerate(_ROUNDS):
-                if cancelled is not None and cancelled():
-                    interrupted = True
-                    break
                 steps = max(3, round(config.iterations * part))
                 tasks = starts if k else [(config.seed, index) for index in range(config.starts)]
                 finished = []
@@ -74,10 +75,12 @@ def minimise(
                     done += work[k] / len(tasks) / sum(work)
                     if progress is not None:
                         progress(min(done, 0.99), f'round {k + 1} of {len(_ROUNDS)}, start {result.index + 1}')
+                    if cancelled is not None and cancelled():
+                        raise _Cancelled
                 finished.sort(key=lambda s: (s.value, s.index))
                 kept = max(1, config.starts >> (k + 1))
                 starts, given_up = finished[:kept], finished[kept:] + given_up
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, _Cancelled):
             interrupted = True
             best = sorted(finished, key=lambda s: (s.value, s.index))
             starts = best + [start for start in starts if start.index not in {other.index for other in best}]

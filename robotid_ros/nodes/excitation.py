@@ -8,8 +8,7 @@ stop along the path, sent at once, and a status that says why.
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -35,7 +34,7 @@ from robotid_ros.excitation import (
 )
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep, FrictionSweepConfig, friction_sweep
-from robotid_ros.excitation.preparation import reference_check, validation_config
+from robotid_ros.excitation.preparation import design_limits, reference_check, validation_config
 from robotid_ros.excitation.run import RunConfig, RunPlan, plan_run
 from robotid_ros.excitation.watchdog import Watchdog, WatchdogConfig
 from robotid_ros.excitation.windows import Window
@@ -66,14 +65,16 @@ class ExcitationNode(Node):
     def __init__(self) -> None:
         super().__init__('excitation')
         self._config = declare_parameters(self, ExcitationNodeConfig)
-        self._kinds: tuple[type[Any], ...] = (ExcitationConfig, FrictionSweepConfig, RunConfig, WatchdogConfig)
-        for kind in self._kinds:
-            declare_parameters(self, kind)
+        declare_parameters(self, ExcitationConfig)
+        declare_parameters(self, FrictionSweepConfig)
+        declare_parameters(self, RunConfig)
+        declare_parameters(self, WatchdogConfig)
         self._robot = declare_robot_config(self)
         self._model: RobotModel | None = None
-        self._description_problem = ''
+        self._description = self._description_problem = ''
         self._motion: FourierTrajectory | FrictionSweep | None = None
         self._motion_values: dict[str, object] = {}
+        self._loaded = ''
         self._state, self._level, self._text = 'idle', DiagnosticStatus.OK, 'no trajectory yet: call ~/design'
         self._busy = ''
         self._cancelled = threading.Event()
@@ -118,17 +119,19 @@ class ExcitationNode(Node):
     # -- what comes in ------------------------------------------------------------------------------
 
     def _take_description(self, source: str) -> None:
-        if self._run is not None:
-            self.get_logger().warning('a robot description came while the arm moves; it is left aside')
+        if source == self._description:
             return
+        if self._run is not None or self._busy:
+            self.get_logger().warning('another robot description came while this one is in use; it is left aside')
+            return
+        self._description = source
         try:
             self._model = build_model(source, self._config, self._robot)
         except ModelError as cause:
             self._description_problem = f'the robot description cannot be used: {cause}'
             self._set('idle', DiagnosticStatus.ERROR, self._description_problem)
             return
-        self._motion = None
-        self._latest = None
+        self._motion, self._loaded = None, ''
         self.get_logger().info(f'robot {self._model.name}: {", ".join(self._model.joint_names)}')
 
     def _listen(self) -> None:
@@ -186,26 +189,34 @@ class ExcitationNode(Node):
     # -- services -----------------------------------------------------------------------------------
 
     async def _on_design(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        try:
-            response.message = await self._design()
-            response.success = True
-        except RobotIdError as cause:
-            response.success, response.message = False, str(cause)
-            self._set('ready' if self._motion is not None else 'idle', DiagnosticStatus.ERROR, str(cause))
-        finally:
-            self._release('design')
-        return response
+        return await self._serve('design', self._design, response)
 
     async def _on_start(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        return await self._serve('start', self._start, response)
+
+    async def _serve(
+        self, work: str, function: Callable[[RobotModel], Awaitable[str]], response: Trigger.Response
+    ) -> Trigger.Response:
+        """Do one thing at a time; a refusal becomes the answer, and the status if nothing else is going on."""
+        response.success = False
         try:
-            response.message = await self._start()
+            model = self._claim()
+        except RobotIdError as cause:
+            response.message = str(cause)
+            return response
+        self._busy = work
+        self._cancelled.clear()
+        try:
+            self._config = read_parameters(self, ExcitationNodeConfig)
+            response.message = await function(model)
             response.success = True
         except RobotIdError as cause:
-            response.success, response.message = False, str(cause)
-            if self._run is None:
-                self._set('ready' if self._motion is not None else 'idle', DiagnosticStatus.ERROR, str(cause))
+            response.message = str(cause)
+            self._set('ready' if self._motion is not None else 'idle', DiagnosticStatus.ERROR, str(cause))
         finally:
-            self._release('start')
+            self._busy = ''
+            if self._run is None:
+                self._stop_listening()
         return response
 
     def _on_stop(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
@@ -222,8 +233,8 @@ class ExcitationNode(Node):
             response.message = 'the arm is brought to rest'
         return response
 
-    def _claim(self, work: str) -> RobotModel:
-        """Return the robot, if nothing else is under way, and note what is now."""
+    def _claim(self) -> RobotModel:
+        """Return the robot, if nothing else is under way."""
         if self._busy:
             raise ExcitationError(f'{self._busy} is under way; wait for it, or call ~/stop')
         if self._run is not None:
@@ -233,19 +244,9 @@ class ExcitationNode(Node):
                 self._description_problem
                 or 'no robot description yet: publish robot_description (latched), or set urdf_file'
             )
-        self._busy = work
-        self._cancelled.clear()
         return self._model
 
-    def _release(self, work: str) -> None:
-        if self._busy == work:
-            self._busy = ''
-            if self._run is None:
-                self._stop_listening()
-
-    async def _design(self) -> str:
-        model = self._claim('design')
-        self._config = read_parameters(self, ExcitationNodeConfig)
+    async def _design(self, model: RobotModel) -> str:
         if self._config.run == 'friction_sweep':
             return await self._design_sweep(model)
         config = read_parameters(self, ExcitationConfig)
@@ -269,10 +270,15 @@ class ExcitationNode(Node):
     async def _design_sweep(self, model: RobotModel) -> str:
         config = read_parameters(self, ExcitationConfig)
         start = np.array(config.start_position) if config.start_position else await self._measure()
-        check = reference_check(model, config)
-        self._motion = friction_sweep(model, check.limits, read_parameters(self, FrictionSweepConfig), start)
-        text = f'friction sweep of {len(self._motion.joint)} strokes, {self._motion.reference.duration:.0f} s'
-        self._motion_values = {'strokes': len(self._motion.joint), 'duration': self._motion.reference.duration}
+        settings = read_parameters(self, FrictionSweepConfig)
+
+        def work() -> FrictionSweep:
+            return friction_sweep(model, design_limits(model, config), settings, start)
+
+        sweep: FrictionSweep = await self._worker.run(work)
+        self._motion = sweep
+        self._motion_values = {'strokes': len(sweep.joint), 'duration': sweep.reference.duration}
+        text = f'friction sweep of {len(sweep.joint)} strokes, {sweep.reference.duration:.0f} s'
         self._set('ready', DiagnosticStatus.OK, text)
         return text
 
@@ -289,11 +295,10 @@ class ExcitationNode(Node):
         self._set('ready', DiagnosticStatus.OK, text.replace('\n', '; '))
         return text
 
-    async def _start(self) -> str:
-        model = self._claim('start')
-        self._config = read_parameters(self, ExcitationNodeConfig)
-        if self._motion is None and self._config.trajectory:
+    async def _start(self, model: RobotModel) -> str:
+        if self._config.trajectory and self._config.trajectory != self._loaded:
             self._take_design(load_excitation(self._config.trajectory), model)
+            self._loaded = self._config.trajectory
         if self._motion is None:
             raise ExcitationError("no trajectory yet: call ~/design first, or set the parameter 'trajectory' to a file")
         motion = self._motion
@@ -442,10 +447,21 @@ class ExcitationNode(Node):
     def close(self) -> None:
         """Bring the arm to rest before the node goes."""
         self._cancelled.set()
-        executor = self.executor
-        if self._run is not None and executor is not None:
-            executor.create_task(lambda: self._stop_arm('the node is shut down', fault=False))
+        asked = threading.Event()
+
+        def end() -> None:
+            asked.set()
+            if self._run is None:
+                self._rested.set()
+            else:
+                self._stop_arm('the node is shut down', fault=False)
+
+        if self.executor is not None:
+            self.executor.create_task(end)
+        if asked.wait(timeout=0.5):
             self._rested.wait(timeout=4.0)
+        else:  # the executor has ended; a message can still be sent
+            self._stop_arm('the node is shut down', fault=False)
         self._worker.close()
 
 
