@@ -278,3 +278,19 @@ def test_physical_parameters_solve_a_problem_with_a_known_answer() -> None:
     matrix = 1e6 * np.eye(20)
     found = physical_parameters(matrix, matrix @ pi, float(pi @ matrix @ pi), grouping, ARM)
     np.testing.assert_allclose(found.inertial.ravel(), pi, atol=1e-4)
+
+
+def test_finds_a_torque_ripple_that_is_there_and_none_that_is_not() -> None:
+    data = arm_data(1)
+    wave = 3.0 * np.sin(200.0 * data.q[:, 1] + 0.4) / (1.0 + (200.0 * data.dq[:, 1] / (2.0 * np.pi * 5.0)) ** 4)
+    shaken = data.tau.copy()
+    shaken[:, 1] += wave
+    result = identify(with_torque(data, shaken), ARM, friction='coulomb_viscous+ripple')
+    assert result.friction_name == 'coulomb_viscous+ripple'
+    assert result.ripple_frequency[0] == 0.0
+    assert result.ripple_frequency[1] == pytest.approx(200.0, abs=1.0)
+    again = type(result).from_yaml(result.to_yaml())
+    np.testing.assert_array_equal(again.ripple_frequency, result.ripple_frequency)
+    plain = identify(data, ARM, friction='coulomb_viscous+ripple')
+    assert plain.friction_name == 'coulomb_viscous'
+    assert 'no torque ripple' in '\n'.join(plain.decisions)

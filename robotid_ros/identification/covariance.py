@@ -11,14 +11,23 @@ The white-noise formula H^-1 counts every sample as news; a signal filtered at f
 the sum of their periodogram times the residual's spectrum.
 """
 
+from itertools import pairwise
+
 import numpy as np
 from scipy.linalg import solve_toeplitz
 
 from robotid_ros.arrays import Array, IntArray
 
-__all__ = ['autoregressive_spectrum', 'correlated_scores', 'covariance_of_estimate', 'error_autocovariance']
+__all__ = [
+    'autoregressive_spectrum',
+    'correlated_scores',
+    'covariance_of_estimate',
+    'error_autocovariance',
+    'row_transform',
+]
 
 _ORDER = 24
+_STRETCH = 2048
 _LEFT = 0.2  # least share of the noise at a frequency that a fit is believed to have left
 
 
@@ -54,7 +63,7 @@ def autoregressive_spectrum(lags: Array, count: int, length: int) -> Array:
     return np.asarray(variance / np.abs(transfer) ** 2)
 
 
-def error_autocovariance(rows: Array, residual: Array, runs: IntArray, leverage: Array, length: int) -> Array:
+def error_autocovariance(stretches: list[Array], residuals: list[Array], leverage: Array, length: int) -> Array:
     """Return the autocovariance of the errors behind a residual.
 
     The fit takes away what the rows can mimic, above all at the frequencies of the motion. What it
@@ -63,10 +72,10 @@ def error_autocovariance(rows: Array, residual: Array, runs: IntArray, leverage:
 
     Parameters
     ----------
-    rows : ndarray, shape (M, m)
-    residual : ndarray, shape (M,)
-        Evenly sampled within each run.
-    runs : ndarray of int, shape (M,)
+    stretches : list of ndarray, shape (2, F, m)
+        Real and imaginary parts of the rows' transforms, see :func:`row_transform`.
+    residuals : list of ndarray, shape (M,)
+        Evenly sampled.
     leverage : ndarray, shape (m, m)
         Weight times the inverse of the normal matrix, so that rows leverage rows^T projects.
     length : int
@@ -76,30 +85,31 @@ def error_autocovariance(rows: Array, residual: Array, runs: IntArray, leverage:
     -------
     ndarray, shape (K + 1,)
     """
-    order = min(_ORDER, max(0, len(residual) // 8))
+    count = sum(len(residual) for residual in residuals)
+    order = min(_ORDER, max(0, count // 8))
     lags = np.zeros(order + 1)
-    for label in np.unique(runs):
-        inside = runs == label
-        transform = np.fft.rfft(rows[inside], length, axis=0)
-        share = np.einsum('fi,ij,fj->f', transform.conj(), leverage, transform, optimize=True).real / inside.sum()
-        power = np.abs(np.fft.rfft(residual[inside], length)) ** 2 / np.maximum(1.0 - share, _LEFT)
+    for transform, residual in zip(stretches, residuals, strict=True):
+        share = np.sum((transform @ leverage) * transform, axis=(0, 2)) / len(residual)
+        power = np.abs(np.fft.rfft(residual, length)) ** 2 / np.maximum(1.0 - share, _LEFT)
         lags += np.fft.irfft(power, length)[: order + 1]
-    return lags / len(residual)
+    return lags / count
 
 
-def correlated_scores(rows: Array, spectrum: Array, runs: IntArray, length: int) -> Array:
-    """Return A^T C A for rows (M, m) and the spectrum of C over ``length`` frequencies."""
-    result = np.zeros((rows.shape[1], rows.shape[1]))
-    weight = np.full(len(spectrum), 2.0)
-    weight[0] = 1.0
+def row_transform(rows: Array, length: int) -> Array:
+    """Return real and imaginary part of the transform of rows (M, m), shape (2, length // 2 + 1, m)."""
+    transform = np.fft.rfft(rows, length, axis=0)
+    return np.stack([transform.real, transform.imag])
+
+
+def correlated_scores(stretches: list[Array], spectrum: Array, length: int) -> Array:
+    """Return A^T C A for the transforms of the rows A and the spectrum of C over ``length`` frequencies."""
+    weight = np.full(len(spectrum), 2.0 / length)
+    weight[0] = 1.0 / length
     if length % 2 == 0:
-        weight[-1] = 1.0
-    for label in np.unique(runs):
-        transform = np.fft.rfft(rows[runs == label], length, axis=0)
-        power = (weight * spectrum / length)[:, None]
-        stacked = np.concatenate([transform.real, transform.imag])
-        result += stacked.T @ (np.concatenate([power, power]) * stacked)
-    return result
+        weight[-1] = 1.0 / length
+    power = (weight * spectrum)[:, None]
+    parts = [part.T @ (power * part) for transform in stretches for part in transform]
+    return np.asarray(np.sum(parts, axis=0))
 
 
 def covariance_of_estimate(
@@ -129,15 +139,16 @@ def covariance_of_estimate(
     their variance is scaled up by the expectation of that part.
     """
     n, own = rows.shape[1], rows.shape[2] - base
-    longest = int(np.bincount(runs).max())
-    length = 1 << int(np.ceil(np.log2(2 * longest)))
+    parts = _stretches(runs)
+    length = 1 << int(np.ceil(np.log2(2 * max(part.stop - part.start for part in parts))))
     middles, places, powers, variances = [], [], [], []
     for j in range(n):
         place = np.concatenate([np.arange(base), base + j * own + np.arange(own)])
         leverage = precision[j] / bin_size * inverse[np.ix_(place, place)]
-        lags = error_autocovariance(rows[:, j], residual[:, j], runs, leverage, length)
+        transforms = [row_transform(rows[part, j], length) for part in parts]
+        lags = error_autocovariance(transforms, [residual[part, j] for part in parts], leverage, length)
         spectrum = autoregressive_spectrum(lags, len(residual), length)
-        middles.append(correlated_scores(rows[:, j], spectrum, runs, length))
+        middles.append(correlated_scores(transforms, spectrum, length))
         places.append(place)
         powers.append(float(np.sum(residual[:, j] ** 2)))
         variances.append(float(lags[0]) * len(residual))
@@ -157,3 +168,13 @@ def covariance_of_estimate(
             expected = max(variances[j] * inflation[j] - absorbed, 0.2 * powers[j])
             inflation[j] = np.clip(inflation[j] * powers[j] / expected, 1.0, 10.0)
     return covariance
+
+
+def _stretches(runs: IntArray) -> list[slice]:
+    """Cut the runs into stretches that are long against every correlation, so that transforms stay small."""
+    starts = np.flatnonzero(np.diff(runs, prepend=-1)).tolist()
+    result = []
+    for start, stop in zip(starts, [*starts[1:], len(runs)], strict=True):
+        edges = np.linspace(start, stop, -(-(stop - start) // _STRETCH) + 1).astype(int).tolist()
+        result += [slice(low, high) for low, high in pairwise(edges)]
+    return result

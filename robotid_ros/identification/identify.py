@@ -80,7 +80,7 @@ def identify(
     changes = {key: value for key, value in (('friction', friction), ('estimator', estimator)) if value is not None}
     config = replace(config, **changes)  # type: ignore[arg-type]
     if config.friction != 'auto':
-        friction_model(config.friction)  # refuses unknown options before any work
+        friction_model(_without_ripple(config.friction))  # refuses unknown options before any work
     training, slow = _listed(datasets), _listed(friction_data)
     if config.estimator != 'alternating':
         training, slow = training + slow, []
@@ -175,8 +175,10 @@ def prepare(base: BaseParameters, samples: Samples, config: IdentificationConfig
     name = config.friction
     if name == 'auto' and config.estimator == 'bee-colony':
         name = 'daemi_heimann+offset'  # the model the method was published for
+    ripple = name == 'auto' or name != _without_ripple(name)
+    name = _without_ripple(name)
     known = None if name == 'auto' else friction_model(name)
-    if known is not None and bandwidth is None and not known.shape_names:
+    if known is not None and channel.open and not known.shape_names and not ripple:
         choice = FrictionChoice(friction=known, shape=np.zeros((samples.n, 0)), decisions=(f'{name}, as asked for',))
     else:
         few = samples.thinned(_SEARCH_SAMPLES) if channel.open else samples.excerpts(_SEARCH_SAMPLES)
@@ -184,11 +186,17 @@ def prepare(base: BaseParameters, samples: Samples, config: IdentificationConfig
         rigid = base.regressor(few.q, few.dq, few.ddq)
         if name == 'auto':
             choice = choose_friction(rigid, few, thin, progress=lambda share, text: report(0.15 + 0.4 * share, text))
-            report(0.55, 'look for a torque ripple')
-            choice = add_ripple(base, few, thin, choice)
         else:
             choice = fit_friction_shape(rigid, few, thin, name)
+        if ripple:
+            report(0.55, 'look for a torque ripple')
+            choice = add_ripple(base, few, thin, choice)
     return Prepared(rows=rows, choice=replace(choice, decisions=(*notes, *choice.decisions)))
+
+
+def _without_ripple(name: str) -> str:
+    """Return a friction model's name without the option whose frequencies the data have to tell."""
+    return '+'.join(part for part in name.split('+') if part != 'ripple')
 
 
 def _rows(datasets: list[Dataset], like: ModelRows, model: RobotModel, config: IdentificationConfig) -> ModelRows:

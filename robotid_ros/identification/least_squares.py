@@ -23,7 +23,7 @@ __all__ = ['LinearEstimator', 'essential_parameters', 'fit_of_parameters', 'leas
 LinearEstimator: TypeAlias = Literal['ols', 'wls', 'irls']
 
 _HUBER = 1.345  # 95 % efficient on normal noise
-_BINS = 4096
+_BIN = 0.04  # s, short against the periods of an arm's motion
 _NEGLIGIBLE = 0.1  # relative deviation above which a parameter may be called superfluous
 _LOAD_PASSES = 25
 
@@ -198,7 +198,7 @@ def _covariance(rows: ModelRows, friction: FrictionModel, shape: Array, state: _
     """Sum the rows over bins, collect the residual, and hand both to the spectral formula."""
     samples, base = rows.samples, state.information.base
     width = base + friction_width(friction)
-    step = max(1, int(samples.rate / (2.0 * samples.cutoff)), -(-len(samples) // _BINS))
+    step = max(1, int(samples.rate / (2.0 * samples.cutoff)), int(_BIN * samples.rate))
     bins = _bin_labels(samples, step)
     count = int(bins[-1]) + 1
     summed = np.zeros((count, samples.n, width))
