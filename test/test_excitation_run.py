@@ -312,6 +312,19 @@ def test_a_sweep_is_run_like_an_excitation(check):
     )
 
 
+def test_a_sweep_is_checked_against_every_limit():
+    model, start = planar_arm(2, limits=limits(2)), np.array([0.1, 0.1])
+    sweep = friction_sweep(model, model.limits, FrictionSweepConfig(sweep_levels=1), start)
+    for floor, allowed in ((-0.9, True), (-0.1, False)):  # stretched out, the arm reaches 0.8 m down
+        config = ExcitationConfig(workspace_frames=('tip',), workspace_lower=(-9.0, -9.0, floor))
+        check = reference_check(model, config)
+        if allowed:
+            assert plan_run(start, sweep, check, RUN).period == sweep.reference.duration
+        else:
+            with pytest.raises(ExcitationError, match=r"the friction sweep: z of frame 'tip' is .* m at t = .* s"):
+                plan_run(start, sweep, check, RUN)
+
+
 def test_sweeps_without_room_are_refused():
     bounds = limits(2, [1.0, 1.0], [1.0, 0.01])
     with pytest.raises(ExcitationError, match=r"joint 'joint2': the lowest speed 0\.02 does not fit"):

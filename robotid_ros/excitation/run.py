@@ -133,19 +133,15 @@ def plan_run(
     config = RunConfig() if config is None else config
     names = check.model.joint_names
     _require_inside(position, check)
-    body = _fourier_parts(motion, check, config.periods) if isinstance(motion, FourierTrajectory) else None
-    if body is None:
-        assert isinstance(motion, FrictionSweep)
-        before: tuple[Reference, ...] = ()
-        middle: Reference = motion.reference
-        after: tuple[Reference, ...] = ()
-        period = motion.reference.duration
-        repeated: Reference = motion.reference
-    else:
-        before, middle, after = body
-        assert isinstance(motion, FourierTrajectory)
+    if isinstance(motion, FourierTrajectory):
+        before, middle, after = _fourier_parts(motion, check, config.periods)
         period = motion.period
-        repeated = FourierRun(trajectory=motion, start=0.0, duration=period)
+        repeated: Reference = FourierRun(trajectory=motion, start=0.0, duration=period)
+        check.require(repeated, 'the trajectory')
+    else:
+        before, middle, after = (), motion.reference, ()
+        period, repeated = motion.reference.duration, motion.reference
+        check.require(repeated, 'the friction sweep')
     first = (before[0] if before else middle).evaluate([0.0])[0][0]
     last_part = after[-1] if after else middle
     last = last_part.evaluate([last_part.duration])[0][0]
@@ -188,7 +184,6 @@ def _fourier_parts(
 ) -> tuple[tuple[Reference, ...], Reference, tuple[Reference, ...]]:
     """Return the way in, the periods and the way out; the ways are empty if the motion starts at rest."""
     run = FourierRun(trajectory=trajectory, start=0.0, duration=periods * trajectory.period)
-    check.require(FourierRun(trajectory=trajectory, start=0.0, duration=trajectory.period), 'the trajectory')
     _, velocity, acceleration = trajectory.evaluate([0.0])
     if np.abs(velocity).max() < _AT_REST and np.abs(acceleration).max() < 1e3 * _AT_REST:
         return (), run, ()
