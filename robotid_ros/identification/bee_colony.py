@@ -203,6 +203,19 @@ class _JointProblem:
         columns = self.model.columns(velocity, np.exp(shapes), load, position)
         return columns if self.channel is None else self.channel(columns)
 
+    def _projected(self, columns: Array) -> Array:
+        """Return the best dissipative linear parameters for columns (N, M, k), shape (M, k)."""
+        design = (columns @ self.model.generators).transpose(1, 0, 2)
+        gram = design.transpose(0, 2, 1) @ design
+        scale = np.sqrt(np.maximum(np.einsum('mkk->mk', gram), 1e-300))
+        gram = gram / (scale[:, :, None] * scale[:, None, :]) + 1e-10 * np.eye(gram.shape[1])
+        pull = np.einsum('mNk,N->mk', design, self.torque) / scale
+        weights = np.linalg.solve(gram, pull[..., None])[..., 0] / scale
+        linear = weights @ self.model.generators.T
+        for m in np.flatnonzero(~((weights >= 0.0) | np.array(self.model.signed)).all(axis=1)):
+            linear[m] = dissipative_least_squares(self.model, columns[:, m], self.torque)
+        return np.asarray(linear)
+
     def cost(self, points: Array) -> Array:
         """Return the mean square errors of points (M, d), shape (M,)."""
         return self.solved(points)[1]
@@ -211,11 +224,8 @@ class _JointProblem:
         """Return friction parameters, shape (M, k + s), and mean square errors, shape (M,), of points."""
         shapes = points[:, self.linear :] if self.everything else points
         columns = self._columns(shapes)
-        if self.everything:
-            linear = points[:, : self.linear] @ self.model.generators.T
-        else:
-            candidates = range(len(points))
-            linear = np.array([dissipative_least_squares(self.model, columns[:, m], self.torque) for m in candidates])
+        free = self.everything
+        linear = points[:, : self.linear] @ self.model.generators.T if free else self._projected(columns)
         predicted = np.einsum('Nmk,mk->Nm', columns, linear)
         cost = np.mean((predicted - self.torque[:, None]) ** 2, axis=0)
         return np.concatenate([linear, np.exp(shapes)], axis=1), cost

@@ -79,9 +79,6 @@ class Information:
     def __add__(self, other: 'Information') -> 'Information':
         return Information(gram=self.gram + other.gram, count=self.count + other.count, base=self.base)
 
-    def __sub__(self, other: 'Information') -> 'Information':
-        return Information(gram=self.gram - other.gram, count=self.count - other.count, base=self.base)
-
     def normal(self, precision: Array) -> tuple[Array, Array]:
         """Return the normal matrix and right-hand side of all parameters ``[beta, f_1, ..., f_n]``.
 

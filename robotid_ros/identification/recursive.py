@@ -8,7 +8,6 @@ The friction here is Coulomb, viscous and an offset, which is linear, so that no
 searched for between two messages; the final identification chooses its model by itself.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,11 +101,6 @@ class RecursiveIdentifier:
         """Forget everything."""
         self._parts.clear()
         self._last = None
-
-    @property
-    def parts(self) -> Mapping[str, Information]:
-        """Information per dataset."""
-        return self._parts
 
     def estimate(self) -> RecursiveEstimate | None:
         """Return the estimate from all that has come, or None while nothing has."""

@@ -17,7 +17,7 @@ _EXCERPTS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """N samples of n joints, with what is known about their noise.
+    """N samples of n joints.
 
     Attributes
     ----------
@@ -25,8 +25,6 @@ class Samples:
         [rad, rad/s, rad/s^2]
     target : ndarray, shape (N, n)
         Torque to fit, filtered like the motion [N m].
-    measured : ndarray, shape (N, n)
-        Torque as recorded [N m].
     weight : ndarray, shape (N, n)
         Weight of each sample, 1 for a full one.
     trajectory : ndarray of int, shape (N,)
@@ -36,21 +34,17 @@ class Samples:
         Bandwidth of target and motion [Hz].
     filtered : bool
         Whether target and motion went through a low-pass of that bandwidth.
-    noise_std : ndarray, shape (n,), or None
-        Standard deviation of the measured torque where repetitions tell it [N m].
     """
 
     q: Array
     dq: Array
     ddq: Array
     target: Array
-    measured: Array
     weight: Array
     trajectory: IntArray
     rate: float
     cutoff: float
     filtered: bool = False
-    noise_std: Array | None = None
 
     def __len__(self) -> int:
         return len(self.q)
@@ -66,7 +60,7 @@ class Samples:
 
     def select(self, rows: 'slice | IntArray | Array') -> 'Samples':
         """Return some samples."""
-        arrays = ('q', 'dq', 'ddq', 'target', 'measured', 'weight', 'trajectory')
+        arrays = ('q', 'dq', 'ddq', 'target', 'weight', 'trajectory')
         return replace(self, **{name: getattr(self, name)[rows] for name in arrays})
 
     def excerpts(self, at_most: int) -> 'Samples':
@@ -138,13 +132,11 @@ def as_samples(
         dq=dq,
         ddq=data.ddq[:, columns],
         target=data.tau_filtered[:, columns],
-        measured=data.tau[:, columns],
         weight=standstill_weight + (1.0 - standstill_weight) * share * np.ones_like(dq),
         trajectory=data.trajectory,
         rate=data.rate,
         cutoff=data.cutoff,
         filtered=data.cutoff < 0.45 * data.rate,
-        noise_std=None if data.noise_std is None else data.noise_std[columns],
     )
 
 
