@@ -8,12 +8,13 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint docs bench clean
 
 help:
 	@echo 'make demo    the whole loop over real ROS 2 with the simulated arm'
 	@echo 'make test    all tests'
 	@echo 'make lint    ruff and mypy'
+	@echo 'make docs    the manual, as HTML in docs/_build/html'
 	@echo 'make bench   every benchmark, one table each'
 	@echo 'make clean   removes $(VENV) and caches'
 
@@ -25,11 +26,15 @@ $(VENV)/.demo: $(VENV)/bin/python $(INPUTS)
 	@touch $@
 
 $(VENV)/.test: $(VENV)/bin/python $(INPUTS)
-	$(PIP) --editable '.[ros,sim,plot,bag,test]'
+	$(PIP) --editable '.[ros,sim,plot,bag,docs,test]'
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/bin/python $(INPUTS)
 	$(PIP) --editable '.[lint]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/bin/python $(INPUTS)
+	$(PIP) --editable '.[ros,sim,plot,bag,docs]'
 	@touch $@
 
 demo: $(VENV)/.demo
@@ -37,6 +42,10 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest
+
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+	@echo 'open docs/_build/html/index.html'
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check

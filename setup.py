@@ -24,6 +24,7 @@ BAG = ['rosbags>=0.10']
 PLOT = ['matplotlib>=3.7']
 SIM = ['mujoco>=3.2']
 TEST = ['pytest>=7,<9', 'hypothesis>=6.80', 'pin>=2.7']
+DOCS = ['sphinx>=8', 'furo', 'myst-parser>=4', 'numpydoc>=1.8', 'latex2mathml>=3.77']
 LINT = ['ruff', 'mypy', 'types-PyYAML']
 
 
@@ -48,6 +49,7 @@ setup(
         'plot': PLOT,
         'sim': SIM,
         'test': TEST,
+        'docs': DOCS,
         'lint': LINT,
         'all': [*ROS, *BAG, *PLOT, *SIM],
     },

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from robotid_ros import __version__
 from robotid_ros.commands import NAMES, load_command
 from robotid_ros.errors import RobotIdError
+from robotid_ros.threads import use_one_thread
 
 __all__ = ['build_parser', 'main']
 
@@ -41,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, optional
         Those of the process by default.
     """
+    use_one_thread()  # before the command brings numpy
     given = sys.argv[1:] if arguments is None else list(arguments)
     # Only the command that is asked for is imported: the others bring half of scipy with them.
     parser = build_parser([given[0]] if given and given[0] in NAMES else NAMES)

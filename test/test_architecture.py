@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / 'robotid_ros'
 
 LAYERS = [
-    {'errors'},
+    {'errors', 'threads'},
     {'arrays', 'files'},
     {'model', 'signals'},
     {'dynamics', 'friction', 'data'},

@@ -250,7 +250,7 @@ def test_effort_can_be_the_motors_current(environment, listener, tmp_path) -> No
 @pytest.mark.parametrize(
     ('parameters', 'message'),
     [
-        ({'robot': 'absent.urdf'}, "robot 'absent.urdf' is neither a URDF file nor one of the packaged arms: "),
+        ({'robot': 'absent.urdf'}, "robot 'absent.urdf': no such file, and no packaged arm of that name"),
         ({'inertial_perturbation': 0.9}, "parameter 'inertial_perturbation': "),
         ({'effort_content': 'volts'}, "parameter 'effort_content': expected one of torque, current"),
         ({'truth_file': '/absent/truth.yaml'}, 'cannot write /absent/truth.yaml'),
