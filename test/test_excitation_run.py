@@ -256,6 +256,24 @@ def test_refusals_name_part_limit_joint_and_time(trajectory, check):
         plan_run(np.array([0.0, 0.3, 0.0, 0.0, 0.0, 0.0]), resting, floor, RUN)
 
 
+def test_a_run_that_cannot_be_stopped_within_limits_is_refused():
+    b = np.array([[1.0, 0.0, -1.0 / 3.0]])  # starts at rest
+    trajectory = FourierTrajectory(a=0.0 * b, b=b, offset=[0.0], base_frequency=0.05)
+    times = trajectory.sample_times(1000.0)
+    peaks = [np.abs(part).max() for part in (trajectory.acceleration(times), trajectory.jerk(times))]
+    start = trajectory.position([0.0])[0]
+    for reserve, possible in ((20.0, True), (1.001, False)):  # a stop takes far more jerk than the motion itself
+        bounds = limits(1, 9.0, 9.0, reserve * peaks[0], reserve * peaks[1])
+        model = planar_arm(1, limits=bounds)
+        check = reference_check(model, ExcitationConfig())
+        run = replace(RUN, periods=3, settling_time=2.0)
+        if possible:
+            assert plan_run(start, trajectory, check, run).windows.count > 1
+        else:
+            with pytest.raises(ExcitationError, match=r'no stop around t = .* keeps all limits: .*; design with some'):
+                plan_run(start, trajectory, check, run)
+
+
 def test_windows_too_short_for_a_stop_are_refused():
     with pytest.raises(ExcitationError, match='too short'):
         KnotPlan(rate=50.0, points=60)

@@ -158,6 +158,7 @@ def plan_run(
     history = 0.5 if config.trajectory_replacement == 'immediate' else -0.5
     knots = KnotPlan(rate=config.knot_rate, points=config.window_points, history=history)
     windows = WindowPlan(reference, check, knots)
+    windows.require_stops(min(begin + 10.0 * period, begin + middle.duration))
     return RunPlan(
         joint_names=names,
         reference=reference,

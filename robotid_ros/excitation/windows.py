@@ -27,6 +27,7 @@ __all__ = ['KnotPlan', 'ReferenceCheck', 'Window', 'WindowPlan', 'plan_stop']
 
 _STOP_TIMES = (0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8, 1.1, 1.6)
 _CHECK_RATE = 250.0
+_STOP_TOLERANCE = 1e-3
 _GENTLE_BRAKING = 5.0  # rad/s^2, where no limit is given
 
 
@@ -270,10 +271,38 @@ class WindowPlan:
         begin = max(0.0, self.due(k) - self.knots.history) if k else 0.0
         if k == self.count - 1:
             return self._cut(begin, self.reference.duration, None, self.due(k))
+        at, stop = self._planned_stop(k)
+        return self._cut(begin, at, stop, self.due(k))
+
+    def _planned_stop(self, k: int) -> tuple[float, SlowedDown]:
+        """Return where window ``k`` begins to stop, and its stop."""
         step = 1.0 / self.knots.rate
         end = round((self.due(k) + self._span) * self.knots.rate) * step
-        at, stop = plan_stop(self.reference, self.check, (end - step * np.arange(40)).tolist(), hurry=False)
-        return self._cut(begin, at, stop, self.due(k))
+        return plan_stop(self.reference, self.check, (end - step * np.arange(40)).tolist(), hurry=False)
+
+    def require_stops(self, until: float) -> None:
+        """Refuse a run if the stop of a window breaks a limit.
+
+        Parameters
+        ----------
+        until : float
+            Windows due later are not looked at: a periodic motion repeats [s].
+
+        Raises
+        ------
+        ExcitationError
+            Naming the limit, joint and time.
+        """
+        for k in range(self.count - 1):
+            if self.due(k) > until:
+                return
+            at, stop = self._planned_stop(k)
+            worst = max(self.check.peaks(stop, start=at), key=lambda peak: peak.excess)
+            if worst.excess > _STOP_TOLERANCE:
+                raise ExcitationError(
+                    f'no stop around t = {at:.1f} s of the run keeps all limits: {worst}; '
+                    'design with some reserve, such as velocity_scaling and acceleration_scaling of 0.9'
+                )
 
     def stop(self, now: float, latency: float) -> tuple[float, Window]:
         """Return a window that brings the arm to rest as soon as the limits allow.
