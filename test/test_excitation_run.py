@@ -274,9 +274,24 @@ def test_a_run_that_cannot_be_stopped_within_limits_is_refused():
                 plan_run(start, trajectory, check, run)
 
 
-def test_windows_too_short_for_a_stop_are_refused():
-    with pytest.raises(ExcitationError, match='too short'):
-        KnotPlan(rate=50.0, points=60)
+def test_windows_too_short_for_a_stop_are_refused(trajectory, check):
+    with pytest.raises(ExcitationError, match='windows of 100 knots at 50 Hz are too short'):
+        plan_run(START, trajectory, check, replace(RUN, window_points=100))
+    with pytest.raises(ExcitationError, match='more than 2 knots'):
+        KnotPlan(rate=50.0, points=2)
+
+
+def test_a_slow_arm_gets_the_time_it_needs_to_stop():
+    model = planar_arm(3, limits=limits(3, 3.0, 2.0, 0.8))
+    config = ExcitationConfig(period=20.0, starts=1, iterations=60)
+    check = reference_check(model, config)
+    trajectory = optimize_excitation(model, config).trajectory
+    assert np.abs(trajectory.velocity(trajectory.sample_times(100.0))).max() > 0.8  # more than a second of braking
+    plan = plan_run(trajectory.position([0.0])[0], trajectory, check, replace(RUN, periods=3))
+    for now in np.linspace(0.0, plan.reference.duration, 37):
+        rest, window = plan.windows.stop(now, 0.1)
+        assert (np.abs(window.acceleration) <= 0.8 * 1.001).all()
+        assert rest - now < 8.0
 
 
 def test_validation_uses_another_seed():

@@ -17,7 +17,7 @@ from robotid_ros.excitation.reference import (
     SpedUp,
     move_duration,
 )
-from robotid_ros.excitation.windows import KnotPlan, ReferenceCheck, WindowPlan, plan_stop
+from robotid_ros.excitation.windows import KnotPlan, ReferenceCheck, WindowPlan, plan_stop, stop_durations
 
 __all__ = ['RunConfig', 'RunPlan', 'plan_run']
 
@@ -189,9 +189,10 @@ def _fourier_parts(
     if np.abs(velocity).max() < _AT_REST and np.abs(acceleration).max() < 1e3 * _AT_REST:
         return (), run, ()
     endless = FourierRun(trajectory=trajectory, start=0.0, duration=np.inf)
+    durations = stop_durations(run, check.limits)
     entry = min(
-        (SpedUp(reference=endless, at=0.0, duration=duration) for duration in (0.2, 0.4, 0.8, 1.6)),
+        (SpedUp(reference=endless, at=0.0, duration=duration) for duration in durations),
         key=lambda part: max(check.excess(part), 0.0),
     )
-    _, way_out = plan_stop(endless, check, [0.0], hurry=False)
+    _, way_out = plan_stop(endless, check, [0.0], hurry=False, durations=durations)
     return (entry,), run, (way_out,)

@@ -23,9 +23,10 @@ from robotid_ros.excitation.verification import Peak, require_within
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['KnotPlan', 'ReferenceCheck', 'Window', 'WindowPlan', 'plan_stop']
+__all__ = ['KnotPlan', 'ReferenceCheck', 'Window', 'WindowPlan', 'plan_stop', 'stop_durations']
 
-_STOP_TIMES = (0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8, 1.1, 1.6)
+_SHORTEST_STOP, _USUAL_STOP, _LONGEST_STOP, _STOP_LENGTHS = 0.1, 1.6, 8.0, 11
+_LEAST_SPAN = 1.0
 _CHECK_RATE = 250.0
 _STOP_TOLERANCE = 1e-3
 _GENTLE_BRAKING = 5.0  # rad/s^2, where no limit is given
@@ -53,10 +54,9 @@ class KnotPlan:
     history: float = 0.5
 
     def __post_init__(self) -> None:
-        if not (self.rate > 0.0 and self.points / self.rate >= abs(self.history) + 2.0 * max(_STOP_TIMES) + 2.0):
+        if not (self.rate > 0.0 and self.points > 2):
             raise ExcitationError(
-                f'windows of {self.points} knots at {self.rate:g} Hz are too short; '
-                f'expected at least {abs(self.history) + 2.0 * max(_STOP_TIMES) + 2.0:g} s of motion'
+                f'expected a positive rate and more than 2 knots, got {self.rate:g} and {self.points}'
             )
 
 
@@ -167,6 +167,7 @@ def plan_stop(
     at: Sequence[float] | Array,
     *,
     hurry: bool,
+    durations: Sequence[float] = (),
     tolerance: float = 1e-6,
 ) -> tuple[float, SlowedDown]:
     """Return where to begin a stop along the path, and the stop, so that all limits are kept.
@@ -182,6 +183,8 @@ def plan_stop(
         Moments at which the stop may begin, in the order of preference [s].
     hurry : bool
         Take the stop that ends first, for an emergency; else the one that comes first in ``at``.
+    durations : sequence of float
+        How long the stop may take; by default what :func:`stop_durations` says [s].
     tolerance : float
         Excess still taken as none.
 
@@ -193,7 +196,9 @@ def plan_stop(
         The best there is: where none keeps all limits, the one that breaks them least.
     """
     limits = _braking_limits(reference, check.limits, at)
-    candidates = [(moment, duration) for moment in at for duration in _STOP_TIMES]
+    candidates = [
+        (moment, duration) for moment in at for duration in durations or stop_durations(reference, check.limits)
+    ]
     if hurry:
         candidates.sort(key=lambda pair: pair[0] + pair[1])
     least, best = np.inf, candidates[0]
@@ -211,6 +216,21 @@ def plan_stop(
             least, best = excess, (moment, duration)
     moment, duration = best
     return moment, SlowedDown(reference=reference, at=moment, duration=duration)
+
+
+def stop_durations(reference: Reference, limits: JointLimits) -> tuple[float, ...]:
+    """Return how long stops may take: up to twice what the highest speed takes at the acceleration limits.
+
+    Parameters
+    ----------
+    reference : Reference
+    limits : JointLimits
+    """
+    length = min(reference.duration, 200.0)
+    velocity = np.abs(reference.evaluate(np.linspace(0.0, length, 2000))[1]).max(axis=0)
+    needed = float((1.875 * velocity / limits.acceleration).max())
+    longest = min(max(_USUAL_STOP, 2.0 * needed), _LONGEST_STOP)
+    return tuple(np.geomspace(_SHORTEST_STOP, longest, _STOP_LENGTHS).tolist())
 
 
 def _braking_limits(reference: Reference, limits: JointLimits, at: Sequence[float] | Array) -> Array:
@@ -250,9 +270,18 @@ class WindowPlan:
         self.reference, self.check = reference, check
         self.knots = KnotPlan() if knots is None else knots
         step = 1.0 / self.knots.rate
-        self._span = (self.knots.points - 2) * step - abs(self.knots.history) - 2.0 * max(_STOP_TIMES)
+        self._durations = stop_durations(reference, check.limits)
+        longest = self._durations[-1]
+        self._search = max(0.8, 0.5 * longest)  # a stop that does not fit here may fit a little earlier or later
+        self._span = (self.knots.points - 2) * step - abs(self.knots.history) - longest
+        if self._span < self._search + _LEAST_SPAN:
+            raise ExcitationError(
+                f'windows of {self.knots.points} knots at {self.knots.rate:g} Hz are too short: with a stop of '
+                f'{longest:.1f} s at the end they need '
+                f'{abs(self.knots.history) + longest + self._search + _LEAST_SPAN:.1f} s'
+            )
         # two windows later is still before this one's stop: one lost message costs nothing
-        self._advance = max(step, round(0.4 * self._span / step) * step)
+        self._advance = max(step, round(0.4 * (self._span - self._search) / step) * step)
 
     @cached_property
     def count(self) -> int:
@@ -278,7 +307,8 @@ class WindowPlan:
         """Return where window ``k`` begins to stop, and its stop."""
         step = 1.0 / self.knots.rate
         end = round((self.due(k) + self._span) * self.knots.rate) * step
-        return plan_stop(self.reference, self.check, (end - step * np.arange(40)).tolist(), hurry=False)
+        moments = (end - step * np.round(np.linspace(0.0, self._search / step, 40))).tolist()
+        return plan_stop(self.reference, self.check, moments, hurry=False, durations=self._durations)
 
     def require_stops(self, until: float) -> None:
         """Refuse a run if the stop of a window breaks a limit.
@@ -324,8 +354,9 @@ class WindowPlan:
         first = np.ceil((max(now, 0.0) + latency) * self.knots.rate) * step
         if first >= self.reference.duration:
             return self.reference.duration, self._rest(float(first), now)
-        moments = [first + step * k for k in range(25) if first + step * k < self.reference.duration]
-        at, stop = plan_stop(self.reference, self.check, moments, hurry=True)
+        later = np.round(np.linspace(0.0, self._search / step, 25))
+        moments = [first + step * k for k in later if first + step * k < self.reference.duration]
+        at, stop = plan_stop(self.reference, self.check, moments, hurry=True, durations=self._durations)
         begin = first if self.knots.history < 0.0 else max(0.0, first - latency - self.knots.history)
         return at + stop.duration, self._cut(begin, at, stop, now)
 
