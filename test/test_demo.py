@@ -60,7 +60,7 @@ def test_the_loop_finds_the_truth(tmp_path: Path) -> None:
     written = yaml.safe_load((tmp_path / 'result.yaml').read_text(encoding='utf-8'))
     assert set(written['metrics']) == {'training', 'validation'}
     assert written['metrics']['validation']['samples'] > 1000
-    for name in ('calibrated.urdf', 'report.html', 'training.yaml', 'validation.yaml', 'plots/training.png'):
+    for name in ('calibrated.urdf', 'report.html', 'training.yaml', 'validation.yaml', 'plots/excitation-training.png'):
         assert (tmp_path / name).stat().st_size > 1000, name
     assert len(list((tmp_path / 'recordings').iterdir())) == 2
 

@@ -18,7 +18,7 @@ from robotid_ros.files import write_text
 from robotid_ros.identification import IdentificationResult, TorquePredictor, torque_metrics, validate
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import arm_file
-from robotid_ros.report import write_report
+from robotid_ros.report import save_figures, write_report
 from robotid_ros.report.identification import identification_report
 
 __all__ = ['DemoOutcome', 'DemoSettings', 'run_demo']
@@ -314,7 +314,9 @@ def _write_report(
         written.append(folder / 'report.html')
         for name in ('training', 'validation'):
             design = load_excitation(folder / f'{name}.yaml')
-            written += plot_excitation(model, design, plots / f'{name}.png')
+            plot_excitation(model, design, plots / f'excitation-{name}.png')
+        save_figures(report.figures, plots)
+        written.append(plots)
     except MissingDependencyError:
         return written
     except OSError as cause:
