@@ -299,6 +299,16 @@ def test_settings_that_make_no_sense_are_refused(change, message):
         ProcessingSettings(**change)
 
 
+@pytest.mark.parametrize(('factor', 'unit'), [(1e3, 'milliseconds'), (1e6, 'nanoseconds'), (1e9, 'nanoseconds')])
+@pytest.mark.parametrize('period', [None, PERIOD])
+def test_times_that_cannot_be_seconds_are_refused(factor, unit, period):
+    time = np.arange(400) * 0.01 * factor
+    wave = np.sin(np.linspace(0.0, 20.0, 400))[:, None]
+    recording = Recording(joint_names=('j',), time=time, position=wave, effort=wave)
+    with pytest.raises(DataError, match=f'expected times in seconds.*{unit}'):
+        process_recording(recording, ProcessingSettings(period=period))
+
+
 def test_too_little_data_are_refused():
     recording, _ = periodic()
     with pytest.raises(DataError, match='expected at least 32 usable samples, got 20 of 20'):

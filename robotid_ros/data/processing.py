@@ -25,6 +25,8 @@ from robotid_ros.signals.turns import TurnUnwrapper
 
 __all__ = ['process_file', 'process_recording', 'summarize']
 
+_SLOWEST = 0.5  # [s] between samples; times in milliseconds look slower than this up to 2 kHz
+
 
 def process_recording(recording: Recording, settings: ProcessingSettings | None = None) -> Dataset:
     """Turn a recording into a dataset ready for identification.
@@ -48,11 +50,12 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     Raises
     ------
     DataError
-        If a joint is not in it, torque is missing, or too little can be used.
+        If a joint is not in it, torque is missing, its times cannot be seconds, or too little can be used.
     """
     settings = settings or ProcessingSettings()
     if settings.joints:
         recording = recording.select(settings.joints)
+    _require_seconds(recording.time)
     joints = recording.joint_names
     torque = measured_torque(recording, settings)
     values = np.concatenate([recording.position, torque], axis=1)
@@ -105,6 +108,25 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
         part = kept[start : start + 65536]
         average.add(recording.time[part] - zero + ahead, values[part])
     return averaged_dataset(average.finish(), joints, settings, provenance)
+
+
+def _require_seconds(time: Array) -> None:
+    """Refuse times that must be in another unit.
+
+    Raises
+    ------
+    DataError
+        If the usual step is longer than any recorder of joint states takes.
+    """
+    steps = np.diff(time)
+    steps = steps[steps > 0.0]
+    usual = float(np.median(steps)) if len(steps) else 0.0
+    if usual > _SLOWEST:
+        unit = 'milliseconds' if usual < 1e3 * _SLOWEST else 'microseconds or nanoseconds'
+        raise DataError(
+            f'expected times in seconds, got samples {usual:.4g} s apart, {1.0 / usual:.3g} Hz, where at least '
+            f'{1.0 / _SLOWEST:g} Hz are needed; are the times in {unit}?'
+        )
 
 
 def _moving(position: Array) -> slice:
