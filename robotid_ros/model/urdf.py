@@ -335,7 +335,7 @@ def _moving_joints(tree: _UrdfTree, chain: list[_UrdfJoint], wanted: Sequence[st
             )
     moving = [joint for joint in chain if joint.kind in _MOVING]
     if not moving:
-        raise ModelError('the chain from base to tip has no moving joint')
+        raise ModelError(f'the chain from base to tip has no moving joint{_ends_of_branches(tree, chain)}')
     if wanted is not None:
         names = [joint.name for joint in moving]
         for name in wanted:
@@ -352,6 +352,18 @@ def _moving_joints(tree: _UrdfTree, chain: list[_UrdfJoint], wanted: Sequence[st
                 'choose a tip before it, or name the joints to keep'
             )
     return moving
+
+
+def _ends_of_branches(tree: _UrdfTree, chain: list[_UrdfJoint]) -> str:
+    """Return which tips there are to choose from: the last moving link of every branch."""
+    ends = [
+        joint.child
+        for joint in tree.joints.values()
+        if joint.kind in _MOVING and not any(_moves_below(tree, below) for below in tree.children[joint.child])
+    ]
+    if chain or not ends:
+        return ''
+    return f': several parts move; name the tip link of one, such as {", ".join(ends)}'
 
 
 def _joint_type(joint: _UrdfJoint) -> JointType:
