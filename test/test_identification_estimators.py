@@ -88,7 +88,18 @@ def test_says_so_where_the_data_carry_no_model(estimator: str, case: str) -> Non
     if case == 'constant velocity':
         assert not result.usable
         assert 'open' in result.reason
+    if case == 'zero torque':
+        assert not result.usable
+        assert 'zero throughout' in result.reason or estimator == 'physical'  # whose masses cannot be zero
     assert result.to_yaml()
+
+
+def test_a_model_that_fails_in_validation_is_not_usable() -> None:
+    data, other = arm_data(1), arm_data(2)
+    assert identify(data, ARM, friction='coulomb_viscous', validation=other).usable
+    result = identify(data, ARM, friction='coulomb_viscous', validation=with_torque(other, -other.tau))
+    assert not result.usable
+    assert '% of the validation torque unexplained' in result.reason
 
 
 def test_refuses_nothing_and_strangers_with_one_line() -> None:

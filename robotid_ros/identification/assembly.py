@@ -66,10 +66,14 @@ def thresholds(config: IdentificationConfig, model: RobotModel) -> Array | None:
     return np.broadcast_to(np.array(given), (model.n,))
 
 
-def verdict(fit: TorqueFit, metrics: Metrics, limit: Array | None, names: Sequence[str]) -> tuple[bool, str]:
+def verdict(
+    fit: TorqueFit, metrics: Metrics, limit: Array | None, names: Sequence[str], validation: Metrics | None = None
+) -> tuple[bool, str]:
     """Return whether a fit is usable, and what to know about it."""
     if not np.isfinite(fit.base_values).all():
         return False, 'the fit gave no finite numbers'
+    if not (fit.base_values.any() or fit.friction_parameters.any()):
+        return False, 'the measured torque is zero throughout; is effort recorded?'
     if not fit.converged and limit is not None:
         return False, fit.reason
     if limit is not None and (metrics.rmse > limit).any():
@@ -80,6 +84,11 @@ def verdict(fit: TorqueFit, metrics: Metrics, limit: Array | None, names: Sequen
         )
     if metrics.relative_error_total > 50.0:
         return False, f'the model leaves {metrics.relative_error_total:.0f} % of the torque unexplained'
+    if validation is not None and validation.relative_error_total > 50.0:
+        return False, (
+            f'the model leaves {validation.relative_error_total:.0f} % of the validation torque unexplained, '
+            f'{metrics.relative_error_total:.0f} % in training: is it the same arm, in the same units?'
+        )
     count = len(fit.base_values)
     still_open = [names[k] for k in np.flatnonzero(~fit.determined[:count]).tolist()]
     if still_open:
@@ -103,7 +112,8 @@ def assemble(
     std = fit.std
     friction: FrictionModel = fit.friction
     names = (*friction.linear_names, *friction.shape_names)
-    usable, reason = verdict(fit, metrics['training'], thresholds(config, model), base.names)
+    limit = thresholds(config, model)
+    usable, reason = verdict(fit, metrics['training'], limit, base.names, metrics.get('validation'))
     values = np.concatenate([fit.base_values, fit.friction_parameters.ravel()])
     return IdentificationResult(
         robot=model.name,
