@@ -12,7 +12,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset, ProcessingSettings, process_file
 from robotid_ros.demo.comparison import ParameterComparison
 from robotid_ros.demo.processes import NodeGroup, isolated_environment, parameter_arguments
-from robotid_ros.dynamics import base_parameters
+from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
 from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.files import write_text
 from robotid_ros.identification import IdentificationResult, TorquePredictor, torque_metrics, validate
@@ -267,7 +267,7 @@ def _noise_free_torque(truth: Any, model: RobotModel, design: Path, validation: 
 
 
 def _comparison(model: RobotModel, result: IdentificationResult, truth: Any) -> ParameterComparison:
-    base = base_parameters(model, rotor_inertia=result.has_rotor_inertia)
+    base = base_parameters(model, rotor_inertia=result.has_rotor_inertia, tolerance=DATA_TOLERANCE)
     standard = np.concatenate([truth.model.inertial.ravel(), truth.model.rotor_inertia])
     names, units = list(result.base_names), list(result.base_units)
     true, found, std = [*(base.map @ standard)], [*result.base_values], [*result.base_std]
@@ -296,7 +296,7 @@ def _write_report(
     from robotid_ros.excitation.storage import load_excitation
 
     folder = settings.folder
-    base = base_parameters(model, rotor_inertia=result.has_rotor_inertia)
+    base = base_parameters(model, rotor_inertia=result.has_rotor_inertia, tolerance=DATA_TOLERANCE)
     standard = np.concatenate([truth.model.inertial.ravel(), truth.model.rotor_inertia])
     plots = folder / 'plots'
     plots.mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
 """Dynamics of serial arms: inverse dynamics, regressors, base parameters, generated minimal models."""
 
-from robotid_ros.dynamics.base_parameters import BaseParameters, base_parameters
+from robotid_ros.dynamics.base_parameters import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.dynamics.inverse_dynamics import inverse_dynamics
 from robotid_ros.dynamics.minimal_model import MinimalModel, minimal_model
 from robotid_ros.dynamics.regressor import (
@@ -12,6 +12,7 @@ from robotid_ros.dynamics.regressor import (
 )
 
 __all__ = [
+    'DATA_TOLERANCE',
     'BaseParameters',
     'MinimalModel',
     'base_parameters',

@@ -29,7 +29,14 @@ from robotid_ros.dynamics.regressor_graph import regressor_function, regressor_g
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model import RobotModel
 
-__all__ = ['BaseParameters', 'base_parameters', 'reduced_columns']
+__all__ = ['DATA_TOLERANCE', 'BaseParameters', 'base_parameters', 'reduced_columns']
+
+DATA_TOLERANCE = 1e-5
+"""Tolerance for work with data: what is left of a column below this part of it, no measurement shows.
+
+Descriptions whose right angles are rounded (1.5708) have such columns: exact in arithmetic, and a
+condition number of a million in an identification.
+"""
 
 _NEGLIGIBLE = 1e-12
 _TERMS_IN_NAME = 4

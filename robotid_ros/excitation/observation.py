@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray, frozen_array
-from robotid_ros.dynamics import BaseParameters, base_parameters
+from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.motion import Motion, MotionGradient
 from robotid_ros.model.robot_model import RobotModel
@@ -98,7 +98,9 @@ def observation_of(
         If the noise has the wrong length or is not positive.
     """
     n = model.n
-    base = base_parameters(model, rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, offset=offset)
+    base = base_parameters(
+        model, rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, offset=offset, tolerance=DATA_TOLERANCE
+    )
     sigma = frozen_array(noise if len(noise) else np.ones(n), 'noise', (n,), ExcitationError)
     if (sigma <= 0.0).any():
         raise ExcitationError(f'noise: expected positive standard deviations [N m], got {sigma.min():g}')

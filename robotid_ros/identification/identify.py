@@ -7,7 +7,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.dynamics import BaseParameters, base_parameters
+from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.alternating import alternate
 from robotid_ros.identification.assembly import assemble, fit_metrics, provenance_of, thresholds
@@ -86,7 +86,7 @@ def identify(
         training, slow = training + slow, []
     report = progress if progress is not None else _silent
     thresholds(config, model)
-    base = base_parameters(model, rotor_inertia=config.rotor_inertia)
+    base = base_parameters(model, rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
     samples = require_data(training, model, base, config)
     prepared = prepare(base, samples, config, report)
     report(0.6, 'estimate parameters')

@@ -4,7 +4,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.dynamics import base_parameters
+from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction.options import TorqueRipple
 from robotid_ros.identification.metrics import Metrics, torque_metrics
@@ -42,7 +42,7 @@ class TorquePredictor:
             )
         self.model = model
         self.result = result
-        self.base = base_parameters(model, rotor_inertia=result.has_rotor_inertia)
+        self.base = base_parameters(model, rotor_inertia=result.has_rotor_inertia, tolerance=DATA_TOLERANCE)
         if self.base.names != result.base_names:
             raise IdentificationError(
                 f'the result has {len(result.base_names)} base parameters of another arm than {model.name}, '

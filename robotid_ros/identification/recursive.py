@@ -14,7 +14,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.dynamics import base_parameters
+from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.channel import Channel, coarse
 from robotid_ros.identification.information import Information, gather, solve
@@ -75,7 +75,7 @@ class RecursiveIdentifier:
         self.model = model
         self._parts: dict[str, Information] = {}
         self._last: Array | None = None
-        self.base = base_parameters(model, rotor_inertia=rotor_inertia)
+        self.base = base_parameters(model, rotor_inertia=rotor_inertia, tolerance=DATA_TOLERANCE)
         self.friction = friction_model(_FRICTION)
 
     def add(self, key: str, dataset: Dataset) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset, concatenate
-from robotid_ros.dynamics import BaseParameters, base_parameters
+from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.alternating import alternate, fit_friction
@@ -108,7 +108,7 @@ def select(
         raise IdentificationError('selection needs at least one friction model; got none')
     runs = [run for dataset in datasets for run in dataset.trajectories()]
     split = split_trajectories(len(runs), np.random.default_rng(config.seed))
-    base = base_parameters(model, rotor_inertia=config.rotor_inertia)
+    base = base_parameters(model, rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
     for k in split.training:
         require_data([runs[k]], model, base, config)
     contest = _Contest(runs, split, model, base, config, limit)
