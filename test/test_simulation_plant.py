@@ -170,6 +170,55 @@ class TestFriction:
         np.testing.assert_allclose(motion.friction, closed_form, atol=1e-10)
         np.testing.assert_allclose(friction.torque(v), closed_form, atol=1e-12)
 
+    @pytest.mark.parametrize(('gain', 'rate'), [(2.0, 8.0), (-1.8, 5.0)], ids=['rising', 'falling'])
+    def test_arctangent_friction_has_its_closed_form_at_every_velocity(self, gain: float, rate: float) -> None:
+        friction = JointFriction(
+            coulomb=np.array([3.0]),
+            viscous=np.array([0.2]),
+            arctan_gain=np.array([gain]),
+            arctan_rate=np.array([rate]),
+            offset=np.array([0.4]),
+        )
+        plant = lone_plant(FLYWHEEL, friction)
+        plant.reset(np.zeros(1), np.array([2.0]))
+        motion = plant.run_torque(np.zeros((180, 1)))
+        v = motion.velocity
+        assert v[-1, 0] > 0.01
+        closed_form = 3.0 * np.sign(v) + 0.2 * v + gain * np.arctan(rate * v) + 0.4
+        np.testing.assert_allclose(motion.friction[5:], closed_form[5:], atol=1e-6)
+        np.testing.assert_allclose(self.inertia * motion.acceleration, -motion.friction, atol=1e-12)
+        np.testing.assert_allclose(friction.torque(v), closed_form, atol=1e-12)
+
+    def test_arctangent_friction_slows_a_flywheel_as_its_equation_of_motion_says(self) -> None:
+        gain, rate = np.array([3.0]), np.array([40.0])
+        friction = JointFriction(coulomb=np.zeros(1), viscous=np.zeros(1), arctan_gain=gain, arctan_rate=rate)
+        plant = lone_plant(FLYWHEEL, friction)
+        plant.reset(np.zeros(1), np.array([2.0]), -friction.torque(np.array([2.0])) / self.inertia)
+        motion = plant.run_torque(np.zeros((600, 1)))
+        t = np.arange(600) / plant.rate
+        exact = solve_ivp(
+            lambda _, v: -3.0 * np.arctan(40.0 * v) / self.inertia,
+            (0.0, t[-1]),
+            [2.0],
+            t_eval=t,
+            rtol=1e-10,
+            atol=1e-12,
+        )
+        assert exact.y[0, -1] < 0.1
+        np.testing.assert_allclose(motion.velocity[:, 0], exact.y[0], atol=2e-4)
+
+    @pytest.mark.parametrize('rate', [20.0, 2000.0])
+    def test_an_arctangent_that_stops_a_joint_within_a_step_is_stable(self, rate: float) -> None:
+        friction = JointFriction(
+            coulomb=np.zeros(1), viscous=np.zeros(1), arctan_gain=np.array([200.0]), arctan_rate=np.array([rate])
+        )
+        plant = lone_plant(FLYWHEEL, friction)
+        plant.reset(np.zeros(1), np.array([2.0]))
+        velocity = plant.run_torque(np.zeros((200, 1))).velocity[:, 0]
+        assert (np.abs(velocity) <= 2.0).all()
+        assert np.abs(velocity[-1]) < 1e-6
+        assert np.argmax(velocity < 0.01) < 12  # 2 rad/s J / (gain pi/2) = 5 ms
+
     def test_a_joint_at_its_breakaway_level_needs_more_to_start_than_to_run(self) -> None:
         friction = JointFriction(coulomb=np.array([3.0]), viscous=np.zeros(1), breakaway=np.array([2.0]))
         plant = lone_plant(FLYWHEEL, friction)

@@ -1,5 +1,7 @@
 """The arm that is simulated: always one that can exist, equal for equal seeds, and kept in a file."""
 
+from dataclasses import replace
+
 import numpy as np
 import pinocchio
 import pytest
@@ -97,6 +99,11 @@ def test_numbers_out_of_range_are_refused(options: dict, message: str) -> None:
         ({'coulomb': [-1.0], 'viscous': [1.0]}, 'expected coulomb to be positive, got -1'),
         ({'coulomb': [1.0], 'viscous': [1.0, 2.0]}, r'viscous: expected shape \(1\)'),
         ({'coulomb': [1.0], 'viscous': [1.0], 'stribeck_velocity': [0.0]}, 'stribeck_velocity'),
+        ({'coulomb': [1.0], 'viscous': [1.0], 'arctan_rate': [-1.0]}, 'expected arctan_rate to be positive, got -1'),
+        (
+            {'coulomb': [1.0], 'viscous': [1.0], 'arctan_gain': [-1.0], 'arctan_rate': [5.0]},
+            r'expected coulomb \+ arctan_gain pi/2 not to be negative, got -0.57',
+        ),
     ],
 )
 def test_friction_of_the_wrong_sign_is_refused(options: dict, message: str) -> None:
@@ -106,7 +113,9 @@ def test_friction_of_the_wrong_sign_is_refused(options: dict, message: str) -> N
 
 class TestFile:
     def test_holds_everything(self, tmp_path) -> None:
-        truth = perturb(MODEL, np.random.default_rng(2), breakaway_ratio=0.2, torque_constant=np.linspace(0.1, 0.2, 6))
+        friction = replace(prior_friction(MODEL), arctan_gain=np.linspace(-1.0, 4.0, 6), arctan_rate=np.full(6, 7.0))
+        options = {'breakaway_ratio': 0.2, 'friction': friction, 'torque_constant': np.linspace(0.1, 0.2, 6)}
+        truth = perturb(MODEL, np.random.default_rng(2), **options)
         path = tmp_path / 'truth.yaml'
         write_truth(path, truth)
         again = read_truth(path, MODEL)
@@ -118,6 +127,19 @@ class TestFile:
         q, dq, ddq = np.random.default_rng(0).normal(size=(3, 4, 6))
         np.testing.assert_array_equal(again.torque(q, dq, ddq), truth.torque(q, dq, ddq))
         assert [entry.name for entry in tmp_path.iterdir()] == ['truth.yaml']
+
+    def test_without_a_part_of_the_friction_has_none_of_it(self, tmp_path) -> None:
+        path = tmp_path / 'truth.yaml'
+        truth = perturb(MODEL, np.random.default_rng(2))
+        write_truth(path, truth)
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text(''.join(line for line in lines if 'arctan' not in line))
+        again = read_truth(path, MODEL)
+        np.testing.assert_array_equal(again.friction.arctan_gain, np.zeros(6))
+        np.testing.assert_array_equal(again.friction.coulomb, truth.friction.coulomb)
+        path.write_text(''.join(line for line in lines if 'coulomb' not in line))
+        with pytest.raises(DataError, match='is not a truth file'):
+            read_truth(path, MODEL)
 
     def test_of_another_arm_is_refused(self, tmp_path) -> None:
         path = tmp_path / 'truth.yaml'

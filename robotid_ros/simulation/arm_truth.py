@@ -170,12 +170,15 @@ def perturb(
         return varied
 
     inertial = np.stack([_deformed(pi, rng, scale) for pi in model.inertial])
-    coulomb = vary(start.friction.coulomb, friction_scale)
+    dry = vary(np.ones(n), friction_scale)
+    coulomb = start.friction.coulomb * dry
     return ArmTruth(
         model=model.with_inertial(inertial, rotor_inertia=vary(model.rotor_inertia, friction_scale)),
         friction=replace(
             start.friction,
             coulomb=coulomb,
+            # in proportion, so that friction that falls with speed still dissipates
+            arctan_gain=start.friction.arctan_gain * dry,
             viscous=vary(start.friction.viscous, friction_scale),
             breakaway=breakaway_ratio * coulomb if breakaway_ratio > 0.0 else start.friction.breakaway,
         ),

@@ -23,12 +23,13 @@ def _unset() -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointFriction:
-    """Coulomb, viscous and Stribeck friction of n joints, and a constant offset.
+    """Coulomb, viscous, Stribeck and arctangent friction of n joints, and a constant offset.
 
-    tau_f = [F_c + F_b exp(-(dq/v_s)^2)] sign(dq) + F_v dq + F_o
+    tau_f = [F_c + F_b exp(-(dq/v_s)^2)] sign(dq) + F_v dq + F_a arctan(f_b dq) + F_o
 
     (Armstrong-Helouvry, Dupont, Canudas de Wit, 1994, section 2, with the breakaway excess
-    F_b = F_s - F_c). Within the dry part, sign(0) stands for any value between -1 and 1.
+    F_b = F_s - F_c; the arctangent after Daemi and Heimann, 1996). Within the dry part, sign(0)
+    stands for any value between -1 and 1.
 
     Attributes
     ----------
@@ -42,6 +43,11 @@ class JointFriction:
         v_s [rad/s or m/s]; positive, 0.1 by default.
     offset : ndarray, shape (n,)
         F_o [N m or N]; zero by default.
+    arctan_gain : ndarray, shape (n,)
+        F_a [N m or N]; zero by default. A negative one, with which friction falls with speed, must
+        leave F_c + F_a pi/2 not negative: friction that drives the joint is none.
+    arctan_rate : ndarray, shape (n,)
+        f_b [s/rad or s/m]; not negative, zero by default.
 
     Raises
     ------
@@ -54,19 +60,25 @@ class JointFriction:
     breakaway: Array = field(default_factory=_unset)
     stribeck_velocity: Array = field(default_factory=_unset)
     offset: Array = field(default_factory=_unset)
+    arctan_gain: Array = field(default_factory=_unset)
+    arctan_rate: Array = field(default_factory=_unset)
 
     def __post_init__(self) -> None:
         n = len(np.atleast_1d(self.coulomb))
-        defaults = {'breakaway': 0.0, 'stribeck_velocity': 0.1, 'offset': 0.0}
+        defaults = {'breakaway': 0.0, 'stribeck_velocity': 0.1, 'offset': 0.0, 'arctan_gain': 0.0, 'arctan_rate': 0.0}
         for name in self.names():
             value = getattr(self, name)
             if np.size(value) == 0 and name in defaults:
                 value = np.full(n, defaults[name])
             value = frozen_array(value, f'friction: {name}', (n,), ModelError)
             lowest = value.min(initial=np.inf)
-            if (name == 'stribeck_velocity' and lowest <= 0.0) or (name != 'offset' and lowest < 0.0):
+            signed = name in ('offset', 'arctan_gain')
+            if (name == 'stribeck_velocity' and lowest <= 0.0) or (not signed and lowest < 0.0):
                 raise ModelError(f'friction: expected {name} to be positive, got {lowest:g}')
             object.__setattr__(self, name, value)
+        level = (self.coulomb + self.arctan_gain * np.pi / 2.0).min(initial=np.inf)
+        if level < 0.0:
+            raise ModelError(f'friction: expected coulomb + arctan_gain pi/2 not to be negative, got {level:g}')
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
@@ -95,6 +107,31 @@ class JointFriction:
         level: Array = self.coulomb + self.breakaway * np.exp(-(ratio * ratio))
         return level
 
+    def smooth_torque(self, dq: Array) -> Array:
+        """Return the viscous part and the arctangent, F_v dq + F_a arctan(f_b dq), shape (..., n) [N m or N]."""
+        torque: Array = self.viscous * dq + self.arctan_gain * np.arctan(self.arctan_rate * dq)
+        return torque
+
+    def arctan_slope(self, dq: Array) -> Array:
+        """Return the viscous friction that exerts the arctangent's torque at ``dq``, F_a arctan(f_b dq) / dq.
+
+        For an implicit integration, which takes no negative one: zero where F_a is negative.
+
+        Parameters
+        ----------
+        dq : ndarray, shape (..., n)
+            Joint velocities [rad/s or m/s].
+
+        Returns
+        -------
+        ndarray, shape (..., n)
+            [N m s/rad or N s/m]
+        """
+        ratio = self.arctan_rate * np.asarray(dq, dtype=float)
+        share = np.divide(np.arctan(ratio), ratio, out=np.ones_like(ratio), where=ratio != 0.0)
+        slope: Array = np.maximum(self.arctan_gain, 0.0) * self.arctan_rate * share
+        return slope
+
     def torque(self, dq: Array) -> Array:
         """Return the friction torques of moving joints, opposing the motion when subtracted.
 
@@ -109,7 +146,7 @@ class JointFriction:
             tau_f [N m or N]
         """
         dq = np.asarray(dq, dtype=float)
-        torque: Array = self.dry_level(dq) * np.sign(dq) + self.viscous * dq + self.offset
+        torque: Array = self.dry_level(dq) * np.sign(dq) + self.smooth_torque(dq) + self.offset
         return torque
 
     def as_mapping(self, joint_names: tuple[str, ...]) -> dict[str, dict[str, float]]:
@@ -120,8 +157,9 @@ class JointFriction:
 
     @classmethod
     def from_mapping(cls, values: dict[str, dict[str, Any]], joint_names: tuple[str, ...]) -> 'JointFriction':
-        """Return the friction that :meth:`as_mapping` wrote."""
-        return cls(**{name: np.array([values[joint][name] for joint in joint_names]) for name in cls.names()})
+        """Return the friction that :meth:`as_mapping` wrote; a part that no joint names has its default."""
+        named = [name for name in cls.names() if any(name in values[joint] for joint in joint_names)]
+        return cls(**{name: np.array([values[joint][name] for joint in joint_names]) for name in named})
 
 
 def prior_friction(model: RobotModel) -> JointFriction:

@@ -56,16 +56,16 @@ class Plant:
     Time goes in steps of h = 1/rate. MuJoCo's semi-implicit Euler integrator is a leapfrog:
     positions stand at the instants t_k, velocities half a step before. Velocity-dependent forces
     are evaluated at dq_k = dq_{k-1/2} + h/2 ddq_k, the velocity at the instant itself (viscous
-    friction implicitly, Coriolis torques in a second pass), which makes the scheme second-order
-    accurate and gives positions whose second difference is exactly the ``ddq_k`` that belongs to
-    ``tau_k``: the recorded motion carries no half-step delay for an identification to mistake for
-    inertia or damping.
+    friction implicitly, Coriolis torques in a second pass, an arctangent with what it holds of
+    both), which makes the scheme second-order accurate and gives positions whose second difference
+    is exactly the ``ddq_k`` that belongs to ``tau_k``: the recorded motion carries no half-step
+    delay for an identification to mistake for inertia or damping.
 
     Dry friction is MuJoCo's friction-loss constraint, solved implicitly with the accelerations
     and not a force computed from the velocity before the step: a force would have to be smoothed
     over a band of velocities, or chatter, and could not hold a joint at rest. As long as a joint
     slips, the constraint exerts the stated level exactly; one that sticks takes what it needs.
-    Viscous friction and offsets, which are smooth, are generalised forces.
+    Viscous friction, the arctangent and offsets, which are smooth, are generalised forces.
 
     The controller is computed torque with the *described* dynamics, as drives have it:
 
@@ -131,9 +131,11 @@ class Plant:
         self._mujoco = _import_mujoco()
         # dq_k holds half of the step's own acceleration; for the viscous torque F_v dq_k that half is
         # an inertia of F_v h/2, so that light joints with much friction stay stable.
-        implicit = truth.friction.viscous / (2.0 * rate)
+        friction = truth.friction
+        implicit = friction.viscous / (2.0 * rate)
         heavier = truth.model.with_inertial(truth.model.inertial, rotor_inertia=truth.model.rotor_inertia + implicit)
-        self._stribeck = bool(truth.friction.breakaway.any())
+        self._stribeck = bool(friction.breakaway.any())
+        self._arctan = bool((friction.arctan_gain * friction.arctan_rate).any())
         self._arm = self._compile(heavier)
         self._state = self._mujoco.MjData(self._arm)
         self._believed_arm = self._compile(nominal)
@@ -230,6 +232,7 @@ class Plant:
         half_step = 0.5 / self.rate
         position, velocity, acceleration, slip = (np.empty((steps, n)) for _ in range(4))
         disturbance = np.zeros((steps, n))
+        slope, beyond = friction.viscous, np.zeros(n)
         if self._rng is not None and self.torque_noise.any():
             disturbance = self.torque_noise * self._rng.standard_normal((steps, n))
         arm.dof_frictionloss[:] = friction.coulomb + friction.breakaway
@@ -237,21 +240,29 @@ class Plant:
         begin = state.time
         for k in range(steps):
             dq = half_velocity + half_step * last_acceleration
+            if self._arctan:
+                slope = friction.viscous + friction.arctan_slope(dq)
+                arm.dof_armature[:] = self.truth.model.rotor_inertia + half_step * slope
+                beyond = friction.smooth_torque(dq) - slope * dq
             state.qvel[:] = dq
             mujoco.mj_step1(arm, state)
             position[k] = state.qpos
             applied = controller(k, position[k], dq) + disturbance[k] - friction.offset
-            state.qfrc_applied[:] = applied - friction.viscous * half_velocity
+            applied -= slope * half_velocity
+            state.qfrc_applied[:] = applied - beyond
             self._solve(dq)
             dq = half_velocity + half_step * state.qacc
             state.qvel[:] = dq
             mujoco.mj_fwdVelocity(arm, state)
+            if self._arctan:
+                beyond = friction.smooth_torque(dq) - slope * dq
+                state.qfrc_applied[:] = applied - beyond
             self._solve(dq)
             mujoco.mj_Euler(arm, state)
             last_acceleration[:] = state.qacc
             acceleration[k] = last_acceleration
             velocity[k] = half_velocity + half_step * last_acceleration
-            slip[k] = friction.viscous * velocity[k] + friction.offset - state.qfrc_constraint
+            slip[k] = slope * velocity[k] + beyond + friction.offset - state.qfrc_constraint
             half_velocity[:] = state.qvel
         # MuJoCo answers a state it cannot continue with a reset, its clock included.
         if not np.isfinite(half_velocity).all() or state.time < begin + (steps - 0.5) / self.rate:
