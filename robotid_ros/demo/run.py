@@ -156,6 +156,10 @@ def _capture(
         client.subscribe(String, '/identification/robot_description', lambda message: description.append(message.data))
         client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description', STARTUP)
         training = _run_trajectory(client, settings, 'training', (0.04, 0.5), step)
+        # The average is a large message: the answer of the recorder overtakes it.
+        client.wait(
+            lambda: (client.status_value('identification', 'recordings') or '0') != '0', 'the averaged period', STARTUP
+        )
         step(0.52, 'identify')
         text = client.call('/identification/identify', SOLVE)
         client.wait(lambda: bool(description), 'the calibrated description', STARTUP)
