@@ -56,7 +56,9 @@ def test_the_loop_finds_the_truth(tmp_path: Path) -> None:
     comparison = outcome.comparison
     excited = comparison.well_excited
     assert excited.sum() >= 20
-    assert np.abs(comparison.deviations[excited]).max() <= 3.0, np.array(comparison.names)[excited]
+    # Of thirty parameters one may lie beyond three standard deviations by chance, none beyond four.
+    assert np.abs(comparison.deviations[excited]).max() <= 4.0, comparison.deviations
+    assert comparison.agreeing[excited].sum() >= excited.sum() - 1, comparison.deviations
     written = yaml.safe_load((tmp_path / 'result.yaml').read_text(encoding='utf-8'))
     assert set(written['metrics']) == {'training', 'validation'}
     assert written['metrics']['validation']['samples'] > 1000
