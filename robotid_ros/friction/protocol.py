@@ -1,5 +1,6 @@
 """What every joint friction model offers, and what follows from it."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
@@ -133,7 +134,7 @@ class FrictionModel(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrictionBase:
+class FrictionBase(ABC):
     """What all models share: everything here follows from ``basis`` and the names."""
 
     velocity_scale: Array | None = None
@@ -153,9 +154,9 @@ class FrictionBase:
         return ()
 
     @property
+    @abstractmethod
     def linear_names(self) -> tuple[str, ...]:
         """Names of the parameters that enter linearly."""
-        raise NotImplementedError
 
     @property
     def signed(self) -> tuple[bool, ...]:
@@ -176,11 +177,11 @@ class FrictionBase:
         """Return empty bounds: there are no shape parameters."""
         return np.zeros((len(fastest), 0)), np.zeros((len(fastest), 0))
 
+    @abstractmethod
     def basis(
         self, velocity: Array, shape: Array, load: Array | None = None, position: Array | None = None
     ) -> FrictionBasis:
         """Return columns and derivatives."""
-        raise NotImplementedError
 
     def columns(self, velocity: Array, shape: Array, load: Array | None = None, position: Array | None = None) -> Array:
         """Return the regressor columns of the linear parameters, shape (N, n, k)."""

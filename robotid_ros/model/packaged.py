@@ -4,7 +4,7 @@ from importlib import resources
 from pathlib import Path
 
 from robotid_ros.errors import ModelError
-from robotid_ros.model.urdf import read_urdf_text
+from robotid_ros.model.urdf_tree import read_urdf_text
 
 __all__ = ['arm_description', 'arm_file', 'packaged_arms', 'packaged_folder']
 

@@ -1,0 +1,248 @@
+"""A URDF as a tree of links and joints, checked while it is read.
+
+URDF specification: http://wiki.ros.org/urdf/XML. Rotor inertias and gear ratios, which URDF does
+not have, are read from ``<transmission>`` (``mechanicalReduction``, and Drake's
+``drake:rotor_inertia`` and ``drake:gear_ratio`` in its ``<actuator>``).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import ModelError
+from robotid_ros.model.inertia import inertial_parameters
+from robotid_ros.model.transforms import rpy_rotation, translation
+
+__all__ = ['MOVING', 'UrdfJoint', 'UrdfTree', 'parse_urdf', 'read_urdf_text']
+
+MOVING = ('revolute', 'continuous', 'prismatic')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrdfJoint:
+    """One ``<joint>``: origin (4, 4) [m], unit axis (3,), limits (infinite where there are none), in SI units."""
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    origin: Array
+    axis: Array
+    lower: float
+    upper: float
+    velocity: float
+    effort: float
+    damping: float
+    friction: float
+    mimics: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrdfTree:
+    """Links by name with their inertial parameters (10,), and joints by name and by parent link.
+
+    ``gears`` holds gear ratio and rotor inertia [kg m^2] by joint, where a transmission gives them.
+    """
+
+    name: str
+    root: str
+    inertials: dict[str, Array]
+    joints: dict[str, UrdfJoint]
+    children: dict[str, list[UrdfJoint]]
+    gears: dict[str, tuple[float, float]]
+
+
+def read_urdf_text(source: str | Path) -> str:
+    """Return the XML text of a URDF given as a path or as the text itself.
+
+    Raises
+    ------
+    ModelError
+        If the file is absent, unreadable or not text.
+    """
+    if isinstance(source, str) and source.lstrip().startswith('<'):
+        return source
+    path = Path(source).expanduser()
+    if not path.is_file():
+        raise ModelError(f"URDF file '{path}' does not exist")
+    if path.suffix == '.xacro':
+        raise ModelError(f"'{path}' is a xacro macro file; expand it first: xacro {path.name} > {path.stem}")
+    try:
+        return path.read_text(encoding='utf-8')
+    except (OSError, UnicodeDecodeError) as cause:
+        raise ModelError(f"URDF file '{path}' cannot be read: {cause}") from cause
+
+
+def parse_urdf(text: str) -> UrdfTree:
+    """Return the tree of a URDF's text.
+
+    Raises
+    ------
+    ModelError
+        If it is not XML, not a URDF, not one tree, or a number in it is none.
+    """
+    try:
+        robot = ElementTree.fromstring(text.encode('utf-8'))
+    except ElementTree.ParseError as cause:
+        raise ModelError(f'the URDF is not well-formed XML: {cause}') from cause
+    if robot.tag != 'robot':
+        raise ModelError(f'the URDF must have <robot> at its root; it has <{robot.tag}>')
+    inertials: dict[str, Array] = {}
+    for link in robot.findall('link'):
+        name = _attribute(link, 'name', 'the URDF')
+        if name in inertials:
+            raise ModelError(f"the URDF has two links named '{name}'")
+        inertials[name] = _inertial(link)
+    if not inertials:
+        raise ModelError('the URDF has no links')
+    joints: dict[str, UrdfJoint] = {}
+    children: dict[str, list[UrdfJoint]] = {name: [] for name in inertials}
+    parents: dict[str, str] = {}
+    for element in robot.findall('joint'):
+        joint = _joint(element)
+        for end in (joint.parent, joint.child):
+            if end not in inertials:
+                raise ModelError(f"joint '{joint.name}' names the link '{end}', which the URDF does not have")
+        if joint.child in parents:
+            raise ModelError(f"link '{joint.child}' has two parents, '{parents[joint.child]}' and '{joint.parent}'")
+        if joint.name in joints:
+            raise ModelError(f"the URDF has two joints named '{joint.name}'")
+        parents[joint.child] = joint.parent
+        joints[joint.name] = joint
+        children[joint.parent].append(joint)
+    roots = [name for name in inertials if name not in parents]
+    if len(roots) != 1:
+        raise ModelError(
+            f'the URDF must have one root link; it has {len(roots)}: {", ".join(roots) or "a closed loop"}'
+        )
+    reached = [roots[0]]
+    for link_name in reached:
+        reached += [joint.child for joint in children[link_name]]
+    if len(reached) < len(inertials):
+        lost = [name for name in inertials if name not in set(reached)]
+        raise ModelError(f'the URDF has a closed loop that nothing joins to its root: {", ".join(lost)}')
+    return UrdfTree(
+        name=robot.get('name', 'robot'),
+        root=roots[0],
+        inertials=inertials,
+        joints=joints,
+        children=children,
+        gears=_gears(robot),
+    )
+
+
+def _attribute(element: ElementTree.Element, key: str, owner: str) -> str:
+    value = element.get(key)
+    if value is None:
+        raise ModelError(f"a <{element.tag}> of {owner} lacks the attribute '{key}'")
+    return value
+
+
+def _numbers(text: str | None, count: int, default: Sequence[float], what: str) -> Array:
+    if text is None:
+        return np.array(default, dtype=float)
+    try:
+        values = np.array([float(word) for word in text.split()])
+    except ValueError as cause:
+        raise ModelError(f"{what}: expected {count} number(s), got '{text}'") from cause
+    if len(values) != count or not np.isfinite(values).all():
+        raise ModelError(f"{what}: expected {count} finite number(s), got '{text}'")
+    return values
+
+
+def _number(element: ElementTree.Element | None, key: str, default: float, owner: str) -> float:
+    if element is None:
+        return default
+    return float(_numbers(element.get(key), 1, [default], f'{owner}: {key}')[0])
+
+
+def _origin(element: ElementTree.Element, owner: str) -> Array:
+    origin = element.find('origin')
+    if origin is None:
+        return np.eye(4)
+    xyz = _numbers(origin.get('xyz'), 3, (0, 0, 0), f'{owner}: origin xyz')
+    rpy = _numbers(origin.get('rpy'), 3, (0, 0, 0), f'{owner}: origin rpy')
+    return translation(xyz) @ rpy_rotation(*rpy)
+
+
+def _inertial(link: ElementTree.Element) -> Array:
+    element = link.find('inertial')
+    if element is None:
+        return np.zeros(10)
+    owner = f"link '{link.get('name')}'"
+    mass_element, tensor_element = element.find('mass'), element.find('inertia')
+    if mass_element is None:
+        raise ModelError(f'{owner}: <inertial> has no <mass>')
+    mass = _number(mass_element, 'value', 0.0, owner)
+    if mass < 0.0:
+        raise ModelError(f'{owner}: the mass is negative ({mass:g} kg)')
+    entries = {key: _number(tensor_element, key, 0.0, owner) for key in ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')}
+    tensor = np.array(
+        [
+            [entries['ixx'], entries['ixy'], entries['ixz']],
+            [entries['ixy'], entries['iyy'], entries['iyz']],
+            [entries['ixz'], entries['iyz'], entries['izz']],
+        ]
+    )
+    origin = _origin(element, owner)
+    rotation = origin[:3, :3]
+    return inertial_parameters(mass, origin[:3, 3], rotation @ tensor @ rotation.T)
+
+
+def _joint(element: ElementTree.Element) -> UrdfJoint:
+    name = _attribute(element, 'name', 'the URDF')
+    owner = f"joint '{name}'"
+    kind = element.get('type', '')
+    if kind not in (*MOVING, 'fixed', 'floating', 'planar'):
+        raise ModelError(f"{owner}: unknown type '{kind}'")
+    parent, child = element.find('parent'), element.find('child')
+    if parent is None or child is None:
+        raise ModelError(f'{owner} lacks <parent> or <child>')
+    axis_element = element.find('axis')
+    axis = _numbers(None if axis_element is None else axis_element.get('xyz'), 3, (1, 0, 0), f'{owner}: axis')
+    length = float(np.linalg.norm(axis))
+    if kind in MOVING and length < 1e-9:
+        raise ModelError(f'{owner}: the axis has no length')
+    limit, dynamics, mimic = element.find('limit'), element.find('dynamics'), element.find('mimic')
+    bounded = kind in ('revolute', 'prismatic') and limit is not None
+    return UrdfJoint(
+        name=name,
+        kind=kind,
+        parent=_attribute(parent, 'link', owner),
+        child=_attribute(child, 'link', owner),
+        origin=_origin(element, owner),
+        axis=axis / max(length, 1e-9),
+        lower=_number(limit, 'lower', 0.0, owner) if bounded else -np.inf,
+        upper=_number(limit, 'upper', 0.0, owner) if bounded else np.inf,
+        velocity=_number(limit, 'velocity', 0.0, owner) or np.inf,
+        effort=_number(limit, 'effort', 0.0, owner) or np.inf,
+        damping=_number(dynamics, 'damping', 0.0, owner),
+        friction=_number(dynamics, 'friction', 0.0, owner),
+        mimics=None if mimic is None else mimic.get('joint', '?'),
+    )
+
+
+def _gears(robot: ElementTree.Element) -> dict[str, tuple[float, float]]:
+    """Return gear ratio and rotor inertia by joint name, where a transmission gives them."""
+    gears: dict[str, tuple[float, float]] = {}
+    for transmission in robot.findall('transmission'):
+        joint, actuator = transmission.find('joint'), transmission.find('actuator')
+        if joint is None or joint.get('name') is None:
+            continue
+        ratio, rotor = 1.0, 0.0
+        for holder in (joint, actuator):
+            for element in holder if holder is not None else ():
+                owner = f"transmission of joint '{joint.get('name')}'"
+                tag = element.tag.rpartition('}')[2].removeprefix('drake:')
+                if tag == 'mechanicalReduction':
+                    ratio = float(_numbers(element.text, 1, (1,), owner)[0])
+                elif tag == 'gear_ratio':
+                    ratio = _number(element, 'value', 1.0, owner)
+                elif tag == 'rotor_inertia':
+                    rotor = _number(element, 'value', 0.0, owner)
+        gears[joint.get('name', '')] = (ratio, rotor)
+    return gears
