@@ -107,7 +107,13 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     for start in range(0, len(kept), 65536):
         part = kept[start : start + 65536]
         average.add(recording.time[part] - zero + ahead, values[part])
-    return averaged_dataset(average.finish(), joints, settings, provenance)
+    averaged = average.finish()
+    if averaged is None:
+        raise DataError(
+            f'no usable period: expected at least one whole period of {settings.period:g} s after the transient, '
+            f'got {np.ptp(recording.time[kept]):.4g} s of motion'
+        )
+    return averaged_dataset(averaged, joints, settings, provenance)
 
 
 def _require_seconds(time: Array) -> None:
