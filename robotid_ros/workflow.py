@@ -175,6 +175,8 @@ def identify_files(
     if validation:
         held_out, _, more = load_datasets(validation, settings, topic=topic)
         summaries += more
+    for dataset in training:
+        summaries += [f'note       {sentence}' for sentence in _beyond_limits(dataset, model)]
     summaries += [f'note       {sentence}' for sentence in _motor_side(concatenate(training), model)]
     if selection:
         result = select(training, model, config=config)
@@ -187,6 +189,24 @@ def identify_files(
         validation=concatenate(held_out) if held_out else None,
         summaries=tuple(summaries),
     )
+
+
+def _beyond_limits(dataset: Dataset, model: RobotModel) -> list[str]:
+    """Say which joints went where they cannot: degrees, another arm, or zeros elsewhere."""
+    notes = []
+    for j, joint in enumerate(model.joint_names):
+        if joint not in dataset.joint_names:
+            continue
+        position = dataset.q[:, dataset.joint_names.index(joint)]
+        low, high = float(model.limits.lower[j]), float(model.limits.upper[j])
+        beyond = max(low - float(position.min()), float(position.max()) - high)
+        if high > low and beyond > 0.1 * (high - low):
+            unit = 'rad' if model.joint_types[j] == 'revolute' else 'm'
+            notes.append(
+                f'joint {joint} went from {position.min():.4g} to {position.max():.4g} {unit}, its limits are '
+                f'{low:.4g} to {high:.4g} {unit}; are the positions in {unit}, and of this arm?'
+            )
+    return notes
 
 
 def _motor_side(dataset: Dataset, model: RobotModel) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import yaml
 
 from robotid_ros.cli import build_parser, main
 from robotid_ros.commands import NAMES
+from robotid_ros.excitation.storage import FORMAT
 
 BAG = Path(__file__).parents[2] / 'shared' / 'data' / 'ur10_exciting'
 needs_bag = pytest.mark.skipif(not BAG.exists(), reason='the recording of a real UR10 is not beside this checkout')
@@ -59,6 +60,11 @@ BAD = [
     (['calibrate', 'nowhere.csv', '--robot', '{one_joint}', '--out', 'x'], 'nowhere.csv'),
     (['codegen', '--robot', 'ur10e', '--result', '{text}'], 'not a result of an identification'),
     (['report', 'nowhere', '--robot', 'ur10e'], 'cannot read the result'),
+    (['design', '--robot', 'ur10e', '--harmonics', '1'], 'harmonics: expected 2 to 40, got 1'),
+    (
+        ['identify', '{swinging}', '--robot', '{one_joint}', '--excitation', '{excitation}'],
+        'is an excitation of the joints other; expected one of: j',
+    ),
 ]
 
 
@@ -74,7 +80,21 @@ def files(tmp_path: Path) -> dict[str, str]:
     )
     _csv(tmp_path / 'no_effort.csv', {'time': time, 'position/j': np.sin(time)})
     _csv(tmp_path / 'still.csv', {'time': time, 'position/j': 0 * time, 'effort/j': 0 * time})
-    names = {'broken': 'broken.urdf', 'text': 'text.txt', 'one_joint': 'one_joint.urdf'}
+    _csv(tmp_path / 'swinging.csv', {'time': time, 'position/j': 5 * np.sin(3 * time), 'effort/j': np.cos(time)})
+    trajectory = {'base_frequency': 0.1, 'a': [[1.0, 0.5]], 'b': [[0.0, 0.0]], 'offset': [0.0]}
+    limits = {'lower': [-9.0], 'upper': [9.0], 'velocity': [9.0], 'effort': [9.0], 'acceleration': [9.0]}
+    excitation = {'format': FORMAT, 'joints': ['other'], 'base_parameters': 1, 'settings': {}}
+    excitation |= {'trajectory': trajectory, 'limits': {**limits, 'jerk': [9.0]}}
+    criteria = ('condition', 'condition_scaled', 'log_det', 'mean_variance', 'worst_variance')
+    excitation['criteria'] = dict.fromkeys(criteria, 1.0)
+    (tmp_path / 'excitation.yaml').write_text(yaml.safe_dump(excitation))
+    names = {
+        'excitation': 'excitation.yaml',
+        'swinging': 'swinging.csv',
+        'broken': 'broken.urdf',
+        'text': 'text.txt',
+        'one_joint': 'one_joint.urdf',
+    }
     names |= {'no_effort': 'no_effort.csv', 'still': 'still.csv'}
     return {name: str(tmp_path / file) for name, file in names.items()}
 
@@ -99,6 +119,14 @@ def test_bad_input_is_one_clear_line(
     assert errors[0].startswith(f'robotid {arguments[0]}: ')
     assert message in errors[0]
     assert {path for path in tmp_path.rglob('*') if path.is_file()} == before  # nothing written half
+
+
+@pytest.mark.filterwarnings('ignore::robotid_ros.errors.ModelWarning')
+def test_a_motion_far_beyond_the_limits_is_pointed_out(
+    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(['identify', files['swinging'], '--robot', files['one_joint'], '--out', str(tmp_path / 'out')])
+    assert 'its limits are -1 to 1 rad; are the positions in rad' in capsys.readouterr().out
 
 
 def test_an_unknown_option_exits_with_2() -> None:

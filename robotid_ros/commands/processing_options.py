@@ -16,7 +16,9 @@ def add_processing_arguments(parser: argparse.ArgumentParser) -> None:
     """Add ``--excitation``, ``--cutoff`` and the like."""
     parser.add_argument('--excitation', metavar='YAML', help='the excitation that was run: average over its periods')
     parser.add_argument('--period', type=float, metavar='S', help='average over periods of this length [s]')
-    parser.add_argument('--cutoff', type=float, metavar='HZ', help='cut-off of the zero-phase low-pass; from the data')
+    parser.add_argument(
+        '--cutoff', type=float, metavar='HZ', help='cut-off of the zero-phase low-pass (default: from the data)'
+    )
     parser.add_argument(
         '--differentiation', choices=DIFFERENTIATIONS, help='of recordings that are not periodic (default: central)'
     )
@@ -42,7 +44,13 @@ def processing_settings(
         raise DataError('--excitation has the period already; leave --period out')
     period = options.period
     if options.excitation:
-        period = load_excitation(options.excitation).trajectory.period
+        design = load_excitation(options.excitation)
+        if joints and not set(joints) & set(design.joint_names):
+            raise DataError(
+                f'{options.excitation} is an excitation of the joints {", ".join(design.joint_names)}; '
+                f'expected one of: {", ".join(joints)}'
+            )
+        period = design.trajectory.period
     values: dict[str, Any] = {'joints': joints, 'period': period, 'cutoff': options.cutoff}
     if options.differentiation:
         values['differentiation'] = options.differentiation

@@ -22,7 +22,7 @@ def add_robot_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument('--tip', metavar='LINK', help='end of the chain; by default the last link before it branches')
     parser.add_argument(
-        '--joints', nargs='+', metavar='JOINT', help='identify these joints only; the others are held at zero'
+        '--joints', nargs='+', metavar='JOINT', help='these joints only; the others must have stood still at zero'
     )
     parser.add_argument('--config', metavar='YAML', help='robot configuration: limits, meaning of effort, motor data')
 

@@ -109,7 +109,8 @@ class ExcitationConfig:
             value, metadata = getattr(self, item.name), item.metadata
             if metadata['range'] is not None and not metadata['range'][0] <= value <= metadata['range'][1]:
                 low, high = metadata['range']
-                raise ExcitationError(f'{item.name}: expected {low:g} to {high:g} {metadata["unit"]}, got {value:g}')
+                span = f'{low:g} to {high:g} {metadata["unit"]}'.rstrip()
+                raise ExcitationError(f'{item.name}: expected {span}, got {value:g}')
             if metadata['choices'] and value not in metadata['choices']:
                 raise ExcitationError(f"{item.name}: expected one of {', '.join(metadata['choices'])}; got '{value}'")
         if self.jobs == 0:
