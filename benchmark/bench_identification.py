@@ -12,6 +12,7 @@ match of 86.35 / 89.96 / 89.24 % on three joints; weighted least squares with 58
 
 import argparse
 import os
+import sys
 
 os.environ.setdefault('OMP_NUM_THREADS', '1')
 os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
@@ -26,7 +27,7 @@ from scipy.signal import lfilter
 from robotid_ros.data import Dataset, process_recording, read_recording
 from robotid_ros.dynamics import base_parameters, inverse_dynamics, standard_parameters
 from robotid_ros.friction import friction_model
-from robotid_ros.identification import IdentificationConfig, identify
+from robotid_ros.identification import IdentificationConfig, Metrics, identify, torque_metrics
 from robotid_ros.identification.bee_colony import BeeColony, bee_colony_friction, separable_friction
 from robotid_ros.identification.channel import Channel
 from robotid_ros.identification.least_squares import least_squares, normal_equations
@@ -35,6 +36,9 @@ from robotid_ros.identification.rigid import ModelRows
 from robotid_ros.identification.samples import as_samples
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertial_parameters
+
+sys.path.insert(0, str(Path(__file__).parents[1] / 'test'))
+from er16_helpers import er16, er16_data, er16_design, er16_truth
 
 PUBLISHED = np.array([4.06, 3.73, 1.77, 0.76, 0.64, 1.32])
 
@@ -165,6 +169,30 @@ def bench_coverage(trials: int) -> None:
         )
 
 
+def bench_er16() -> None:
+    truth = er16_truth(0)
+    print('ER-16-like arm, Daemi-Heimann friction, match in validation (published 86.35 / 89.96 / 89.24, reach 97 %):')
+    cases = {
+        '50 periods': ({}, {'periods': 50, 'effort_noise': 3e-3}),
+        '4 periods of a third of the noise': ({}, {}),
+        'the same with a rest in every period': ({'start_at_rest': True}, {}),
+    }
+    for text, (design, data) in cases.items():
+        training, validation = (
+            er16_data(truth, er16_design(seed, **design), number, **data) for number, seed in ((1, 1), (2, 11))
+        )
+        predicted = truth.torque(validation.q, validation.dq, validation.ddq)
+        best = torque_metrics(validation.joint_names, validation.tau, predicted)
+        print(f'  {text}: the true model {_match(best)}')
+        for friction, estimator in (('daemi_heimann', 'wls'), ('daemi_heimann', 'bee-colony'), ('auto', 'wls')):
+            result = identify(training, er16(), friction=friction, estimator=estimator, validation=validation)
+            print(f'    friction {friction}, {estimator}: {_match(result.metrics["validation"])}')
+
+
+def _match(metrics: Metrics) -> str:
+    return ' / '.join(f'{value:.2f}' for value in metrics.match)
+
+
 def bench_real(folder: Path) -> None:
     arm = RobotModel.from_urdf(folder / 'ur10.urdf')
     recording = read_recording(folder)
@@ -198,6 +226,7 @@ def main() -> None:
     options = parser.parse_args()
     bench_speed()
     bench_searches()
+    bench_er16()
     bench_coverage(options.trials)
     if options.data.is_dir():
         bench_real(options.data)

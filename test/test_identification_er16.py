@@ -1,0 +1,34 @@
+"""An ER-16-like arm in MuJoCo with Daemi-Heimann friction, from optimal excitation to the match in validation."""
+
+import numpy as np
+import pytest
+from er16_helpers import er16, er16_data, er16_design, er16_truth
+
+from robotid_ros.identification import identify, torque_metrics
+
+pytest.importorskip('mujoco', reason='needs the sim extra')
+
+TRUTH = er16_truth(0)
+
+
+@pytest.fixture(scope='module')
+def runs():
+    return er16_data(TRUTH, er16_design(1), 1), er16_data(TRUTH, er16_design(11), 2)
+
+
+@pytest.mark.parametrize('estimator', ['wls', 'bee-colony'])
+def test_daemi_heimann_friction_matches_a_trajectory_it_has_not_seen(runs, estimator: str) -> None:
+    training, validation = runs
+    found = identify(training, er16(), friction='daemi_heimann', estimator=estimator, validation=validation)
+    assert found.usable
+    match = found.metrics['validation'].match
+    assert (match >= 97.0).all()
+    predicted = TRUTH.torque(validation.q, validation.dq, validation.ddq)
+    best = torque_metrics(validation.joint_names, validation.tau, predicted).match
+    np.testing.assert_allclose(match, best, atol=0.2)
+
+    speed = np.linspace(-1.0, 1.0, 41)[:, None] * np.abs(validation.dq).max(axis=0)
+    coulomb, viscous, gain, rate = found.friction_values[:, :4].T
+    curve = coulomb * np.sign(speed) + viscous * speed + gain * np.arctan(rate * speed)
+    true = TRUTH.friction.torque(speed)
+    np.testing.assert_allclose(curve, true, atol=0.03 * np.abs(true).max())
