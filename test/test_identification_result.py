@@ -66,6 +66,21 @@ def test_what_is_no_result_is_refused_with_one_line(tmp_path: Path) -> None:
         IdentificationResult.load(tmp_path / 'absent.yaml')
 
 
+def test_a_damaged_result_is_refused_with_one_line_and_its_name(result: IdentificationResult, tmp_path: Path) -> None:
+    text = result.to_yaml()
+    damaged = {
+        text[: text.index('friction:')]: "the entry 'friction' is missing",
+        text.replace('value: ', 'value: x', 1): 'could not convert string to float',
+        text + '\n  - [': 'no YAML',
+    }
+    for content, message in damaged.items():
+        (tmp_path / 'result.yaml').write_text(content, encoding='utf-8')
+        with pytest.raises(IdentificationError, match=message) as refusal:
+            IdentificationResult.load(tmp_path / 'result.yaml')
+        assert '\n' not in str(refusal.value)
+        assert 'result.yaml: ' in str(refusal.value)
+
+
 def test_a_failed_write_leaves_nothing(result: IdentificationResult, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match='cannot write'):
         result.save(tmp_path / 'absent' / 'result.yaml')

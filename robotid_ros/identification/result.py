@@ -9,7 +9,7 @@ import numpy as np
 import yaml
 
 from robotid_ros.arrays import Array, frozen_array
-from robotid_ros.errors import IdentificationError
+from robotid_ros.errors import IdentificationError, RobotIdError
 from robotid_ros.files import write_text
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.metrics import Metrics
@@ -204,9 +204,15 @@ class IdentificationResult:
         """
         try:
             return cls(**_fields(data))
-        except (KeyError, TypeError, AttributeError, IndexError) as cause:
+        except RobotIdError:
+            raise
+        except KeyError as cause:
             raise IdentificationError(
-                f'not a result of an identification: {type(cause).__name__} {cause}; expected the layout of result.yaml'
+                f'not a result of an identification, or not all of one: the entry {cause} is missing'
+            ) from cause
+        except (ValueError, TypeError, AttributeError, IndexError) as cause:
+            raise IdentificationError(
+                f'not a result of an identification: {cause}; expected the layout of result.yaml'
             ) from cause
 
     def to_yaml(self) -> str:
@@ -236,7 +242,9 @@ class IdentificationResult:
         try:
             data = yaml.load(text, Loader=getattr(yaml, 'CSafeLoader', yaml.SafeLoader))
         except yaml.YAMLError as cause:
-            raise IdentificationError(f'not a result of an identification: no YAML ({cause})') from cause
+            raise IdentificationError(
+                f'not a result of an identification: no YAML ({" ".join(str(cause).split())})'
+            ) from cause
         if not isinstance(data, dict):
             raise IdentificationError(f'not a result of an identification: expected a mapping, got {data!r:.60}')
         return cls.from_dict(data)
@@ -254,7 +262,10 @@ class IdentificationResult:
             text = Path(path).read_text(encoding='utf-8')
         except (OSError, UnicodeDecodeError) as cause:
             raise IdentificationError(f'cannot read the result {path}: {cause}') from cause
-        return cls.from_yaml(text)
+        try:
+            return cls.from_yaml(text)
+        except RobotIdError as cause:
+            raise IdentificationError(f'{path}: {cause}') from cause
 
 
 def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
