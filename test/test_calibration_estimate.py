@@ -14,6 +14,7 @@ from robotid_ros.calibration import MeasuredPoints, calibrate
 from robotid_ros.calibration.example import example_arm, example_table
 from robotid_ros.calibration.pose_selection import select_poses
 from robotid_ros.calibration.sampling import random_configurations
+from robotid_ros.calibration.table import accuracy_table
 from robotid_ros.calibration.term_selection import ValidatedColumns, folds_of
 from robotid_ros.model import RobotModel
 from robotid_ros.model.dh_file import DHTable
@@ -151,6 +152,7 @@ def test_outliers_are_found_and_do_no_harm(share: float, sizes: list[float]) -> 
     assert robust.held_out.after.rms < 1.3 * clean.held_out.after.rms
     assert robust.after_inliers.rms < 2.5e-4 < robust.after.rms
     assert robust.cross_validation.after_inliers.rms < 3e-4
+    assert len(accuracy_table(robust).splitlines()[1].split()) == 11  # however large an error, columns stay apart
     if max(sizes) < 0.01:  # with metres of error, plain squares find nothing at all
         plain = calibrate(arm.nominal, spoiled, held_out=held_out, loss='linear', folds=0)
         assert plain.held_out.after.rms > 3.0 * robust.held_out.after.rms

@@ -33,7 +33,7 @@ def accuracy_table(result: CalibrationResult) -> str:
     lines = [header + (f'{"angle rms [deg]":>17}' if turned else '')]
     for title, stage, row in rows:
         values = (row.mean, row.rms, row.percentile_95, row.max, *row.axis_rms)
-        line = f'{title:<28}{stage:<9}{row.count:>6}' + ''.join(f'{1e3 * value:>9.4g}' for value in values)
+        line = f'{title:<28}{stage:<9}{row.count:>6}' + ''.join(f' {1e3 * value:>8.4g}' for value in values)
         if row.angle_rms is not None:
             line += f'{57.29577951308232 * row.angle_rms:>17.4g}'
         lines.append(line)
