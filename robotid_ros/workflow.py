@@ -29,6 +29,7 @@ from robotid_ros.identification import (
     calibrated_urdf,
     identify,
 )
+from robotid_ros.identification.predictor import RIPPLE
 from robotid_ros.identification.selection import select
 from robotid_ros.model import RobotModel
 from robotid_ros.report import write_report
@@ -279,8 +280,8 @@ def generated_model(
     """Return the minimal model of an arm, the parameters to write into its code, and what to know about them.
 
     Without a result the parameters are the description's. Of an identified friction model,
-    Coulomb, viscous and offset terms go into the code; a model with other terms is left out whole,
-    since part of it would be wrong.
+    Coulomb, viscous and offset terms go into the code. A torque ripple, which has no mean, is left
+    out; a model with other terms is left out whole, since part of it would be wrong.
 
     Parameters
     ----------
@@ -307,7 +308,8 @@ def generated_model(
         return minimal, minimal.base.values, 'parameters of the description'
     predictor = TorquePredictor(model, result)  # refuses the result of another arm
     known = ('viscous', 'coulomb', 'offset')
-    friction = result.friction_names if set(result.friction_names) <= set(known) else ()
+    without_ripple = tuple(name for name in result.friction_names if name not in RIPPLE)
+    friction = without_ripple if set(without_ripple) <= set(known) else ()
     terms = {name: name in friction for name in known}
     minimal = minimal_model(
         model,
@@ -326,6 +328,8 @@ def generated_model(
             standard[column : column + model.n] = result.friction_values[:, result.friction_names.index(name)]
             column += model.n
     note = f'identified parameters, friction: {", ".join(friction) or "none"}'
+    if friction and without_ripple != result.friction_names:
+        note += ', without the torque ripple'
     if not friction and result.friction_names:
         note += f' (the model {result.friction_name} has terms that generated code does not)'
     return minimal, minimal.base.map @ standard, note
