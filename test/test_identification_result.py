@@ -242,6 +242,9 @@ def test_generated_code_keeps_the_friction_beside_a_ripple(result: Identificatio
     plain = TorquePredictor(model, result).torque(q, dq, ddq)
     np.testing.assert_allclose(minimal.inverse_dynamics(q, dq, ddq, parameters), plain, atol=1e-9)
     assert 'without the torque ripple' in note
+    assert 'tanh' not in note
+    smooth = replace(result, velocity_scale=np.array([0.02, 0.05]))
+    assert 'sign(v) where the model has tanh(v/s), s up to 0.05 rad/s' in generated_model(model, smooth)[2]
 
 
 def test_base_parameters_of_the_physical_ones_explain_the_torque(result: IdentificationResult) -> None:
