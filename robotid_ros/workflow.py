@@ -331,7 +331,9 @@ def generated_model(
     if friction and without_ripple != result.friction_names:
         note += ', without the torque ripple'
     if friction and result.velocity_scale is not None:
-        note += f', with sign(v) where the model has tanh(v/s), s up to {np.max(result.velocity_scale):.2g} rad/s or m/s'
+        note += (
+            f', with sign(v) where the model has tanh(v/s), s up to {np.max(result.velocity_scale):.2g} rad/s or m/s'
+        )
     if not friction and result.friction_names:
         note += f' (the model {result.friction_name} has terms that generated code does not)'
     return minimal, minimal.base.map @ standard, note
