@@ -291,6 +291,17 @@ class TestNoise:
             np.testing.assert_allclose(seen[:, k] / step, np.rint(seen[:, k] / step), atol=1e-9)
             assert np.abs(seen[:, k] - motion.position[:, k]).max() <= 0.5 * step * (1 + 1e-9)
 
+    def test_a_gear_that_turns_the_other_way_turns_the_current(self) -> None:
+        model = RobotModel.from_urdf(CRANE)
+        model = model.with_inertial(model.inertial, gear_ratio=np.array([-100.0, 100.0, 100.0]))
+        truth = nominal_truth(model)
+        q, dq, ddq = sine_reference(model, 100.0, 1.0)
+        sensors = Sensors.typical(model, truth.drive_gain)
+        run = simulate_trajectory(Plant(truth, model), np.arange(100) / 100.0, q, dq, ddq, sensors=sensors).recording
+        np.testing.assert_allclose(run.current * [-12.0, 12.0, 12.0], run.effort, rtol=1e-9)
+        with pytest.raises(ModelError, match='drive_gain: expected numbers other than zero'):
+            Sensors.perfect(np.zeros(3))
+
     def test_equal_seeds_give_equal_recordings(self) -> None:
         model = RobotModel.from_urdf(CRANE)
         q, dq, ddq = sine_reference(model, 100.0, 1.0)

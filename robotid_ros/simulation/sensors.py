@@ -53,12 +53,12 @@ class Sensors:
     effort_noise : ndarray, shape (n,)
         Standard deviation of the torque computed from the current [N m or N].
     drive_gain : ndarray, shape (n,)
-        Joint torque per motor current [N m/A].
+        Joint torque per motor current [N m/A]; negative behind a gear that turns the other way.
 
     Raises
     ------
     ModelError
-        If shapes differ, a level is negative, or a gain is not positive.
+        If shapes differ, a level is negative, or a gain is zero.
     """
 
     encoder_resolution: Array
@@ -71,8 +71,11 @@ class Sensors:
         n = len(np.atleast_1d(self.drive_gain))
         for name in self.__slots__:
             value = frozen_array(getattr(self, name), name, (n,), ModelError)
-            if (value < 0.0).any() or (name == 'drive_gain' and (value == 0.0).any()):
-                raise ModelError(f'{name}: expected positive numbers, got {value.min():g}')
+            if name == 'drive_gain':
+                if (value == 0.0).any():
+                    raise ModelError('drive_gain: expected numbers other than zero, got 0')
+            elif (value < 0.0).any():
+                raise ModelError(f'{name}: expected numbers of at least 0, got {value.min():g}')
             object.__setattr__(self, name, value)
 
     @classmethod
