@@ -56,6 +56,24 @@ BAD = [
     (['identify', '{still}', '--robot', '{one_joint}'], 'no joint moves in the data (j)'),
     (['validate', '{still}', '--robot', '{one_joint}', '--result', 'nowhere.yaml'], 'cannot read the result'),
     (['payload', '--robot', '{one_joint}', '--with', '{still}'], 'the arm alone must be known'),
+    (
+        [
+            'payload',
+            '--robot',
+            '{one_joint}',
+            '--with',
+            '{still}',
+            '--without',
+            '{still}',
+            '--mass',
+            '-2',
+            '--centre',
+            '0',
+            '0',
+            '0',
+        ],
+        '--mass: expected a positive number of kg, got -2',
+    ),
     (['identify', '{still}', '--robot', '{one_joint}', '--select'], 'torque_threshold'),
     (['calibrate', 'nowhere.csv', '--robot', '{one_joint}', '--out', 'x'], 'nowhere.csv'),
     (['codegen', '--robot', 'ur10e', '--result', '{text}'], 'not a result of an identification'),
@@ -126,7 +144,9 @@ def test_a_motion_far_beyond_the_limits_is_pointed_out(
     files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(['identify', files['swinging'], '--robot', files['one_joint'], '--out', str(tmp_path / 'out')])
-    assert 'its limits are -1 to 1 rad; are the positions in rad' in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert 'its limits are -1 to 1 rad; are the positions in rad' in said
+    assert 'rmse in N m' in said
 
 
 def test_an_unknown_option_exits_with_2() -> None:

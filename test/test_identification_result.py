@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from identification_helpers import TWO_LINKS, UR10E, dataset, fourier_motion, pinocchio_torque
 
+from robotid_ros.commands.tables import parameter_table
 from robotid_ros.dynamics import base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.identification import (
@@ -242,6 +243,8 @@ def test_generated_code_keeps_the_friction_beside_a_ripple(result: Identificatio
     plain = TorquePredictor(model, result).torque(q, dq, ddq)
     np.testing.assert_allclose(minimal.inverse_dynamics(q, dq, ddq, parameters), plain, atol=1e-9)
     assert 'without the torque ripple' in note
+    table = parameter_table(replace(rippled, ripple_frequency=np.array([0.0, 200.0])))
+    assert table.count('ripple_sin') == table.count('ripple_sin elbow') == 1
     assert 'tanh' not in note
     smooth = replace(result, velocity_scale=np.array([0.02, 0.05]))
     assert 'sign(v) where the model has tanh(v/s), s up to 0.05 rad/s' in generated_model(model, smooth)[2]

@@ -44,6 +44,8 @@ def _run(options: argparse.Namespace) -> int:
         raise DataError('the arm alone must be known: give --without RECORDING..., or --result of an identification')
     if (options.mass is None) != (options.centre is None):
         raise DataError('a known payload needs both --mass and --centre')
+    if options.mass is not None and not options.mass > 0.0:
+        raise DataError(f'--mass: expected a positive number of kg, got {options.mass:g}')
     if options.mass is not None and not options.without:
         raise DataError('drive gains need runs without the payload too; give --without RECORDING...')
     config = load_config(options)
@@ -71,7 +73,7 @@ def _run(options: argparse.Namespace) -> int:
     found = identify_payload(loaded, model, arm)
     x, y, z = found.centre_of_mass
     print(f'payload on {found.link}: {found.mass:.4g} ± {found.std[9]:.2g} kg at ({x:.4f}, {y:.4f}, {z:.4f}) m')
-    print('torque error along the runs with the payload')
+    print('torque error along the runs with the payload [N m; or N]')
     print(joint_table(model.joint_names, {'ignoring it': found.rmse_without, 'knowing it': found.rmse_with}))
     return _write(folder / 'payload.yaml', {'robot': model.name, 'payload': found.to_dict()})
 

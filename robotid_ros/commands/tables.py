@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from robotid_ros.arrays import Array
 from robotid_ros.identification import IdentificationResult, Metrics
+from robotid_ros.identification.predictor import RIPPLE
 
 __all__ = ['joint_table', 'metrics_table', 'parameter_table']
 
@@ -27,7 +28,9 @@ def metrics_table(metrics: Mapping[str, Metrics]) -> str:
         columns[f'{name} match %'] = found.match
     joints = next(iter(metrics.values())).joint_names
     totals = ', '.join(f'{name} {found.relative_error_total:.2f} %' for name, found in metrics.items())
-    return f'{joint_table(joints, columns)}\nrelative error of all joints: {totals}'
+    return (
+        f'{joint_table(joints, columns)}\nrmse in N m, or N of a sliding joint; relative error of all joints: {totals}'
+    )
 
 
 def parameter_table(result: IdentificationResult) -> str:
@@ -40,6 +43,8 @@ def parameter_table(result: IdentificationResult) -> str:
     ]
     for j, joint in enumerate(result.joint_names):
         for k, name in enumerate(result.friction_names):
+            if name in RIPPLE and result.ripple_frequency is not None and result.ripple_frequency[j] == 0.0:
+                continue  # the column is there for the joints that have one
             spread = result.friction_std[j, k]
             rows.append((f'{name} {joint}', result.friction_values[j, k], spread, result.friction_units[j][k]))
     width = min(max(len(row[0]) for row in rows), 60)
