@@ -32,3 +32,12 @@ def test_daemi_heimann_friction_matches_a_trajectory_it_has_not_seen(runs, estim
     curve = coulomb * np.sign(speed) + viscous * speed + gain * np.arctan(rate * speed)
     true = TRUTH.friction.torque(speed)
     np.testing.assert_allclose(curve, true, atol=0.03 * np.abs(true).max())
+
+
+def test_auto_takes_back_a_smooth_sign_that_stood_for_a_missing_speed_term(runs) -> None:
+    training, validation = runs
+    found = identify(training, er16(), friction='auto', validation=validation)
+    assert found.friction_name.startswith('daemi_heimann')
+    assert any(text.startswith('smooth sign for') for text in found.decisions)
+    assert 'smooth sign beside these terms for 0 of 3 joints' in found.decisions
+    assert (found.metrics['validation'].match >= 97.0).all()
