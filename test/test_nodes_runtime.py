@@ -147,6 +147,18 @@ def test_a_node_that_is_told_to_end_does_not_wait_for_its_worker(scripts) -> Non
     assert probe.lines[-1] == 'closing'
 
 
+def test_a_storm_of_signals_ends_a_node_once(scripts) -> None:
+    """As launch sends SIGINT twice, and a dying parent SIGTERM from every thread."""
+    with NodeProcess([str(scripts / 'probe.py')], ros_environment()) as probe:
+        probe.wait_for_line('config')
+        for _ in range(200):
+            if probe.process.poll() is None:
+                probe.signal(signal.SIGTERM)
+                probe.signal(signal.SIGINT)
+        assert probe.wait() == 0
+    assert probe.lines.count('closing') == 1
+
+
 def test_a_robot_configuration_file_is_a_parameter_file(scripts, tmp_path) -> None:
     config = tmp_path / 'arm.yaml'
     config.write_text(

@@ -5,10 +5,12 @@ node can still publish, above all its last stop trajectory, while it is being sh
 own handlers would take the context away first.
 """
 
+import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -28,6 +30,29 @@ __all__ = ['BackgroundWorker', 'run_node']
 Result = TypeVar('Result')
 
 
+class _StopRequest:
+    """Told by a signal handler or a thread, waited for by the main thread.
+
+    A pipe, and no threading.Event: an Event takes a lock to be set, and a signal that arrives while
+    the main thread holds that lock in wait() would wait for it for ever.
+    """
+
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        self.made = False
+
+    def make(self, *_: object) -> None:
+        """Request the end; safe in a signal handler, any number of times."""
+        self.made = True
+        with suppress(BlockingIOError):  # full of requests already
+            os.write(self._writer, b'.')
+
+    def wait(self) -> None:
+        """Return once the end was requested."""
+        os.read(self._reader, 1)
+
+
 def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> int:
     """Run one node until it is told to stop.
 
@@ -44,9 +69,9 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
     int
         0 after a signal, 2 if ROS or the node refused its arguments, 1 if a callback failed.
     """
-    stop = threading.Event()
+    stop = _StopRequest()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, stop.make)
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     except (_rclpy.RCLError, _rclpy.UnknownROSArgsError) as cause:
@@ -68,10 +93,10 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
         except ExternalShutdownException:
             pass
         except BaseException as cause:
-            if not stop.is_set():  # what breaks while everything is being taken down is no failure
+            if not stop.made:  # what breaks while everything is being taken down is no failure
                 failure.append(cause)
         finally:
-            stop.set()
+            stop.make()
 
     thread = threading.Thread(target=spin, name='executor', daemon=True)
     thread.start()
