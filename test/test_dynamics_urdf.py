@@ -182,3 +182,8 @@ def test_transmissions_give_gear_ratios_and_rotor_inertias():
     ddq = np.array([[0.0, 2.0]])
     with_rotor, rigid = (inverse_dynamics(model, rest, rest, ddq, rotor_inertia=flag) for flag in (True, False))
     np.testing.assert_allclose(with_rotor - rigid, [[0.0, 0.5]], atol=1e-14)
+
+
+def test_one_joint_name_in_place_of_a_list_is_refused() -> None:
+    with pytest.raises(ModelError, match=r"expected a list of names, got 'elbow_joint'; give \['elbow_joint'\]"):
+        RobotModel.from_urdf(ARMS['ur5'], joints='elbow_joint')

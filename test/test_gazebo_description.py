@@ -93,7 +93,9 @@ def test_what_cannot_be_prepared_is_refused(arm: str, message: str) -> None:
 def test_packaged_arms_go_by_their_names() -> None:
     assert 'ur10e' in packaged_arms()
     assert arm_description('ur10e') == UR10E.read_text()
-    with pytest.raises(ModelError, match=r"robot 'ur99': no such file, and no packaged arm of that name; packaged are: .*ur10e"):
+    with pytest.raises(
+        ModelError, match=r"robot 'ur99': no such file, and no packaged arm of that name; packaged are: .*ur10e"
+    ):
         arm_description('ur99')
 
 

@@ -24,6 +24,7 @@ from robotid_ros.calibration.workspace import sample_workspace
 from robotid_ros.errors import CalibrationError
 from robotid_ros.files import atomic_file, file_hash, write_text
 from robotid_ros.model.dh_file import DHTable, read_dh_file
+from robotid_ros.model.packaged import arm_file
 from robotid_ros.model.robot_model import RobotModel
 
 __all__ = ['add_arguments', 'run']
@@ -130,6 +131,7 @@ def run(
         raise CalibrationError('--held-out and --compensate need POINTS.csv to calibrate from')
     if options.tool_point is not None and options.tool != 'known':
         raise CalibrationError('--tool-point is for --tool known; otherwise the target is estimated')
+    options.robot = arm_file(options.robot)
     robot = _robot(options.robot, options.tip)
     folder = _folder(options.out)
     draw = not options.no_plots and _can_draw()

@@ -115,6 +115,8 @@ def _moving_joints(tree: UrdfTree, chain: list[UrdfJoint], wanted: Sequence[str]
     moving = [joint for joint in chain if joint.kind in MOVING]
     if not moving:
         raise ModelError(f'the chain from base to tip has no moving joint{_ends_of_branches(tree, chain)}')
+    if isinstance(wanted, str):
+        raise ModelError(f"joints: expected a list of names, got '{wanted}'; give ['{wanted}']")
     if wanted is not None:
         names = [joint.name for joint in moving]
         for name in wanted:
