@@ -27,10 +27,10 @@ LAYERS = [
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 OPTIONAL = {
-    'rclpy': {'nodes', 'commands'},  # commands ask whether it is there
+    'rclpy': {'nodes'},
     'sensor_msgs': {'nodes'},
     'trajectory_msgs': {'nodes'},
-    'std_msgs': {'nodes', 'demo'},
+    'std_msgs': {'nodes'},
     'std_srvs': {'nodes'},
     'diagnostic_msgs': {'nodes'},
     'builtin_interfaces': {'nodes'},

@@ -3,6 +3,7 @@
 import argparse
 import shutil
 import sys
+from importlib.util import find_spec
 
 from robotid_ros.commands.command import Command
 from robotid_ros.errors import DataError, MissingDependencyError
@@ -20,10 +21,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     if not 0.05 <= options.interval <= 60.0:
         raise DataError(f'--interval: expected 0.05 to 60 s, got {options.interval:g}')
-    try:
-        import rclpy  # noqa: F401
-    except ImportError as cause:
-        raise MissingDependencyError.of('ros-rclpy', 'ros', 'watch the nodes') from cause
+    if find_spec('rclpy') is None:
+        raise MissingDependencyError.of('ros-rclpy', 'ros', 'watch the nodes')
     from robotid_ros.nodes.watcher import watch
 
     columns = shutil.get_terminal_size().columns

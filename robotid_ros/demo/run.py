@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -123,10 +124,8 @@ def run_demo(settings: DemoSettings, step: Step) -> DemoOutcome:
 
 def _require_installed() -> None:
     for module, package, extra in (('rclpy', 'ros-rclpy', 'ros'), ('mujoco', 'mujoco', 'sim')):
-        try:
-            __import__(module)
-        except ImportError as cause:
-            raise MissingDependencyError.of(package, extra, 'run the demonstration') from cause
+        if find_spec(module) is None:
+            raise MissingDependencyError.of(package, extra, 'run the demonstration')
 
 
 def _robot(settings: DemoSettings) -> tuple[RobotModel, RobotConfig]:
@@ -143,8 +142,6 @@ def _capture(
     step: Step,
 ) -> _Capture:
     """Start the nodes, run both trajectories, identify after the first."""
-    from std_msgs.msg import String
-
     from robotid_ros.nodes.loop_client import LoopClient
 
     step(0.0, 'start the nodes')
@@ -153,7 +150,7 @@ def _capture(
     client = LoopClient(group.check, int(environment['ROS_DOMAIN_ID']), ('excitation', 'recorder', 'identification'))
     description: list[str] = []
     try:
-        client.subscribe(String, '/identification/robot_description', lambda message: description.append(message.data))
+        client.follow_text('/identification/robot_description', description.append)
         client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description', STARTUP)
         training = _run_trajectory(client, settings, 'training', (0.04, 0.5), step)
         # The average is a large message: the answer of the recorder overtakes it.

@@ -10,6 +10,7 @@ from rcl_interfaces.srv import SetParameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
+from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from robotid_ros.errors import RobotIdError
@@ -68,9 +69,9 @@ class LoopClient:
         if message is not None and message.level == DiagnosticStatus.ERROR:
             raise ServiceError(f"the node '{node}' reports: {message.message}")
 
-    def subscribe(self, kind: type, topic: str, callback: Callable[[Any], None]) -> None:
-        """Follow a latched topic."""
-        self._node.create_subscription(kind, topic, callback, LATCHED)
+    def follow_text(self, topic: str, callback: Callable[[str], None]) -> None:
+        """Follow a latched topic of text."""
+        self._node.create_subscription(String, topic, lambda message: callback(message.data), LATCHED)
 
     def wait(self, condition: Callable[[], bool], what: str, deadline: float) -> None:
         """Handle messages until a condition holds.
