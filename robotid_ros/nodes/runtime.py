@@ -29,18 +29,24 @@ __all__ = ['BackgroundWorker', 'run_node']
 
 Result = TypeVar('Result')
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 class _StopRequest:
-    """Told by a signal handler or a thread, waited for by the main thread.
+    """Made by SIGINT, SIGTERM or a thread, waited for by the main thread.
 
-    A pipe, and no threading.Event: an Event takes a lock to be set, and a signal that arrives while
-    the main thread holds that lock in wait() would wait for it for ever.
+    A pipe that the signal itself is written to, and no threading.Event: an Event takes a lock to be
+    set, and a signal that arrives while the main thread holds that lock in wait() would wait for it
+    for ever; and a signal that another thread receives does not wake the main thread at all.
     """
 
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
         self.made = False
+        signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        for number in _SIGNALS:
+            signal.signal(number, self.make)
 
     def make(self, *_: object) -> None:
         """Request the end; safe in a signal handler, any number of times."""
@@ -51,6 +57,13 @@ class _StopRequest:
     def wait(self) -> None:
         """Return once the end was requested."""
         os.read(self._reader, 1)
+        self.made = True
+
+    def ignore_more(self) -> None:
+        """Let no further signal cut the end of the process short."""
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        signal.set_wakeup_fd(-1)
 
 
 def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> int:
@@ -70,8 +83,6 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
         0 after a signal, 2 if ROS or the node refused its arguments, 1 if a callback failed.
     """
     stop = _StopRequest()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop.make)
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     except (_rclpy.RCLError, _rclpy.UnknownROSArgsError) as cause:
@@ -110,6 +121,7 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
         node.get_logger().fatal(f'stopped by an unexpected error: {failure[0]!r}')
     node.destroy_node()
     rclpy.try_shutdown()
+    stop.ignore_more()
     return 1 if failure else 0
 
 
