@@ -98,7 +98,9 @@ def publish(path):
     node = rclpy.create_node('publisher')
     latched = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     reliability = ReliabilityPolicy.BEST_EFFORT if plan[0].get('best_effort') else ReliabilityPolicy.RELIABLE
-    states = node.create_publisher(JointState, 'joint_states', QoSProfile(depth=1000, reliability=reliability))
+    # Everything stays in the writer's history: a reader that the machine keeps waiting can ask for it again.
+    depth = max(1000, *(len(lengths) for _, lengths in runs))
+    states = node.create_publisher(JointState, 'joint_states', QoSProfile(depth=depth, reliability=reliability))
     references = node.create_publisher(JointTrajectory, 'excitation/reference', latched)
     for run, (data, lengths) in zip(plan, runs, strict=True):
         print('ready', flush=True)

@@ -362,7 +362,8 @@ from robotid_ros.nodes.capture import Capture
 rclpy.init()
 node = rclpy.create_node('stalling')
 numbers = []
-capture = Capture(node, JointState, 'joint_states', lambda chunk: numbers.extend(chunk.sequence.tolist()))
+take = lambda chunk: numbers.extend(chunk.sequence.tolist())
+capture = Capture(node, JointState, 'joint_states', take, depth={count})
 def stall():
     ctypes.PyDLL(None).usleep(300_000)  # and the whole interpreter with it
 node.create_timer(1.0, stall)
@@ -374,7 +375,10 @@ while len(numbers) < {count} and time.monotonic() < end:
     time.sleep(0.05)
 capture.stop()
 steps = [b - a for a, b in zip(numbers, numbers[1:])]
-print('received', len(numbers), 'in order', set(steps) == {{1}}, flush=True)
+gaps = [(k, numbers[k], step) for k, step in enumerate(steps) if step != 1]
+print('received', len(numbers), 'in order', not gaps, gaps[:9], flush=True)
+executor.shutdown()
+rclpy.try_shutdown()
 """
 
 
