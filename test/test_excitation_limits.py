@@ -81,7 +81,7 @@ def test_smooth_condition_tends_to_the_condition_number():
 def random_motion(model, seed, observation=None, samples=9):
     rng = np.random.default_rng(seed)
     parts = tuple(rng.standard_normal((4, samples, model.n)))
-    return Motion(model, np.arange(samples, dtype=float), parts, observation)
+    return Motion(model, np.arange(samples, dtype=float), parts, observation and observation.regressor)
 
 
 def constraints_of(model):
@@ -114,7 +114,7 @@ def test_constraint_gradients_on_random_arms(seed):
             parts = tuple(
                 part + h * d for part, d in zip((motion.q, motion.dq, motion.ddq, motion.dddq), direction, strict=True)
             )
-            return np.sum(weights * constraint.evaluate(Motion(model, motion.t, parts, observation))[0])
+            return np.sum(weights * constraint.evaluate(Motion(model, motion.t, parts, observation.regressor))[0])
 
         exact = sum(
             np.sum(g * d)

@@ -1,8 +1,9 @@
 """Sampled joint motion, what is computed from it once, and gradients on their way back to it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,10 +12,9 @@ from robotid_ros.excitation.fourier import FourierTrajectory, fourier_basis, fou
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 
-if TYPE_CHECKING:
-    from robotid_ros.excitation.observation import Observation
+__all__ = ['FourierGrid', 'Motion', 'MotionGradient', 'RegressorOfMotion']
 
-__all__ = ['FourierGrid', 'Motion', 'MotionGradient']
+RegressorOfMotion: TypeAlias = Callable[['Motion'], Array]  # returns shape (N, n, b)
 
 
 class Motion:
@@ -34,19 +34,19 @@ class Motion:
         model: RobotModel,
         t: Array,
         derivatives: tuple[Array, Array, Array, Array],
-        observation: 'Observation | None' = None,
+        regressor_of: RegressorOfMotion | None = None,
     ) -> None:
         self.model = model
         self.t = t
         self.q, self.dq, self.ddq, self.dddq = derivatives
-        self._observation = observation
+        self._regressor_of = regressor_of
 
     @classmethod
     def of(
-        cls, trajectory: FourierTrajectory, model: RobotModel, t: Array, observation: 'Observation | None' = None
+        cls, trajectory: FourierTrajectory, model: RobotModel, t: Array, regressor_of: RegressorOfMotion | None = None
     ) -> 'Motion':
         """Return the motion of a Fourier trajectory at times ``t`` [s], shape (N,)."""
-        return cls(model, t, (*trajectory.evaluate(t), trajectory.jerk(t)), observation)
+        return cls(model, t, (*trajectory.evaluate(t), trajectory.jerk(t)), regressor_of)
 
     @cached_property
     def poses(self) -> Array:
@@ -62,9 +62,9 @@ class Motion:
     @cached_property
     def regressor(self) -> Array:
         """Regressor of the base parameters, shape (N, n, b)."""
-        if self._observation is None:
+        if self._regressor_of is None:
             raise RuntimeError('this motion was made without base parameters')
-        return self._observation.regressor(self)
+        return self._regressor_of(self)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -135,11 +135,11 @@ class FourierGrid:
         jerk = fourier_jerk_basis(t, harmonics, base_frequency)
         self._bases = (*fourier_basis(t, harmonics, base_frequency), jerk)
 
-    def motion(self, coefficients: Array, observation: 'Observation | None' = None) -> Motion:
+    def motion(self, coefficients: Array, regressor_of: RegressorOfMotion | None = None) -> Motion:
         """Return the motion of coefficients, shape (n, 2 L + 1)."""
         rows = coefficients.T
         position, velocity, acceleration, jerk = (basis @ rows for basis in self._bases)
-        return Motion(self.model, self.t, (position, velocity, acceleration, jerk), observation)
+        return Motion(self.model, self.t, (position, velocity, acceleration, jerk), regressor_of)
 
     def pull_back(self, gradient: MotionGradient) -> Array:
         """Return the derivative with respect to the coefficients, shape (n, 2 L + 1)."""

@@ -149,7 +149,7 @@ class ExcitationProblem:
         if not self.constraints:
             return np.array(poses[0])
         still = np.zeros_like(poses)
-        motion = Motion(self.model, np.zeros(_POSES), (poses, still, still, still), self.observation)
+        motion = Motion(self.model, np.zeros(_POSES), (poses, still, still, still), self.observation.regressor)
         excess = np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints]).max(
             axis=1, initial=-1.0
         )
@@ -163,7 +163,7 @@ class ExcitationProblem:
     def excess(self, variables: Array) -> list[Array]:
         """Return the normalised excesses of the joint limits and of each other constraint, on the grids."""
         rows = self.coefficients(variables)
-        coarse = self._coarse.motion(rows, self.observation)
+        coarse = self._coarse.motion(rows, self.observation.regressor)
         parts = [self.ranges.evaluate(self._fine.motion(rows))[0]]
         parts += [constraint.evaluate(coarse)[0] for constraint in self.constraints]
         return parts
@@ -197,7 +197,7 @@ class ExcitationProblem:
         Source: Nocedal and Wright, "Numerical Optimization", 2nd ed., eq. 17.55.
         """
         rows = self.coefficients(variables)
-        coarse, fine = self._coarse.motion(rows, self.observation), self._fine.motion(rows)
+        coarse, fine = self._coarse.motion(rows, self.observation.regressor), self._fine.motion(rows)
         coarse_gradient = MotionGradient.zeros(coarse.q.shape)
         fine_gradient = MotionGradient.zeros(fine.q.shape)
         value = self._criterion(coarse, coarse_gradient, sharpness)

@@ -100,8 +100,9 @@ def _evaluate(
     times: Array,
 ) -> Array:
     """Return the excesses at many times, in chunks that fit the cache."""
+    regressor_of = None if observation is None else observation.regressor
     parts = [
-        constraint.evaluate(Motion.of(trajectory, model, times[k : k + _CHUNK], observation))[0]
+        constraint.evaluate(Motion.of(trajectory, model, times[k : k + _CHUNK], regressor_of))[0]
         for k in range(0, len(times), _CHUNK)
     ]
     return np.concatenate(parts)

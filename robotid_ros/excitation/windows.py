@@ -124,13 +124,14 @@ class ReferenceCheck:
         result: list[Peak] = []
         worst: dict[int, tuple[float, float]] = {}
         bounds = [bound for constraint in self.constraints for bound in constraint.bounds]
+        regressor_of = None if self.observation is None else self.observation.regressor
         for k in range(0, len(times), 4000):
             part = slice(k, k + 4000)
             motion = Motion(
                 self.model,
                 times[part],
                 (position[part], velocity[part], acceleration[part], jerk[part]),
-                self.observation,
+                regressor_of,
             )
             excess = np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints])
             for column in range(excess.shape[1]):
