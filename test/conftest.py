@@ -1,6 +1,26 @@
-"""Puts this folder on the path, so that an area's helper module imports by its plain name."""
+"""What every test relies on: helper modules by their plain names, nothing left to chance, nothing left behind."""
 
+import os
 import sys
 from pathlib import Path
 
+import hypothesis
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
+
+# Before any test imports rclpy: nothing that a test starts may be heard on the network.
+os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+
+# The same examples every time, whatever the machine and its load: a change is judged by what it changes.
+# HYPOTHESIS_PROFILE=search looks for new ones.
+_UNHURRIED = [hypothesis.HealthCheck.too_slow]
+hypothesis.settings.register_profile('repeatable', deadline=None, suppress_health_check=_UNHURRIED, derandomize=True)
+hypothesis.settings.register_profile('search', deadline=None, suppress_health_check=_UNHURRIED)
+hypothesis.settings.load_profile(os.environ.get('HYPOTHESIS_PROFILE', 'repeatable'))
+
+
+@pytest.fixture(scope='session', autouse=True)
+def _logs_of_nodes(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep the log files of ROS out of the home directory, which need not be writable."""
+    os.environ['ROS_LOG_DIR'] = str(tmp_path_factory.mktemp('ros_log'))

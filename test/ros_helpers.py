@@ -1,25 +1,23 @@
 """Nodes in processes of their own, in a ROS domain nobody else hears."""
 
 import os
-import random
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
-DEADLINE = 60.0  # seconds until a wait gives up; never slept through
+from robotid_ros.demo.processes import isolated_environment
+
+DEADLINE = 300.0  # seconds until a wait gives up, however busy the machine; never slept through
+FAREWELL = 20.0  # seconds a process has to end by itself after a test
 
 
 def ros_environment() -> dict[str, str]:
-    """Return an environment with a random domain, discovery on this machine only."""
-    environment = dict(os.environ)
-    environment['ROS_DOMAIN_ID'] = str(random.SystemRandom().randint(1, 101))
-    environment['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-    environment['PYTHONUNBUFFERED'] = '1'
-    environment['OMP_NUM_THREADS'] = environment['OPENBLAS_NUM_THREADS'] = '1'
-    return environment
+    """Return an environment with a domain of its own, discovery on this machine only."""
+    return {**isolated_environment(), 'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1'}
 
 
 def wait_until(condition: Callable[[], bool], what: str, deadline: float = DEADLINE) -> None:
@@ -38,12 +36,14 @@ class NodeProcess:
         self.process = subprocess.Popen(
             [sys.executable, *command],
             env=environment,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
         )
         self.lines: list[str] = []
+        self._expected = 0
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -56,18 +56,51 @@ class NodeProcess:
     def output(self) -> str:
         return '\n'.join(self.lines)
 
+    @property
+    def ended(self) -> bool:
+        """Whether the process is over; then all it wrote is there."""
+        if self.process.poll() is None:
+            return False
+        self._reader.join(timeout=DEADLINE)
+        return True
+
     def wait_for_line(self, text: str, deadline: float = DEADLINE) -> None:
-        def seen() -> bool:
-            if any(text in line for line in self.lines):
-                return True
-            assert self.process.poll() is None, f'ended with {self.process.returncode}:\n{self.output}'
+        """Wait until a line contains a text; fail as soon as it cannot come any more."""
+        self._wait_for(lambda: any(text in line for line in self.lines), f'a line with {text!r}', deadline)
+
+    def expect(self, word: str, deadline: float = DEADLINE) -> str:
+        """Wait for the next line that begins with a word, after those found before."""
+
+        def found() -> bool:
+            while self._expected < len(self.lines):
+                self._expected += 1
+                if self.lines[self._expected - 1].startswith(word):
+                    return True
             return False
 
-        wait_until(seen, f'a line with {text!r} (got: {self.output[-2000:]})', deadline)
+        self._wait_for(found, f'a further line {word!r}', deadline)
+        return self.lines[self._expected - 1]
+
+    def _wait_for(self, condition: Callable[[], bool], what: str, deadline: float) -> None:
+        def seen() -> bool:
+            ended = self.ended  # before looking: what it wrote last still counts
+            if condition():
+                return True
+            assert not ended, f'ended with {self.process.returncode} instead of {what}:\n{self.output}'
+            return False
+
+        wait_until(seen, what, deadline)
+
+    def tell(self, line: str) -> None:
+        """Write a line to its standard input."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f'{line}\n')
+        self.process.stdin.flush()
 
     def wait(self, deadline: float = DEADLINE) -> int:
+        """Return its exit code, once it has ended and its output is there."""
         code = self.process.wait(timeout=deadline)
-        self._reader.join(timeout=5.0)
+        self._reader.join(timeout=deadline)
         return code
 
     def signal(self, number: int = signal.SIGINT) -> None:
@@ -77,6 +110,13 @@ class NodeProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """End the process; by SIGKILL only if need be, which leaves the middleware's shared memory behind."""
+        if self.process.poll() is None:
+            self.signal()
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=FAREWELL)
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(timeout=10)
+            self.process.wait(timeout=DEADLINE)
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -68,37 +66,20 @@ class Client:
         rclpy.shutdown(context=self.context)
 
 
-class Publisher:
+class Publisher(NodeProcess):
     """The process that publishes a plan, step by step."""
 
     def __init__(self, path, runs, environment):
         write_plan(path, runs)
-        helper = str(Path(__file__).parent / 'recorder_helpers.py')
-        self.process = subprocess.Popen(
-            [sys.executable, helper, str(path)],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def expect(self, word):
-        line = self.process.stdout.readline()
-        assert line.split()[:1] == [word], line
-        return line
+        super().__init__([str(Path(__file__).parent / 'recorder_helpers.py'), str(path)], environment)
 
     def go(self):
-        self.process.stdin.write('go\n')
-        self.process.stdin.flush()
+        self.tell('go')
 
     def run(self):
         self.expect('ready')
         self.go()
         self.expect('sent')
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
 
 
 @pytest.fixture
@@ -125,7 +106,7 @@ def arena(tmp_path, monkeypatch):
         yield recorder, publisher, client
     finally:
         for process in started:
-            process.__exit__() if isinstance(process, NodeProcess) else process.close()
+            process.__exit__()
         client.close()
 
 

@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from robotid_ros.demo.domain import reserve_domain
 from robotid_ros.errors import RobotIdError
 
 __all__ = ['NodeDiedError', 'NodeGroup', 'isolated_environment', 'parameter_arguments']
@@ -27,10 +27,10 @@ def isolated_environment() -> dict[str, str]:
     """Return an environment in which nodes hear only each other.
 
     A demonstration must never move a real arm that listens on the same network: discovery stays
-    on this machine, in a random domain.
+    on this machine, in a domain that nobody else is in.
     """
     environment = dict(os.environ)
-    environment['ROS_DOMAIN_ID'] = str(random.SystemRandom().randint(1, 101))
+    environment['ROS_DOMAIN_ID'] = str(reserve_domain())
     environment['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
     if environment.get('ROS_DISTRO') == 'humble':  # knows the older variable only
         environment['ROS_LOCALHOST_ONLY'] = '1'
