@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import signal
 
 from robotid_ros.arrays import Array, IntArray
@@ -84,7 +85,7 @@ class Bandwidth:
     noise_std: Array
 
     @property
-    def moving(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def moving(self) -> NDArray[np.bool_]:
         """Which joints move."""
         return np.asarray(self.motion > 0.0)
 
