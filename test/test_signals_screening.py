@@ -80,6 +80,30 @@ def test_a_forward_jump_against_the_clock_of_arrival_is_a_jump_and_not_a_gap():
     assert screen.displacement == 0.0
 
 
+@pytest.mark.parametrize('late', [(250,), (400,), (250, 400)])
+@pytest.mark.parametrize('chunk', [7, 50, 600])
+def test_a_clock_set_back_right_is_right_however_late_its_samples_come(late, chunk):
+    stamps, arrival = regular(900), regular(900)
+    stamps[250:400] += 3600 * 1000 * MS
+    for k in late:  # a stall of 0.3 s just there, then all at once
+        arrival[k : k + 100] = np.maximum(arrival[k : k + 100], arrival[k] + 300 * MS)
+    screen, usable, displaced = run(stamps, arrival=arrival, chunk=chunk)
+    assert screen.counts.clock_jumps == 2
+    assert np.flatnonzero(displaced).tolist() == list(range(250, 400))
+    assert usable.all()
+
+
+@pytest.mark.parametrize('place', [250, 400])
+def test_a_clock_set_back_right_is_right_even_if_samples_are_missing_there(place):
+    stamps, arrival = regular(900), regular(900)
+    stamps[250:400] += 3600 * 1000 * MS
+    keep = np.ones(900, dtype=bool)
+    keep[place : place + 100] = False
+    screen, _, displaced = run(stamps[keep], arrival=arrival[keep])
+    assert screen.counts.clock_jumps == 2
+    assert np.flatnonzero(displaced).tolist() == list(range(250, 300 if place == 250 else 400))
+
+
 @pytest.mark.parametrize('with_arrival', [True, False])
 def test_a_backward_jump_of_the_clock_is_found(with_arrival):
     stamps, arrival = regular(), regular()

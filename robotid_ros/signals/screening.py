@@ -95,6 +95,7 @@ class SampleScreen:
     step: float = 0.0
     bad_channels: dict[str, int] = field(default_factory=dict)
     displacement: float = 0.0
+    _by_stamps: float = 0.0  # the displacement, as the steps of the stamps show it [s]
     _last: int | None = None  # latest stamp in use [ns]
     _previous: int | None = None  # stamp of the last message of all [ns]
     _lead: int | None = None  # by how much recent stamps were ahead of their arrival, at most [ns]
@@ -171,8 +172,10 @@ class SampleScreen:
                 continue
             jumps.append(int(k))
             self.displacement += amount / SECOND
-            if abs(self.displacement) < 0.5 * self.jump:  # the clock was set back right
-                self.displacement = 0.0
+            self._by_stamps += int(steps[k]) / SECOND - self.step
+            # The one is off by how late the sample came, the other by samples missing just there.
+            if min(abs(self.displacement), abs(self._by_stamps)) < 0.5 * self.jump:  # the clock was set back right
+                self.displacement = self._by_stamps = 0.0
             displaced[k:] = self.displacement != 0.0
         self.counts.clock_jumps += len(jumps)
         self._previous = int(times[-1])
