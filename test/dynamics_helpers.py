@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from robotid_ros.errors import ModelWarning
@@ -70,7 +71,7 @@ class PinocchioArm:
     """The same arm in Pinocchio, every joint outside the chain held at its neutral position."""
 
     def __init__(self, model: RobotModel) -> None:
-        import pinocchio
+        pinocchio = pytest.importorskip('pinocchio', reason='needs pin')
 
         self.pin = pinocchio
         assert model.source is not None

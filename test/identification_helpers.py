@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-import pinocchio
+import pytest
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
@@ -40,6 +40,7 @@ TWO_LINKS = """<?xml version="1.0"?>
 
 def pinocchio_torque(model: RobotModel, q: Array, dq: Array, ddq: Array) -> Array:
     """Return the inverse dynamics of a model by Pinocchio, rotor inertias included, shape (N, n)."""
+    pinocchio = pytest.importorskip('pinocchio', reason='needs pin')
     arm = pinocchio.Model()
     arm.gravity.linear = np.array(model.gravity)
     parent = 0

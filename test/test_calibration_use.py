@@ -170,7 +170,7 @@ def test_a_calibrated_urdf_is_the_arm_for_pinocchio_too(tmp_path: Path) -> None:
 
 
 def _tips(model, tip: str, q: np.ndarray) -> np.ndarray:
-    import pinocchio
+    pinocchio = pytest.importorskip('pinocchio')
 
     data = model.createData()
     poses = np.empty((len(q), 4, 4))

@@ -4,9 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import mujoco
 import numpy as np
-import pinocchio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -92,6 +90,8 @@ def test_a_failed_write_leaves_nothing(result: IdentificationResult, tmp_path: P
 
 @pytest.mark.parametrize('source', [TWO_LINKS, UR10E.read_text()], ids=['two_links', 'ur10e'])
 def test_calibrated_urdf_moves_as_the_result_in_pinocchio_and_mujoco(source: str) -> None:
+    mujoco = pytest.importorskip('mujoco', reason='needs the sim extra')
+    pinocchio = pytest.importorskip('pinocchio', reason='needs pin')
     model = RobotModel.from_urdf(source)
     found = identify(data_of(model, 3, size=0.9), model, friction='coulomb_viscous')
     text = calibrated_urdf(model, found)

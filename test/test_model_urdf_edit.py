@@ -3,7 +3,6 @@
 from xml.etree import ElementTree
 
 import numpy as np
-import pinocchio as pin
 import pytest
 
 from robotid_ros.errors import ModelError
@@ -44,6 +43,7 @@ def _body(rng: np.random.Generator) -> np.ndarray:
 
 
 def test_new_inertials_are_read_by_an_independent_parser() -> None:
+    pin = pytest.importorskip('pinocchio', reason='needs pin')
     rng = np.random.default_rng(3)
     wanted = {'base': _body(rng), 'arm': _body(rng), 'hand': _body(rng)}
     edited = replace_inertials(URDF, wanted)
@@ -65,6 +65,7 @@ def test_everything_else_survives_to_the_letter() -> None:
 
 
 def test_origins_and_dynamics_are_set_or_added() -> None:
+    pin = pytest.importorskip('pinocchio', reason='needs pin')
     transform = translation([0.1, -0.2, 0.3]) @ rpy_rotation(0.4, -0.5, 0.6)
     edited = replace_origins(URDF, {'j1': transform, 'j2': transform})
     edited = replace_joint_dynamics(edited, {'j1': (0.5, 1.5), 'j2': (0.25, 0.75)})

@@ -3,7 +3,6 @@
 import sys
 
 import numpy as np
-import pinocchio
 import pytest
 from scipy.integrate import solve_ivp
 from scipy.special import ellipk
@@ -32,6 +31,7 @@ def lone_plant(urdf: str, friction: JointFriction, rate: float = 1000.0) -> Plan
 
 @pytest.mark.parametrize('urdf', [UR10E, CRANE, PENDULUM], ids=['ur10e', 'crane', 'pendulum'])
 def test_torque_is_pinocchios_inverse_dynamics_of_the_motion_plus_friction(urdf) -> None:
+    pinocchio = pytest.importorskip('pinocchio', reason='needs pin')
     model = RobotModel.from_urdf(urdf)
     rng = np.random.default_rng(3)
     truth = perturb(model, rng, 0.2)
@@ -67,6 +67,7 @@ def test_recorded_positions_carry_the_recorded_velocities_and_accelerations() ->
 
 
 def test_energy_is_conserved_without_friction() -> None:
+    pinocchio = pytest.importorskip('pinocchio', reason='needs pin')
     with pytest.warns(ModelWarning, match='reach'):
         model = RobotModel.from_urdf(CRANE, joints=['turn', 'luff'])
     plant = Plant(nominal_truth(model, friction=JointFriction.none(2)), model)

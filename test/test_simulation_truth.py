@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pinocchio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -162,6 +161,7 @@ class TestFile:
 
 
 def test_torque_is_pinocchios() -> None:
+    pinocchio = pytest.importorskip('pinocchio', reason='needs pin')
     truth: ArmTruth = perturb(MODEL, np.random.default_rng(2))
     pin, data = pinocchio_model(UR10E, truth.model)
     for q, dq, ddq in np.random.default_rng(0).normal(size=(5, 3, 6)):
