@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from robotid_ros.demo.processes import isolated_environment
+from robotid_ros.demo.processes import die_with_parent, isolated_environment
 
 DEADLINE = 300.0  # seconds until a wait gives up, however busy the machine; never slept through
 FAREWELL = 20.0  # seconds a process has to end by itself after a test
@@ -41,6 +41,7 @@ class NodeProcess:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            preexec_fn=die_with_parent,
         )
         self.lines: list[str] = []
         self._expected = 0

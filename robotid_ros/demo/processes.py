@@ -14,9 +14,11 @@ from types import TracebackType
 from robotid_ros.demo.domain import reserve_domain
 from robotid_ros.errors import RobotIdError
 
-__all__ = ['NodeDiedError', 'NodeGroup', 'isolated_environment', 'parameter_arguments']
+__all__ = ['NodeDiedError', 'NodeGroup', 'die_with_parent', 'isolated_environment', 'parameter_arguments']
 
 _PR_SET_PDEATHSIG = 1
+# Looked up before any fork: the child must not need a lock that another thread held at that moment.
+_prctl = ctypes.CDLL(None).prctl if sys.platform == 'linux' else None
 
 
 class NodeDiedError(RobotIdError, RuntimeError):
@@ -57,9 +59,10 @@ def _spell(value: object) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-def _die_with_parent() -> None:
-    """Ask the kernel to end this process when its parent dies, however it dies."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+def die_with_parent() -> None:
+    """Ask the kernel, between fork and exec, to end this process when its parent dies, however it dies."""
+    if _prctl is not None:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class NodeGroup:
@@ -89,7 +92,7 @@ class NodeGroup:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,  # Ctrl-C reaches the parent alone, which then ends them in order
-            preexec_fn=_die_with_parent if sys.platform == 'linux' else None,
+            preexec_fn=die_with_parent,
         )
         self._processes[name] = process
         self._tails[name] = deque(maxlen=20)
