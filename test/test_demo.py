@@ -15,7 +15,6 @@ pytest.importorskip('mujoco', reason='needs the sim extra')
 pytestmark = pytest.mark.ros
 
 ROBOTS = Path(__file__).parents[1] / 'robotid_ros' / 'robots'
-PATIENCE = 300.0  # seconds; a machine that does much else needs them
 NODES = ('simulated_arm', 'excitation', 'recorder', 'identification')
 
 
@@ -72,25 +71,35 @@ def test_killing_a_node_ends_the_demo_with_its_name(tmp_path: Path, victim: str)
     environment = {**os.environ, 'PYTHONUNBUFFERED': '1'}
     with NodeProcess(['-m', 'robotid_ros.cli', 'demo', '--out', str(tmp_path), '--headless'], environment) as demo:
         logs = [tmp_path / 'logs' / f'{name}.log' for name in NODES]
-        wait_until(lambda: all(log.exists() and log.stat().st_size for log in logs), 'words from every node', PATIENCE)
+
+        def all_spoke() -> bool:
+            assert not demo.ended, demo.output
+            return all(log.exists() and log.stat().st_size for log in logs)
+
+        wait_until(all_spoke, 'words from every node')
         children = _children(demo.process.pid)
         pids = {name: pid for pid, text in children.items() for name in NODES if f'robotid_ros.nodes.{name}' in text}
         assert set(pids) == set(NODES)
         os.kill(pids[victim], signal.SIGKILL)
-        assert demo.wait(PATIENCE) == 1
+        assert demo.wait() == 1
         assert re.search(rf"robotid demo: the node '{victim}' was killed by SIGKILL; its last line: ", demo.lines[-1])
         assert 'Traceback' not in demo.output
-        wait_until(lambda: not _alive(list(children)), 'the end of every child process', PATIENCE)
+        wait_until(lambda: not _alive(list(children)), 'the end of every child process')
     assert not (tmp_path / 'result.yaml').exists()
 
 
 def test_killing_the_demo_leaves_no_process_behind(tmp_path: Path) -> None:
     environment = {**os.environ, 'PYTHONUNBUFFERED': '1'}
     with NodeProcess(['-m', 'robotid_ros.cli', 'demo', '--out', str(tmp_path)], environment) as demo:
-        log = tmp_path / 'logs' / 'simulated_arm.log'
-        wait_until(lambda: log.exists() and 'simulating' in log.read_text(), 'the arm', PATIENCE)
+        logs = {name: tmp_path / 'logs' / f'{name}.log' for name in NODES}
+
+        def simulating() -> bool:
+            assert not demo.ended, demo.output
+            return all(log.exists() for log in logs.values()) and 'simulating' in logs['simulated_arm'].read_text()
+
+        wait_until(simulating, 'every node, and an arm that moves')
         children = list(_children(demo.process.pid))
         assert len(children) == len(NODES)
         demo.process.kill()
         demo.wait()
-        wait_until(lambda: not _alive(children), 'the end of every child process', PATIENCE)
+        wait_until(lambda: not _alive(children), 'the end of every child process')
