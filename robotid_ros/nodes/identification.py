@@ -11,6 +11,7 @@ from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
@@ -79,13 +80,7 @@ class IdentificationNode(Node):
         self._predicted = self.create_publisher(JointState, '~/predicted_torque', 10)
         self._external = self.create_publisher(JointState, '~/external_torque', 10)
         self.create_subscription(JointTrajectory, 'recorder/averaged', self._on_averaged, LATCHED)
-        self.create_subscription(
-            JointState,
-            'joint_states',
-            self._on_joint_state,
-            QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT),
-            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
-        )
+        self._joint_states: Subscription | None = None
         if self._config.urdf_file:
             self._take_description(self._config.urdf_file)
             if self._session is None:
@@ -112,7 +107,8 @@ class IdentificationNode(Node):
         if self._session is not None and self._session.model.source == model.source:
             return
         self._session = IdentificationSession(model, read_parameters(self, IdentificationConfig))
-        self._monitor, self._torque_factor, self._values = None, factor, {}
+        self._stop_watching()
+        self._torque_factor, self._values = factor, {}
         self._set(DiagnosticStatus.OK, f'robot {model.name}: waiting for recordings')
         if self._early is not None:
             early, self._early = self._early, None
@@ -203,11 +199,28 @@ class IdentificationNode(Node):
     def _watch(self, result: IdentificationResult) -> None:
         assert self._session is not None
         self._monitor = TorqueMonitor(TorquePredictor(self._session.model, result), self._config.monitor_cutoff)
+        if self._joint_states is not None or self._config.monitor_rate <= 0.0:
+            return
+        # Only from now on: every single joint state costs time, and a node at rest should take none.
+        self._joint_states = self.create_subscription(
+            JointState,
+            'joint_states',
+            self._on_joint_state,
+            QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT),
+            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+        )
+
+    def _stop_watching(self) -> None:
+        self._monitor = None
+        if self._joint_states is not None:
+            self.destroy_subscription(self._joint_states)
+            self._joint_states = None
 
     async def _on_clear(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         if self._session is not None:
             await self._worker.run(self._session.clear)
-        self._early, self._monitor, self._values = None, None, {}
+        self._stop_watching()
+        self._early, self._values = None, {}
         self._set(DiagnosticStatus.OK, 'all recordings forgotten')
         response.success, response.message = True, 'all recordings forgotten'
         return response
