@@ -7,7 +7,7 @@ ROOT = Path(__file__).parent
 PACKAGE = 'robotid_ros'
 MANIFEST = ElementTree.parse(ROOT / 'package.xml').getroot()  # the one place that holds the version
 
-NODES = ('excitation', 'recorder', 'identification', 'simulated_arm')
+EXECUTABLES = ('excitation', 'recorder', 'identification', 'simulated_arm', 'demo_run')
 
 ROS = [
     'ros-rclpy[fastrtps]',
@@ -59,7 +59,7 @@ setup(
         (f'share/{PACKAGE}', ['package.xml']),
         (f'share/{PACKAGE}/launch', files('launch', '*.launch.py')),
         (f'share/{PACKAGE}/config', files('config', '*.yaml')),
-        (f'lib/{PACKAGE}', [f'resource/executables/{node}' for node in NODES]),
+        (f'lib/{PACKAGE}', [f'resource/executables/{name}' for name in EXECUTABLES]),
     ],
     zip_safe=False,
 )

@@ -1,9 +1,13 @@
-"""Start the simulated arm and the three nodes.
+"""Start the simulated arm and the three nodes, and run an excitation.
 
-ros2 launch robotid_ros demo.launch.py
-ros2 service call /excitation/design std_srvs/srv/Trigger
-ros2 service call /excitation/start std_srvs/srv/Trigger
-ros2 service call /identification/identify std_srvs/srv/Trigger
+    ros2 launch robotid_ros demo.launch.py
+    ros2 service call /identification/identify std_srvs/srv/Trigger
+
+The second once the log says that the run is recorded, about two minutes later. With run:=false nothing
+moves until the services are called:
+
+    ros2 service call /excitation/design std_srvs/srv/Trigger
+    ros2 service call /excitation/start std_srvs/srv/Trigger
 """
 
 import os
@@ -15,35 +19,50 @@ from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDesc
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node, PushRosNamespace
+from launch_ros.parameter_descriptions import ParameterValue
 
 ARGUMENTS = (
     ('robot', 'ur10e', 'packaged arm, or a URDF file'),
-    ('namespace', '', 'namespace of all nodes'),
+    ('namespace', '', 'namespace of all nodes; two arms of a graph need two'),
     ('config', 'ur10e', 'robot configuration: a file, or the name of one that is shipped'),
     ('truth_file', '', 'where the simulated arm writes its true parameters; empty: nowhere'),
     ('output_folder', '', 'where the recorder keeps its files; empty: ~/.ros/robotid'),
+    ('period', '10', 'length of a period of the excitation [s]'),
+    ('periods', '5', 'how many periods are run'),
+    ('seed', '0', "of the design, and of the arm's true parameters and noise"),
+    ('run', 'true', 'true: design and run an excitation at once; false: wait for the services'),
 )
+PASSED = ('config', 'namespace', 'output_folder', 'period', 'periods', 'seed')
 
 
 def arm_and_loop(context):
     def value(name):
         return LaunchConfiguration(name).perform(context)
 
+    if value('run') not in ('true', 'false'):
+        raise ValueError(f"run: expected true or false, got '{value('run')}'")
     identify = os.path.join(get_package_share_directory('robotid_ros'), 'launch', 'identify.launch.py')
     # The arm reads the same configuration as the nodes: what its effort holds, torque constants, limits.
     config = runpy.run_path(identify)['config_file'](value('config'))
+    own = {
+        'robot': ParameterValue(value('robot'), value_type=str),
+        'truth_file': ParameterValue(value('truth_file'), value_type=str),
+        'seed': ParameterValue(value('seed'), value_type=int),
+    }
     arm = Node(
         package='robotid_ros',
         executable='simulated_arm',
         name='simulated_arm',
         output='screen',
-        parameters=[*([config] if config else []), {'robot': value('robot'), 'truth_file': value('truth_file')}],
+        parameters=[*([config] if config else []), own],
     )
+    run = Node(package='robotid_ros', executable='demo_run', name='demo_run', output='screen')
     loop = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(identify),
-        launch_arguments={name: value(name) for name in ('config', 'namespace', 'output_folder')}.items(),
+        launch_arguments={name: value(name) for name in PASSED}.items(),
     )
-    return [GroupAction([PushRosNamespace(value('namespace')), arm]), loop]
+    beside = [arm, run] if value('run') == 'true' else [arm]
+    return [GroupAction([PushRosNamespace(value('namespace')), *beside]), loop]
 
 
 def generate_launch_description():

@@ -27,7 +27,11 @@ ARGUMENTS = (
     ('use_sim_time', 'false', 'take the time from /clock: true in simulation'),
     ('trajectory', '', 'excitation YAML to run; empty: excitation/design makes one'),
     ('output_folder', '', 'where the recorder keeps its files; empty: ~/.ros/robotid'),
+    ('period', '', "length of a period of the excitation [s]; empty: the node's default"),
+    ('periods', '', "how many periods are run; empty: the node's default"),
+    ('seed', '', "of the excitation's design; empty: the node's default"),
 )
+EXCITATION = {'trajectory': str, 'period': float, 'periods': int, 'seed': int}
 
 
 def config_file(name):
@@ -53,7 +57,9 @@ def nodes(context):
     clock = {'use_sim_time': ParameterValue(LaunchConfiguration('use_sim_time'), value_type=bool)}
     shared = [*([config] if config else []), clock]
     extra = {
-        'excitation': {'trajectory': value('trajectory')} if value('trajectory') else {},
+        'excitation': {
+            name: ParameterValue(value(name), value_type=kind) for name, kind in EXCITATION.items() if value(name)
+        },
         'recorder': {'output_folder': value('output_folder')} if value('output_folder') else {},
         'identification': {},
     }

@@ -21,6 +21,9 @@ ARGUMENTS = (
     ('namespace', 'namespace of the nodes; give each arm of a graph its own'),
     ('trajectory', 'excitation YAML to run; empty: excitation/design makes one'),
     ('output_folder', 'where the recorder keeps its files; empty: ~/.ros/robotid'),
+    ('period', "length of a period of the excitation [s]; empty: the node's default"),
+    ('periods', "how many periods are run; empty: the node's default"),
+    ('seed', "of the excitation's design; empty: the node's default"),
 )
 TOPICS = {
     'controller_topic': 'joint_trajectory_topic',
@@ -43,7 +46,7 @@ def nodes(context):
     config = RobotConfig.from_yaml(path)
     config.meaning(config.joints)  # refused here, before anything starts, if effort has no meaning
     topics = {name: getattr(config, key) for name, key in TOPICS.items() if getattr(config, key)}
-    passed = {name: value(name) for name in ('namespace', 'trajectory', 'output_folder')}
+    passed = {name: value(name) for name, _ in ARGUMENTS if name != 'robot'}
     identify = os.path.join(get_package_share_directory('robotid_ros'), 'launch', 'identify.launch.py')
     arguments = {'config': path, **topics, **passed}
     return [IncludeLaunchDescription(PythonLaunchDescriptionSource(identify), launch_arguments=arguments.items())]

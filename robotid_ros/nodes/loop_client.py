@@ -8,6 +8,7 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus
 from rcl_interfaces.srv import SetParameters
 from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
@@ -30,13 +31,13 @@ class LoopClient:
     ----------
     watch : callable
         Called several times a second while waiting; raises to give up.
-    domain : int
-        ROS domain of the nodes.
+    domain : int or None
+        ROS domain of the nodes; None for that of the environment.
     nodes : sequence of str
-        Nodes whose ``status`` topic is followed.
+        Nodes whose ``status`` topic is followed, in the namespace of this process.
     """
 
-    def __init__(self, watch: Callable[[], None], domain: int, nodes: tuple[str, ...]) -> None:
+    def __init__(self, watch: Callable[[], None], domain: int | None, nodes: tuple[str, ...]) -> None:
         self._watch = watch
         self._context = rclpy.Context()
         rclpy.init(context=self._context, domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
@@ -46,7 +47,7 @@ class LoopClient:
         self.status: dict[str, DiagnosticStatus] = {}
         for name in nodes:
             self._node.create_subscription(
-                DiagnosticStatus, f'/{name}/status', lambda message, name=name: self._keep(name, message), 10
+                DiagnosticStatus, f'{name}/status', lambda message, name=name: self._keep(name, message), 10
             )
 
     def _keep(self, name: str, message: DiagnosticStatus) -> None:
@@ -68,6 +69,11 @@ class LoopClient:
         message = self.status.get(node)
         if message is not None and message.level == DiagnosticStatus.ERROR:
             raise ServiceError(f"the node '{node}' reports: {message.message}")
+
+    @property
+    def node(self) -> Node:
+        """The client's own node, to look at the graph and to log with."""
+        return self._node
 
     def follow_text(self, topic: str, callback: Callable[[str], None]) -> None:
         """Follow a latched topic of text."""
@@ -112,7 +118,7 @@ class LoopClient:
         request = SetParameters.Request(
             parameters=[Parameter(k, value=v).to_parameter_msg() for k, v in values.items()]
         )
-        response = self._request(SetParameters, f'/{node}/set_parameters', request, deadline)
+        response = self._request(SetParameters, f'{node}/set_parameters', request, deadline)
         for result in response.results:
             if not result.successful:
                 raise ServiceError(f'/{node}: {result.reason}')

@@ -100,7 +100,9 @@ class Recorder(Node):
         config = read_parameters(self, RecorderConfig)
         settings = processing_settings(config, self._robot)
         reliability = self._wait_for_publisher(config)
-        folder = Path(config.output_folder).expanduser() / datetime.now().strftime('%Y%m%d-%H%M%S-%f')
+        # The namespace keeps several arms apart that share a folder.
+        parent = Path(config.output_folder).expanduser() / self.get_namespace().strip('/')
+        folder = parent / datetime.now().strftime('%Y%m%d-%H%M%S-%f')
         description = {'topic': self.resolve_topic_name(TOPIC), 'version': __version__, 'began': time.time()}
         session = RecordingSession(folder, settings.joints, settings, description)
         capture = Capture(self, JointState, TOPIC, session.take, config.depth, reliability)

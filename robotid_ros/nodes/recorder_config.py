@@ -24,7 +24,8 @@ class RecorderConfig:
         ),
     )
     output_folder: str = field(
-        default='~/.ros/robotid', metadata=parameter('each recording gets a folder of its own in here')
+        default='~/.ros/robotid',
+        metadata=parameter('each recording gets a folder of its own in here, below that of the namespace'),
     )
     follow_reference: bool = field(
         default=True, metadata=parameter('start recording by itself when a reference is published')
