@@ -203,6 +203,26 @@ def test_a_running_trajectory_is_replaced_at_once(environment, listener) -> None
         assert max(s.position[0] for s in listener.states) < 0.9
 
 
+def test_a_stalled_machine_does_not_change_the_motion(environment, listener) -> None:
+    """Physics that make up for a delay must not obey what was sent only after the moment they are at."""
+    with NodeProcess(arguments(), environment) as arm:
+        names = list(RobotModel.from_urdf(UR10E).joint_names)
+        listener.until(lambda: bool(listener.states), 'joint states')
+        moving = lambda: listener.states[-1].position[0] > 0.05  # noqa: E731
+        listener.send(names, [(10.0, [1.0] * 6)], taken=moving, what='the motion')
+        arm.signal(signal.SIGSTOP)
+        stalled = time.time()
+        while time.time() < stalled + 1.5:
+            listener.executor.spin_once(timeout_sec=0.1)
+        sent = time.time()
+        arm.signal(signal.SIGCONT)
+        back = lambda: listener.states[-1].velocity[0] < -0.1  # noqa: E731
+        listener.send(names, [(0.5, [0.0] * 6)], taken=back, what='the way back')
+    stamps, _, velocity, _ = listener.signals()
+    np.testing.assert_allclose(np.diff(stamps), 0.002, atol=1e-6)
+    assert stamps[np.argmax(velocity[:, 0] < -0.05)] > sent - 0.01
+
+
 def test_runs_faster_than_real_time_and_says_so_on_the_clock(environment, listener) -> None:
     fast = arguments(speed=5.0, publish_clock=True, publish_rate=100.0, physics_rate=500.0)
     with NodeProcess(fast, environment) as arm:

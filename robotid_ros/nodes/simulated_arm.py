@@ -43,8 +43,10 @@ class SimulatedArm(Node):
     """An arm in a physics engine, in real time or faster.
 
     The physics run in a thread of their own, step after step against absolute deadlines: a delay
-    is made up by computing faster, and no step or joint state is ever left out. Stamps are the
-    simulated time, which begins at the system's time and does not drift from it at speed 1.
+    is made up by computing faster, and no step or joint state is ever left out. A command takes
+    effect at the step that was due when it came, so that a busy machine delays what is seen of the
+    motion and never changes it. Stamps are the simulated time, which begins at the system's time
+    and does not drift from it at speed 1.
     """
 
     def __init__(self) -> None:
@@ -68,7 +70,7 @@ class SimulatedArm(Node):
         )
         # The controller's own subscription has the system's default profile.
         self.create_subscription(JointTrajectory, 'joint_trajectory', self._receive, qos_profile_system_default)
-        self._commands: deque[tuple[Sequence[str], float | None, list[CommandPoint]]] = deque()
+        self._commands: deque[tuple[float, Sequence[str], float | None, list[CommandPoint]]] = deque()
         self._failure: BaseException | None = None
         self._report_failure = self.create_guard_condition(self._raise_failure)
 
@@ -93,6 +95,7 @@ class SimulatedArm(Node):
         self._thread.join(timeout=5.0)
 
     def _receive(self, message: JointTrajectory) -> None:
+        arrival = time.perf_counter()
         stamp = message.header.stamp.sec * _NANOSECONDS + message.header.stamp.nanosec
         points = [
             CommandPoint(
@@ -105,7 +108,7 @@ class SimulatedArm(Node):
             for point in message.points
         ]
         start = None if stamp == 0 else (stamp - self._origin) / _NANOSECONDS
-        self._commands.append((message.joint_names, start, points))
+        self._commands.append((arrival, message.joint_names, start, points))
 
     def _simulate(self) -> None:
         try:
@@ -125,7 +128,8 @@ class SimulatedArm(Node):
         while not self._stop.is_set():
             step = block * parts.steps
             now = step / config.physics_rate
-            ahead = begin + now / config.speed - time.perf_counter()
+            due = begin + now / config.speed
+            ahead = due - time.perf_counter()
             if ahead > 0.0:
                 time.sleep(ahead)
             elif -ahead > _WORTH_A_WARNING and begin + now - last_warning > _WARNING_PERIOD:
@@ -134,8 +138,8 @@ class SimulatedArm(Node):
                     f'the physics are {-ahead:.2f} s late; the steps are made up for: lower physics_rate, '
                     'publish_rate or speed if this goes on'
                 )
-            while self._commands:
-                self._take(*self._commands.popleft(), now)
+            while self._commands and self._commands[0][0] <= due:
+                self._take(*self._commands.popleft()[1:], now)
             reference = parts.follower.sample((step + offsets) / config.physics_rate)
             motion = parts.plant.run(*reference).rows(slice(0, 1))
             seen = parts.sensors.measure(motion, parts.sensor_rng)
