@@ -6,7 +6,7 @@ from identification_helpers import REAL_DATA, TWO_LINKS, UR10E, dataset, fourier
 
 from robotid_ros.data import Dataset, process_recording, read_recording
 from robotid_ros.dynamics import base_parameters, standard_parameters
-from robotid_ros.errors import IdentificationError
+from robotid_ros.errors import IdentificationError, ModelWarning
 from robotid_ros.friction import friction_model
 from robotid_ros.identification import ESTIMATORS, IdentificationConfig, identify
 from robotid_ros.identification.bee_colony import BeeColony, bee_colony_friction, separable_friction
@@ -119,7 +119,8 @@ def test_refuses_nothing_and_strangers_with_one_line() -> None:
 
 
 def test_identifies_one_joint_and_a_subset_of_six() -> None:
-    pendulum = RobotModel.from_urdf(TWO_LINKS, tip='upper')
+    with pytest.warns(ModelWarning, match='joints held at zero, their links lumped into the arm: elbow'):
+        pendulum = RobotModel.from_urdf(TWO_LINKS, tip='upper')
     motion = fourier_motion(1, np.random.default_rng(2))
     torque = pinocchio_torque(pendulum, *motion[1:]) + 0.5 * np.sign(motion[2])
     result = identify(dataset(pendulum, motion, torque), pendulum, friction='coulomb')
@@ -130,7 +131,8 @@ def test_identifies_one_joint_and_a_subset_of_six() -> None:
     assert moment == pytest.approx(2.4, rel=1e-3)
 
     whole = RobotModel.from_urdf(UR10E)
-    three = RobotModel.from_urdf(UR10E, joints=whole.joint_names[:3])
+    with pytest.warns(ModelWarning, match='joints held at zero'):
+        three = RobotModel.from_urdf(UR10E, joints=whole.joint_names[:3])
     time, q, dq, ddq = fourier_motion(6, np.random.default_rng(3))
     still = np.arange(6) < 3
     motion = (time, q * still, dq * still, ddq * still)
@@ -192,7 +194,8 @@ def test_daemi_heimann_on_three_joints_of_a_mujoco_arm() -> None:
         coulomb=np.full(6, 6.0), viscous=np.full(6, 8.0), breakaway=np.full(6, 3.0), stribeck_velocity=np.full(6, 0.15)
     )
     plant = Plant(nominal_truth(nominal, friction=friction), nominal)
-    three = RobotModel.from_urdf(UR10E, joints=nominal.joint_names[:3])
+    with pytest.warns(ModelWarning, match='joints held at zero'):
+        three = RobotModel.from_urdf(UR10E, joints=nominal.joint_names[:3])
     still = np.arange(6) < 3
     runs = []
     for seed in (1, 2):
