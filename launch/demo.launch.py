@@ -45,9 +45,9 @@ def arm_and_loop(context):
     # The arm reads the same configuration as the nodes: what its effort holds, torque constants, limits.
     config = runpy.run_path(identify)['config_file'](value('config'))
     own = {
-        'robot': ParameterValue(value('robot'), value_type=str),
-        'truth_file': ParameterValue(value('truth_file'), value_type=str),
-        'seed': ParameterValue(value('seed'), value_type=int),
+        'robot': ParameterValue(LaunchConfiguration('robot'), value_type=str),
+        'truth_file': ParameterValue(LaunchConfiguration('truth_file'), value_type=str),
+        'seed': ParameterValue(LaunchConfiguration('seed'), value_type=int),
     }
     arm = Node(
         package='robotid_ros',

@@ -58,7 +58,9 @@ def nodes(context):
     shared = [*([config] if config else []), clock]
     extra = {
         'excitation': {
-            name: ParameterValue(value(name), value_type=kind) for name, kind in EXCITATION.items() if value(name)
+            name: ParameterValue(LaunchConfiguration(name), value_type=kind)
+            for name, kind in EXCITATION.items()
+            if value(name)
         },
         'recorder': {'output_folder': value('output_folder')} if value('output_folder') else {},
         'identification': {},
