@@ -1,8 +1,8 @@
 """A run under way: which window is to be sent when, and whether the arm follows."""
 
 import time
-from collections.abc import Callable
 
+import numpy as np
 from rclpy.task import Future
 from trajectory_msgs.msg import JointTrajectory
 
@@ -11,6 +11,7 @@ from robotid_ros.errors import RobotIdError
 from robotid_ros.excitation.run import RunPlan
 from robotid_ros.excitation.watchdog import Watchdog
 from robotid_ros.excitation.windows import Window
+from robotid_ros.nodes.controller_link import ControllerFeedback, ControllerLink
 from robotid_ros.nodes.conversions import trajectory_message
 from robotid_ros.nodes.runtime import BackgroundWorker
 
@@ -40,8 +41,8 @@ class RunStream:
     watchdog : Watchdog
     worker : BackgroundWorker
         Makes the windows off the executor's thread.
-    publish : callable
-        Takes the message for the controller.
+    link : ControllerLink
+        Takes the windows to the controller.
     """
 
     def __init__(
@@ -50,10 +51,10 @@ class RunStream:
         begin: float,
         watchdog: Watchdog,
         worker: BackgroundWorker,
-        publish: Callable[[JointTrajectory], None],
+        link: ControllerLink,
     ) -> None:
         self.plan, self.begin, self.watchdog = plan, begin, watchdog
-        self._worker, self._publish = worker, publish
+        self._worker, self._link = worker, link
         self._next = 0
         self._prepared: Future | None = None
         self.rest: float | None = None
@@ -61,7 +62,7 @@ class RunStream:
 
     def start(self, first: Window) -> None:
         """Send the first window and have the next one made."""
-        self._send(first)
+        self._link.send(self._message(first))
         self._prepare_next()
 
     def reference_message(self) -> JointTrajectory:
@@ -74,9 +75,32 @@ class RunStream:
         problem = self.watchdog.receive(position, velocity, stamp, time.monotonic())
         if problem is not None:
             return problem
-        elapsed = stamp - self.begin - self.watchdog.config.tracking_delay
-        inside = min(max(elapsed, 0.0), self.plan.reference.duration)
-        return self.watchdog.compare(position, self.plan.reference.evaluate([inside])[0][0])
+        return self.watchdog.compare(position, self._reference_at(stamp - self.watchdog.config.tracking_delay))
+
+    def judge_feedback(self, feedback: ControllerFeedback) -> str | None:
+        """Return what is wrong with what the controller says of itself, or None."""
+        names, tolerance = self.plan.joint_names, self.watchdog.config.tracking_tolerance
+        for what, values in (('leads to', feedback.desired), ('measures', feedback.actual)):
+            if not np.isfinite(values).all():
+                k = int(np.argmin(np.isfinite(values)))
+                return f"the controller {what} {values[k]} for joint '{names[k]}'"
+        astray = np.abs(feedback.desired - self._reference_at(feedback.stamp))
+        if astray.max() > tolerance:
+            k = int(np.argmax(astray))
+            return (
+                f"the controller leads joint '{names[k]}' {astray[k]:.3g} away from its reference "
+                f'(allowed: {tolerance:g}): somebody else commands it too, or it stretches time'
+            )
+        problem = self.watchdog.compare(
+            feedback.actual, self._reference_at(feedback.stamp - self.watchdog.config.tracking_delay)
+        )
+        return None if problem is None else f'by the feedback of the controller, {problem}'
+
+    def _reference_at(self, stamp: float) -> Array:
+        """Return the position of the reference, shape (n,), at a time of the node's clock [s]."""
+        inside = min(max(stamp - self.begin, 0.0), self.plan.reference.duration)
+        position: Array = self.plan.reference.evaluate([inside])[0][0]
+        return position
 
     def advance(self, elapsed: float) -> str | None:
         """Send what is due; return a sentence if the run cannot go on.
@@ -95,7 +119,7 @@ class RunStream:
         if not self._prepared.done():
             return 'the next piece of the trajectory was not ready in time' if late > _LATE else None
         try:
-            self._send(self._prepared.result())
+            self._link.send(self._message(self._prepared.result()))
         except RobotIdError as cause:
             return str(cause)
         self._prepare_next()
@@ -105,18 +129,20 @@ class RunStream:
         """Send a stop along the path; from then on ``rest`` is known."""
         self.rest, window = self.plan.windows.stop(elapsed, latency)
         self.reason, self.fault, self._prepared = reason, fault, None
-        self._send(window)
+        self._link.stop(self._message(window))
 
-    def _send(self, window: Window) -> None:
-        self._publish(
-            trajectory_message(
-                self.plan.joint_names,
-                self.begin + window.stamp,
-                window.times - window.stamp,
-                window.position,
-                window.velocity,
-                window.acceleration,
-            )
+    def abandon(self, reason: str, elapsed: float) -> None:
+        """Send nothing more: the controller holds the arm, and any trajectory would make it jump."""
+        self.rest, self.reason, self.fault, self._prepared = elapsed, reason, True, None
+
+    def _message(self, window: Window) -> JointTrajectory:
+        return trajectory_message(
+            self.plan.joint_names,
+            self.begin + window.stamp,
+            window.times - window.stamp,
+            window.position,
+            window.velocity,
+            window.acceleration,
         )
 
     def _prepare_next(self) -> None:

@@ -1,0 +1,290 @@
+"""Drives an arm along a planned run: windows out, joint states in, and a stop when anything looks wrong.
+
+Whatever goes wrong while the arm moves ends in the same way: a stop along the path, sent at once,
+and a status that says why.
+"""
+
+import threading
+import time
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64
+from trajectory_msgs.msg import JointTrajectory
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import DataError, ExcitationError
+from robotid_ros.excitation.run import RunPlan
+from robotid_ros.excitation.watchdog import Watchdog, WatchdogConfig
+from robotid_ros.excitation.windows import Window
+from robotid_ros.model import RobotModel
+from robotid_ros.nodes.controller_link import ControllerFeedback, ControllerLink
+from robotid_ros.nodes.conversions import LATCHED, joint_state_values, seconds
+from robotid_ros.nodes.excitation_config import ExcitationNodeConfig
+from robotid_ros.nodes.excitation_status import ExcitationStatus
+from robotid_ros.nodes.excitation_stream import RunStream
+from robotid_ros.nodes.parameters import read_parameters
+from robotid_ros.nodes.runtime import BackgroundWorker
+
+__all__ = ['ArmDriver']
+
+_MONITOR_PERIOD = 0.02
+_FULL_SPEED = 100.0
+_FIRST_JOINT_STATE = 3.0
+
+
+class ArmDriver:
+    """Moves one arm; everything but :meth:`measure` is for the executor's thread.
+
+    Attributes
+    ----------
+    run : RunStream or None
+        What the arm is moving along.
+    rested : threading.Event
+        Set whenever a run has ended with the arm at rest.
+
+    Parameters
+    ----------
+    node : Node
+        With the parameters of :class:`WatchdogConfig` declared.
+    link : ControllerLink
+    status : ExcitationStatus
+    worker : BackgroundWorker
+    speed_scaling_topic : str or None
+        Topic of the speed scaling to watch (``std_msgs/Float64``, 100 is full speed).
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        link: ControllerLink,
+        status: ExcitationStatus,
+        worker: BackgroundWorker,
+        speed_scaling_topic: str | None,
+    ) -> None:
+        self._node, self._link, self._status, self._worker = node, link, status, worker
+        self.run: RunStream | None = None
+        self.rested = threading.Event()
+        self._joint_names: tuple[str, ...] = ()
+        self._latest: tuple[Array, float] | None = None
+        self._joint_states: Subscription | None = None
+        self._joint_state_problem = ''
+        self._heard = threading.Event()
+        self._speed_scaling = _FULL_SPEED
+        self._latency = 0.0
+        self._reference = node.create_publisher(JointTrajectory, '~/reference', LATCHED)
+        if speed_scaling_topic:
+            node.create_subscription(Float64, speed_scaling_topic, self._on_speed_scaling, 10)
+        self._monitor = node.create_timer(
+            _MONITOR_PERIOD, self._on_monitor, clock=Clock(clock_type=ClockType.STEADY_TIME)
+        )
+        self._monitor.cancel()
+
+    # -- what comes in ------------------------------------------------------------------------------
+
+    def listen(self, joint_names: tuple[str, ...]) -> None:
+        """Follow the joint states: only while they are needed, since every single one costs time."""
+        self._joint_names = joint_names
+        self._latest = None
+        self._heard.clear()
+        if self._joint_states is not None:
+            return
+        # The newest joint state is what counts; best effort understands every publisher.
+        self._joint_states = self._node.create_subscription(
+            JointState,
+            'joint_states',
+            self._on_joint_state,
+            QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT),
+            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+        )
+        self._joint_state_problem = f'none has come on {self._joint_states.topic_name}'
+
+    def stop_listening(self) -> None:
+        """Follow the joint states no longer."""
+        if self._joint_states is not None:
+            self._node.destroy_subscription(self._joint_states)
+            self._joint_states = None
+
+    def _on_joint_state(self, message: JointState) -> None:
+        try:
+            position, velocity, _ = joint_state_values(message, self._joint_names)
+        except DataError as cause:
+            self._joint_state_problem = str(cause)  # joints of a gripper, say, may come by themselves
+            return
+        now = time.monotonic()
+        stamp = seconds(message.header.stamp) or self._now()
+        if np.isfinite(position).all():
+            self._latest = position, now
+            self._heard.set()
+        else:
+            self._latest = None
+            self._joint_state_problem = 'the last one has positions that are not finite'
+        run = self.run
+        if run is None or run.rest is not None:
+            return
+        problem = run.judge(position, velocity, stamp)
+        if problem is not None:
+            self.stop(problem, fault=True)
+
+    def _on_feedback(self, feedback: ControllerFeedback) -> None:
+        run = self.run
+        if run is None or run.rest is not None:
+            return
+        problem = run.judge_feedback(feedback)
+        if problem is not None:
+            self.stop(problem, fault=True)
+
+    def _on_speed_scaling(self, message: Float64) -> None:
+        self._speed_scaling = message.data
+        if self.run is not None and self.run.rest is None and not self._full_speed():
+            self.stop(f'speed scaling went to {message.data:g} %: it stretches time', fault=True)
+
+    def _full_speed(self) -> bool:
+        return abs(self._speed_scaling - _FULL_SPEED) < 0.5
+
+    def require_full_speed(self) -> None:
+        """Refuse to begin while the controller stretches time.
+
+        Raises
+        ------
+        ExcitationError
+        """
+        if not self._full_speed():
+            raise ExcitationError(
+                f'the controller runs at {self._speed_scaling:g} % of its speed, which stretches time; set it to 100 %'
+            )
+
+    async def measure(self, joint_names: tuple[str, ...]) -> Array:
+        """Return the measured position, shape (n,), as soon as a joint state comes; go on listening.
+
+        Raises
+        ------
+        ExcitationError
+            If none comes, or it cannot be used.
+        """
+        self.listen(joint_names)
+        await self._worker.run(self._heard.wait, _FIRST_JOINT_STATE)
+        return self.fresh_position()
+
+    def fresh_position(self) -> Array:
+        """Return the measured position, shape (n,), or refuse if it is missing, broken or old.
+
+        Raises
+        ------
+        ExcitationError
+        """
+        timeout = read_parameters(self._node, WatchdogConfig).joint_state_timeout
+        if self._latest is None:
+            raise ExcitationError(f'no usable joint state: {self._joint_state_problem}')
+        position, received = self._latest
+        age = time.monotonic() - received
+        if age > timeout:
+            raise ExcitationError(f'the last joint state is {age:.1f} s old (allowed: {timeout:g} s)')
+        return position
+
+    # -- the run ------------------------------------------------------------------------------------
+
+    def _now(self) -> float:
+        return float(self._node.get_clock().now().nanoseconds) * 1e-9
+
+    def begin(self, plan: RunPlan, first: Window, model: RobotModel, config: ExcitationNodeConfig) -> None:
+        """Send the first window, and the others as they become due.
+
+        Raises
+        ------
+        ExcitationError
+            If the clock or the joint states do not allow it; nothing has been sent then.
+        """
+        now = self._now()
+        if now <= 0.0:
+            raise ExcitationError('the clock stands at zero: use_sim_time is set, but nothing has come on /clock')
+        watchdog = Watchdog(model.joint_names, model.limits.velocity, read_parameters(self._node, WatchdogConfig))
+        watchdog.receive(self.fresh_position(), None, now, time.monotonic())
+        self._link.begin(model.joint_names, self._on_feedback)
+        self._latency = config.latency
+        self.rested.clear()
+        self.run = RunStream(plan, now + config.start_delay, watchdog, self._worker, self._link)
+        self.run.start(first)
+        self._reference.publish(self.run.reference_message())
+        self._status.set('running', DiagnosticStatus.OK, 'on the way to the start')
+        self._monitor.reset()
+
+    def _on_monitor(self) -> None:
+        run = self.run
+        if run is None:
+            self._monitor.cancel()
+            return
+        elapsed = self._now() - run.begin
+        if run.rest is not None:
+            if elapsed >= run.rest + _MONITOR_PERIOD:
+                self._conclude(elapsed - run.rest)
+            return
+        over = elapsed - run.plan.reference.duration
+        problem = run.advance(elapsed)
+        fault = self._link.fault() if over < 0.0 else None
+        if problem is not None:
+            self.stop(problem, fault=True)
+        elif fault is not None:
+            self.stop(fault.reason, fault=True, held=fault.held)
+        elif over >= 0.0:
+            self._conclude(over)
+        else:
+            phase = run.plan.phase(elapsed)
+            self._status.text = {'ramp': 'on the way to the start', 'end': 'coming to rest'}.get(phase, phase)
+
+    def stop(self, reason: str, *, fault: bool, held: bool = False) -> None:
+        """Bring the arm to rest along its path, unless the controller ``held`` it already, and say why."""
+        run = self.run
+        if run is None or run.rest is not None:
+            return
+        elapsed = self._now() - run.begin
+        if held:
+            run.abandon(reason, elapsed)
+        else:
+            run.stop(reason, elapsed, self._latency, fault=fault)
+        self._reference.publish(JointTrajectory(joint_names=list(run.plan.joint_names)))
+        level = DiagnosticStatus.ERROR if fault else DiagnosticStatus.WARN
+        self._status.set('stopping', level, f'stopping: {reason}')
+        self._monitor.reset()
+
+    def _conclude(self, waited: float) -> None:
+        """End the run, ``waited`` seconds after the arm came to rest, once the controller has had its say."""
+        problem = self._link.conclusion(waited)
+        if problem is None:
+            return
+        run = self.run
+        assert run is not None
+        self.run = None
+        self._monitor.cancel()
+        self.stop_listening()
+        if run.rest is None:
+            self._reference.publish(JointTrajectory(joint_names=list(run.plan.joint_names)))
+            level, text = DiagnosticStatus.OK, 'the run is complete; the arm is at rest'
+            state = 'finished'
+        else:
+            level = DiagnosticStatus.ERROR if run.fault else DiagnosticStatus.WARN
+            state, text = 'stopped', f'stopped: {run.reason}'
+        if problem:
+            level, text = max(level, DiagnosticStatus.WARN), f'{text}; but {problem}'
+        self._status.set(state, level, text)
+        self.rested.set()
+
+    def values(self) -> dict[str, object]:
+        """Return what is worth a place in the status."""
+        run = self.run
+        if run is None:
+            return {}
+        elapsed = self._now() - run.begin
+        return {
+            'phase': run.plan.phase(elapsed),
+            'tracking_error': run.watchdog.tracking_error,
+            'elapsed': elapsed,
+            'duration': run.plan.reference.duration,
+            **self._link.values(),
+        }

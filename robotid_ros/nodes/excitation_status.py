@@ -1,0 +1,47 @@
+"""The state of the excitation node, published and logged as it changes."""
+
+from collections.abc import Callable, Mapping
+
+from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.node import Node
+
+from robotid_ros.nodes.conversions import LATCHED, status_message
+
+__all__ = ['ExcitationStatus']
+
+
+class ExcitationStatus:
+    """Publishes ``~/status``.
+
+    Attributes
+    ----------
+    text : str
+        May be changed at any time; it is published with the next message.
+
+    Parameters
+    ----------
+    node : Node
+    values : callable
+        Returns the values of the message.
+    """
+
+    def __init__(self, node: Node, values: Callable[[], Mapping[str, object]]) -> None:
+        self._node, self._values = node, values
+        self._publisher = node.create_publisher(DiagnosticStatus, '~/status', LATCHED)
+        self.state, self.level, self.text = 'idle', DiagnosticStatus.OK, 'no trajectory yet: call ~/design'
+
+    def set(self, state: str, level: bytes, text: str) -> None:
+        """Change the state, publish it, and log it once."""
+        self.state, self.level, self.text = state, level, text
+        log = self._node.get_logger()
+        if level == DiagnosticStatus.ERROR:
+            log.error(text)
+        elif level == DiagnosticStatus.WARN:
+            log.warning(text)
+        elif state not in ('ready', 'designing'):
+            log.info(text)
+        self.publish()
+
+    def publish(self) -> None:
+        """Publish the state as it is."""
+        self._publisher.publish(status_message(self._node.get_name(), self.level, self.text, self._values()))
