@@ -1,3 +1,12 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
 """Iterated robust least squares: Levenberg-Marquardt with a weak prior and reweighting.
 
 Minimises  sum_j w_j |S_j r_j|^2 + sigma^2 sum_k (delta_k / s_k)^2  where r_j is the residual of a
