@@ -133,6 +133,26 @@ def test_calibrated_urdf_changes_inertial_and_dynamics_elements_only(result: Ide
     np.testing.assert_allclose(again.damping, result.friction_values[:, 1])
 
 
+@pytest.mark.parametrize('name', ['daemi_heimann', 'stribeck', 'coulomb_viscous+load', 'coulomb_viscous+asymmetric'])
+def test_a_urdf_gets_the_friction_that_its_two_numbers_can_tell_best(name: str) -> None:
+    rng = np.random.default_rng(5)
+    motion = fourier_motion(ARM.n, rng, size=0.9)
+    speed = motion[2]
+    friction = 2.0 * np.sign(speed) + 1.5 * speed + 4.0 * np.arctan(3.0 * speed)
+    torque = pinocchio_torque(ARM, *motion[1:]) + friction
+    found = identify(dataset(ARM, motion, torque + rng.normal(0.0, 0.02, torque.shape)), ARM, friction=name)
+    text = calibrated_urdf(ARM, IdentificationResult.from_yaml(found.to_yaml()))
+    dynamics = [re.search(rf'name="{joint}".*?<dynamics ([^>]*)/>', text, re.DOTALL)[1] for joint in ARM.joint_names]
+    numbers = [dict(re.findall(r'(\w+)="([^"]*)"', entry)) for entry in dynamics]
+    for j, entry in enumerate(numbers):
+        written = float(entry['friction']) * np.sign(speed[:, j]) + float(entry['damping']) * speed[:, j]
+        columns = np.stack([np.sign(speed[:, j]), speed[:, j]], axis=1)
+        best = columns @ np.linalg.lstsq(columns, friction[:, j], rcond=None)[0]
+        least = np.sqrt(np.mean((friction[:, j] - best) ** 2))
+        assert np.sqrt(np.mean((friction[:, j] - written) ** 2)) < 1.2 * least + 0.1
+        assert least < 0.15 * np.sqrt(np.mean(friction[:, j] ** 2))
+
+
 def test_metrics_are_their_definitions() -> None:
     measured = np.array([[3.0, 0.0], [4.0, 0.0]])
     predicted = np.array([[3.0, 1.0], [3.0, 0.0]])

@@ -18,8 +18,9 @@ from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.least_squares import essential_parameters
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.physical import PhysicalFit
+from robotid_ros.identification.plain_friction import plain_friction
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.samples import joint_columns
+from robotid_ros.identification.samples import Samples, joint_columns
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
 from robotid_ros.model.inertia import INERTIAL_UNITS
 from robotid_ros.model.robot_model import RobotModel
@@ -106,6 +107,7 @@ def assemble(
     *,
     decisions: tuple[str, ...],
     provenance: dict[str, object],
+    samples: Samples,
 ) -> IdentificationResult:
     """Put a fit into the form that users get."""
     n, count = model.n, len(fit.base_values)
@@ -137,6 +139,7 @@ def assemble(
         friction_units=tuple(tuple(unit_of(q, kind) for q in friction.quantities) for kind in model.joint_types),
         friction_values=fit.friction_parameters,
         friction_std=std[count:].reshape(n, len(names)),
+        plain_friction=plain_friction(base, friction, fit.base_values, fit.friction_parameters, samples),
         torque_bandwidth=fit.bandwidth,
         condition_si=fit.condition_si,
         condition_scaled=fit.condition_scaled,

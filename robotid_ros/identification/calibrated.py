@@ -53,7 +53,7 @@ def calibrated_urdf(model: RobotModel, result: IdentificationResult) -> str:
     """Return the URDF the model came from with identified inertial parameters and joint friction.
 
     Everything else, comments included, stays as it is. ``joint/dynamics`` gets the viscous and
-    Coulomb friction where the friction model has them.
+    Coulomb friction that are closest to the friction model along the training motion.
 
     Raises
     ------
@@ -68,16 +68,7 @@ def calibrated_urdf(model: RobotModel, result: IdentificationResult) -> str:
 
 
 def _joint_dynamics(result: IdentificationResult) -> dict[str, tuple[float, float]]:
-    names = result.friction_names
-
-    def mean(prefix: str) -> Array | None:
-        columns = [k for k, name in enumerate(names) if name.split('_')[0] == prefix]
-        return result.friction_values[:, columns].mean(axis=1) if columns else None
-
-    viscous, coulomb = mean('viscous'), mean('coulomb')
-    if viscous is None and coulomb is None:
+    plain = result.plain_friction
+    if plain is None:
         return {}
-    n = len(result.joint_names)
-    damping = np.zeros(n) if viscous is None else np.maximum(viscous, 0.0)
-    friction = np.zeros(n) if coulomb is None else np.maximum(coulomb, 0.0)
-    return {joint: (float(damping[j]), float(friction[j])) for j, joint in enumerate(result.joint_names)}
+    return {joint: (float(plain[j, 1]), float(plain[j, 0])) for j, joint in enumerate(result.joint_names)}

@@ -116,6 +116,7 @@ def identify(
         config,
         decisions=(*prepared.choice.decisions, *notes),
         provenance=provenance_of(training + slow, _listed(validation), _listed(test), config),
+        samples=samples,
     )
 
 

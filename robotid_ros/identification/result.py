@@ -52,6 +52,9 @@ class IdentificationResult:
     friction_names, friction_units : tuple of str, tuple of tuple of str
         k + s parameter names; units per joint.
     friction_values, friction_std : ndarray, shape (n, k + s)
+    plain_friction : ndarray, shape (n, 2), or None
+        Coulomb [N m] and viscous [N m s/rad] friction closest to the model along the training motion; None
+        in a result that does not have them.
     torque_bandwidth : float or None
         Bandwidth of the torque channel found in the data [Hz].
     condition_si, condition_scaled : float
@@ -95,6 +98,7 @@ class IdentificationResult:
     metrics: Mapping[str, Metrics]
     decisions: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    plain_friction: Array | None = None
 
     def __post_init__(self) -> None:
         n, b, f = len(self.joint_names), len(self.base_names), len(self.friction_names)
@@ -110,6 +114,8 @@ class IdentificationResult:
         put('rotor_inertia', (n,))
         put('friction_values', (n, f))
         put('friction_std', (n, f), False)
+        if self.plain_friction is not None:
+            put('plain_friction', (n, 2))
         if self.velocity_scale is not None:
             put('velocity_scale', (n,))
         if self.ripple_frequency is not None:
@@ -184,13 +190,19 @@ class IdentificationResult:
             }
             for j, joint in enumerate(self.joint_names)
         }
-        scale, ripple = self.velocity_scale, self.ripple_frequency
+        scale, ripple, plain = self.velocity_scale, self.ripple_frequency, self.plain_friction
         return {
             'model': self.friction_name,
             'velocity_scale': None if scale is None else dict(zip(self.joint_names, scale.tolist(), strict=True)),
             'ripple_frequency': None if ripple is None else dict(zip(self.joint_names, ripple.tolist(), strict=True)),
             'ripple_limit': float(self.ripple_limit),
             'joints': joints,
+            'urdf': None
+            if plain is None
+            else {
+                joint: {'friction': coulomb, 'damping': viscous}
+                for joint, (coulomb, viscous) in zip(self.joint_names, plain.tolist(), strict=True)
+            },
         }
 
     @classmethod
@@ -273,7 +285,7 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
     joints = tuple(data['joints'])
     base, friction, standard = data['base_parameters'], data['friction'], data['standard_parameters']
     names = tuple(friction['joints'][joints[0]])
-    scale, ripple = friction['velocity_scale'], friction['ripple_frequency']
+    scale, ripple, plain = friction['velocity_scale'], friction['ripple_frequency'], friction.get('urdf')
 
     def table(key: str) -> Array:
         rows = [[friction['joints'][joint][name][key] for name in names] for joint in joints]
@@ -301,6 +313,9 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         'friction_units': tuple(tuple(friction['joints'][joint][name]['unit'] for name in names) for joint in joints),
         'friction_values': table('value'),
         'friction_std': table('std'),
+        'plain_friction': None
+        if plain is None
+        else np.array([[plain[joint]['friction'], plain[joint]['damping']] for joint in joints], dtype=float),
         'torque_bandwidth': None if data['torque_bandwidth'] is None else float(data['torque_bandwidth']),
         'condition_si': float(data['condition_number']['si']),
         'condition_scaled': float(data['condition_number']['scaled']),

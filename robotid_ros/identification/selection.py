@@ -255,6 +255,7 @@ class _Contest:
             self.config,
             decisions=tuple(self.log),
             provenance=provenance_of(sets['training'], sets['validation'], sets['test'], self.config),
+            samples=rows.samples,
         )
 
 

@@ -1,0 +1,52 @@
+"""Any friction model in the two numbers that a URDF has for it."""
+
+import numpy as np
+from scipy.optimize import nnls
+
+from robotid_ros.arrays import Array
+from robotid_ros.friction import FrictionModel
+from robotid_ros.identification.information import BaseRegressor
+from robotid_ros.identification.samples import Samples
+
+__all__ = ['plain_friction']
+
+_SAMPLES = 20000
+
+
+def plain_friction(
+    base: BaseRegressor,
+    friction: FrictionModel,
+    base_values: Array,
+    friction_parameters: Array,
+    samples: Samples,
+) -> Array:
+    """Return the Coulomb and viscous friction closest to a friction model along a motion.
+
+        min sum w (tau_f(v, load, q) - fc sign v - fv v - o)^2,  fc, fv >= 0
+
+    A parameter of the model that is called Coulomb or viscous is not the same: beside an arctangent, a
+    Stribeck or a load term it is a part of the friction only. The offset o is not returned.
+
+    Parameters
+    ----------
+    base, friction : BaseRegressor, FrictionModel
+    base_values : ndarray, shape (b,)
+    friction_parameters : ndarray, shape (n, k + s)
+    samples : Samples
+        The motion: position, speed and load at which the model is looked at.
+
+    Returns
+    -------
+    ndarray, shape (n, 2)
+        Coulomb friction [N m] and viscous friction [N m s/rad].
+    """
+    part = samples.thinned(_SAMPLES)
+    load = base.regressor(part.q, part.dq, part.ddq) @ base_values
+    torque = friction.torque(part.dq, friction_parameters, load, part.q)
+    result = np.empty((part.n, 2))
+    for j in range(part.n):
+        speed, root = part.dq[:, j], np.sqrt(part.weight[:, j])
+        ones = np.ones_like(speed)
+        rows = np.stack([np.sign(speed), speed, ones, -ones], axis=1)
+        result[j] = nnls(root[:, None] * rows, root * torque[:, j])[0][:2]
+    return result
