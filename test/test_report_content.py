@@ -112,7 +112,8 @@ def test_other_notations() -> None:
 
 def _report(identified: Identified, **changes: object) -> Report:
     model, training, validation, result = identified
-    return identification_report(model, replace(result, **changes), training, validation=validation)  # type: ignore[arg-type]
+    changed = replace(result, **changes)  # type: ignore[arg-type]
+    return identification_report(model, changed, training, validation=validation)
 
 
 def test_a_good_run_gets_green(identified: Identified) -> None:

@@ -164,7 +164,8 @@ class Problem:
     def blocks(self) -> tuple[slice, slice, slice, slice]:
         """Where the frame, tool, geometry and term parameters stand in the parameter vector."""
         ends = np.cumsum(self.sizes)
-        return tuple(slice(int(e - s), int(e)) for s, e in zip(self.sizes, ends, strict=True))  # type: ignore[return-value]
+        frame, tool, geometry, term = (slice(int(e - s), int(e)) for s, e in zip(self.sizes, ends, strict=True))
+        return frame, tool, geometry, term
 
     @property
     def names(self) -> tuple[str, ...]:

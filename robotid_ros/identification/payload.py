@@ -66,7 +66,7 @@ class PayloadResult:
 
     @property
     def mass(self) -> float:
-        """[kg]"""
+        """Mass [kg]."""
         return float(self.inertial[9])
 
     @property

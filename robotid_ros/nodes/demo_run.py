@@ -15,6 +15,7 @@ It is a client of the nodes that ``demo.launch.py`` starts, and ends when the ru
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 import rclpy
 from rclpy.node import Node
@@ -71,7 +72,8 @@ def main(args: Sequence[str] | None = None) -> int:
 def _run(client: LoopClient) -> None:
     log = client.node.get_logger()
     for name in NODES:
-        client.wait(lambda name=name: name in client.status, f'a status of the node {name}', PATIENCE)  # type: ignore[misc]
+        heard = partial(client.status.__contains__, name)
+        client.wait(heard, f'a status of the node {name}', PATIENCE)
     client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description', PATIENCE)
     log.info('designing the excitation')
     client.call('excitation/design', PATIENCE)

@@ -12,6 +12,7 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -258,11 +259,11 @@ class IdentificationNode(Node):
 def _model(source: str, config: IdentificationNodeConfig, robot: RobotConfig | None) -> RobotModel:
     """Return the arm of a URDF, file or text."""
     base, tip, joints = config.base_link, config.tip_link, config.joints
-    options: dict[str, object] = {}
+    options: dict[str, Any] = {}
     if robot is not None:
         base, tip, joints = base or robot.base or '', tip or robot.tip or '', joints or robot.joints
         options['gravity'] = robot.gravity
-    return RobotModel.from_urdf(source, tip=tip or None, base=base or None, joints=joints or None, **options)  # type: ignore[arg-type]
+    return RobotModel.from_urdf(source, tip=tip or None, base=base or None, joints=joints or None, **options)
 
 
 def _torque_factor(robot: RobotConfig | None, model: RobotModel) -> Array | None:
