@@ -46,6 +46,15 @@ class WatchdogConfig:
             'range': (0.0, 1.0),
         },
     )
+    # A window begins half a second in the past: with clocks apart by more, the arm would be led off its path.
+    clock_tolerance: float = field(
+        default=0.25,
+        metadata={
+            'description': "Largest difference between the joint states' clock and the node's at which a run starts",
+            'unit': 's',
+            'range': (0.01, 0.4),
+        },
+    )
 
 
 class Watchdog:

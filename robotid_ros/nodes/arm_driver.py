@@ -29,6 +29,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, ExcitationError
+from robotid_ros.excitation.clock_offset import ClockOffset
 from robotid_ros.excitation.run import RunPlan
 from robotid_ros.excitation.watchdog import Watchdog, WatchdogConfig
 from robotid_ros.excitation.windows import Window
@@ -46,6 +47,8 @@ __all__ = ['ArmDriver']
 _MONITOR_PERIOD = 0.02
 _FULL_SPEED = 100.0
 _FIRST_JOINT_STATE = 3.0
+_CATCH_UP = 10.0
+"""How long a driver that lags because its computer is busy may take to be in time again [s]."""
 
 
 class ArmDriver:
@@ -85,6 +88,7 @@ class ArmDriver:
         self._joint_states: Subscription | None = None
         self._joint_state_problem = ''
         self._heard = threading.Event()
+        self._offset = ClockOffset()
         self._speed_scaling = _FULL_SPEED
         self._latency = 0.0
         self._reference = node.create_publisher(JointTrajectory, '~/reference', LATCHED)
@@ -102,6 +106,7 @@ class ArmDriver:
         self._joint_names = joint_names
         self._latest = None
         self._heard.clear()
+        self._offset = ClockOffset()
         if self._joint_states is not None:
             return
         # The newest joint state is what counts; best effort understands every publisher.
@@ -127,7 +132,9 @@ class ArmDriver:
             self._joint_state_problem = str(cause)  # joints of a gripper, say, may come by themselves
             return
         now = time.monotonic()
-        stamp = seconds(message.header.stamp) or self._now()
+        stamp, clock = seconds(message.header.stamp), self._now()
+        if stamp:
+            self._offset.update(stamp, clock)
         if np.isfinite(position).all():
             self._latest = position, now
             self._heard.set()
@@ -137,9 +144,13 @@ class ArmDriver:
         run = self.run
         if run is None or run.rest is not None:
             return
-        problem = run.judge(position, velocity, stamp)
+        problem = run.judge(position, velocity, stamp or clock)
         if problem is not None:
-            self.stop(problem, fault=True)
+            # Clocks that drifted apart, or a driver that lags, look like an arm that does not follow.
+            self.stop('; '.join(filter(None, (problem, self._clock_problem()))), fault=True)
+
+    def _clock_problem(self) -> str | None:
+        return self._offset.problem(read_parameters(self._node, WatchdogConfig).clock_tolerance)
 
     def _on_feedback(self, feedback: ControllerFeedback) -> None:
         run = self.run
@@ -178,8 +189,16 @@ class ArmDriver:
             If none comes, or it cannot be used.
         """
         self.listen(joint_names)
-        await self._worker.run(self._heard.wait, _FIRST_JOINT_STATE)
+        await self._worker.run(self._wait_for_joint_state)
         return self.fresh_position()
+
+    def _wait_for_joint_state(self) -> None:
+        """Wait, off the executor's thread, for a joint state that is in time."""
+        deadline = time.monotonic() + _CATCH_UP
+        tolerance = read_parameters(self._node, WatchdogConfig).clock_tolerance
+        if self._heard.wait(_FIRST_JOINT_STATE):
+            while self._offset.behind > tolerance and time.monotonic() < deadline:
+                time.sleep(0.02)
 
     def fresh_position(self) -> Array:
         """Return the measured position, shape (n,), or refuse if it is missing, broken or old.
@@ -195,6 +214,9 @@ class ArmDriver:
         age = time.monotonic() - received
         if age > timeout:
             raise ExcitationError(f'the last joint state is {age:.1f} s old (allowed: {timeout:g} s)')
+        problem = self._clock_problem()
+        if problem is not None:
+            raise ExcitationError(problem)
         return position
 
     # -- the run ------------------------------------------------------------------------------------
