@@ -9,6 +9,7 @@
 
 """The excitation node in a process of its own, over DDS, with an arm that breaks in every way."""
 
+import re
 import signal
 from pathlib import Path
 
