@@ -10,7 +10,7 @@
 """An arm that follows a trajectory controller's rules, and breaks in the ways it is told to.
 
 Run as a process of its own. Takes ``joint_trajectory``, publishes ``joint_states``; the topic
-``fault`` (String) says what goes wrong from now on: none, silent, nan, jump, reorder, deaf. The
+``fault`` (String) says what goes wrong from now on: none, silent, nan, jump, reorder, deaf, ahead. The
 service ``report`` (Trigger) answers with what the controller commanded since the last report.
 """
 
@@ -85,6 +85,8 @@ class FakeArm(Node):
             return
         message = JointState(name=list(self.joints))
         message.header.stamp = now.to_msg()
+        if self.fault == 'ahead':
+            message.header.stamp.sec += 3
         if self.fault == 'deaf':
             position, velocity = self.held, 0.0 * self.held
         if self.fault == 'jump':
@@ -98,20 +100,21 @@ class FakeArm(Node):
         message.position, message.velocity = position, velocity
         self.states.publish(message)
 
-    def report(self, _request, response):
+    def findings(self):
         position, velocity, acceleration = self.controller.at(self.now())
+        return {
+            'refused': self.refused,
+            'accepted': self.accepted,
+            'velocity_peak': self.peaks[0],
+            'acceleration_peak': self.peaks[1],
+            'velocity': np.abs(velocity).max(),
+            'acceleration': np.abs(acceleration).max(),
+            'position': position.tolist(),
+        }
+
+    def report(self, _request, response):
         response.success = True
-        response.message = json.dumps(
-            {
-                'refused': self.refused,
-                'accepted': self.accepted,
-                'velocity_peak': self.peaks[0],
-                'acceleration_peak': self.peaks[1],
-                'velocity': np.abs(velocity).max(),
-                'acceleration': np.abs(acceleration).max(),
-                'position': position.tolist(),
-            }
-        )
+        response.message = json.dumps(self.findings())
         self.clear()
         return response
 

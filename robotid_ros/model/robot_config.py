@@ -52,6 +52,8 @@ _KEYS = (
     'tip',
     'gravity',
     'controller',
+    'controller_interface',
+    'follow_joint_trajectory_action',
     'joint_trajectory_topic',
     'joint_states_topic',
     'robot_description_topic',
@@ -80,7 +82,10 @@ class RobotConfig:
         Description to use offline, and the ends of the chain in it.
     gravity : tuple of float
         [m/s^2], in the base frame.
-    controller, joint_trajectory_topic, joint_states_topic, robot_description_topic, speed_scaling_topic : str or None
+    controller_interface : {'topic', 'action'} or None
+        How trajectories reach the controller.
+    controller, follow_joint_trajectory_action, joint_trajectory_topic, joint_states_topic : str or None
+    robot_description_topic, speed_scaling_topic : str or None
         Names in the ROS graph.
     """
 
@@ -94,6 +99,8 @@ class RobotConfig:
     tip: str | None = None
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
     controller: str | None = None
+    controller_interface: str | None = None
+    follow_joint_trajectory_action: str | None = None
     joint_trajectory_topic: str | None = None
     joint_states_topic: str | None = None
     robot_description_topic: str | None = None
@@ -150,8 +157,10 @@ class RobotConfig:
         texts = {
             key: None if content.get(key) in (None, '') else str(content[key])
             for key in _KEYS
-            if key in ('urdf', 'base', 'tip', 'controller') or key.endswith('_topic')
+            if key in ('urdf', 'base', 'tip', 'controller') or key.endswith(('_topic', '_action', '_interface'))
         }
+        if texts['controller_interface'] not in (None, 'topic', 'action'):
+            raise ModelError(f"'controller_interface': expected topic or action, got {texts['controller_interface']!r}")
         gravity = content.get('gravity', (0.0, 0.0, -9.81))
         if not isinstance(gravity, list | tuple) or len(gravity) != 3 or not all(map(_is_number, gravity)):
             raise ModelError(f"'gravity': expected three numbers [m/s^2], got {gravity!r}")

@@ -40,10 +40,11 @@ from robotid_ros.excitation.run import RunConfig, RunPlan, plan_run
 from robotid_ros.excitation.watchdog import WatchdogConfig
 from robotid_ros.excitation.windows import Window
 from robotid_ros.model import RobotModel
+from robotid_ros.nodes.action_link import ActionLink
 from robotid_ros.nodes.arm_driver import ArmDriver
-from robotid_ros.nodes.controller_link import TopicLink
+from robotid_ros.nodes.controller_link import ControllerLink, TopicLink
 from robotid_ros.nodes.conversions import LATCHED
-from robotid_ros.nodes.excitation_config import ExcitationNodeConfig, build_model, reordered
+from robotid_ros.nodes.excitation_config import ActionLinkConfig, ExcitationNodeConfig, build_model, reordered
 from robotid_ros.nodes.excitation_status import ExcitationStatus
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
@@ -74,7 +75,7 @@ class ExcitationNode(Node):
         self._cancelled = threading.Event()
         self._worker = BackgroundWorker(self)
         self._status = ExcitationStatus(self, self._values)
-        self._link = TopicLink(self)
+        self._link = self._controller_link()
         topic = self._config.speed_scaling_topic or (self._robot.speed_scaling_topic if self._robot else None)
         self._driver = ArmDriver(self, self._link, self._status, self._worker, topic)
         if self._config.urdf_file:
@@ -91,6 +92,12 @@ class ExcitationNode(Node):
         if self._config.urdf_file and self._model is None:
             raise ModelError(self._description_problem)
         self._status.publish()
+
+    def _controller_link(self) -> ControllerLink:
+        if self._config.controller_interface == 'topic':
+            return TopicLink(self)
+        declare_parameters(self, ActionLinkConfig)
+        return ActionLink(self, self._config.follow_joint_trajectory_action)
 
     def _values(self) -> dict[str, object]:
         """Return the values of the status."""

@@ -19,7 +19,7 @@ from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import RobotConfig
 from robotid_ros.nodes.parameters import parameter
 
-__all__ = ['ExcitationNodeConfig', 'build_model', 'reordered']
+__all__ = ['ActionLinkConfig', 'ExcitationNodeConfig', 'build_model', 'reordered']
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +57,62 @@ class ExcitationNodeConfig:
     speed_scaling_topic: str = field(
         default='',
         metadata=parameter('Topic of the speed scaling to watch (std_msgs/Float64, 100 is full speed)', read_only=True),
+    )
+    controller_interface: str = field(
+        default='topic',
+        metadata=parameter(
+            'How trajectories reach the controller: on the topic joint_trajectory, or by the action '
+            'FollowJointTrajectory, with answers and feedback; the action needs control_msgs',
+            choices=('topic', 'action'),
+            read_only=True,
+        ),
+    )
+    follow_joint_trajectory_action: str = field(
+        default='',
+        metadata=parameter(
+            "Name of the controller's action; empty: follow_joint_trajectory beside the topic joint_trajectory",
+            read_only=True,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionLinkConfig:
+    """What is asked of a controller by its action; there are such parameters only with the action."""
+
+    path_tolerance: tuple[float, ...] = field(
+        default=(),
+        metadata=parameter(
+            'How far a joint may be from the trajectory before the controller aborts: one number, or one per joint; '
+            "0 or none: the controller's own",
+            unit='rad or m',
+            range=(0.0, 10.0),
+        ),
+    )
+    goal_tolerance: tuple[float, ...] = field(
+        default=(),
+        metadata=parameter(
+            'How far a joint may be from the end of the trajectory: one number, or one per joint; 0 or none: the '
+            "controller's own",
+            unit='rad or m',
+            range=(0.0, 10.0),
+        ),
+    )
+    goal_time_tolerance: float = field(
+        default=0.0,
+        metadata=parameter(
+            "How long after its end the joints may take to get within goal_tolerance; 0: the controller's own",
+            unit='s',
+            range=(0.0, 60.0),
+        ),
+    )
+    feedback_timeout: float = field(
+        default=1.0,
+        metadata=parameter(
+            'Longest time without an answer or feedback from the controller before the arm is stopped',
+            unit='s',
+            range=(0.1, 60.0),
+        ),
     )
 
 

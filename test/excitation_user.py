@@ -1,0 +1,136 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""A user of the excitation node: calls its services, follows what it and the arm say."""
+
+import json
+import time
+
+import numpy as np
+import rclpy
+from diagnostic_msgs.msg import DiagnosticStatus
+from excitation_helpers import UR10E
+from rcl_interfaces.srv import SetParameters
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from ros_helpers import DEADLINE
+from std_msgs.msg import Float64, String
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from robotid_ros.model import RobotModel
+
+NODE = ['-m', 'robotid_ros.nodes.excitation', '--ros-args']
+JOINTS = RobotModel.from_urdf(UR10E).joint_names
+SETTINGS = {
+    'period': 2.0,
+    'harmonics': 3,
+    'starts': 1,
+    'iterations': 8,
+    'position_scaling': 0.15,
+    'acceleration_limit': 8.0,
+    'periods': 30,
+    'ramp_velocity': 1.5,
+    'settling_time': 0.3,
+    'start_delay': 0.3,
+    'joint_state_timeout': 30.0,  # a busy machine is no fault
+    'speed_scaling_topic': '/speed_scaling',
+}
+
+
+class User:
+    """Calls the node's services and follows what it and the arm say."""
+
+    def __init__(self, domain):
+        self.context = rclpy.Context()
+        self.context.init(domain_id=domain)
+        self.node = rclpy.create_node('user', context=self.context)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
+        self.statuses, self.references, self.windows = [], [], []
+        latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self.node.create_subscription(DiagnosticStatus, '/excitation/status', self.statuses.append, latched)
+        self.node.create_subscription(JointTrajectory, '/excitation/reference', self.references.append, latched)
+        self.node.create_subscription(JointTrajectory, '/joint_trajectory', self.windows.append, 10)
+        self.faults = self.node.create_publisher(String, '/fault', 10)
+        self.scaling = self.node.create_publisher(Float64, '/speed_scaling', 10)
+        self.descriptions = self.node.create_publisher(String, '/robot_description', latched)
+
+    def until(self, condition, what, deadline=DEADLINE):
+        end = time.monotonic() + deadline
+        while not condition():
+            if time.monotonic() > end:
+                raise AssertionError(f'{what} did not happen within {deadline} s; last status: {self.text}')
+            self.executor.spin_once(timeout_sec=0.05)
+
+    def call(self, service, kind=Trigger, request=None):
+        client = self.node.create_client(kind, service)
+        self.until(client.service_is_ready, f'{service} appears')
+        future = client.call_async(kind.Request() if request is None else request)
+        self.until(future.done, f'{service} answers')
+        self.node.destroy_client(client)
+        return future.result()
+
+    def set(self, **values):
+        request = SetParameters.Request(
+            parameters=[Parameter(k, value=v).to_parameter_msg() for k, v in values.items()]
+        )
+        return self.call('/excitation/set_parameters', SetParameters, request).results
+
+    @property
+    def text(self):
+        return self.statuses[-1].message if self.statuses else None
+
+    def value(self, key):
+        values = self.statuses[-1].values if self.statuses else ()
+        return next((item.value for item in values if item.key == key), None)
+
+    def until_state(self, *states):
+        self.until(lambda: self.value('state') in states, f'state {states}')
+
+    def until_phase(self, phase):
+        self.until(lambda: (self.value('phase') or '').startswith(phase), f'phase {phase}')
+
+    def fault(self, kind):
+        self.until(lambda: self.faults.get_subscription_count() > 0, 'the arm hears faults')
+        self.faults.publish(String(data=kind))
+
+    def report(self):
+        return json.loads(self.call('/report').message)
+
+    def close(self):
+        self.executor.shutdown()
+        self.node.destroy_node()
+        rclpy.shutdown(context=self.context)
+
+
+def arguments(**settings):
+    return [part for k, v in {**SETTINGS, **settings}.items() for part in ('-p', f'{k}:={v}')]
+
+
+def start(user):
+    user.references.clear()
+    user.windows.clear()
+    answer = user.call('/excitation/start')
+    if not answer.success:  # the arm's joint states may only just have come back
+        user.until(lambda: user.call('/excitation/start').success, f'a start ({answer.message})')
+    user.until_state('running')
+
+
+def assert_at_rest_within_limits(user, **expected):
+    report = user.report()
+    assert report['refused'] == []
+    assert report['velocity'] < 1e-9
+    assert report['acceleration'] < 1e-9
+    assert 0.0 < report['velocity_peak'] < np.pi * 1.001
+    assert report['acceleration_peak'] < 8.0 * 1.01
+    assert user.references[-1].points == []
+    assert {key: report[key] for key in expected} == expected
+    return report
