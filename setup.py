@@ -20,12 +20,14 @@ EXECUTABLES = ('excitation', 'recorder', 'identification', 'simulated_arm', 'dem
 
 ROS = [
     'ros-rclpy[fastrtps]',
+    'ros-action-msgs',
     'ros-sensor-msgs',
     'ros-trajectory-msgs',
     'ros-std-msgs',
     'ros-std-srvs',
     'ros-diagnostic-msgs',
     'ros-builtin-interfaces',
+    'ros-rcl-interfaces',
     'ros-rosgraph-msgs',
     'ros-ament-index-python',
 ]
@@ -48,6 +50,15 @@ setup(
     long_description=(ROOT / 'README.md').read_text(encoding='utf-8'),
     long_description_content_type='text/markdown',
     license=MANIFEST.findtext('license'),
+    maintainer=MANIFEST.findtext('maintainer'),
+    maintainer_email=MANIFEST.find('maintainer').get('email'),
+    classifiers=[
+        'Intended Audience :: Science/Research',
+        'Operating System :: POSIX :: Linux',
+        'Programming Language :: Python :: 3',
+        'Topic :: Scientific/Engineering',
+        'Typing :: Typed',
+    ],
     packages=find_packages(include=[PACKAGE, f'{PACKAGE}.*']),
     package_data={PACKAGE: ['py.typed', 'robots/*.urdf', 'robots/*.yaml', 'report/templates/*']},
     python_requires='>=3.10',
