@@ -37,6 +37,7 @@ SIM = ['mujoco>=3.2']
 TEST = ['pytest>=7,<9', 'hypothesis>=6.80', 'pin>=2.7']
 DOCS = ['sphinx>=8', 'furo', 'myst-parser>=4', 'numpydoc>=1.8', 'latex2mathml>=3.77']
 LINT = ['ruff', 'mypy', 'types-PyYAML']
+COVERAGE = ['coverage>=7.10']
 
 
 def files(folder: str, pattern: str) -> list[str]:
@@ -71,6 +72,7 @@ setup(
         'test': TEST,
         'docs': DOCS,
         'lint': LINT,
+        'coverage': COVERAGE,
         'all': [*ROS, *BAG, *PLOT, *SIM],
     },
     entry_points={'console_scripts': ['robotid = robotid_ros.cli:main']},
