@@ -20,7 +20,7 @@ On the recording of a real UR10 (torque filtered at 1.8 Hz before it was publish
 takes the validation error of joints 1 and 3 from 3.9 and 2.1 to 1.4 and 1.1 N m.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -81,6 +81,11 @@ class Channel:
     def narrowest(self) -> float:
         """Bandwidth of everything together [Hz]."""
         return min((*self.passes, 0.5 * self.rate))
+
+    @property
+    def unprocessed(self) -> 'Channel':
+        """The torque signal's own part: what the torque as recorded went through."""
+        return replace(self, cutoff=None)
 
     def __call__(self, values: Array) -> Array:
         """Return values, shape (N, ...), as they come out of the channel."""

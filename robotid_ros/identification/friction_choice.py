@@ -22,21 +22,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import Array
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.friction.protocol import BoolArray
 from robotid_ros.identification.channel import Channel
+from robotid_ros.identification.folds import STRETCHES, stretches
 from robotid_ros.identification.information import BaseRegressor
 from robotid_ros.identification.least_squares import least_squares
 from robotid_ros.identification.rigid import ModelRows
-from robotid_ros.identification.ripple import find_ripple, with_ripple
+from robotid_ros.identification.ripple import Unexplained, find_ripple, with_ripple
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.separable import SeparableFit, separable_least_squares
 
 __all__ = ['FrictionChoice', 'add_ripple', 'choose_friction', 'fit_friction_shape']
 
 _FOLDS = 4
-_STRETCHES = 12
 _GAIN = 0.01
 _RICHER = 0.02
 _EXACT = 2e-3  # of the largest speed: a smoothed sign this narrow counts as exact
@@ -59,13 +59,36 @@ class FrictionChoice:
     decisions: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _HeldOut:
+    """Mean square errors on stretches that a fit did not see, shapes (K, n) [(N m)^2].
+
+    Attributes
+    ----------
+    filtered : ndarray
+        Against the torque that is fitted.
+    recorded : ndarray
+        Against the torque as recorded, which has more noise. What a model does between the samples of a
+        filtered torque, a spike at each reversal for example, only this one sees.
+    """
+
+    filtered: Array
+    recorded: Array
+
+    def gain(self, new: '_HeldOut') -> Array:
+        """Return by how much each joint's error falls, in the filtered torque and in the recorded one, shape (n,)."""
+        filtered = (self.filtered - new.filtered).mean(axis=0)
+        return np.asarray(np.minimum(filtered, (self.recorded - new.recorded).mean(axis=0)))
+
+
 class _Validation:
     """Cross-validated torque errors of friction models on one set of samples."""
 
     def __init__(self, rigid: Array, samples: Samples, channel: Channel) -> None:
         self.rigid, self.samples, self.channel = rigid, samples, channel
         self.filtered = channel(rigid)
-        self.stretches = _stretches(samples)
+        self.recorded = channel.unprocessed(rigid)
+        self.stretches = stretches(samples)
         self.folds = self.stretches % _FOLDS
 
     def fit(self, friction: FrictionModel, fit_scale: bool, start: Array | None, weight: Array) -> SeparableFit:
@@ -81,23 +104,28 @@ class _Validation:
             filtered=self.filtered,
         )
 
-    def errors(self, friction: FrictionModel, fit_scale: bool) -> tuple[Array, SeparableFit]:
-        """Return the held-out mean square error per stretch and joint, shape (K, n), and the fit to everything."""
-        weight = self.samples.weight
+    def errors(self, friction: FrictionModel, fit_scale: bool) -> tuple[_HeldOut, SeparableFit]:
+        """Return the held-out errors and the fit to everything."""
+        samples, weight = self.samples, self.samples.weight
         whole = self.fit(friction, fit_scale, None, weight)
         start = _start(whole, fit_scale)
-        squares = np.zeros((_STRETCHES, self.samples.n))
+        squares = np.zeros((2, STRETCHES, samples.n))
         for fold in range(_FOLDS):
             held = self.folds == fold
             found = self.fit(friction, fit_scale, start, weight * ~held[:, None])
             load = self.rigid @ found.base_values
             parameters = np.concatenate([found.linear, found.shape], axis=1)
-            own = self.channel(found.friction.torque(self.samples.dq, parameters, load, self.samples.q))
-            residual = self.samples.target - self.filtered @ found.base_values - own
-            np.add.at(squares, self.stretches[held], (weight * residual**2)[held])
-        count = np.zeros_like(squares)
+            own = found.friction.torque(samples.dq, parameters, load, samples.q)
+            residuals = (
+                samples.target - self.filtered @ found.base_values - self.channel(own),
+                samples.measured - self.recorded @ found.base_values - self.channel.unprocessed(own),
+            )
+            for total, residual in zip(squares, residuals, strict=True):
+                np.add.at(total, self.stretches[held], (weight * residual**2)[held])
+        count = np.zeros((STRETCHES, samples.n))
         np.add.at(count, self.stretches, weight)
-        return squares / np.maximum(count, 1e-9), whole
+        filtered, recorded = squares / np.maximum(count, 1e-9)
+        return _HeldOut(filtered=filtered, recorded=recorded), whole
 
 
 def _start(fit: SeparableFit, fit_scale: bool) -> Array:
@@ -107,20 +135,21 @@ def _start(fit: SeparableFit, fit_scale: bool) -> Array:
     return np.concatenate([shape, np.log(np.asarray(fit.friction.velocity_scale))[:, None]], axis=1)
 
 
-def _stretches(samples: Samples) -> IntArray:
-    """Number contiguous stretches of each run; fold k gets every _FOLDS-th."""
-    labels = np.zeros(len(samples), dtype=np.int64)
-    for run in np.unique(samples.trajectory):
-        rows = np.flatnonzero(samples.trajectory == run)
-        labels[rows] = np.arange(len(rows)) * _STRETCHES // len(rows)
-    return labels
-
-
-def _clearly_better(old: Array, new: Array) -> BoolArray:
-    """Return where held-out errors fall by more than a percent and a standard error, for errors (K, ...)."""
-    gain = old - new
+def _clearly_better(old: _HeldOut, new: _HeldOut) -> BoolArray:
+    """Return which joints' errors fall by more than a percent and a standard error, shape (n,)."""
+    gain = old.filtered - new.filtered
     error = gain.std(axis=0, ddof=1) / np.sqrt(len(gain))
-    return np.asarray((gain.mean(axis=0) > error) & (new.mean(axis=0) < old.mean(axis=0) * (1.0 - _GAIN) ** 2))
+    least = old.filtered.mean(axis=0) * (1.0 - (1.0 - _GAIN) ** 2)
+    return np.asarray(old.gain(new) > np.maximum(error, least))
+
+
+def _worth_it(old: _HeldOut, new: _HeldOut) -> bool:
+    """Return whether all joints together are predicted better by two percent and a standard error."""
+    before = old.filtered.mean(axis=0)
+    change = float(np.mean(np.log1p(-np.minimum(old.gain(new) / before, 1.0 - 1e-9))))
+    gain = np.mean((old.filtered - new.filtered) / before, axis=1)
+    error = float(gain.std(ddof=1)) / np.sqrt(len(gain))
+    return bool(change < 2.0 * np.log(1.0 - _RICHER) and float(gain.mean()) > error)
 
 
 def choose_friction(
@@ -146,13 +175,13 @@ def choose_friction(
     log: list[str] = []
     trials = 0
 
-    def trial(friction: FrictionModel, fit_scale: bool, text: str) -> tuple[Array, SeparableFit]:
+    def trial(friction: FrictionModel, fit_scale: bool, text: str) -> tuple[_HeldOut, SeparableFit]:
         nonlocal trials
         errors, fit = validation.errors(friction, fit_scale)
         trials += 1
         if progress is not None:
             progress(min(0.95, trials / 6.0), f'friction {text}')
-        rmse = ' '.join(f'{value:.3g}' for value in np.sqrt(errors.mean(axis=0)))
+        rmse = ' '.join(f'{value:.3g}' for value in np.sqrt(errors.filtered.mean(axis=0)))
         log.append(f'{text}: cross-validated torque error {rmse} N m')
         return errors, fit
 
@@ -170,8 +199,8 @@ def choose_friction(
     def challenge(candidate: str, *, expected: bool = False) -> None:
         nonlocal errors, fit, name
         new_errors, new_fit = trial(friction_model(candidate, velocity_scale=scale), False, candidate)
-        change = float(np.mean(np.log(new_errors.mean(axis=0) / errors.mean(axis=0))))
-        if change < (0.0 if expected else 2.0 * np.log(1.0 - _RICHER)):
+        change = float(np.mean(np.log(new_errors.filtered.mean(axis=0) / errors.filtered.mean(axis=0))))
+        if change < 0.0 if expected else _worth_it(errors, new_errors):
             errors, fit, name = new_errors, new_fit, candidate
 
     challenge('coulomb_viscous+load+offset', expected=True)
@@ -186,11 +215,11 @@ def choose_friction(
 
 
 def _signs_again(
-    trial: Callable[[FrictionModel, bool, str], tuple[Array, SeparableFit]],
+    trial: Callable[[FrictionModel, bool, str], tuple[_HeldOut, SeparableFit]],
     name: str,
     scale: Array,
     exact: Array,
-    errors: Array,
+    errors: _HeldOut,
     fit: SeparableFit,
     smooth: BoolArray,
 ) -> tuple[SeparableFit, BoolArray]:
@@ -211,10 +240,17 @@ def add_ripple(base: BaseRegressor, samples: Samples, channel: Channel, choice: 
     rows = ModelRows(base, samples, channel)
     fit = least_squares(rows, choice.friction, choice.shape, covariance=False)
     load = rows.torque(fit.base_values)
-    own = channel(choice.friction.columns(samples.dq, choice.shape, load, samples.q))
+    own = choice.friction.columns(samples.dq, choice.shape, load, samples.q)
     linear = fit.friction_parameters[:, : own.shape[2]]
-    residual = samples.target - channel(load) - np.einsum('Nnk,nk->Nn', own, linear)
-    frequency, gains = find_ripple(samples, channel, residual, own, limit)
+    torque = load + np.einsum('Nnk,nk->Nn', own, linear)
+    unexplained = Unexplained(
+        filtered=samples.target - channel(torque),
+        recorded=samples.measured - channel.unprocessed(torque),
+        own=channel(own),
+        own_recorded=channel.unprocessed(own),
+    )
+    evidence = find_ripple(samples, channel, unexplained, limit, stretches(samples) % _FOLDS)
+    frequency, gains = evidence.frequency, evidence.gain
     found = np.flatnonzero(frequency).tolist()
     if not found:
         most = ' '.join(f'{gain:.0f}' for gain in gains)
@@ -227,7 +263,7 @@ def add_ripple(base: BaseRegressor, samples: Samples, channel: Channel, choice: 
     )
 
 
-def _smoother(exact: Array, smooth: Array, fit: SeparableFit, samples: Samples) -> BoolArray:
+def _smoother(exact: _HeldOut, smooth: _HeldOut, fit: SeparableFit, samples: Samples) -> BoolArray:
     """Return which joints a smooth sign predicts better, and is wider than the speed changes between two samples."""
     fastest = np.maximum(np.abs(samples.dq).max(axis=0), 1e-6)
     resolution = np.sqrt(np.mean(samples.ddq**2, axis=0)) / samples.rate

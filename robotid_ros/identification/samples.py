@@ -34,6 +34,8 @@ class Samples:
         [rad, rad/s, rad/s^2]
     target : ndarray, shape (N, n)
         Torque to fit, filtered like the motion [N m].
+    measured : ndarray, shape (N, n)
+        Torque as recorded [N m].
     weight : ndarray, shape (N, n)
         Weight of each sample, 1 for a full one.
     trajectory : ndarray of int, shape (N,)
@@ -49,6 +51,7 @@ class Samples:
     dq: Array
     ddq: Array
     target: Array
+    measured: Array
     weight: Array
     trajectory: IntArray
     rate: float
@@ -69,7 +72,7 @@ class Samples:
 
     def select(self, rows: 'slice | IntArray | Array') -> 'Samples':
         """Return some samples."""
-        arrays = ('q', 'dq', 'ddq', 'target', 'weight', 'trajectory')
+        arrays = ('q', 'dq', 'ddq', 'target', 'measured', 'weight', 'trajectory')
         return replace(self, **{name: getattr(self, name)[rows] for name in arrays})
 
     def excerpts(self, at_most: int) -> 'Samples':
@@ -141,6 +144,7 @@ def as_samples(
         dq=dq,
         ddq=data.ddq[:, columns],
         target=data.tau_filtered[:, columns],
+        measured=data.tau[:, columns],
         weight=standstill_weight + (1.0 - standstill_weight) * share * np.ones_like(dq),
         trajectory=data.trajectory,
         rate=data.rate,

@@ -1,0 +1,65 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+"""Stretches of a recording for cross-validation: contiguous, and a motion that repeats stays in one of them.
+
+Neighbouring samples know each other, so folds are stretches of time. So do samples that pass through the
+same state again: the second period of an excitation, or a second run of it, tells nothing that the first
+did not, and a fold that holds one of them while the other trains the model validates nothing.
+"""
+
+import numpy as np
+
+from robotid_ros.arrays import Array, IntArray
+from robotid_ros.identification.samples import Samples
+
+__all__ = ['STRETCHES', 'stretches']
+
+STRETCHES = 12
+_SAME_STATE = 0.15  # root-mean-square distance over the joints, in standard deviations of position and speed
+_BLOCK = 256
+
+
+def stretches(samples: Samples, count: int = STRETCHES) -> IntArray:
+    """Number stretches of the motion, shape (N,), from 0 to ``count - 1``.
+
+    A sample at which the arm is where it was before, position and velocity of all joints alike, gets the
+    number of that earlier sample; the others are dealt out in order of time, as many to each stretch.
+
+    Parameters
+    ----------
+    samples : Samples
+    count : int
+    """
+    total = len(samples)
+    earliest = _first_visits(_states(samples))
+    # A slow motion is near its own recent past: that is no return.
+    fresh = np.arange(total) - earliest <= max(1, total // (2 * count))
+    label = np.zeros(total, dtype=np.int64)
+    label[fresh] = np.arange(int(fresh.sum())) * count // max(1, int(fresh.sum()))
+    for k in np.flatnonzero(~fresh).tolist():
+        label[k] = label[earliest[k]]
+    return label
+
+
+def _states(samples: Samples) -> Array:
+    """Return positions and velocities, each joint in units of its own spread, shape (N, 2 n)."""
+    moving = np.std(samples.q, axis=0) > 1e-6
+    columns = [x[:, moving] / np.maximum(np.std(x[:, moving], axis=0), 1e-12) for x in (samples.q, samples.dq)]
+    return np.concatenate(columns, axis=1)
+
+
+def _first_visits(states: Array) -> IntArray:
+    """Return the earliest sample in the same state as each, which may be itself, shape (N,)."""
+    square = np.sum(states**2, axis=1)
+    limit = _SAME_STATE**2 * max(1, states.shape[1])
+    earliest = np.arange(len(states))
+    for start in range(0, len(states), _BLOCK):
+        stop = min(start + _BLOCK, len(states))
+        distance = square[start:stop, None] + square[:stop] - 2.0 * states[start:stop] @ states[:stop].T
+        near = distance <= limit
+        near[np.arange(stop - start), np.arange(start, stop)] = True
+        earliest[start:stop] = np.argmax(near, axis=1)
+    return earliest
