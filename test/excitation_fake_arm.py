@@ -10,8 +10,9 @@
 """An arm that follows a trajectory controller's rules, and breaks in the ways it is told to.
 
 Run as a process of its own. Takes ``joint_trajectory``, publishes ``joint_states``; the topic
-``fault`` (String) says what goes wrong from now on: none, silent, nan, jump, reorder, deaf, ahead. The
-service ``report`` (Trigger) answers with what the controller commanded since the last report.
+``fault`` (String) says what goes wrong from now on: none, silent, nan, jump, reorder, deaf, ahead,
+misses (one trajectory). The service ``report`` (Trigger) answers with what the controller
+commanded since the last report.
 """
 
 import json
@@ -55,6 +56,9 @@ class FakeArm(Node):
         return self.get_clock().now().nanoseconds * 1e-9
 
     def command(self, message):
+        if self.fault == 'misses':
+            self.fault = 'none'
+            return
         order = [message.joint_names.index(name) for name in self.joints]
         stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
         points = message.points

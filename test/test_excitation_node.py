@@ -158,6 +158,17 @@ def test_stop_on_request(user, phase):
     assert_at_rest_within_limits(user)
 
 
+def test_a_stop_that_the_controller_misses_is_sent_again(user):
+    """It rejects what ended before it came, and a topic tells nobody."""
+    start(user)
+    user.until_phase('period 1')
+    user.fault('misses')
+    assert user.call('/excitation/stop').success
+    user.until_state('stopped')
+    assert user.text == 'stopped: stopped on request'
+    assert_at_rest_within_limits(user)
+
+
 @pytest.mark.parametrize(
     ('fault', 'reason'),
     [

@@ -30,6 +30,7 @@ from trajectory_msgs.msg import JointTrajectory
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, ExcitationError
 from robotid_ros.excitation.clock_offset import ClockOffset
+from robotid_ros.excitation.rest_check import RestCheck
 from robotid_ros.excitation.run import RunPlan
 from robotid_ros.excitation.watchdog import Watchdog, WatchdogConfig
 from robotid_ros.excitation.windows import Window
@@ -47,6 +48,8 @@ __all__ = ['ArmDriver']
 _MONITOR_PERIOD = 0.02
 _FULL_SPEED = 100.0
 _FIRST_JOINT_STATE = 3.0
+_CONFIRMATION = 2.0
+"""How long the joint states may take to show that a stopped arm rests [s]."""
 _CATCH_UP = 10.0
 """How long a driver that lags because its computer is busy may take to be in time again [s]."""
 
@@ -89,6 +92,7 @@ class ArmDriver:
         self._joint_state_problem = ''
         self._heard = threading.Event()
         self._offset = ClockOffset()
+        self._rest_check = RestCheck()
         self._speed_scaling = _FULL_SPEED
         self._latency = 0.0
         self._reference = node.create_publisher(JointTrajectory, '~/reference', LATCHED)
@@ -142,7 +146,11 @@ class ArmDriver:
             self._latest = None
             self._joint_state_problem = 'the last one has positions that are not finite'
         run = self.run
-        if run is None or run.rest is not None:
+        if run is None:
+            return
+        if np.isfinite(position).all():
+            self._rest_check.receive(stamp or clock, position)
+        if run.rest is not None:
             return
         problem = run.judge(position, velocity, stamp or clock)
         if problem is not None:
@@ -237,6 +245,7 @@ class ArmDriver:
             raise ExcitationError('the clock stands at zero: use_sim_time is set, but nothing has come on /clock')
         watchdog = Watchdog(model.joint_names, model.limits.velocity, read_parameters(self._node, WatchdogConfig))
         watchdog.receive(self.fresh_position(), None, now, time.monotonic())
+        self._rest_check = RestCheck()
         self._link.begin(model.joint_names, self._on_feedback)
         self._latency = config.latency
         self.rested.clear()
@@ -254,7 +263,7 @@ class ArmDriver:
         elapsed = self._now() - run.begin
         if run.rest is not None:
             if elapsed >= run.rest + _MONITOR_PERIOD:
-                self._conclude(elapsed - run.rest)
+                self._confirm_rest(run, elapsed)
             return
         over = elapsed - run.plan.reference.duration
         problem = run.advance(elapsed)
@@ -284,11 +293,26 @@ class ArmDriver:
         self._status.set('stopping', level, f'stopping: {reason}')
         self._monitor.reset()
 
-    def _conclude(self, waited: float) -> None:
+    def _confirm_rest(self, run: RunStream, elapsed: float) -> None:
+        """End a stopped run when the arm was seen to rest; stop it again if the controller missed the stop."""
+        assert run.rest is not None
+        resting, latest = self._rest_check.resting(run.begin + run.rest), self._rest_check.latest
+        if resting:
+            self._conclude(elapsed - run.rest)
+        elif resting is not None and latest is not None and not run.held and run.follows(latest[1], latest[0]):
+            # A controller rejects what ended before it came: a message can be lost, and a computer can stall.
+            self._node.get_logger().warning('the arm moves on: the stop was lost or came too late; stopping it again')
+            run.stop(run.reason, elapsed, 2.0 * self._latency, fault=run.fault)
+        elif elapsed >= run.rest + _CONFIRMATION:
+            seen = 'no joint state shows' if resting is None else 'the joint states do not show'
+            self._conclude(elapsed - run.rest, f'{seen} that the arm rests: look at it')
+
+    def _conclude(self, waited: float, doubt: str = '') -> None:
         """End the run, ``waited`` seconds after the arm came to rest, once the controller has had its say."""
         problem = self._link.conclusion(waited)
         if problem is None:
             return
+        problem = '; '.join(filter(None, (problem, doubt)))
         run = self.run
         assert run is not None
         self.run = None

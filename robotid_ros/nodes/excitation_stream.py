@@ -41,6 +41,8 @@ class RunStream:
         Why it was stopped.
     fault : bool
         The reason is a fault, not a request.
+    held : bool
+        The controller brought the arm to a halt by itself.
 
     Parameters
     ----------
@@ -65,9 +67,10 @@ class RunStream:
         self.plan, self.begin, self.watchdog = plan, begin, watchdog
         self._worker, self._link = worker, link
         self._next = 0
+        self._looked = time.monotonic()
         self._prepared: Future | None = None
         self.rest: float | None = None
-        self.reason, self.fault = '', False
+        self.reason, self.fault, self.held = '', False, False
 
     def start(self, first: Window) -> None:
         """Send the first window and have the next one made."""
@@ -119,7 +122,10 @@ class RunStream:
         elapsed : float
             Time from the start of the run [s].
         """
-        problem = self.watchdog.silence(time.monotonic())
+        now = time.monotonic()
+        # Kept from looking, we may not have heard what has come: the queue first, then the judgement.
+        slept, self._looked = now - self._looked > 0.5 * self.watchdog.config.joint_state_timeout, now
+        problem = None if slept else self.watchdog.silence(now)
         if problem is not None or self._prepared is None:
             return problem
         late = elapsed - self.plan.windows.due(self._next)
@@ -134,6 +140,12 @@ class RunStream:
         self._prepare_next()
         return None
 
+    def follows(self, position: Array, stamp: float) -> bool:
+        """Return whether the arm, seen at ``stamp`` [s], still moves along the reference."""
+        away = np.abs(position - self._reference_at(stamp - self.watchdog.config.tracking_delay))
+        inside = stamp - self.begin < self.plan.reference.duration
+        return inside and bool((away <= self.watchdog.config.tracking_tolerance).all())
+
     def stop(self, reason: str, elapsed: float, latency: float, *, fault: bool) -> None:
         """Send a stop along the path; from then on ``rest`` is known."""
         self.rest, window = self.plan.windows.stop(elapsed, latency)
@@ -143,6 +155,7 @@ class RunStream:
     def abandon(self, reason: str, elapsed: float) -> None:
         """Send nothing more: the controller holds the arm, and any trajectory would make it jump."""
         self.rest, self.reason, self.fault, self._prepared = elapsed, reason, True, None
+        self.held = True
 
     def _message(self, window: Window) -> JointTrajectory:
         return trajectory_message(
