@@ -41,6 +41,7 @@ from robotid_ros.nodes.excitation_config import ExcitationNodeConfig
 from robotid_ros.nodes.excitation_status import ExcitationStatus
 from robotid_ros.nodes.excitation_stream import RunStream
 from robotid_ros.nodes.parameters import read_parameters
+from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.runtime import BackgroundWorker
 
 __all__ = ['ArmDriver']
@@ -251,7 +252,7 @@ class ArmDriver:
         self.rested.clear()
         self.run = RunStream(plan, now + config.start_delay, watchdog, self._worker, self._link)
         self.run.start(first)
-        self._reference.publish(self.run.reference_message())
+        publish(self._reference, self.run.reference_message())
         self._status.set('running', DiagnosticStatus.OK, 'on the way to the start')
         self._monitor.reset()
 
@@ -288,7 +289,7 @@ class ArmDriver:
             run.abandon(reason, elapsed)
         else:
             run.stop(reason, elapsed, self._latency, fault=fault)
-        self._reference.publish(JointTrajectory(joint_names=list(run.plan.joint_names)))
+        publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
         level = DiagnosticStatus.ERROR if fault else DiagnosticStatus.WARN
         self._status.set('stopping', level, f'stopping: {reason}')
         self._monitor.reset()
@@ -319,7 +320,7 @@ class ArmDriver:
         self._monitor.cancel()
         self.stop_listening()
         if run.rest is None:
-            self._reference.publish(JointTrajectory(joint_names=list(run.plan.joint_names)))
+            publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
             level, text = DiagnosticStatus.OK, 'the run is complete; the arm is at rest'
             state = 'finished'
         else:

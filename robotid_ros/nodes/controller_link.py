@@ -22,6 +22,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
+from robotid_ros.nodes.publishing import publish
 
 __all__ = ['ControllerFeedback', 'ControllerLink', 'LinkFault', 'TopicLink', 'wait_for_controller']
 
@@ -137,11 +138,11 @@ class TopicLink:
 
     def send(self, message: JointTrajectory) -> None:
         """Publish the trajectory."""
-        self._publisher.publish(message)
+        publish(self._publisher, message)
 
     def stop(self, message: JointTrajectory) -> None:
         """Publish the trajectory."""
-        self._publisher.publish(message)
+        publish(self._publisher, message)
 
     def fault(self) -> LinkFault | None:
         """Return None: a topic does not answer."""

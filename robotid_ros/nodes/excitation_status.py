@@ -15,6 +15,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
 
 from robotid_ros.nodes.conversions import LATCHED, status_message
+from robotid_ros.nodes.publishing import publish
 
 __all__ = ['ExcitationStatus']
 
@@ -53,4 +54,4 @@ class ExcitationStatus:
 
     def publish(self) -> None:
         """Publish the state as it is."""
-        self._publisher.publish(status_message(self._node.get_name(), self.level, self.text, self._values()))
+        publish(self._publisher, status_message(self._node.get_name(), self.level, self.text, self._values()))

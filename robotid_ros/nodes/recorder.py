@@ -40,6 +40,7 @@ from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.nodes.capture import Capture
 from robotid_ros.nodes.conversions import LATCHED, status_message, trajectory_arrays, trajectory_message
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
+from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings
 from robotid_ros.nodes.recorder_status import recorder_status
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
@@ -189,14 +190,14 @@ class Recorder(Node):
         message = trajectory_message(dataset.joint_names, 0.0, *points)
         # Seconds since 1970 in a double would be off by up to 0.2 microseconds.
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(reference.start, 1_000_000_000)
-        self._averaged.publish(message)
+        publish(self._averaged, message)
         if dataset.noise_std is not None:
             noise = JointState(name=list(dataset.joint_names))
             noise.header.stamp = self.get_clock().now().to_msg()
             noise.effort = dataset.noise_std.tolist()
             position = np.asarray(dataset.provenance['averaging']['position_noise_std'])
             noise.position = (position / np.sqrt(dataset.periods)).tolist()
-            self._noise.publish(noise)
+            publish(self._noise, noise)
 
     # --- callbacks: in the executor's thread ---
 
@@ -259,7 +260,7 @@ class Recorder(Node):
                 self._problem = f'recording failed: {capture.failure!r}'
         stale = silence > read_parameters(self, RecorderConfig).stale_after
         level, text, values = recorder_status(session, self._last, self._problem, silence if stale else 0.0)
-        self._status.publish(status_message(self.get_fully_qualified_name(), level, text, values))
+        publish(self._status, status_message(self.get_fully_qualified_name(), level, text, values))
 
 
 def main(args: Sequence[str] | None = None) -> int:

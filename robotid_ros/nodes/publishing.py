@@ -1,0 +1,46 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Publishing on a machine that is too busy.
+
+A reliable publisher of Fast DDS waits at most 100 ms for its own lock and then fails, which is how
+long a thread that holds the lock may be kept from running where many share a core. A node that
+drives an arm must not end by that.
+"""
+
+from typing import Any
+
+from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
+
+__all__ = ['publish']
+
+_ATTEMPTS = 20
+
+
+def publish(publisher: Any, message: Any) -> None:
+    """Publish a message, and try again while the middleware fails.
+
+    Parameters
+    ----------
+    publisher : rclpy.publisher.Publisher
+    message : object
+        A message of the publisher's type, or its serialised bytes.
+
+    Raises
+    ------
+    rclpy's RCLError
+        If it has failed twenty times, which takes two seconds where it waited.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            publisher.publish(message)
+        except _rclpy.RCLError:
+            continue
+        return
+    publisher.publish(message)
