@@ -107,6 +107,7 @@ class FakeArm(Node):
     def findings(self):
         position, velocity, acceleration = self.controller.at(self.now())
         return {
+            'fault': self.fault,
             'refused': self.refused,
             'accepted': self.accepted,
             'velocity_peak': self.peaks[0],

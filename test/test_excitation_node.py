@@ -163,6 +163,7 @@ def test_a_stop_that_the_controller_misses_is_sent_again(user):
     start(user)
     user.until_phase('period 1')
     user.fault('misses')
+    user.until(lambda: user.report()['fault'] == 'misses', 'the arm is told')
     assert user.call('/excitation/stop').success
     user.until_state('stopped')
     assert user.text == 'stopped: stopped on request'
