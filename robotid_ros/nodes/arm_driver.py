@@ -141,7 +141,7 @@ class ArmDriver:
         if stamp:
             self._offset.update(stamp, clock)
         if np.isfinite(position).all():
-            self._latest = position, now
+            self._latest, self._joint_state_problem = (position, now), ''
             self._heard.set()
         else:
             self._latest = None
@@ -270,7 +270,8 @@ class ArmDriver:
         problem = run.advance(elapsed)
         fault = self._link.fault() if over < 0.0 else None
         if problem is not None:
-            self.stop(problem, fault=True)
+            # Joint states may have come that could not be used.
+            self.stop('; '.join(filter(None, (problem, self._joint_state_problem))), fault=True)
         elif fault is not None:
             self.stop(fault.reason, fault=True, held=fault.held)
         elif over >= 0.0:

@@ -105,14 +105,13 @@ def _require_alone(node: Node) -> None:
         ('joint_trajectory', node.get_subscriptions_info_by_topic),
         ('joint_states', node.get_publishers_info_by_topic),
     ):
-        others = {
-            f'{end.node_namespace.rstrip("/")}/{end.node_name}' for end in ends(topic) if end.node_name[:1] != '_'
-        }
-        others.discard(f'{node.get_namespace().rstrip("/")}/simulated_arm')
-        if others:
+        found = [f'{end.node_namespace.rstrip("/")}/{end.node_name}' for end in ends(topic)]
+        found = sorted(name for name in found if not name.rpartition('/')[2].startswith('_'))  # ros2 topic echo
+        if found != [f'{node.get_namespace().rstrip("/")}/simulated_arm']:
             raise RobotIdError(
-                f'{", ".join(sorted(others))} uses {node.resolve_topic_name(topic)} beside the simulated arm; nothing '
-                'was moved: choose a namespace or a ROS_DOMAIN_ID that no real arm is in'
+                f"{node.resolve_topic_name(topic)} should be the simulated arm's alone, but is used by "
+                f'{", ".join(found) or "nobody"}; nothing was moved: choose a namespace or a ROS_DOMAIN_ID that no '
+                'other arm is in'
             )
 
 
