@@ -10,15 +10,18 @@
 """The node ``simulated_arm``: an arm in a physics engine that listens and speaks like a real one.
 
 It takes ``trajectory_msgs/JointTrajectory`` by the rules of ros2_control's
-joint_trajectory_controller and publishes ``sensor_msgs/JointState`` as its
-joint_state_broadcaster does, and a latched ``robot_description``.
+joint_trajectory_controller, on its topic and, where control_msgs is installed, by its action, and
+publishes ``sensor_msgs/JointState`` as its joint_state_broadcaster does, and a latched
+``robot_description``.
 """
 
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 
 import numpy as np
 from rclpy.node import Node
@@ -28,20 +31,24 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from robotid_ros.errors import DataError
+from robotid_ros.arrays import Array
+from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.nodes.conversions import LATCHED
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config
+from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.runtime import run_node
+from robotid_ros.nodes.simulated_arm_action import FollowedGoal, TrajectoryActionServer
 from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, build_parts
 from robotid_ros.nodes.simulated_arm_messages import ClockTemplate, JointStateTemplate
 from robotid_ros.simulation import CommandPoint, write_truth
+from robotid_ros.simulation.goal_monitor import GoalEnd, GoalVerdict
 
 __all__ = ['SimulatedArm', 'main']
 
 _NANOSECONDS = 1_000_000_000
 
 # A subscriber may stall this long [s] before a reliable publisher forgets what it still has to send.
-_HISTORY = 2.0
+_HISTORY = 10.0
 
 # How far the physics may fall behind before it is worth a line in the log, and how often [s].
 _WORTH_A_WARNING = 0.2
@@ -54,8 +61,8 @@ class SimulatedArm(Node):
     The physics run in a thread of their own, step after step against absolute deadlines: a delay
     is made up by computing faster, and no step or joint state is ever left out. A command takes
     effect at the step that was due when it came, so that a busy machine delays what is seen of the
-    motion and never changes it. Stamps are the simulated time, which begins at the system's time
-    and does not drift from it at speed 1.
+    motion and never changes it; with a clock to go by, everybody waits instead. Stamps are the
+    simulated time, which begins at the system's time and does not drift from it at speed 1.
     """
 
     def __init__(self) -> None:
@@ -71,7 +78,7 @@ class SimulatedArm(Node):
             JointState, 'joint_states', QoSProfile(depth=depth, reliability=ReliabilityPolicy.RELIABLE)
         )
         self._description = self.create_publisher(String, 'robot_description', LATCHED)
-        self._description.publish(String(data=self._parts.description))
+        publish(self._description, String(data=self._parts.description))
         self._clock_publisher = (
             self.create_publisher(Clock, '/clock', QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT))
             if self._config.publish_clock
@@ -79,7 +86,10 @@ class SimulatedArm(Node):
         )
         # The controller's own subscription has the system's default profile.
         self.create_subscription(JointTrajectory, 'joint_trajectory', self._receive, qos_profile_system_default)
-        self._commands: deque[tuple[float, Sequence[str], float | None, list[CommandPoint]]] = deque()
+        # What the physics are to do, with the moment it came, which they may not have reached yet.
+        self._commands: deque[tuple[float, Callable[[float], None]]] = deque()
+        self._goal: FollowedGoal | None = None
+        self._measured: Array = np.zeros(len(names))
         self._failure: BaseException | None = None
         self._report_failure = self.create_guard_condition(self._raise_failure)
 
@@ -88,6 +98,8 @@ class SimulatedArm(Node):
                 f'simulated time runs at {self._config.speed:g} times the real one and nobody is told: set '
                 'publish_clock, and use_sim_time in every other node'
             )
+        with suppress(MissingDependencyError):
+            TrajectoryActionServer(self, names, self._check, self._receive, self._receive_hold)
         self.get_logger().info(
             f'simulating {self._parts.plant.nominal.name} ({", ".join(names)}): physics at '
             f'{self._config.physics_rate:g} Hz, joint states at {self._config.publish_rate:g} Hz, '
@@ -103,8 +115,20 @@ class SimulatedArm(Node):
         self._stop.set()
         self._thread.join(timeout=5.0)
 
-    def _receive(self, message: JointTrajectory) -> None:
+    def _receive(self, message: JointTrajectory, goal: FollowedGoal | None = None) -> None:
         arrival = time.perf_counter()
+        self._commands.append((arrival, partial(self._take, *self._trajectory(message), goal)))
+
+    def _receive_hold(self) -> None:
+        self._commands.append((time.perf_counter(), self._hold))
+
+    def _check(self, message: JointTrajectory) -> None:
+        """Refuse, with a DataError, a trajectory that the follower would refuse now."""
+        now = (time.perf_counter() - self._begin) * self._config.speed
+        self._parts.follower.checked(*self._trajectory(message), now)
+
+    def _trajectory(self, message: JointTrajectory) -> tuple[Sequence[str], float | None, list[CommandPoint]]:
+        """Return joints, start in the physics' time, and points."""
         stamp = message.header.stamp.sec * _NANOSECONDS + message.header.stamp.nanosec
         points = [
             CommandPoint(
@@ -116,8 +140,7 @@ class SimulatedArm(Node):
             )
             for point in message.points
         ]
-        start = None if stamp == 0 else (stamp - self._origin) / _NANOSECONDS
-        self._commands.append((arrival, message.joint_names, start, points))
+        return message.joint_names, None if stamp == 0 else (stamp - self._origin) / _NANOSECONDS, points
 
     def _simulate(self) -> None:
         try:
@@ -141,31 +164,65 @@ class SimulatedArm(Node):
             ahead = due - time.perf_counter()
             if ahead > 0.0:
                 time.sleep(ahead)
+            elif -ahead > _WORTH_A_WARNING and self._clock_publisher is not None:
+                self._begin = begin = begin - ahead  # everybody waits for the clock: nothing has to be made up for
             elif -ahead > _WORTH_A_WARNING and begin + now - last_warning > _WARNING_PERIOD:
                 last_warning = begin + now
                 self.get_logger().warning(
                     f'the physics are {-ahead:.2f} s late; the steps are made up for: lower physics_rate, '
                     'publish_rate or speed if this goes on'
                 )
-            while self._commands and self._commands[0][0] <= due:
-                self._take(*self._commands.popleft()[1:], now)
+            # Who hears the clock means the moment the physics are at.
+            while self._commands and (self._clock_publisher is not None or self._commands[0][0] <= due):
+                self._commands.popleft()[1](now)
             reference = parts.follower.sample((step + offsets) / config.physics_rate)
             motion = parts.plant.run(*reference).rows(slice(0, 1))
             seen = parts.sensors.measure(motion, parts.sensor_rng)
             stamp = self._origin + round(step * _NANOSECONDS / config.physics_rate)
             effort = np.where(parts.shows_current, seen.current[0], seen.effort[0])
+            self._measured = seen.position[0]
+            if self._goal is not None:
+                desired = (reference[0][0], reference[1][0], reference[2][0])
+                self._judge(self._goal, now, 1e-9 * stamp, desired, seen.velocity[0])
             if self._clock_publisher is not None and block % clock_every == 0:
-                self._clock_publisher.publish(clock.at(stamp))
-            self._states.publish(template.filled(stamp, seen.position[0], seen.velocity[0], effort))
+                publish(self._clock_publisher, clock.at(stamp))
+            publish(self._states, template.filled(stamp, seen.position[0], seen.velocity[0], effort))
             block += 1
 
-    def _take(self, names: Sequence[str], start: float | None, points: list[CommandPoint], now: float) -> None:
+    def _judge(
+        self, goal: FollowedGoal, now: float, stamp: float, desired: tuple[Array, Array, Array], velocity: Array
+    ) -> None:
+        verdict = goal.observe(now, stamp, desired, self._measured, velocity)
+        if verdict is not None:
+            self._goal = None
+            if verdict.end is not GoalEnd.SUCCESSFUL:
+                self._hold(now)
+
+    def _hold(self, now: float) -> None:
+        """Hold the arm where it was measured, at once and at any speed, as the controller does."""
+        self._goal = None
+        follower = self._parts.follower
+        follower.command(follower.joint_names, None, [CommandPoint(0.0, self._measured.tolist())], now)
+
+    def _take(
+        self,
+        names: Sequence[str],
+        start: float | None,
+        points: list[CommandPoint],
+        goal: FollowedGoal | None,
+        now: float,
+    ) -> None:
         """Hand a trajectory to the follower, and say once what became of it."""
         try:
             self._parts.follower.command(names, start, points, now)
         except DataError as refusal:
             self.get_logger().error(f'trajectory rejected: {refusal}')
+            if goal is not None:
+                goal.verdict = GoalVerdict(GoalEnd.INVALID_GOAL, str(refusal))
             return
+        if goal is not None:
+            goal.follow(self._parts.follower.joint_names, (now if start is None else start) + points[-1].time)
+            self._goal = goal
         self.get_logger().debug(f'trajectory of {len(points)} points over {points[-1].time:.3f} s taken over')
 
     def _raise_failure(self) -> None:

@@ -107,12 +107,7 @@ class TrajectoryFollower:
             there: numbers that are not finite, a joint named twice, and accelerations without
             velocities, which its interpolation would turn into a jump to zero.
         """
-        taken = self._checked(joint_names, points)
-        if start is not None and start + taken.time[-1] < now:
-            raise DataError(
-                f'the trajectory ended in the past, {now - start - taken.time[-1]:.3f} s ago: '
-                'expected a start stamp of zero ("now") or an end that is still to come'
-            )
+        taken = self.checked(joint_names, start, points, now)
         begin = now if start is None else start
         handover = now
         if self._blend and self._blendable:
@@ -131,6 +126,22 @@ class TrajectoryFollower:
         self._paths = [path for path in self._paths if path[0] < handover]
         self._paths.append((handover, spline))
         self._blendable = len(points) > 1
+
+    def checked(
+        self, joint_names: Sequence[str], start: float | None, points: Sequence[CommandPoint], now: float
+    ) -> TrajectoryPoints:
+        """Return a trajectory in the controller's joint order, or refuse it; nothing is taken over.
+
+        Parameters and errors are those of :meth:`command`. Safe to call while another thread commands
+        and samples.
+        """
+        taken = self._ordered(joint_names, points)
+        if start is not None and start + taken.time[-1] < now:
+            raise DataError(
+                f'the trajectory ended in the past, {now - start - taken.time[-1]:.3f} s ago: '
+                'expected a start stamp of zero ("now") or an end that is still to come'
+            )
+        return taken
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
         """Return the reference at some instants.
@@ -162,7 +173,7 @@ class TrajectoryFollower:
         """Return whether the reference still has somewhere to go."""
         return self._paths[-1][1].end > now
 
-    def _checked(self, joint_names: Sequence[str], points: Sequence[CommandPoint]) -> TrajectoryPoints:
+    def _ordered(self, joint_names: Sequence[str], points: Sequence[CommandPoint]) -> TrajectoryPoints:
         """Return the points in the controller's joint order."""
         wanted = ', '.join(self.joint_names)
         if sorted(joint_names) != sorted(self.joint_names):
