@@ -48,10 +48,14 @@ def test_a_clock_that_is_set_back_is_noticed_within_two_seconds() -> None:
         measured = 1e9 + 0.002 * k
         offset.update(measured + (1.0 if k >= 1500 else 0.0), measured + 0.001)
     assert offset.behind == pytest.approx(-0.999, abs=1e-6)
+    assert offset.remark(0.25) is not None
     for k in range(3000, 4500):
         measured = 1e9 + 0.002 * k
         offset.update(measured, measured + 0.001)
+    assert offset.problem(0.25) is offset.remark(0.25) is None
+    offset.update(1e9 + 8.0, 1e9 + 9.0)
     assert offset.problem(0.25) is None
+    assert '1 s behind' in str(offset.remark(0.25))
 
 
 def test_simulated_time_is_named() -> None:

@@ -32,6 +32,7 @@ class ClockOffset:
     def __init__(self) -> None:
         self._began: float | None = None
         self._least = self._before = float('inf')
+        self._last = 0.0
 
     def update(self, stamp: float, now: float) -> None:
         """Take in one joint state.
@@ -43,7 +44,7 @@ class ClockOffset:
         now : float
             When it came, on this node's clock [s].
         """
-        delay = now - stamp
+        delay = self._last = now - stamp
         if self._began is None or not 0.0 <= now - self._began < _WINDOW:
             self._before = self._least if self._began is not None else delay
             self._began, self._least = now, delay
@@ -57,13 +58,20 @@ class ClockOffset:
 
     def problem(self, tolerance: float) -> str | None:
         """Return a sentence if the clocks differ by more than a tolerance [s], else None."""
-        behind = self.behind
-        if abs(behind) <= tolerance:
-            return None
-        side = f'{behind:.3g} s behind' if behind > 0.0 else f'{-behind:.3g} s ahead of'
-        text = f"the stamps of the joint states are {side} this node's clock (allowed: {tolerance:g} s): "
-        if abs(behind) > _OTHER_EPOCH:
-            return text + 'one of the two runs on simulated time; set use_sim_time alike in all nodes'
-        if behind > 0.0:
-            return text + "synchronise the two computers' clocks (chrony, PTP), unless one of them is overloaded"
-        return text + "synchronise the two computers' clocks (chrony, PTP)"
+        return _sentence(self.behind, tolerance)
+
+    def remark(self, tolerance: float) -> str | None:
+        """Return the sentence for the last joint state alone: what may explain that it looks wrong."""
+        return _sentence(self._last, tolerance)
+
+
+def _sentence(behind: float, tolerance: float) -> str | None:
+    if abs(behind) <= tolerance:
+        return None
+    side = f'{behind:.3g} s behind' if behind > 0.0 else f'{-behind:.3g} s ahead of'
+    text = f"the stamps of the joint states are {side} this node's clock (allowed: {tolerance:g} s): "
+    if abs(behind) > _OTHER_EPOCH:
+        return text + 'one of the two runs on simulated time; set use_sim_time alike in all nodes'
+    if behind > 0.0:
+        return text + "synchronise the two computers' clocks (chrony, PTP), unless one of them is overloaded"
+    return text + "synchronise the two computers' clocks (chrony, PTP)"

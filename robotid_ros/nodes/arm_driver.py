@@ -156,10 +156,8 @@ class ArmDriver:
         problem = run.judge(position, velocity, stamp or clock)
         if problem is not None:
             # Clocks that drifted apart, or a driver that lags, look like an arm that does not follow.
-            self.stop('; '.join(filter(None, (problem, self._clock_problem()))), fault=True)
-
-    def _clock_problem(self) -> str | None:
-        return self._offset.problem(read_parameters(self._node, WatchdogConfig).clock_tolerance)
+            remark = self._offset.remark(run.watchdog.config.clock_tolerance)
+            self.stop('; '.join(filter(None, (problem, remark))), fault=True)
 
     def _on_feedback(self, feedback: ControllerFeedback) -> None:
         run = self.run
@@ -216,14 +214,16 @@ class ArmDriver:
         ------
         ExcitationError
         """
-        timeout = read_parameters(self._node, WatchdogConfig).joint_state_timeout
+        config = read_parameters(self._node, WatchdogConfig)
         if self._latest is None:
             raise ExcitationError(f'no usable joint state: {self._joint_state_problem}')
         position, received = self._latest
         age = time.monotonic() - received
-        if age > timeout:
-            raise ExcitationError(f'the last joint state is {age:.1f} s old (allowed: {timeout:g} s)')
-        problem = self._clock_problem()
+        if age > config.joint_state_timeout:
+            raise ExcitationError(
+                f'the last joint state is {age:.1f} s old (allowed: {config.joint_state_timeout:g} s)'
+            )
+        problem = self._offset.problem(config.clock_tolerance)
         if problem is not None:
             raise ExcitationError(problem)
         return position
