@@ -1,0 +1,108 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""The launch files by their text alone: what they name exists. ROS is not needed."""
+
+import ast
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from robotid_ros.excitation.config import ExcitationConfig
+from robotid_ros.excitation.run import RunConfig
+
+ROOT = Path(__file__).parents[1]
+FILES = sorted((ROOT / 'launch').glob('*.launch.py'))
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding='utf-8'), str(path))
+
+
+def constant(path: Path, name: str) -> object:
+    """Return a module's constant by its literal value."""
+    for node in tree(path).body:
+        if isinstance(node, ast.Assign) and [target.id for target in node.targets] == [name]:
+            return ast.literal_eval(node.value)
+    raise AssertionError(f'{path.name} has no {name}')
+
+
+def arguments(path: Path) -> list[str]:
+    return [argument[0] for argument in constant(path, 'ARGUMENTS')]
+
+
+def test_there_are_launch_files() -> None:
+    assert {path.name for path in FILES} >= {
+        'demo.launch.py',
+        'gazebo.launch.py',
+        'identify.launch.py',
+        'real_arm.launch.py',
+    }
+
+
+@pytest.mark.parametrize('path', FILES, ids=lambda path: path.name)
+def test_a_launch_file_has_an_entry_point_and_described_arguments(path: Path) -> None:
+    functions = {node.name for node in tree(path).body if isinstance(node, ast.FunctionDef)}
+    assert 'generate_launch_description' in functions
+    assert ast.get_docstring(tree(path))
+    declared = constant(path, 'ARGUMENTS')
+    names = [argument[0] for argument in declared]
+    assert len(set(names)) == len(names)
+    assert all(len(argument[-1]) > 10 for argument in declared), 'each with a description'
+    assert 'namespace' in names
+
+
+@pytest.mark.parametrize('path', FILES, ids=lambda path: path.name)
+def test_what_a_launch_file_starts_and_reads_exists(path: Path) -> None:
+    nodes = [
+        {keyword.arg: keyword.value for keyword in node.keywords}
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and getattr(node.func, 'id', '') == 'Node'
+    ]
+    own = [node['executable'].value for node in nodes if node['package'].value == 'robotid_ros' and _literal(node)]
+    for executable in own:
+        assert (ROOT / 'resource' / 'executables' / executable).is_file()
+    texts = [node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant) and type(node.value) is str]
+    for name in (text for text in texts if text.endswith('.launch.py') and text != 'gz_sim.launch.py'):
+        assert (ROOT / 'launch' / name).is_file(), name
+    values = [
+        node.args[0].value
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, 'id', '') in ('value', 'LaunchConfiguration')
+        and isinstance(node.args[0], ast.Constant)
+    ]
+    assert set(values) <= set(arguments(path))
+
+
+def _literal(node: dict[str, ast.expr]) -> bool:
+    return isinstance(node['executable'], ast.Constant)
+
+
+def test_what_is_passed_on_is_an_argument_there() -> None:
+    taken = set(arguments(ROOT / 'launch' / 'identify.launch.py'))
+    demo, real = ROOT / 'launch' / 'demo.launch.py', ROOT / 'launch' / 'real_arm.launch.py'
+    assert set(constant(demo, 'PASSED')) <= taken & set(arguments(demo))
+    assert (set(arguments(real)) - {'robot'}) | {'config'} | set(constant(real, 'TOPICS')) <= taken
+
+
+def test_parameters_that_are_arguments_are_those_of_the_node() -> None:
+    node = (ROOT / 'robotid_ros' / 'nodes' / 'excitation_config.py').read_text(encoding='utf-8')
+    declared = {item.name for config in (ExcitationConfig, RunConfig) for item in fields(config)}
+    for path in (ROOT / 'launch' / 'identify.launch.py',):
+        own = next(
+            item.value
+            for item in tree(path).body
+            if isinstance(item, ast.Assign) and [target.id for target in item.targets] == ['EXCITATION']
+        )
+        names = [key.value for key in own.keys]
+        assert {'period', 'periods', 'seed'} <= set(names)
+        for name in names:
+            assert name in declared or f'    {name}: ' in node, name

@@ -1,0 +1,152 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""demo.launch.py run by the real launch system: two arms in one graph, each to a result of its own."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from ros_helpers import NodeProcess, ros_environment
+
+pytest.importorskip('rclpy', reason='needs rclpy')
+pytest.importorskip('mujoco', reason='needs MuJoCo')
+pytest.importorskip('launch', reason='needs ROS 2 launch')
+pytest.importorskip('launch_ros', reason='needs ROS 2 launch_ros')
+pytestmark = pytest.mark.ros
+
+ROOT = Path(__file__).parents[1]
+ARMS = ('arm_1', 'arm_2')
+DEADLINE = 900.0
+
+LAUNCH = """
+import sys
+from launch import LaunchDescription, LaunchService
+from launch.actions import IncludeLaunchDescription
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+arguments = [word.split(':=', 1) for word in sys.argv[2:]]
+service = LaunchService()
+source = PythonLaunchDescriptionSource(sys.argv[1])
+service.include_launch_description(LaunchDescription([IncludeLaunchDescription(source, launch_arguments=arguments)]))
+sys.exit(service.run())
+"""
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Return an environment in which ROS finds this working copy, and a domain for it alone."""
+    prefix = tmp_path / 'prefix'
+    index = prefix / 'share' / 'ament_index' / 'resource_index' / 'packages'
+    index.mkdir(parents=True)
+    (index / 'robotid_ros').touch()
+    (prefix / 'share' / 'robotid_ros').mkdir()
+    (prefix / 'lib').mkdir()
+    for folder in ('launch', 'config'):
+        (prefix / 'share' / 'robotid_ros' / folder).symlink_to(ROOT / folder)
+    (prefix / 'lib' / 'robotid_ros').symlink_to(ROOT / 'resource' / 'executables')
+    others = os.environ.get('AMENT_PREFIX_PATH', '')
+    return {
+        **ros_environment(),
+        'AMENT_PREFIX_PATH': os.pathsep.join(filter(None, (str(prefix), others))),
+        'PATH': os.pathsep.join((str(Path(sys.executable).parent), os.environ['PATH'])),
+        'PYTHONPATH': os.pathsep.join(filter(None, (str(ROOT), os.environ.get('PYTHONPATH', '')))),
+        'ROS_LOG_DIR': str(tmp_path / 'log'),
+    }
+
+
+@pytest.fixture
+def configuration(tmp_path: Path) -> Path:
+    """Return the packaged arm's configuration for a machine of any speed: few joint states, much patience."""
+    path = ROOT / 'robotid_ros' / 'robots' / 'ur10e.yaml'
+    content = yaml.safe_load(path.read_text(encoding='utf-8'))
+    content['/**']['ros__parameters'].update(
+        {'physics_rate': 500.0, 'publish_rate': 100.0, 'joint_state_timeout': 60.0, 'tracking_tolerance': 3.0}
+    )
+    copied = tmp_path / 'patient.yaml'
+    copied.write_text(yaml.safe_dump(content), encoding='utf-8')
+    return copied
+
+
+def test_two_arms_come_to_results_of_their_own(environment, configuration, tmp_path) -> None:
+    from robotid_ros.nodes.loop_client import LoopClient
+
+    def start(name: str, seed: int) -> NodeProcess:
+        words = {
+            'namespace': name,
+            'seed': seed,
+            'config': configuration,
+            'period': 6,
+            'periods': 3,
+            'output_folder': tmp_path / 'recordings',
+            'truth_file': tmp_path / f'{name}.yaml',
+        }
+        arguments = [f'{key}:={value}' for key, value in words.items()]
+        return NodeProcess(['-c', LAUNCH, str(ROOT / 'launch' / 'demo.launch.py'), *arguments], environment)
+
+    with start(ARMS[0], 1) as first, start(ARMS[1], 2) as second:
+        arms = dict(zip(ARMS, (first, second), strict=True))
+
+        def watch() -> None:
+            for process in arms.values():
+                assert not process.ended, process.output
+
+        client = LoopClient(watch, int(environment['ROS_DOMAIN_ID']), tuple(f'{name}/recorder' for name in ARMS))
+        try:
+            for name, process in arms.items():
+                service = f'/{name}/identification/identify'
+                process.wait_for_line(f'identify with: ros2 service call {service}', DEADLINE)
+            outside = [
+                name for name, space in client.node.get_node_names_and_namespaces() if space.strip('/') not in ARMS
+            ]
+            assert outside == ['robotid_client']
+            for name in ARMS:
+                publishers = client.node.get_publishers_info_by_topic(f'/{name}/joint_states')
+                assert [(end.node_namespace, end.node_name) for end in publishers] == [(f'/{name}', 'simulated_arm')]
+            results = {name: yaml.safe_load(client.call(f'/{name}/identification/identify', DEADLINE)) for name in ARMS}
+        finally:
+            client.close()
+        for process in arms.values():
+            process.signal(signal.SIGINT)
+            process.signal(signal.SIGINT)  # as an impatient user does
+        for process in arms.values():
+            assert process.wait() == 0, process.output
+            assert 'Traceback' not in process.output
+    for name, result in results.items():
+        assert result['robot'] == 'ur10e'
+        assert result['metrics']['training']['relative_error_total'] < 20.0, name
+        (folder,) = (tmp_path / 'recordings' / name).iterdir()
+        assert (folder / 'messages.log').stat().st_size > 0
+    values = [[entry['value'] for entry in result['base_parameters']] for result in results.values()]
+    assert values[0] != values[1]
+
+
+def test_the_demonstration_moves_nothing_beside_another_arm(environment, configuration, tmp_path) -> None:
+    """Nobody watches it as they would a real arm, and its topics have the usual names."""
+    from sensor_msgs.msg import JointState
+
+    from robotid_ros.nodes.loop_client import LoopClient
+
+    words = {'config': configuration, 'period': 6, 'periods': 3, 'output_folder': tmp_path / 'recordings'}
+    arguments = [f'{key}:={value}' for key, value in words.items()]
+    client = LoopClient(lambda: None, int(environment['ROS_DOMAIN_ID']), ())
+    try:
+        client.node.create_publisher(JointState, '/joint_states', 10)
+        with NodeProcess(['-c', LAUNCH, str(ROOT / 'launch' / 'demo.launch.py'), *arguments], environment) as process:
+            process.wait_for_line('nothing was moved: choose a namespace', DEADLINE)
+            process.wait_for_line('exit code 1', DEADLINE)
+            assert '/robotid_client' in process.output
+            assert 'on the way to the start' not in process.output
+            process.signal(signal.SIGINT)
+            process.wait()
+    finally:
+        client.close()
+    assert not (tmp_path / 'recordings').exists()
