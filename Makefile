@@ -8,15 +8,18 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench clean
+.PHONY: help demo test coverage test-matrix lint docs bench bench-micro clean
 
 help:
-	@echo 'make demo    the whole loop over real ROS 2 with the simulated arm'
-	@echo 'make test    all tests'
-	@echo 'make lint    ruff and mypy'
-	@echo 'make docs    the manual, as HTML in docs/_build/html'
-	@echo 'make bench   every benchmark, one table each'
-	@echo 'make clean   removes $(VENV) and caches'
+	@echo 'make demo         the whole loop over real ROS 2 with the simulated arm'
+	@echo 'make test         all tests'
+	@echo 'make lint         ruff and mypy'
+	@echo 'make coverage     all tests once more, and which branches no test takes'
+	@echo 'make test-matrix  all tests on the oldest and newest numpy, scipy, Python and ROS 2 that are supported'
+	@echo 'make docs         the manual, as HTML in docs/_build/html'
+	@echo 'make bench        every figure beside its anchor, measured in the same run: one table'
+	@echo 'make bench-micro  single functions, with pytest-benchmark'
+	@echo 'make clean        removes $(VENV) and caches'
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -43,6 +46,26 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	$(BIN)/python -m pytest
 
+$(VENV)/.coverage-extra: $(VENV)/.test
+	$(PIP) --editable '.[coverage]'
+	@touch $@
+
+# The node processes count too, which makes this slower than `make test`. COVERAGE_HTML=1 writes htmlcov/ as well.
+coverage: $(VENV)/.coverage-extra
+	rm -f .coverage .coverage.*
+	$(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report
+	$(if $(COVERAGE_HTML),$(BIN)/python -m coverage html --quiet)
+
+.venv-nox/bin/nox:
+	$(PYTHON) -m venv .venv-nox
+	.venv-nox/bin/python -m pip install --disable-pip-version-check --quiet 'nox>=2024.10'
+
+# One session: make test-matrix SESSION='--session noble -- -k friction'
+test-matrix: .venv-nox/bin/nox
+	.venv-nox/bin/nox $(SESSION)
+
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
 	@echo 'open docs/_build/html/index.html'
@@ -52,8 +75,25 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check
 	$(BIN)/mypy robotid_ros
 
-bench: $(VENV)/.test
-	@for file in benchmark/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+# What others do is measured in an environment of its own, in the same run. BENCH='--quick --only dynamics' and the like.
+ANCHORS ?= .venv-anchors
+BENCH ?=
+
+$(VENV)/.bench: $(VENV)/bin/python $(INPUTS)
+	$(PIP) --editable '.[ros,sim,plot,bag,test,bench]'
+	@touch $@
+
+$(ANCHORS)/.done: benchmark/anchors/requirements.txt constraints.txt
+	$(PYTHON) -m venv $(ANCHORS)
+	$(ANCHORS)/bin/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt \
+		--requirement benchmark/anchors/requirements.txt
+	@touch $@
+
+bench: $(VENV)/.bench $(ANCHORS)/.done
+	ROBOTID_ANCHORS=$(ANCHORS)/bin/python $(BIN)/python -m benchmark $(BENCH)
+
+bench-micro: $(VENV)/.bench
+	$(BIN)/python -m pytest benchmark/micro --benchmark-group-by=group --benchmark-columns=min,median,rounds
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) $(ANCHORS) .venv-nox .venv-matrix .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* htmlcov build dist *.egg-info

@@ -36,6 +36,7 @@ PLOT = ['matplotlib>=3.7']
 SIM = ['mujoco>=3.2']
 TEST = ['pytest>=7,<9', 'hypothesis>=6.80', 'pin>=2.7']
 DOCS = ['sphinx>=8', 'furo', 'myst-parser>=4', 'numpydoc>=1.8', 'latex2mathml>=3.77']
+BENCH = ['pytest-benchmark>=5']
 LINT = ['ruff', 'mypy', 'types-PyYAML']
 COVERAGE = ['coverage>=7.10']
 
@@ -72,6 +73,7 @@ setup(
         'test': TEST,
         'docs': DOCS,
         'lint': LINT,
+        'bench': BENCH,
         'coverage': COVERAGE,
         'all': [*ROS, *BAG, *PLOT, *SIM],
     },

@@ -1,0 +1,89 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""The whole loop over real ROS 2: parked arm to identified model, with the simulated arm of the demonstration.
+
+python -m benchmark.loop [--quick]
+"""
+
+import os
+import random
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from benchmark.area import Options, main
+from benchmark.row import Anchor, Bar, Row
+from robotid_ros.model.packaged import packaged_folder
+
+AREA = 'loop'
+
+
+def demonstration(options: Options) -> Iterator[Row]:
+    """Run the demonstration: four nodes in processes of their own, identified and validated on another trajectory."""
+    if options.quick:
+        yield Row(area=AREA, what='demonstration', note='left out of a quick run')
+        return
+    from robotid_ros.demo.run import DemoSettings, run_demo
+
+    os.environ['ROS_DOMAIN_ID'] = str(random.SystemRandom().randint(1, 101))
+    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+    with tempfile.TemporaryDirectory() as folder:
+        settings = DemoSettings(robot='ur10e', config=packaged_folder() / 'ur10e.yaml', folder=Path(folder))
+        begun = time.monotonic()
+        outcome = run_demo(settings, lambda part, what: None)
+        spent = time.monotonic() - begun
+    comparison = outcome.comparison
+    excited = comparison.well_excited
+    yield Row(
+        area=AREA,
+        what='demonstration: design, run, record, identify, validate; UR10e over DDS',
+        unit='s',
+        values=(spent,),
+        bar=Bar(high=180.0, strict=True),
+        runs='one run, wall time',
+    )
+    yield Row(
+        area=AREA,
+        what="match in validation with the simulated arm's noise-free torque, per joint",
+        unit='%',
+        values=tuple(float(value) for value in outcome.true_match),
+        better='higher',
+        bar=Bar(low=97.0),
+        runs='one run, second trajectory',
+        note='the arm differs from its URDF and has friction, ripple-free; torques are identified from noisy efforts',
+    )
+    yield Row(
+        area=AREA,
+        what='largest deviation of a well-excited base parameter from the truth, in its standard deviations',
+        values=(float(np.abs(comparison.deviations[excited]).max()),),
+        anchor=Anchor(
+            name=f'largest of {int(excited.sum())} normal numbers, expected',
+            values=(_expected_largest(int(excited.sum())),),
+            source='computed',
+        ),
+        bar=Bar(high=3.0),
+        runs='one run',
+        note=f'{int(excited.sum())} parameters with a relative deviation below 5 %',
+    )
+
+
+def _expected_largest(count: int) -> float:
+    """Return the mean of the largest absolute value of independent standard normal numbers."""
+    numbers = np.random.default_rng(0).normal(size=(2000, count))
+    return float(np.abs(numbers).max(axis=1).mean())
+
+
+CASES = (demonstration,)
+
+if __name__ == '__main__':
+    main(AREA, CASES, __doc__)
