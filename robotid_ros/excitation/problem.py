@@ -58,9 +58,10 @@ def free_directions(harmonics: int, base_frequency: float, *, at_rest: bool, fix
     ndarray, shape (2 L + 1, d)
     """
     position, velocity, acceleration = fourier_basis([0.0], harmonics, base_frequency)
-    rows = [np.zeros((0, 2 * harmonics + 1))]
-    rows += [velocity, acceleration / (2.0 * np.pi * base_frequency)] if at_rest else []
+    rows = [velocity, acceleration / (2.0 * np.pi * base_frequency)] if at_rest else []
     rows += [position] if fixed_start else []
+    if not rows:
+        return np.eye(2 * harmonics + 1)
     basis: Array = scipy.linalg.null_space(np.vstack(rows))
     return basis
 
