@@ -39,9 +39,10 @@ ARGUMENTS = (
     ('period', '10', 'length of a period of the excitation [s]'),
     ('periods', '5', 'how many periods are run'),
     ('seed', '0', "of the design, and of the arm's true parameters and noise"),
+    ('controller_interface', '', 'topic, or action (needs control_msgs); empty: what the configuration says, or topic'),
     ('run', 'true', 'true: design and run an excitation at once; false: wait for the services'),
 )
-PASSED = ('config', 'namespace', 'output_folder', 'period', 'periods', 'seed')
+PASSED = ('config', 'namespace', 'output_folder', 'period', 'periods', 'seed', 'controller_interface')
 
 
 def arm_and_loop(context):

@@ -50,6 +50,7 @@ ARGUMENTS = (
     ('world', 'empty.sdf', 'world file for Gazebo'),
     ('headless', 'false', 'true: the server only, without a window'),
     ('gazebo', 'true', 'false: Gazebo and the bridge of its clock run already, only spawn the arm'),
+    ('controller_interface', '', 'topic, or action (needs control_msgs); empty: what the configuration says, or topic'),
     ('output_folder', '', 'where the recorder keeps its files; empty: ~/.ros/robotid'),
 )
 CONTROLLERS = ('joint_state_broadcaster', 'joint_trajectory_controller')
@@ -152,7 +153,7 @@ def actions(context):
             'namespace': namespace,
             'controller_topic': 'joint_trajectory_controller/joint_trajectory',
             'use_sim_time': 'true',
-            'output_folder': value('output_folder'),
+            **{name: value(name) for name in ('controller_interface', 'output_folder')},
         }.items(),
     )
 

@@ -31,6 +31,7 @@ ARGUMENTS = (
     ('config', '', 'robot configuration: a file, or the name of one that is shipped'),
     ('namespace', '', 'namespace of the nodes; give each arm of a graph its own'),
     ('controller_topic', 'joint_trajectory', 'where the controller takes trajectory_msgs/JointTrajectory'),
+    ('controller_interface', '', 'topic, or action (needs control_msgs); empty: what the configuration says, or topic'),
     ('joint_states_topic', 'joint_states', 'where the arm publishes sensor_msgs/JointState'),
     ('robot_description_topic', 'robot_description', 'latched topic with the URDF'),
     ('use_sim_time', 'false', 'take the time from /clock: true in simulation'),
@@ -40,7 +41,7 @@ ARGUMENTS = (
     ('periods', '', "how many periods are run; empty: the node's default"),
     ('seed', '', "of the excitation's design; empty: the node's default"),
 )
-EXCITATION = {'trajectory': str, 'period': float, 'periods': int, 'seed': int}
+EXCITATION = {'trajectory': str, 'controller_interface': str, 'period': float, 'periods': int, 'seed': int}
 
 
 def config_file(name):

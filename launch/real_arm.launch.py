@@ -29,6 +29,7 @@ ARGUMENTS = (
     ('robot', 'configuration: ur, franka, xarm, kinova_gen3, kuka_lbr, or a file like own_arm.yaml'),
     ('namespace', 'namespace of the nodes; give each arm of a graph its own'),
     ('trajectory', 'excitation YAML to run; empty: excitation/design makes one'),
+    ('controller_interface', 'topic, or action (needs control_msgs); empty: what the configuration says, or topic'),
     ('output_folder', 'where the recorder keeps its files; empty: ~/.ros/robotid'),
     ('period', "length of a period of the excitation [s]; empty: the node's default"),
     ('periods', "how many periods are run; empty: the node's default"),
