@@ -42,6 +42,7 @@ from robotid_ros.nodes.conversions import duration_message, seconds
 from robotid_ros.nodes.excitation_config import ActionLinkConfig
 from robotid_ros.nodes.follow_joint_trajectory import action_name, control_msgs, outcome, tolerance_messages
 from robotid_ros.nodes.parameters import read_parameters
+from robotid_ros.nodes.publishing import insist
 
 __all__ = ['ActionLink']
 
@@ -99,7 +100,7 @@ class ActionLink:
         self._config = read_parameters(node, ActionLinkConfig)
         self._joint_names: tuple[str, ...] = ()
         self._listener: Callable[[ControllerFeedback], None] = lambda _: None
-        self._problem = ''
+        self._problem, self._looked = '', 0.0
         self._error: Array | None = None
         self._sent: _Goal | None = None
         self._running: _Goal | None = None
@@ -129,7 +130,7 @@ class ActionLink:
                 )
         self._config, self._joint_names, self._listener = config, tuple(joint_names), listener
         self._sent = self._running = self._error = None
-        self._problem = ''
+        self._problem, self._looked = '', time.monotonic()
 
     def send(self, message: JointTrajectory) -> None:
         """Send the trajectory as a goal."""
@@ -148,7 +149,7 @@ class ActionLink:
             goal_time_tolerance=duration_message(config.goal_time_tolerance),
         )
         sent = self._sent = _Goal(heard=time.monotonic(), stop=stop)
-        answer = self._client.send_goal_async(goal, feedback_callback=partial(self._on_feedback, sent))
+        answer = insist(partial(self._client.send_goal_async, goal, feedback_callback=partial(self._on_feedback, sent)))
         answer.add_done_callback(partial(self._on_answer, sent))
 
     def _on_answer(self, goal: _Goal, answer: Future) -> None:
@@ -156,7 +157,7 @@ class ActionLink:
         goal.heard = time.monotonic()
         if handle.accepted:
             goal.handle = handle
-            handle.get_result_async().add_done_callback(partial(self._on_result, goal))
+            insist(handle.get_result_async).add_done_callback(partial(self._on_result, goal))
             self._running = goal
             if self._sent is None:  # the run has been given up without waiting for this answer
                 self._cancel()
@@ -215,8 +216,11 @@ class ActionLink:
             return LinkFault(goal.outcome, held=True) if goal.outcome else None
         if not self._client.server_is_ready():
             return LinkFault(f'the action {self._name} has gone', held=False)
-        silence = time.monotonic() - goal.heard
-        if silence > self._config.feedback_timeout:
+        now = time.monotonic()
+        # Kept from looking, we may not have heard what has come: the queue first, then the judgement.
+        slept, self._looked = now - self._looked > 0.5 * self._config.feedback_timeout, now
+        silence = now - goal.heard
+        if silence > self._config.feedback_timeout and not slept:
             what = 'answer' if goal.handle is None else 'feedback'
             return LinkFault(
                 f'no {what} from the controller for {silence:.2f} s (allowed: {self._config.feedback_timeout:g} s)',
@@ -248,7 +252,7 @@ class ActionLink:
         """Have the controller hold the arm where it is."""
         goal = self._running
         if goal is not None and not goal.ended:
-            goal.handle.cancel_goal_async()
+            insist(goal.handle.cancel_goal_async)
 
     def values(self) -> Mapping[str, object]:
         """Return the largest error of the latest feedback, and its joint."""

@@ -14,13 +14,33 @@ long a thread that holds the lock may be kept from running where many share a co
 drives an arm must not end by that.
 """
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
 
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 
-__all__ = ['publish']
+__all__ = ['insist', 'publish']
+
+Result = TypeVar('Result')
 
 _ATTEMPTS = 20
+
+
+def insist(act: Callable[[], Result]) -> Result:
+    """Return what a call to the middleware gives, and try again while it fails.
+
+    Raises
+    ------
+    rclpy's RCLError
+        If it has failed twenty times, which takes two seconds where it waited.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return act()
+        except _rclpy.RCLError:
+            continue
+    return act()
 
 
 def publish(publisher: Any, message: Any) -> None:
@@ -35,12 +55,6 @@ def publish(publisher: Any, message: Any) -> None:
     Raises
     ------
     rclpy's RCLError
-        If it has failed twenty times, which takes two seconds where it waited.
+        See :func:`insist`.
     """
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            publisher.publish(message)
-        except _rclpy.RCLError:
-            continue
-        return
-    publisher.publish(message)
+    insist(partial(publisher.publish, message))

@@ -24,6 +24,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
 from robotid_ros.nodes.conversions import seconds, time_message
 from robotid_ros.nodes.follow_joint_trajectory import action_name, control_msgs
+from robotid_ros.nodes.publishing import insist
 from robotid_ros.simulation.goal_monitor import GoalEnd, GoalMonitor, GoalTolerances, GoalVerdict, ToleranceRequest
 
 __all__ = ['FollowedGoal', 'TrajectoryActionServer']
@@ -178,7 +179,7 @@ class TrajectoryActionServer:
             self._end('succeed' if succeeded else 'abort', goal.verdict)
         elif goal.latest is not None:
             seen, goal.latest = goal.latest, None  # each observation once
-            goal.handle.publish_feedback(self._feedback(seen))
+            insist(partial(goal.handle.publish_feedback, self._feedback(seen)))
 
     def _end(self, how: str, verdict: GoalVerdict) -> None:
         assert self._goal is not None
