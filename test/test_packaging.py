@@ -29,7 +29,7 @@ MANIFEST = ElementTree.parse(ROOT / 'package.xml').getroot()
 
 def _setup(field: str) -> str:
     command = [sys.executable, 'setup.py', '--quiet', f'--{field}']
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=600).stdout.strip()
 
 
 def test_one_version_everywhere() -> None:
@@ -115,7 +115,7 @@ def distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT, folder / 'source', ignore=unwanted)
     command = [sys.executable, 'setup.py', '--quiet', 'sdist', '--dist-dir', str(folder)]
     command += ['build_py', '--build-lib', str(folder / 'lib'), 'install_data', '--install-dir', str(folder / 'data')]
-    done = subprocess.run(command, cwd=folder / 'source', capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=folder / 'source', capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return folder
 
