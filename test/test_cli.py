@@ -160,7 +160,7 @@ def test_a_motion_far_beyond_the_limits_is_pointed_out(
 
 def test_an_unknown_option_exits_with_2() -> None:
     done = subprocess.run(
-        [sys.executable, '-m', 'robotid_ros.cli', 'design', '--speed', '3'], capture_output=True, text=True, timeout=60
+        [sys.executable, '-m', 'robotid_ros.cli', 'design', '--speed', '3'], capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 2
     assert 'Traceback' not in done.stderr

@@ -302,6 +302,6 @@ def test_package_needs_no_plotting_library():
         "try: condition_figure({'a': np.ones(3)}, np.arange(3.0))\n"
         'except ImportError as problem: print(problem)\n'
     )
-    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert "'robotid_ros[plot]'" in done.stdout

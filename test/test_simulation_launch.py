@@ -209,7 +209,7 @@ for argument in get_launch_description_from_python_launch_file(sys.argv[1]).get_
     print(argument.name)
 """
     command = [sys.executable, '-c', program, str(ROOT / 'launch' / 'gazebo.launch.py')]
-    shown = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    shown = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert shown.returncode == 0, shown.stderr
     assert {'robot', 'controllers', 'config', 'namespace', 'world', 'headless'} <= set(shown.stdout.split())
 
