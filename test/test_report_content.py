@@ -10,6 +10,7 @@
 """What reports say: decimation, numbers, verdicts, figures."""
 
 import itertools
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,11 +24,13 @@ from report_helpers import moving_arm
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
+from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.identification import IdentificationResult, TorquePredictor, identify
 from robotid_ros.model import RobotModel
 from robotid_ros.report import Report, Table, render_report, save_figures
-from robotid_ros.report.chart import Dots, Intervals, Line
+from robotid_ros.report.chart import Axis, Chart, Dots, Intervals, Line
 from robotid_ros.report.decimate import envelope, spread
+from robotid_ros.report.drawing import chart_svg
 from robotid_ros.report.friction import ripple_figure
 from robotid_ros.report.identification import identification_report
 from robotid_ros.report.numbers import integer, number, percent, tick, unit
@@ -185,6 +188,44 @@ def test_figures_show_the_data(identified: Identified) -> None:
     intervals = [s for chart in figures['parameters'].charts for s in chart.series if isinstance(s, Intervals)]
     shown = np.concatenate([s.value for s in intervals if s.role == 'predicted'])
     np.testing.assert_array_equal(np.sort(shown), np.sort(result.base_values))
+
+
+def test_the_error_of_what_the_urdf_holds_is_told(identified: Identified) -> None:
+    model, _, validation, result = identified
+    body = model.with_inertial(result.inertial, rotor_inertia=result.rotor_inertia)
+    rigid = inverse_dynamics(body, validation.q, validation.dq, validation.ddq)
+    rigid = rigid if result.has_rotor_inertia else rigid - body.rotor_inertia * validation.ddq
+    torque = rigid + result.friction.torque(validation.dq, result.friction_values, rigid, validation.q)
+    error = 100.0 * np.linalg.norm(validation.tau - torque) / np.linalg.norm(validation.tau)
+    assert f'leave {error:.2f} % of the torque unexplained' in render_report(_report(identified))
+
+
+def test_a_urdf_that_is_much_worse_than_the_base_parameters_gets_amber(identified: Identified) -> None:
+    report = _report(identified, inertial=1.3 * identified[3].inertial)
+    assert report.verdict.level == 'caution'
+    assert any('calibrated.urdf' in reason for reason in report.verdict.reasons)
+    assert 'calibrated.urdf' not in ' '.join(_report(identified).verdict.reasons)
+
+
+def test_a_negative_rotor_inertia_is_pointed_out(identified: Identified) -> None:
+    result = identified[3]
+    rotors = [k for k, name in enumerate(result.base_names) if name.startswith('Ia')]
+    values, std = np.array(result.base_values), np.array(result.base_std)
+    values[rotors], std[rotors] = 0.5, 0.1
+    assert 'No rotor can have' not in render_report(_report(identified, base_values=values, base_std=std))
+    values[rotors[-1]] = -0.5
+    sentence = f'No rotor can have a negative inertia, as {result.base_names[rotors[-1]]} here'
+    assert sentence in render_report(_report(identified, base_values=values, base_std=std))
+
+
+def test_a_label_of_an_axis_is_whole_or_left_out() -> None:
+    x = np.linspace(-2.362, -2.2835, 50)
+    line = Line(x=x, y=np.arange(50.0), role='measured', label='')
+    svg = chart_svg(Chart(title='', note='', alt='', x=Axis(label='x'), y=Axis(label='y'), series=(line,)), 'a')
+    width = float(re.search(r'viewBox="0 0 ([\d.]+)', svg)[1])
+    labels = re.findall(r'<text[^>]*text-anchor: middle[^>]* x="([\d.]+)"[^>]*>(−[^<]*)</text>', svg)
+    assert [text for _, text in labels] == ['−2.36', '−2.34', '−2.32', '−2.3']  # −2.28 would be cut
+    assert all(float(place) + 3.0 * len(text) < width for place, text in labels)
 
 
 def test_ripple_is_shown_where_there_is_some(identified: Identified) -> None:

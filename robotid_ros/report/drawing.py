@@ -11,7 +11,7 @@
 
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from robotid_ros.report.palette import GRID, INK, STYLES, Style
 __all__ = ['chart_svg', 'save_figure', 'save_figures']
 
 _WIDTH = 5.0  # inches; a panel of the page is about 360 pixels wide, and an inch of SVG is 72 of them
+_HALF_LETTER = 3.4  # points, of a label of 10.5 points; a little more than a digit takes
 
 _SETTINGS: dict[str, Any] = {
     'svg.fonttype': 'none',
@@ -180,11 +181,25 @@ def _draw(chart: Chart, axes: Any, *, dense: bool) -> None:
             ticks.set_minor_formatter(NullFormatter())
         else:
             axes.locator_params(axis=name, nbins=6 if name == 'x' else 5)
-        ticks.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
+        ticks.set_major_formatter(FuncFormatter(_labels(axes, inside=dense and name == 'x')))
     if chart.rows:
         axes.set_yticks(np.arange(len(chart.rows)), chart.rows)
         axes.set_ylim(len(chart.rows) - 0.4, -0.6)
         axes.tick_params(axis='y', length=0)
+
+
+def _labels(axes: Any, *, inside: bool) -> Callable[[float, int], str]:
+    """Return what writes the labels of an axis; a label that the edge of the picture would cut is left out."""
+
+    def label(value: float, _: int) -> str:
+        text = tick(value)
+        if not inside:
+            return text
+        place = axes.get_xaxis_transform().transform((value, 0.0))[0] * 72.0 / axes.figure.dpi
+        half = _HALF_LETTER * len(text)
+        return text if half <= place <= 72.0 * _WIDTH - half else ''
+
+    return label
 
 
 def _draw_series(series: Series, axes: Any, rows: int, *, dense: bool) -> None:

@@ -26,13 +26,14 @@ from robotid_ros.report.friction import friction_figure, ripple_figure
 from robotid_ros.report.numbers import number, percent, unit
 from robotid_ros.report.parameters import interval_chart, parameter_figure, parameter_table
 from robotid_ros.report.provenance import provenance_items
-from robotid_ros.report.subject import Subject, predicted_run
+from robotid_ros.report.subject import Subject, consistent_error, predicted_run
 from robotid_ros.report.torque import residual_spectrum_figure, residual_velocity_figure, torque_figure
 from robotid_ros.report.verdict import FAIR_MATCH, GOOD_MATCH, facts, joint_level, summary, verdict
 from robotid_ros.report.wording import friction_label
 
 __all__ = ['identification_report']
 
+_ROUNDING = 1e-12  # of the largest parameter: less is a sum that should be zero
 _TITLES = {'validation': 'Validation', 'test': 'Test', 'training': 'Training'}
 
 
@@ -67,14 +68,17 @@ def identification_report(
         If the result belongs to another arm, or a joint is not in the data.
     """
     predictor = TorquePredictor(model, result)
+    trained = predicted_run('Training', training, predictor)
+    unseen = None if validation is None else predicted_run('Validation', validation, predictor)
     subject = Subject(
         model=model,
         result=result,
         predictor=predictor,
-        training=predicted_run('Training', training, predictor),
-        unseen=None if validation is None else predicted_run('Validation', validation, predictor),
+        training=trained,
+        unseen=unseen,
         true_base=true_base,
         true_friction=true_friction,
+        consistent_error=consistent_error(predictor, unseen or trained),
     )
     sections = [
         Section(title='Torque', items=tuple(_torque_items(subject))),
@@ -111,20 +115,23 @@ def _error_table(subject: Subject) -> Table:
     metrics = subject.result.metrics
     names = [name for name in _TITLES if name in metrics]
     columns = [Column(name='Joint', numeric=False)]
-    columns += [Column(name='RMSE', unit=_TITLES[name].lower()) for name in names]
-    columns += [Column(name='Match', unit=_TITLES[name].lower()) for name in names]
+    for name in names:  # what counts most stands where a phone shows it
+        columns += [Column(name=title, unit=_TITLES[name].lower()) for title in ('RMSE', 'Match')]
     columns += [Column(name='Noise', unit=subject.judged.title.lower())] if subject.noise is not None else []
     columns += [Column(name='Unit', numeric=False)]
     rows: list[tuple[str, ...]] = []
     levels: list[Level | None] = []
     for j, joint in enumerate(subject.result.joint_names):
-        cells = [number(float(metrics[name].rmse[j])) for name in names]
-        cells += [percent(float(metrics[name].match[j])) for name in names]
+        cells = [
+            text
+            for name in names
+            for text in (number(float(metrics[name].rmse[j])), percent(float(metrics[name].match[j])))
+        ]
         cells += [] if subject.noise is None else [number(float(subject.noise[j]))]
         rows.append((joint, *cells, subject.torque_unit(j)))
         levels.append(joint_level(subject, j))
-    total = [percent(100.0 - metrics[name].relative_error_total) for name in names]
-    rows.append(('All joints', *('' for _ in names), *total, *('' for _ in columns[1 + 2 * len(names) :])))
+    total = [text for name in names for text in ('', percent(100.0 - metrics[name].relative_error_total))]
+    rows.append(('All joints', *total, *('' for _ in columns[1 + 2 * len(names) :])))
     levels.append(None)
     return Table(
         caption='Error per joint',
@@ -212,7 +219,8 @@ def _ripple_items(subject: Subject) -> Iterator[Item]:
 
 def _parameter_items(subject: Subject) -> Iterator[Item]:
     result = subject.result
-    prior = subject.predictor.base.values
+    prior = np.array(subject.predictor.base.values)
+    prior[np.abs(prior) < _ROUNDING * np.abs(prior).max(initial=0.0)] = 0.0
     yield parameter_figure(
         result.base_names,
         result.base_units,
@@ -231,6 +239,16 @@ def _parameter_items(subject: Subject) -> Iterator[Item]:
         prior=prior,
         truth=subject.true_base,
     )
+    impossible = [
+        name
+        for name, value, std in zip(result.base_names, result.base_values, result.base_std, strict=True)
+        if name.startswith('Ia') and ' ' not in name and value < -2.0 * std
+    ]
+    if impossible:
+        yield (
+            f'No rotor can have a negative inertia, as {", ".join(impossible)} here: the motion, or the torque signal, '
+            'does not tell it from other terms. The table of links below holds what a real arm can have.'
+        )
     yield _link_table(subject)
 
 
@@ -257,7 +275,8 @@ def _link_table(subject: Subject) -> Table:
         rows=tuple(rows),
         reading='One set out of many with the same torques, the one closest to the robot description that a real body '
         'can have. c: centre of mass in the link frame; I1 to I3: principal moments about it; Ia: rotor inertia seen '
-        'at the joint.',
+        f'at the joint. They leave {percent(subject.consistent_error, 2)} of the torque unexplained, the base '
+        f'parameters {percent(subject.metrics.relative_error_total, 2)} ({subject.judged.title.lower()}).',
     )
 
 

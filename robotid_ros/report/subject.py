@@ -12,6 +12,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.identification.metrics import Metrics, torque_metrics
@@ -21,7 +23,7 @@ from robotid_ros.identification.samples import joint_columns
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.report.torque import units_of
 
-__all__ = ['Run', 'Subject', 'predicted_run']
+__all__ = ['Run', 'Subject', 'consistent_error', 'predicted_run']
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,7 @@ class Subject:
     unseen: Run | None
     true_base: Array | None
     true_friction: Callable[[Array], Array] | None
+    consistent_error: float  # of the physically consistent parameters on what is judged, all joints [%]
 
     @property
     def judged(self) -> Run:
@@ -87,3 +90,14 @@ def predicted_run(title: str, dataset: Dataset, predictor: TorquePredictor) -> R
         predicted=predictor.measured_torque(ordered),
         friction=predictor.friction_torque(ordered.dq, load),
     )
+
+
+def consistent_error(predictor: TorquePredictor, run: Run) -> float:
+    """Return the relative error of the physically consistent parameters on a run, all joints [%]."""
+    result = predictor.result
+    standard = result.inertial.ravel()
+    if result.has_rotor_inertia:
+        standard = np.concatenate([standard, result.rotor_inertia])
+    consistent = replace(result, base_values=predictor.base.map @ standard)
+    predicted = TorquePredictor(predictor.model, consistent).measured_torque(run.dataset)
+    return torque_metrics(run.dataset.joint_names, run.dataset.tau, predicted).relative_error_total

@@ -84,6 +84,12 @@ def _cautions(subject: Subject) -> Iterator[str]:
             f'The condition number is {number(result.condition_scaled)}: the motion left some parameters '
             'undetermined. The torque may be right where single parameters are not.'
         )
+    if result.usable and subject.consistent_error > _WORSE_THAN_TRAINING * metrics.relative_error_total + 1.0:
+        yield (
+            f'The physically consistent parameters, which calibrated.urdf holds, leave '
+            f'{percent(subject.consistent_error)} of the torque unexplained: for control, use generated code or the '
+            'predictor, which compute with the base parameters.'
+        )
     weak = [name for j, name in enumerate(metrics.joint_names) if joint_level(subject, j) == 'bad']
     if weak:
         yield f'Less than {FAIR_MATCH:.0f} % of the torque is explained at {", ".join(weak)}.'

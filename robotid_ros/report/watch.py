@@ -31,6 +31,8 @@ _SIGNS: dict[StatusLevel, tuple[str, str]] = {
     'silent': ('○', '2'),
 }
 _BAR = 24
+_STANDSTILL = 0.02
+"""Joint speed below which the friction is not known [rad/s or m/s]."""
 _FAULTS = (
     'lost_before_capture',
     'gaps',
@@ -85,14 +87,19 @@ class JointFit:
     def __post_init__(self) -> None:
         self._power = np.zeros((2, len(self.joint_names)))
 
-    def update(self, time: float, predicted: Array, external: Array) -> None:
-        """Take one sample of predicted and unexplained torque, each of shape (n,) [N m], at a stamp [s]."""
+    def update(self, time: float, predicted: Array, external: Array, velocity: Array | None = None) -> None:
+        """Take one sample of predicted and unexplained torque, each of shape (n,) [N m], at a stamp [s].
+
+        Joints that stand, by their ``velocity`` [rad/s], are left as they were: at standstill friction is
+        anything between two bounds, and no model explains it.
+        """
         squares = np.square([predicted + external, external])
+        moving = np.ones(len(external), bool) if velocity is None else np.abs(velocity) > _STANDSTILL
         if self._time is None or time <= self._time:
-            self._power = squares
+            self._power = np.where(moving, squares, 0.0)
         else:
             share = 1.0 - np.exp((self._time - time) / self.memory)
-            self._power += share * (squares - self._power)
+            self._power += np.where(moving, share * (squares - self._power), 0.0)
         self._time = time
 
     @property
@@ -155,16 +162,25 @@ def _details(values: Mapping[str, str]) -> list[str]:
     if 'relative_error' in values:
         lines.append(
             f'{values["relative_error"]} % of the torque unexplained, condition number '
-            f'{values.get("condition_number", "?")}, last change {values.get("change", "?")}'
+            f'{values.get("condition_number", "?")}{_change(values)}'
         )
     return lines
+
+
+def _change(values: Mapping[str, str]) -> str:
+    """Return how far the last recording moved the estimate; nothing where it is the first."""
+    change = _number(values, 'change')
+    return '' if change is None or not np.isfinite(change) else f', last change {values["change"]}'
 
 
 def _fit_lines(fit: JointFit) -> list[str]:
     longest = max(len(name) for name in fit.joint_names)
     lines = [f'{"joint":<{longest}}  {"torque":>8}  {"left":>8}  explained']
     for name, torque, error in zip(fit.joint_names, fit.torque_rms, fit.error_rms, strict=True):
-        share = max(0.0, 1.0 - float(error) / float(torque)) if torque > 0.0 else 0.0
+        if torque == 0.0:
+            lines.append(f'{name:<{longest}}  {"has not moved yet":>18}')
+            continue
+        share = max(0.0, 1.0 - float(error) / float(torque))
         lines.append(f'{name:<{longest}}  {torque:8.3g}  {error:8.3g}  {_bar(share)} {100.0 * share:3.0f} %')
     return lines
 
