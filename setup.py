@@ -32,9 +32,9 @@ ROS = [
     'ros-ament-index-python',
 ]
 BAG = ['rosbags>=0.10']
-PLOT = ['matplotlib>=3.7']
+PLOT = ['matplotlib>=3.5']
 SIM = ['mujoco>=3.2']
-TEST = ['pytest>=7,<9', 'hypothesis>=6.80', 'pin>=2.7']
+TEST = ['pytest>=7,<9', 'pytest-xdist>=3.8', 'hypothesis>=6.80', 'pin>=2.7']
 DOCS = ['sphinx>=8', 'furo', 'myst-parser>=4', 'numpydoc>=1.8', 'latex2mathml>=3.77']
 BENCH = ['pytest-benchmark>=5']
 LINT = ['ruff', 'mypy', 'types-PyYAML']
@@ -64,7 +64,7 @@ setup(
     packages=find_packages(include=[PACKAGE, f'{PACKAGE}.*']),
     package_data={PACKAGE: ['py.typed', 'robots/*.urdf', 'robots/*.yaml', 'report/templates/*']},
     python_requires='>=3.10',
-    install_requires=['numpy>=1.26', 'scipy>=1.11', 'PyYAML>=6.0', 'joblib>=1.2'],
+    install_requires=['numpy>=1.21', 'scipy>=1.8', 'PyYAML>=6.0', 'joblib>=1.3'],
     extras_require={
         'ros': ROS,
         'bag': BAG,
