@@ -43,8 +43,10 @@ $(VENV)/.docs: $(VENV)/bin/python $(INPUTS)
 demo: $(VENV)/.demo
 	$(BIN)/robotid demo
 
+# Half of the tests wait for real time to pass; the other half computes meanwhile. TEST_PROCESSES=0: one after the other.
+TEST_PROCESSES ?= 2
 test: $(VENV)/.test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 
 $(VENV)/.coverage-extra: $(VENV)/.test
 	$(PIP) --editable '.[coverage]'

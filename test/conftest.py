@@ -33,3 +33,9 @@ hypothesis.settings.load_profile(os.environ.get('HYPOTHESIS_PROFILE', 'repeatabl
 def _logs_of_nodes(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep the log files of ROS out of the home directory, which need not be writable."""
     os.environ['ROS_LOG_DIR'] = str(tmp_path_factory.mktemp('ros_log'))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With several processes, begin with what runs in real time: it must not be what all wait for at the end."""
+    if hasattr(config, 'workerinput'):
+        items.sort(key=lambda item: item.get_closest_marker('ros') is None)
