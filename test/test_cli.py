@@ -19,7 +19,9 @@ import yaml
 
 from robotid_ros.cli import build_parser, main
 from robotid_ros.commands import NAMES
+from robotid_ros.demo.configuration import configuration_text
 from robotid_ros.excitation.storage import FORMAT
+from robotid_ros.model import RobotConfig, RobotModel
 
 BAG = Path(__file__).parents[2] / 'shared' / 'data' / 'ur10_exciting'
 needs_bag = pytest.mark.skipif(not BAG.exists(), reason='the recording of a real UR10 is not beside this checkout')
@@ -85,6 +87,11 @@ BAD = [
     ),
     (['identify', '{still}', '--robot', '{one_joint}', '--select'], 'torque_threshold'),
     (['calibrate', 'nowhere.csv', '--robot', '{one_joint}', '--out', 'x'], 'nowhere.csv'),
+    (['calibrate', '--robot', 'ur10e', '--out', 'x', '--select-poses', '0'], 'expected at least one pose to select'),
+    (['demo', '--robot', 'nowhere.urdf'], "robot 'nowhere.urdf': no such file, and no packaged arm of that name"),
+    (['demo', '--config', '{text}'], "expected a mapping with 'joints'"),
+    (['process', '{current}'], 'give torque_constants and gear_ratios in a robot configuration'),
+    (['free-floating', 'simulate', 'nowhere.yaml'], 'nowhere.yaml'),
     (['codegen', '--robot', 'ur10e', '--result', '{text}'], 'not a result of an identification'),
     (['report', 'nowhere', '--robot', 'ur10e'], 'cannot read the result'),
     (['design', '--robot', 'ur10e', '--harmonics', '1'], 'harmonics: expected 2 to 40, got 1'),
@@ -106,6 +113,7 @@ def files(tmp_path: Path) -> dict[str, str]:
         '<child link="arm"/><axis xyz="0 1 0"/><limit lower="-1" upper="1" velocity="1" effort="1"/></joint></robot>'
     )
     _csv(tmp_path / 'no_effort.csv', {'time': time, 'position/j': np.sin(time)})
+    _csv(tmp_path / 'current.csv', {'time': time, 'position/j': np.sin(time), 'current/j': np.cos(time)})
     _csv(tmp_path / 'still.csv', {'time': time, 'position/j': 0 * time, 'effort/j': 0 * time})
     _csv(tmp_path / 'swinging.csv', {'time': time, 'position/j': 5 * np.sin(3 * time), 'effort/j': np.cos(time)})
     trajectory = {'base_frequency': 0.1, 'a': [[1.0, 0.5]], 'b': [[0.0, 0.0]], 'offset': [0.0]}
@@ -122,7 +130,7 @@ def files(tmp_path: Path) -> dict[str, str]:
         'text': 'text.txt',
         'one_joint': 'one_joint.urdf',
     }
-    names |= {'no_effort': 'no_effort.csv', 'still': 'still.csv'}
+    names |= {'current': 'current.csv', 'no_effort': 'no_effort.csv', 'still': 'still.csv'}
     return {name: str(tmp_path / file) for name, file in names.items()}
 
 
@@ -146,6 +154,18 @@ def test_bad_input_is_one_clear_line(
     assert errors[0].startswith(f'robotid {arguments[0]}: ')
     assert message in errors[0]
     assert {path for path in tmp_path.rglob('*') if path.is_file()} == before  # nothing written half
+
+
+@pytest.mark.filterwarnings('ignore::robotid_ros.errors.ModelWarning')
+def test_an_arm_without_a_configuration_gets_one_for_the_demo(files: dict[str, str], tmp_path: Path) -> None:
+    model = RobotModel.from_urdf(files['one_joint'])
+    (tmp_path / 'robot.yaml').write_text(configuration_text(model))
+    config = RobotConfig.from_yaml(tmp_path / 'robot.yaml')
+    assert config.joints == ('j',)
+    assert config.meaning(['j']) == ('torque',)
+    limits = config.apply_limits(model.joint_names, model.limits)
+    assert limits.acceleration.tolist() == [3.0]  # full speed, 1 rad/s, in a third of a second
+    assert limits.velocity.tolist() == [1.0]
 
 
 @pytest.mark.filterwarnings('ignore::robotid_ros.errors.ModelWarning')

@@ -104,7 +104,9 @@ def select_poses(
         tips = np.tile(np.eye(4), (len(q), 1, 1))
         tips[:, :3, :3], tips[:, :3, 3] = pose.rotation, pose.position
         q = q[np.asarray(allowed(tips), dtype=bool)]
-    if count < 1 or len(q) < count:
+    if count < 1:
+        raise CalibrationError(f'expected at least one pose to select, got {count}')
+    if len(q) < count:
         raise CalibrationError(f'expected at least {count} allowed candidate poses, got {len(q)}; draw more')
     jacobian, names = _jacobian(robot, q, frame, target, full_pose)
     m, width = jacobian.shape[2], jacobian.shape[1]

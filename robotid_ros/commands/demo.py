@@ -18,14 +18,18 @@ from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.robot_options import output_folder
 from robotid_ros.commands.tables import joint_table
-from robotid_ros.model.packaged import packaged_folder
+from robotid_ros.files import write_text
+from robotid_ros.model import RobotConfig, RobotModel
+from robotid_ros.model.packaged import arm_file, packaged_folder
 
 __all__ = ['COMMAND']
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--robot', default='ur10e', metavar='NAME', help='packaged arm, or a URDF (default: ur10e)')
-    parser.add_argument('--config', metavar='YAML', help="robot configuration; by default the packaged arm's")
+    parser.add_argument(
+        '--config', metavar='YAML', help="robot configuration; by default the packaged arm's, or one made from the URDF"
+    )
     parser.add_argument('--out', default='robotid_demo', metavar='DIR', help='default: robotid_demo')
     parser.add_argument('--seed', type=int, default=0, metavar='N', help='of the simulated truth and the noise')
     parser.add_argument('--headless', action='store_true', help='plain lines instead of a progress bar')
@@ -35,12 +39,12 @@ def _run(options: argparse.Namespace) -> int:
     from robotid_ros.demo.comparison import format_parameter_table
     from robotid_ros.demo.run import DemoSettings, run_demo
 
-    config = options.config
-    if config is None:
-        config = packaged_folder() / f'{Path(options.robot).stem}.yaml'
-    settings = DemoSettings(
-        robot=options.robot, config=Path(config), folder=output_folder(options.out), seed=options.seed
-    )
+    robot = arm_file(options.robot)
+    config = None if options.config is None else RobotConfig.from_yaml(options.config)
+    model = RobotModel.from_urdf(robot) if config is None else None
+    folder = output_folder(options.out)
+    path = _configuration(robot, model, folder) if model is not None else Path(options.config)
+    settings = DemoSettings(robot=str(robot.resolve()), config=path, folder=folder, seed=options.seed)
     begun = time.monotonic()
     with progress_bar('demo', plain=options.headless) as step:
         outcome = run_demo(settings, step)
@@ -62,6 +66,18 @@ def _run(options: argparse.Namespace) -> int:
     print(f'{"usable" if result.usable else "NOT USABLE: " + result.reason}; {time.monotonic() - begun:.0f} s in all')
     sys.stdout.flush()
     return 0 if result.usable else 1
+
+
+def _configuration(robot: Path, model: RobotModel, folder: Path) -> Path:
+    """Return the configuration that is packaged with an arm, or one made from its URDF in the output folder."""
+    from robotid_ros.demo.configuration import configuration_text
+
+    packaged = robot.with_suffix('.yaml')
+    if robot.parent == packaged_folder() and packaged.is_file() and 'ros__parameters' in packaged.read_text('utf-8'):
+        return packaged
+    made = folder / 'robot.yaml'
+    write_text(made, configuration_text(model))
+    return made
 
 
 COMMAND = Command(

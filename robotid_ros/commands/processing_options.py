@@ -32,11 +32,6 @@ def add_processing_arguments(parser: argparse.ArgumentParser) -> None:
         '--differentiation', choices=DIFFERENTIATIONS, help='of recordings that are not periodic (default: central)'
     )
     parser.add_argument('--topic', metavar='NAME', help='which sensor_msgs/JointState topic of a bag')
-    parser.add_argument(
-        '--effort',
-        choices=('torque', 'current'),
-        help="what the recording's effort holds, where no --config says it (default: torque [N m])",
-    )
 
 
 def processing_settings(
@@ -64,10 +59,6 @@ def processing_settings(
     if options.differentiation:
         values['differentiation'] = options.differentiation
     if config is not None:
-        if options.effort:
-            raise DataError('the configuration says what effort holds; leave --effort out')
         meaning = dict(zip(joints, config.meaning(joints), strict=True))
         values |= {'effort': meaning, 'torque_constants': config.torque_constants, 'gear_ratios': config.gear_ratios}
-    elif options.effort:
-        values['effort'] = dict.fromkeys(joints, options.effort)
     return ProcessingSettings(**values)

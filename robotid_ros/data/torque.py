@@ -43,7 +43,8 @@ def torque_factors(joints: tuple[str, ...], settings: ProcessingSettings, curren
             known = ', '.join(settings.torque_constants) or 'none'
             raise DataError(
                 f"joint '{joint}': its torque comes from a motor current, which needs a torque constant [N m/A]; "
-                f'the configuration has them for: {known}'
+                f'the configuration has them for: {known}; give torque_constants and gear_ratios in a robot '
+                'configuration'
             )
     constants = [settings.torque_constants[j] if c else 1.0 for j, c in zip(joints, currents, strict=True)]
     ratios = [settings.gear_ratios.get(j, 1.0) if c else 1.0 for j, c in zip(joints, currents, strict=True)]

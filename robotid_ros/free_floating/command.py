@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         return sub
 
     design = command('design', 'Design the joint trajectory that identifies the target best.')
-    design.add_argument('--out', required=True, type=Path, metavar='excitation.yaml')
+    design.add_argument('--out', default='excitation.yaml', type=Path, metavar='YAML', help='default: excitation.yaml')
     design.add_argument(
         '--criterion',
         choices=CRITERIA,
@@ -73,7 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     simulation = command('simulate', 'Simulate the measurement of a trajectory, with sensor noise.')
     simulation.add_argument('excitation', type=Path, metavar='excitation.yaml')
-    simulation.add_argument('--out', required=True, type=Path, metavar='measurement.csv')
+    simulation.add_argument(
+        '--out', default='measurement.csv', type=Path, metavar='CSV', help='default: measurement.csv'
+    )
     simulation.add_argument('--no-noise', action='store_true', help='perfect sensors')
     simulation.add_argument(
         '--momentum',
@@ -87,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     identify = command('identify', 'Identify the target from a measurement.')
     identify.add_argument('measurement', type=Path, metavar='measurement.csv')
-    identify.add_argument('--out', required=True, type=Path, metavar='DIR', help='folder for the results')
+    identify.add_argument('--out', default='free_floating', type=Path, metavar='DIR', help='default: free_floating')
     identify.add_argument('--estimator', choices=ESTIMATORS, default='weighted', help='default weighted')
     identify.add_argument('--forgetting', type=float, default=1.0, help='of the recursive estimator (default 1)')
     identify.add_argument(

@@ -53,9 +53,12 @@ class TorquePredictor:
         self.result = result
         self.base = base_parameters(model, rotor_inertia=result.has_rotor_inertia, tolerance=DATA_TOLERANCE)
         if self.base.names != result.base_names:
+            mine, its = set(self.base.names), set(result.base_names)
+            first = next((f"'{name}'" for name in result.base_names if name not in mine), 'none')
+            other = next((f"'{name}'" for name in self.base.names if name not in its), 'none')
             raise IdentificationError(
-                f'the result has {len(result.base_names)} base parameters of another arm than {model.name}, '
-                f'which has {len(self.base.names)}; give the URDF it was identified with'
+                f'the result is of another arm than {model.name}: of its base parameters {first} is none of '
+                f"{model.name}'s, which has {other} instead; give the URDF it was identified with"
             )
         self.friction = result.friction
 
