@@ -78,7 +78,7 @@ PROGRAMS = {
     'ros_gz_bridge': ('parameter_bridge',),
     'robot_state_publisher': ('robot_state_publisher',),
     'controller_manager': ('spawner',),
-    'robotid_ros': ('simulated_arm', 'excitation', 'recorder', 'identification'),
+    'robotid_ros': ('simulated_arm', 'demo_run', 'excitation', 'recorder', 'identification'),
 }
 
 
@@ -217,7 +217,8 @@ for argument in get_launch_description_from_python_launch_file(sys.argv[1]).get_
 def test_the_demo_gives_the_arm_and_the_nodes_one_configuration(environment, tmp_path) -> None:
     """What the arm's effort holds has to be what the others take it for."""
     names = {'simulated_arm', 'excitation', 'recorder', 'identification'}
-    with launch(environment, 'demo.launch.py', namespace='left', truth_file=str(tmp_path / 'truth.yaml')) as process:
+    given = {'namespace': 'left', 'truth_file': str(tmp_path / 'truth.yaml'), 'controller_interface': 'action'}
+    with launch(environment, 'demo.launch.py', **given) as process:
         seen = until_started(environment, process, names)
         process.signal(signal.SIGINT)
         assert process.wait() == 0, process.output
@@ -228,3 +229,4 @@ def test_the_demo_gives_the_arm_and_the_nodes_one_configuration(environment, tmp
     assert len(files['simulated_arm']) == 1
     assert all(held == files['simulated_arm'] for held in files.values())
     assert any('truth.yaml' in text for text in seen['simulated_arm'][0]['parameters'])
+    assert any('controller_interface: action' in text for text in seen['excitation'][0]['parameters'])
