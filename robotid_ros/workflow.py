@@ -28,7 +28,7 @@ from robotid_ros.data import (
     summarize,
 )
 from robotid_ros.data.storage import DATASET_KIND, npz_kind
-from robotid_ros.dynamics import MinimalModel, inverse_dynamics, minimal_model
+from robotid_ros.dynamics import MinimalModel, minimal_model
 from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.files import write_text
 from robotid_ros.identification import (
@@ -38,12 +38,12 @@ from robotid_ros.identification import (
     calibrated_urdf,
     identify,
 )
+from robotid_ros.identification.plausibility import held_joints, remarks, require_held, require_radians
 from robotid_ros.identification.predictor import RIPPLE
 from robotid_ros.identification.selection import select
 from robotid_ros.model import RobotModel
 from robotid_ros.report import write_report
 from robotid_ros.report.identification import identification_report
-from robotid_ros.signals import check_motor_side
 
 __all__ = [
     'Identification',
@@ -172,7 +172,7 @@ def identify_files(
     Raises
     ------
     RobotIdError
-        As reading, processing and identifying do.
+        As reading, processing and identifying do; if a joint moves that the model holds at zero.
     """
     if validation and train_fraction is not None:
         raise DataError('give recordings to validate with, or a fraction to train with, not both')
@@ -181,14 +181,15 @@ def identify_files(
         raise DataError(
             f'{same.pop()} is given for training and for validation; a model cannot be judged on its own data'
         )
+    unseen = _unseen_joints([*paths, *validation], model, settings, topic)
     training, held_out, summaries = load_datasets(paths, settings, topic=topic, train_fraction=train_fraction)
+    summaries += [f'note       {sentence}' for sentence in unseen]
     if validation:
         held_out, _, more = load_datasets(validation, settings, topic=topic)
         summaries += more
-    for dataset in training:
-        summaries += [f'note       {sentence}' for sentence in _beyond_limits(dataset, model)]
-    summaries += [f'note       {sentence}' for sentence in _motor_side(concatenate(training), model)]
     if selection:
+        require_radians(training, model)
+        summaries += [f'note       {sentence}' for sentence in remarks(training, model)]
         result = select(training, model, config=config)
     else:
         result = identify(training, model, validation=held_out, config=config, progress=progress)
@@ -201,30 +202,22 @@ def identify_files(
     )
 
 
-def _beyond_limits(dataset: Dataset, model: RobotModel) -> list[str]:
-    """Say which joints went where they cannot: degrees, another arm, or zeros elsewhere."""
+def _unseen_joints(
+    paths: Sequence[str | Path], model: RobotModel, settings: ProcessingSettings, topic: str | None
+) -> list[str]:
+    """Look at the joints that are in a recording, carry a part of the arm, and are not identified."""
+    held = held_joints(model)
+    if not held or not settings.joints:
+        return []
     notes = []
-    for j, joint in enumerate(model.joint_names):
-        if joint not in dataset.joint_names:
-            continue
-        position = dataset.q[:, dataset.joint_names.index(joint)]
-        low, high = float(model.limits.lower[j]), float(model.limits.upper[j])
-        beyond = max(low - float(position.min()), float(position.max()) - high)
-        if high > low and beyond > 0.1 * (high - low):
-            unit = 'rad' if model.joint_types[j] == 'revolute' else 'm'
-            notes.append(
-                f'joint {joint} went from {position.min():.4g} to {position.max():.4g} {unit}, its limits are '
-                f'{low:.4g} to {high:.4g} {unit}; are the positions in {unit}, and of this arm?'
-            )
+    for path in paths:
+        if Path(path).suffix == '.npz' and npz_kind(path) == DATASET_KIND:
+            continue  # holds no joints but those it was made for, or is looked at when it is used
+        recording = read_recording(path, topic)
+        notes += [
+            f'{Path(path).name}: {text}' for text in require_held(recording.joint_names, recording.position, model)
+        ]
     return notes
-
-
-def _motor_side(dataset: Dataset, model: RobotModel) -> tuple[str, ...]:
-    """Hold the measured torques against the model as it was given."""
-    if dataset.joint_names != model.joint_names:
-        return ()
-    prior = inverse_dynamics(model, dataset.q, dataset.dq, dataset.ddq)
-    return check_motor_side(dataset.tau_filtered, prior, dataset.dq, dataset.ddq, dataset.joint_names)
 
 
 def write_identification(folder: Path, identification: Identification) -> list[Path]:

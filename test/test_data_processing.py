@@ -123,6 +123,26 @@ def test_given_cutoff_trim_and_differentiation_are_used(differentiation):
     assert np.abs(dataset.ddq - ddq[np.searchsorted(recording.time, dataset.time)]).max() < 2e-3 * np.abs(ddq).max()
 
 
+def test_a_cutoff_above_half_the_rate_is_refused_with_the_number():
+    recording, _ = periodic(noise=(1e-5, 1e-3))
+    half = 0.5 * recording.rate
+    with pytest.raises(DataError, match=rf'cutoff: expected at most {half:.4g} Hz.*got {1.1 * half:g} Hz'):
+        process_recording(recording, ProcessingSettings(cutoff=1.1 * half))
+
+
+def test_a_spike_is_left_out_and_named():
+    recording, _ = periodic(noise=(1e-5, 1e-3))
+    position = recording.position.copy()
+    position[2000:2003, 1] += 0.5
+    dataset = process_recording(replace(recording, position=position), ProcessingSettings(cutoff=20.0))
+    clean = process_recording(recording, ProcessingSettings(cutoff=20.0))
+    assert f'3 samples with a spike were left out: position/{NAMES[1]} (3)' in summarize(dataset)
+    assert 'spike' not in summarize(clean)
+    same = np.isin(clean.time, dataset.time)
+    assert same.mean() > 0.98
+    assert np.abs(dataset.q - clean.q[same]).max() < 1e-3
+
+
 def spoilt(recording, rng):
     """Return a recording with faults in it, and how many of which."""
     time, position, effort = recording.time.copy(), recording.position.copy(), recording.effort.copy()

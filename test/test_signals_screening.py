@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robotid_ros.signals import SampleScreen
+from robotid_ros.signals.screening import find_spikes
 
 MS = 1_000_000
 START = 1_700_000_000_000_000_000
@@ -177,3 +178,18 @@ def test_a_single_stamp_far_back_at_the_end_of_a_chunk_costs_one_sample_too():
     screen, usable, displaced = run(stamps, chunk=100)
     assert (screen.counts.stray, screen.counts.clock_jumps) == (0, 2)
     assert np.flatnonzero(displaced | ~usable).tolist() == [99]
+
+
+@pytest.mark.parametrize('width', [1, 3, 5])
+@pytest.mark.parametrize('channel', [0, 1], ids=['position', 'torque'])
+def test_a_spike_is_found_and_nothing_else(width, channel):
+    time, rng = np.arange(3000) / 100.0, np.random.default_rng(width)
+    speed = np.cos(time) + 0.7 * np.cos(2.3 * time)
+    position = np.sin(time) + 0.7 / 2.3 * np.sin(2.3 * time) + 1e-5 * rng.standard_normal(3000)
+    torque = 8.0 * np.sign(speed) + 3.0 * speed + 0.3 * rng.standard_normal(3000)  # steps at reversals are no spikes
+    values = np.stack([position, torque], axis=1)
+    assert not find_spikes(values).any()
+    values[1200 : 1200 + width, channel] += [0.4, 60.0][channel]
+    expected = np.zeros(values.shape, dtype=bool)
+    expected[1200 : 1200 + width, channel] = True
+    assert np.array_equal(find_spikes(values), expected)

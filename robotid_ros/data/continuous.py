@@ -58,7 +58,7 @@ def filtered_dataset(
     Raises
     ------
     DataError
-        If no run is long enough to be filtered and trimmed.
+        If no run is long enough to be filtered and trimmed, or the cutoff is above half the rate.
     """
     if not step > 0.0:
         raise DataError(f'expected samples with increasing times, got {len(time)} samples')
@@ -67,6 +67,11 @@ def filtered_dataset(
     rate = (len(grid) - 1) / float(grid[-1] - grid[0])  # stamps may be rounded: their median step is not the mean
     bandwidth = choose_cutoff(even_position, rate)
     cutoff = bandwidth.cutoff if settings.cutoff is None else settings.cutoff
+    if cutoff > 0.5 * rate:
+        raise DataError(
+            f'cutoff: expected at most {0.5 * rate:.4g} Hz, half the rate of the recording, got {cutoff:g} Hz; a '
+            'recording holds nothing faster'
+        )
     runs = _runs(time, breaks, max(1.5 * step, settings.largest_gap / cutoff))
     trimmed = settling_samples(rate, cutoff) if settings.trimmed is None else round(settings.trimmed * rate)
     signals = np.concatenate([position, torque], axis=1)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from robotid_ros import __version__
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data.continuous import filtered_dataset
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.periodic import averaged_dataset, period_average
@@ -29,7 +29,7 @@ from robotid_ros.data.stream import NoUsablePeriodError, process_raw_log
 from robotid_ros.data.torque import measured_torque
 from robotid_ros.errors import DataError
 from robotid_ros.signals.averaging import channel_names
-from robotid_ros.signals.screening import SampleScreen
+from robotid_ros.signals.screening import SampleScreen, find_spikes
 from robotid_ros.signals.turns import TurnUnwrapper
 
 __all__ = ['process_file', 'process_recording', 'summarize']
@@ -40,8 +40,8 @@ _SLOWEST = 0.5  # [s] between samples; times in milliseconds look slower than th
 def process_recording(recording: Recording, settings: ProcessingSettings | None = None) -> Dataset:
     """Turn a recording into a dataset ready for identification.
 
-    Samples that are unstamped, out of order or not finite are left out, and counted in the
-    provenance. Where the settings give a period, the recording is averaged over its periods
+    Samples that are unstamped, out of order, not finite, or part of a spike are left out, and counted in
+    the provenance. Where the settings give a period, the recording is averaged over its periods
     (:func:`robotid_ros.data.periodic.averaged_dataset`); otherwise every signal goes through the same
     zero-phase low-pass (:func:`robotid_ros.data.continuous.filtered_dataset`).
 
@@ -94,6 +94,7 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     unwrapper = TurnUnwrapper()
     values[usable, : len(joints)] = unwrapper.unwrap(values[usable, : len(joints)])
     provenance['screening']['wraps'] = unwrapper.wraps
+    usable = _without_spikes(usable, values, joints, provenance['screening'])
     if settings.period is None:
         breaks = np.unique(np.searchsorted(usable, screened.jumps)).astype(np.int64)
         return filtered_dataset(
@@ -106,7 +107,7 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
             settings,
             provenance,
         )
-    kept = np.flatnonzero(screened.usable & ~screened.displaced)
+    kept = usable[~screened.displaced[usable]]
     if settings.start is None:
         kept = kept[_moving(values[kept, : len(joints)])]
     # Nanoseconds first: a double has no room for the seconds since 1970 and a phase.
@@ -123,6 +124,17 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
             f'got {np.ptp(recording.time[kept]):.4g} s of motion'
         )
     return averaged_dataset(averaged, joints, settings, provenance)
+
+
+def _without_spikes(usable: IntArray, values: Array, joints: tuple[str, ...], screening: dict[str, Any]) -> IntArray:
+    """Leave out samples with a spike in a position or torque, and count them per channel."""
+    spikes = find_spikes(values[usable])
+    screening['spikes'] = int(spikes.any(axis=1).sum())
+    names = channel_names(joints, ('position', 'torque'))
+    screening['spiked_channels'] = {
+        name: int(count) for name, count in zip(names, spikes.sum(axis=0), strict=True) if count
+    }
+    return usable[~spikes.any(axis=1)]
 
 
 def _require_seconds(time: Array) -> None:
@@ -220,6 +232,9 @@ def summarize(dataset: Dataset) -> str:
     faults += [f'{counts[name]} {name.replace("_", " ")}' for name in names if counts.get(name)]
     faults += [f'{value} {name.replace("_", " ")}' for name, value in source.get('faults', {}).items() if value]
     lines.append('faults     ' + (', '.join(faults) or 'none'))
+    if screening.get('spikes'):
+        where = ', '.join(f'{name} ({count})' for name, count in screening['spiked_channels'].items())
+        lines.append(f'note       {screening["spikes"]} samples with a spike were left out: {where}')
     if screening.get('repeated', 0) > 0.05 * samples:
         lines.append('note       many stamps repeat and were left out: were the times rounded when they were written?')
     if 'averaging' in dataset.provenance:

@@ -1,3 +1,12 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
 """From a fit to the result that users get: metrics, verdict, units, provenance."""
 
 import platform
@@ -105,17 +114,19 @@ def assemble(
     metrics: dict[str, Metrics],
     config: IdentificationConfig,
     *,
+    doubt: str = '',
     decisions: tuple[str, ...],
     provenance: dict[str, object],
     samples: Samples,
 ) -> IdentificationResult:
-    """Put a fit into the form that users get."""
+    """Put a fit into the form that users get; it is not usable where there is a doubt about its data."""
     n, count = model.n, len(fit.base_values)
     std = fit.std
     friction: FrictionModel = fit.friction
     names = (*friction.linear_names, *friction.shape_names)
     limit = thresholds(config, model)
     usable, reason = verdict(fit, metrics['training'], limit, base.names, metrics.get('validation'))
+    usable, reason = (False, doubt) if usable and doubt else (usable, reason)
     values = np.concatenate([fit.base_values, fit.friction_parameters.ravel()])
     return IdentificationResult(
         robot=model.name,

@@ -34,13 +34,13 @@ def stretches(samples: Samples, count: int = STRETCHES) -> IntArray:
     count : int
     """
     total = len(samples)
-    earliest = _first_visits(_states(samples))
     # A slow motion is near its own recent past: that is no return.
-    fresh = np.arange(total) - earliest <= max(1, total // (2 * count))
+    before = _visited_before(_states(samples), max(1, total // (2 * count)))
+    fresh = before < 0
     label = np.zeros(total, dtype=np.int64)
     label[fresh] = np.arange(int(fresh.sum())) * count // max(1, int(fresh.sum()))
     for k in np.flatnonzero(~fresh).tolist():
-        label[k] = label[earliest[k]]
+        label[k] = label[before[k]]
     return label
 
 
@@ -51,15 +51,17 @@ def _states(samples: Samples) -> Array:
     return np.concatenate(columns, axis=1)
 
 
-def _first_visits(states: Array) -> IntArray:
-    """Return the earliest sample in the same state as each, which may be itself, shape (N,)."""
+def _visited_before(states: Array, recent: int) -> IntArray:
+    """Return the sample nearest in state of those more than ``recent`` samples earlier, -1 where none is near."""
     square = np.sum(states**2, axis=1)
     limit = _SAME_STATE**2 * max(1, states.shape[1])
-    earliest = np.arange(len(states))
-    for start in range(0, len(states), _BLOCK):
+    before = np.full(len(states), -1)
+    for start in range(recent + 1, len(states), _BLOCK):
         stop = min(start + _BLOCK, len(states))
-        distance = square[start:stop, None] + square[:stop] - 2.0 * states[start:stop] @ states[:stop].T
-        near = distance <= limit
-        near[np.arange(stop - start), np.arange(start, stop)] = True
-        earliest[start:stop] = np.argmax(near, axis=1)
-    return earliest
+        rows = np.arange(start, stop)
+        distance = square[rows, None] + square[: stop - recent] - 2.0 * states[rows] @ states[: stop - recent].T
+        distance[np.arange(stop - recent) >= rows[:, None] - recent] = np.inf
+        nearest = np.argmin(distance, axis=1)
+        near = distance[np.arange(len(rows)), nearest] <= limit
+        before[rows[near]] = nearest[near]
+    return before

@@ -1,3 +1,12 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
 """From datasets to an identified model: the one entry."""
 
 from collections.abc import Callable, Sequence
@@ -21,7 +30,8 @@ from robotid_ros.identification.least_squares import (
     normal_equations,
 )
 from robotid_ros.identification.physical import PhysicalFit, physical_parameters
-from robotid_ros.identification.result import IdentificationResult
+from robotid_ros.identification.plausibility import other_unit, remarks, require_radians
+from robotid_ros.identification.result import NOTE, IdentificationResult
 from robotid_ros.identification.rigid import ModelRows
 from robotid_ros.identification.samples import Samples, as_samples, require_moving
 from robotid_ros.identification.torque_fit import TorqueFit
@@ -74,7 +84,8 @@ def identify(
     Raises
     ------
     IdentificationError
-        If no model can be computed at all: no data, nothing moves, too few samples, a joint missing.
+        If no model can be computed at all: no data, nothing moves, too few samples, a joint missing, positions
+        in degrees, or motion of a joint that the model holds still.
     """
     config = IdentificationConfig() if config is None else config
     changes = {key: value for key, value in (('friction', friction), ('estimator', estimator)) if value is not None}
@@ -88,6 +99,8 @@ def identify(
     thresholds(config, model)
     base = base_parameters(model, rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
     samples = require_data(training, model, base, config)
+    require_radians(training + slow, model)
+    odd = tuple(f'{NOTE}{sentence}' for sentence in remarks(training + slow, model))
     prepared = prepare(base, samples, config, report)
     report(0.6, 'estimate parameters')
     friction_rows = _rows(slow, prepared.rows, model, config) if slow else prepared.rows
@@ -114,7 +127,8 @@ def identify(
         base,
         metrics,
         config,
-        decisions=(*prepared.choice.decisions, *notes),
+        doubt=other_unit(training + slow, model),
+        decisions=(*odd, *prepared.choice.decisions, *notes),
         provenance=provenance_of(training + slow, _listed(validation), _listed(test), config),
         samples=samples,
     )

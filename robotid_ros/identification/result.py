@@ -1,3 +1,12 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
 """The result of an identification, and its file."""
 
 from collections.abc import Mapping
@@ -16,6 +25,8 @@ from robotid_ros.identification.metrics import Metrics
 from robotid_ros.model.inertia import INERTIAL_NAMES
 
 __all__ = ['IdentificationResult']
+
+NOTE = 'note: '  # how a decision begins that is something to look at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -120,6 +131,11 @@ class IdentificationResult:
             put('velocity_scale', (n,))
         if self.ripple_frequency is not None:
             put('ripple_frequency', (n,))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What looked wrong in the data, and is for the user to judge."""
+        return tuple(line.removeprefix(NOTE) for line in self.decisions if line.startswith(NOTE))
 
     @property
     def friction(self) -> FrictionModel:

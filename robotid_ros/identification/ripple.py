@@ -74,7 +74,8 @@ def find_ripple(
 
     Errors at reversals are no noise: they stand where the motion has them, and among a thousand
     frequencies one fits them all. Frequency and amplitudes are therefore found again without each fold,
-    and have to explain a part of the squares there, in the torque as filtered and as recorded.
+    and together have to explain a part of the squares that were held out, in the torque as filtered and as
+    recorded.
 
     Parameters
     ----------

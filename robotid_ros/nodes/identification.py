@@ -200,9 +200,13 @@ class IdentificationNode(Node):
         if urdf is not None:
             self._calibrated.publish(String(data=urdf))
         self._watch(result)
-        level = DiagnosticStatus.OK if result.usable else DiagnosticStatus.WARN
+        for note in result.notes:
+            self.get_logger().warning(note)
+        self._values['notes'] = '; '.join(result.notes) or 'none'
+        level = DiagnosticStatus.OK if result.usable and not result.notes else DiagnosticStatus.WARN
         error = result.metrics['training'].relative_error_total
-        self._set(level, result.reason if not result.usable else f'identified; {error:.1f} % of the torque unexplained')
+        said = f'identified; {error:.1f} % of the torque unexplained'
+        self._set(level, '; '.join((said if result.usable else result.reason, *result.notes)))
         response.success, response.message = True, text
         return response
 

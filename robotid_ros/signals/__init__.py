@@ -18,7 +18,7 @@ from robotid_ros.signals.differentiation import (
     savitzky_golay,
 )
 from robotid_ros.signals.filtering import Bandwidth, choose_cutoff, decimate_parallel, zero_phase_low_pass
-from robotid_ros.signals.motor import check_motor_side, current_to_torque
+from robotid_ros.signals.motor import check_motor_side, current_to_torque, prior_factors
 from robotid_ros.signals.screening import SampleScreen, ScreenCounts
 from robotid_ros.signals.smoothing import five_point_cubic, guarded_smoothing
 from robotid_ros.signals.turns import TurnUnwrapper
@@ -40,6 +40,7 @@ __all__ = [
     'fit_fourier',
     'five_point_cubic',
     'guarded_smoothing',
+    'prior_factors',
     'savitzky_golay',
     'zero_phase_low_pass',
 ]

@@ -104,9 +104,9 @@ def choose_cutoff(position: Array, rate: float, margin: float = 5.0, noise_share
 
     The white part of a position's spectrum, of deviation ``s``, is read off its highest frequencies;
     what stands out of it below is motion. Proposed is ``margin`` times the frequency below which
-    99.9 % of the velocity's power lie, for the fastest joint: derivative filters for identification
-    are given about five times the bandwidth (Janot et al., who mean that of the position loop,
-    which a recording does not tell). That is lowered, down to twice the bandwidth, as far as needed
+    99.9 % of the velocity's power lie, for the fastest joint. Five is a choice: products of speeds and
+    angles, and the harmonics of friction at reversals, lie above the motion itself, and at five times its
+    bandwidth most of their power is in. That is lowered, down to twice the bandwidth, as far as needed
     to let through no more acceleration noise, ``s (2 pi)^2 sqrt(2 f^5 / (5 rate))``, than
     ``noise_share`` of a moving joint's root-mean-square acceleration.
 
@@ -130,11 +130,6 @@ def choose_cutoff(position: Array, rate: float, margin: float = 5.0, noise_share
     ------
     DataError
         If there are fewer than 32 samples.
-
-    References
-    ----------
-    A. Janot, P.-O. Vandanjon and M. Gautier, "A generic instrumental variable approach for industrial
-    robot identification", IEEE T-CST 22(1), 2014, on data filtering.
     """
     q = np.asarray(position, dtype=np.float64)
     if len(q) < 32:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
 
-__all__ = ['check_motor_side', 'current_to_torque']
+__all__ = ['check_motor_side', 'current_to_torque', 'prior_factors']
 
 
 def current_to_torque(current: Array, torque_constant: ArrayLike, gear_ratio: ArrayLike) -> Array:
@@ -50,20 +50,51 @@ def current_to_torque(current: Array, torque_constant: ArrayLike, gear_ratio: Ar
     return np.asarray(current, dtype=np.float64) * factor
 
 
+def prior_factors(torque: Array, prior: Array, velocity: Array, acceleration: Array) -> Array:
+    """Return how many times a prior model's torque each joint's measured torque is.
+
+    Per joint ``tau = s tau_prior + c sign(dq) + v dq + I ddq + o`` is fitted by least squares, so that
+    friction, the rotor's inertia and an offset do not count.
+
+    Parameters
+    ----------
+    torque, prior : ndarray, shape (N, n)
+        Measured, and predicted by the prior model [N m].
+    velocity, acceleration : ndarray, shape (N, n)
+        [rad/s, rad/s^2]
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        ``s``; NaN where it is less than six of its standard deviations from zero, counting one independent
+        sample in twenty: there the data speak neither for nor against the prior.
+    """
+    factors = np.full(torque.shape[1], np.nan)
+    for j in range(torque.shape[1]):
+        own_motion = [np.sign(velocity[:, j]), velocity[:, j], acceleration[:, j]]
+        columns = np.stack([prior[:, j], *own_motion, np.ones(len(prior))], axis=1)
+        solution, _, rank, _ = np.linalg.lstsq(columns, torque[:, j], rcond=None)
+        residual = torque[:, j] - columns @ solution
+        others = np.linalg.lstsq(columns[:, 1:], prior[:, j], rcond=None)[0]
+        own = float(np.sum((prior[:, j] - columns[:, 1:] @ others) ** 2))
+        if rank < 2 or own <= 1e-12 * max(float(np.sum(prior[:, j] ** 2)), 1e-300):
+            continue
+        if abs(solution[0]) >= 6.0 * float(np.sqrt(20.0 * np.mean(residual**2) / own)):
+            factors[j] = solution[0]
+    return factors
+
+
 def check_motor_side(
     torque: Array,
     prior: Array,
     velocity: Array,
     acceleration: Array,
     joint_names: Sequence[str],
-    allowed: float = 3.0,
+    allowed: float = 1.8,
 ) -> tuple[str, ...]:
     """Compare measured torques with those of a prior model and say what looks wrong.
 
-    Per joint ``tau = s tau_prior + c sign(dq) + v dq + I ddq + o`` is fitted by least squares, so that
-    friction, the rotor's inertia and an offset do not count; ``s`` should be near one. Only a prior that the data speak
-    for or against clearly (``s`` more than six of its standard deviations from zero, counting one
-    independent sample in twenty) is held against the measurement.
+    The factor of each joint (:func:`prior_factors`) should be near one, and near those of the other joints.
 
     Parameters
     ----------
@@ -73,34 +104,35 @@ def check_motor_side(
         [rad/s, rad/s^2]
     joint_names : sequence of str
     allowed : float
-        Largest factor between measurement and prior, either way.
+        Largest factor between measurement and prior, or that and the other joints' median, either way.
 
     Returns
     -------
     tuple of str
         One sentence per joint that looks wrong.
     """
+    factors = prior_factors(torque, prior, velocity, acceleration)
     sentences = []
     for j, joint in enumerate(joint_names):
-        own_motion = [np.sign(velocity[:, j]), velocity[:, j], acceleration[:, j]]
-        columns = np.stack([prior[:, j], *own_motion, np.ones(len(prior))], axis=1)
-        solution, _, rank, _ = np.linalg.lstsq(columns, torque[:, j], rcond=None)
-        residual = torque[:, j] - columns @ solution
-        others = np.linalg.lstsq(columns[:, 1:], prior[:, j], rcond=None)[0]
-        own = float(np.sum((prior[:, j] - columns[:, 1:] @ others) ** 2))
-        if rank < 2 or own <= 1e-12 * max(float(np.sum(prior[:, j] ** 2)), 1e-300):
-            continue
-        slope = float(solution[0])
-        deviation = float(np.sqrt(20.0 * np.mean(residual**2) / own))
-        if abs(slope) < 6.0 * deviation:
-            continue
-        if slope < 0.0:
+        factor = float(factors[j])
+        others = np.delete(factors, j)
+        others = others[np.isfinite(others)]
+        usual = float(np.median(others)) if len(others) > 1 and (others > 0.0).all() else 1.0
+        if factor < 0.0:
             sentences.append(
-                f'joint {joint}: sign of current or torque looks reversed (measured = {slope:.2g} x prior)'
+                f'joint {joint}: sign of current or torque looks reversed (measured = {factor:.2g} x prior)'
             )
-        elif not 1.0 / allowed <= slope <= allowed:
+        elif max(factor, 1.0 / factor) > allowed or max(factor / usual, usual / factor) > allowed:
+            beside = '' if usual == 1.0 else f', of the other joints {usual:.2g} times'
             sentences.append(
-                f'joint {joint}: measured torque is {slope:.2g} times that of the prior model; '
-                "check torque constant, gear ratio and unit, or the model's masses"
+                f'joint {joint}: measured torque is {factor:.2g} times that of the prior model{beside}'
+                f"{_likely(factor)}; check torque constant, gear ratio and unit, or the model's masses"
             )
     return tuple(sentences)
+
+
+def _likely(factor: float) -> str:
+    """Say what a factor this far off is known for."""
+    if 300.0 < factor < 3000.0:
+        return ', as if it were in mN m'
+    return ', as if it were a current or the torque of the motor' if factor < 0.2 else ''

@@ -9,6 +9,7 @@
 
 """What is wrong with a stream of stamped samples: found, counted, kept out of averages."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -17,10 +18,14 @@ from numpy.typing import NDArray
 
 from robotid_ros.arrays import Array, IntArray
 
-__all__ = ['SampleScreen', 'ScreenCounts', 'ScreenedChunk']
+__all__ = ['SampleScreen', 'ScreenCounts', 'ScreenedChunk', 'find_spikes']
 
 BoolArray = NDArray[np.bool_]
 SECOND = 1_000_000_000
+
+_WIDEST = 5  # samples
+_CLEAR = 4.0  # times the largest usual change from one sample to the next
+_USUAL = 99.5  # percentile of the changes that counts as their largest
 
 
 @dataclass(slots=True)
@@ -252,3 +257,33 @@ class SampleScreen:
         for k in np.flatnonzero(~finite.all(axis=0)).tolist():
             name = self.channels[k] if k < len(self.channels) else f'channel {k + 1}'
             self.bad_channels[name] = self.bad_channels.get(name, 0) + int((~finite[:, k]).sum())
+
+
+def find_spikes(values: Array) -> BoolArray:
+    """Return which samples jump away from their neighbours and back within five samples.
+
+    A jump is a change from one sample to the next of more than four times the 99.5th percentile of the
+    signal's changes, which neither motion nor noise makes; a step, of friction at a reversal for example,
+    does not come back.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N, C)
+
+    Returns
+    -------
+    ndarray of bool, shape (N, C)
+    """
+    x = np.asarray(values, dtype=np.float64)
+    spikes = np.zeros(x.shape, dtype=bool)
+    change = np.diff(x, axis=0)
+    for column in range(x.shape[1]):
+        moved = np.abs(change[change[:, column] != 0.0, column])
+        if len(moved) < 64:
+            continue
+        jumps = np.flatnonzero(np.abs(change[:, column]) > _CLEAR * np.percentile(moved, _USUAL))
+        for i, k in itertools.pairwise(jumps.tolist()):
+            returned = abs(x[k + 1, column] - x[i, column]) < 0.5 * abs(change[i, column])
+            if k - i <= _WIDEST and returned and not spikes[i, column]:
+                spikes[i + 1 : k + 1, column] = True
+    return spikes
