@@ -285,11 +285,10 @@ class ArmDriver:
         run = self.run
         if run is None or run.rest is not None:
             return
-        elapsed = self._now() - run.begin
         if held:
-            run.abandon(reason, elapsed)
+            run.abandon(reason, self._now() - run.begin)
         else:
-            run.stop(reason, elapsed, self._latency, fault=fault)
+            run.stop(reason, self._now, self._latency, fault=fault)
         publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
         level = DiagnosticStatus.ERROR if fault else DiagnosticStatus.WARN
         self._status.set('stopping', level, f'stopping: {reason}')
@@ -304,7 +303,7 @@ class ArmDriver:
         elif resting is not None and latest is not None and not run.held and run.follows(latest[1], latest[0]):
             # A controller rejects what ended before it came: a message can be lost, and a computer can stall.
             self._node.get_logger().warning('the arm moves on: the stop was lost or came too late; stopping it again')
-            run.stop(run.reason, elapsed, 2.0 * self._latency, fault=run.fault)
+            run.stop(run.reason, self._now, 2.0 * self._latency, fault=run.fault)
         elif elapsed >= run.rest + _CONFIRMATION:
             seen = 'no joint state shows' if resting is None else 'the joint states do not show'
             self._conclude(elapsed - run.rest, f'{seen} that the arm rests: look at it')

@@ -10,6 +10,7 @@
 """A run under way: which window is to be sent when, and whether the arm follows."""
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 from rclpy.task import Future
@@ -28,6 +29,9 @@ __all__ = ['RunStream']
 
 _LATE = 1.0
 """How long a window may be overdue before the run is given up [s]; its predecessor lasts longer."""
+
+_PLANNINGS = 4
+"""How often a stop is planned at most before it is sent, late or not."""
 
 
 class RunStream:
@@ -146,11 +150,32 @@ class RunStream:
         inside = stamp - self.begin < self.plan.reference.duration
         return inside and bool((away <= self.watchdog.config.tracking_tolerance).all())
 
-    def stop(self, reason: str, elapsed: float, latency: float, *, fault: bool) -> None:
-        """Send a stop along the path; from then on ``rest`` is known."""
-        self.rest, window = self.plan.windows.stop(elapsed, latency)
+    def stop(self, reason: str, clock: Callable[[], float], latency: float, *, fault: bool) -> None:
+        """Send a stop along the path; from then on ``rest`` is known.
+
+        A stop that reaches the controller after it should have begun makes the arm jump to it. So one
+        whose planning took too long, on a busy machine, is planned again from further on.
+
+        Parameters
+        ----------
+        reason : str
+        clock : callable
+            Returns the node's time [s].
+        latency : float
+            What the message takes to the controller [s].
+        fault : bool
+        """
         self.reason, self.fault, self._prepared = reason, fault, None
-        self._link.stop(self._message(window))
+        lead = latency
+        for _ in range(_PLANNINGS):
+            elapsed = clock() - self.begin
+            self.rest, window = self.plan.windows.stop(elapsed, lead)
+            message = self._message(window)
+            took = clock() - self.begin - elapsed
+            if took <= lead - 0.5 * latency:
+                break
+            lead = latency + 2.0 * took
+        self._link.stop(message)
 
     def abandon(self, reason: str, elapsed: float) -> None:
         """Send nothing more: the controller holds the arm, and any trajectory would make it jump."""
