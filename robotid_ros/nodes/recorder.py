@@ -76,7 +76,10 @@ class Recorder(Node):
             self.create_service(Trigger, f'~/{name}', self._answering(action))
         # By a clock of its own: the status tells that simulated time stands still, too.
         self.create_timer(1.0, self._look_around, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self.get_logger().info(f'records {self.resolve_topic_name(TOPIC)} on ~/start or when a reference starts')
+        self.get_logger().info(
+            f'records {self.resolve_topic_name(TOPIC)} on ~/start or when a reference starts; takes the messages '
+            'from a wait set of its own, by no executor'
+        )
 
     def close(self) -> None:
         """End a recording that is going on, so that nothing of it is lost."""

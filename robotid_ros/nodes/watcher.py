@@ -27,7 +27,7 @@ from robotid_ros.report.watch import JointFit, NodeStatus, StatusLevel, render_w
 __all__ = ['Watcher', 'watch']
 
 NODES = ('excitation', 'recorder', 'identification')
-SILENT_AFTER = 3.0  # seconds without a status
+SILENT_AFTER = 5.0  # seconds without a status
 _LEVELS: dict[bytes, StatusLevel] = {
     DiagnosticStatus.OK: 'ok',
     DiagnosticStatus.WARN: 'warn',
@@ -69,7 +69,8 @@ class Watcher(Node):
         if self._fit is None or self._fit.joint_names != names:
             self._fit = JointFit(names)
         predicted = np.array([self._predicted[name] for name in names])
-        self._fit.update(seconds(message.header.stamp), predicted, np.asarray(message.effort))
+        velocity = np.asarray(message.velocity) if len(message.velocity) == len(names) else None
+        self._fit.update(seconds(message.header.stamp), predicted, np.asarray(message.effort), velocity)
 
     def _draw(self) -> None:
         now = time.monotonic()
