@@ -30,11 +30,14 @@ class TorqueResidual:
         Passed through the same first-order low-pass as the motion.
     external : ndarray
         measured - predicted: what acts on the arm from outside, or what the model lacks.
+    velocity : ndarray
+        At which that was predicted [rad/s]: at standstill friction is anything between two bounds.
     """
 
     predicted: Array
     measured: Array
     external: Array
+    velocity: Array
 
 
 @dataclass(slots=True)
@@ -84,4 +87,4 @@ class TorqueMonitor:
         q, dq, tau = self._state[1]
         ddq = (dq - before) / step
         predicted = self.predictor.torque(q[None], dq[None], ddq[None])[0]
-        return TorqueResidual(predicted=predicted, measured=tau.copy(), external=tau - predicted)
+        return TorqueResidual(predicted=predicted, measured=tau.copy(), external=tau - predicted, velocity=dq.copy())

@@ -36,6 +36,7 @@ from robotid_ros.identification.session import IdentificationSession, averaged_p
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.nodes.conversions import LATCHED, joint_state_values, seconds, status_message, trajectory_arrays
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, parameter, read_parameters
+from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
 
 __all__ = ['IdentificationNode', 'IdentificationNodeConfig', 'main']
@@ -177,9 +178,9 @@ class IdentificationNode(Node):
             return
         self._published = stamp
         for publisher, values in ((self._predicted, torques.predicted), (self._external, torques.external)):
-            answer = JointState(name=list(joints), effort=values.tolist())
+            answer = JointState(name=list(joints), effort=values.tolist(), velocity=torques.velocity.tolist())
             answer.header.stamp = message.header.stamp
-            publisher.publish(answer)
+            publish(publisher, answer)
 
     # -- services -----------------------------------------------------------------------------------
 
@@ -196,9 +197,9 @@ class IdentificationNode(Node):
             response.success, response.message = False, str(refusal)
             return response
         text = result.to_yaml()
-        self._result.publish(String(data=text))
+        publish(self._result, String(data=text))
         if urdf is not None:
-            self._calibrated.publish(String(data=urdf))
+            publish(self._calibrated, String(data=urdf))
         self._watch(result)
         for note in result.notes:
             self.get_logger().warning(note)
@@ -253,7 +254,7 @@ class IdentificationNode(Node):
         self._publish_status()
 
     def _publish_status(self) -> None:
-        self._status.publish(status_message(self.get_name(), self._level, self._text, self._values))
+        publish(self._status, status_message(self.get_name(), self._level, self._text, self._values))
 
     def close(self) -> None:
         """End the worker."""
