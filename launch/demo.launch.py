@@ -27,7 +27,7 @@ from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription, OpaqueFunction
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
-from launch_ros.actions import Node, PushRosNamespace
+from launch_ros.actions import Node, PushRosNamespace, SetParameter, SetRemap
 from launch_ros.parameter_descriptions import ParameterValue
 
 ARGUMENTS = (
@@ -42,6 +42,8 @@ ARGUMENTS = (
     ('controller_interface', '', 'topic, or action (needs control_msgs); empty: what the configuration says, or topic'),
     ('run', 'true', 'true: design and run an excitation at once; false: wait for the services'),
 )
+# Nothing can be damaged here, so that a machine that stands still for a moment is no reason to stop.
+PATIENCE = {'joint_state_timeout': 20.0, 'controller_timeout': 20.0, 'start_timeout': 20.0}
 PASSED = ('config', 'namespace', 'output_folder', 'period', 'periods', 'seed', 'controller_interface')
 
 
@@ -58,6 +60,7 @@ def arm_and_loop(context):
         'robot': ParameterValue(LaunchConfiguration('robot'), value_type=str),
         'truth_file': ParameterValue(LaunchConfiguration('truth_file'), value_type=str),
         'seed': ParameterValue(LaunchConfiguration('seed'), value_type=int),
+        'publish_clock': True,
     }
     arm = Node(
         package='robotid_ros',
@@ -69,10 +72,13 @@ def arm_and_loop(context):
     run = Node(package='robotid_ros', executable='demo_run', name='demo_run', output='screen')
     loop = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(identify),
-        launch_arguments={name: value(name) for name in PASSED}.items(),
+        launch_arguments={**{name: value(name) for name in PASSED}, 'use_sim_time': 'true'}.items(),
     )
     beside = [arm, run] if value('run') == 'true' else [arm]
-    return [GroupAction([PushRosNamespace(value('namespace')), *beside]), loop]
+    # Everybody lives in this arm's time, so that a busy machine makes the run longer and nothing else of it.
+    clock = SetRemap('/clock', f'/{value("namespace").strip("/")}/clock'.replace('//', '/'))
+    patience = [SetParameter(name, seconds) for name, seconds in PATIENCE.items()]
+    return [GroupAction([clock, *patience, GroupAction([PushRosNamespace(value('namespace')), *beside]), loop])]
 
 
 def generate_launch_description():
