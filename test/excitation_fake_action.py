@@ -11,7 +11,8 @@
 
 A goal takes the place of the running one, which is aborted with INVALID_GOAL; a cancelled or aborted
 goal holds the arm at once, at any speed. More faults: refuse (goals), refuse_later (all but the first
-goal of a run), abort (the running goal), unreached (no goal ends), mute (no feedback), astray (another
+goal of a run), abort (the running goal, and every other at its first step), overlap (the running goal is
+aborted just before the next takes its place), unreached (no goal ends), mute (no feedback), astray (another
 trajectory is followed), blind (feedback measures nothing), mixed (feedback of other joints).
 """
 
@@ -54,14 +55,19 @@ class ActionArm(FakeArm):
     def break_down(self, message: String):
         super().break_down(message)
         if self.fault == 'abort' and self.goal is not None:
-            self.end('abort', Result.PATH_TOLERANCE_VIOLATED, 'Aborted due to path tolerance violation')
             self.hold()
+            self.violate()
+
+    def violate(self):
+        self.end('abort', Result.PATH_TOLERANCE_VIOLATED, 'Aborted due to path tolerance violation')
 
     def decide(self, goal):
         if self.fault == 'refuse' or (self.fault == 'refuse_later' and self.goal is not None):
             return GoalResponse.REJECT
-        accepted = self.accepted
+        accepted, before = self.accepted, self.controller.at(self.now())[0]
         self.command(goal.trajectory)
+        if self.fault == 'abort':
+            self.controller = type(self.controller)(before)
         return GoalResponse.ACCEPT if self.accepted > accepted else GoalResponse.REJECT
 
     def accept(self, handle):
@@ -71,6 +77,9 @@ class ActionArm(FakeArm):
             'goal': {item.name: item.position for item in request.goal_tolerance},
             'time': request.goal_time_tolerance.sec + 1e-9 * request.goal_time_tolerance.nanosec,
         }
+        if self.fault == 'overlap' and self.goal is not None:
+            self.fault = 'none'
+            self.violate()
         if self.goal is not None:
             self.preempted += 1
             self.end('abort', Result.INVALID_GOAL, 'Current goal preempted by new incoming action.')
@@ -78,6 +87,8 @@ class ActionArm(FakeArm):
         until = stamp.sec + last.sec + 1e-9 * (stamp.nanosec + last.nanosec)
         self.goal = handle, Future(), until
         handle.execute(partial(self.carry_out, self.goal[1]))
+        if self.fault == 'abort':
+            self.violate()
 
     async def carry_out(self, ended, handle):
         how, code, text = await ended

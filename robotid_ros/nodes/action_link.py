@@ -40,7 +40,13 @@ from robotid_ros.errors import DataError, ExcitationError
 from robotid_ros.nodes.controller_link import ControllerFeedback, LinkFault, wait_for_controller
 from robotid_ros.nodes.conversions import duration_message, seconds
 from robotid_ros.nodes.excitation_config import ActionLinkConfig
-from robotid_ros.nodes.follow_joint_trajectory import action_name, control_msgs, outcome, tolerance_messages
+from robotid_ros.nodes.follow_joint_trajectory import (
+    action_name,
+    control_msgs,
+    outcome,
+    tolerance_messages,
+    tolerance_violated,
+)
 from robotid_ros.nodes.parameters import read_parameters
 from robotid_ros.nodes.publishing import insist
 
@@ -199,14 +205,15 @@ class ActionLink:
     def _on_result(self, goal: _Goal, answer: Future) -> None:
         response = answer.result()
         goal.ended, goal.outcome = True, outcome(response.status, response.result)
+        if goal is not self._sent and tolerance_violated(response.result):
+            # It was not ended by the one that was on its way to take its place.
+            self._problem = goal.outcome
 
     def fault(self) -> LinkFault | None:
         """Return a refusal, the end of the goal, or the silence of the controller."""
         goal = self._sent
         if goal is None:
             return None
-        if self._problem:
-            return LinkFault(self._problem, held=False)
         if goal.refused:
             goal.told = True
             moving = self._running is not None and not self._running.ended
@@ -214,6 +221,8 @@ class ActionLink:
         if goal.ended:
             goal.told = True
             return LinkFault(goal.outcome, held=True) if goal.outcome else None
+        if self._problem:
+            return LinkFault(self._problem, held=False)
         if not self._client.server_is_ready():
             return LinkFault(f'the action {self._name} has gone', held=False)
         now = time.monotonic()

@@ -18,7 +18,7 @@ from action_msgs.msg import GoalStatus
 
 from robotid_ros.errors import MissingDependencyError
 
-__all__ = ['action_name', 'control_msgs', 'error_meaning', 'outcome', 'tolerance_messages']
+__all__ = ['action_name', 'control_msgs', 'outcome', 'tolerance_messages', 'tolerance_violated']
 
 ACTION = 'follow_joint_trajectory'
 
@@ -66,12 +66,6 @@ def action_name(topic: str) -> str:
     return f'{topic.rpartition("/")[0]}/{ACTION}'
 
 
-def error_meaning(code: int) -> str:
-    """Return name and meaning of an error code of the action's result."""
-    name, meaning = _MEANINGS.get(code, (f'error code {code}', 'unknown'))
-    return f'{name} ({meaning})'
-
-
 def outcome(status: int, result: Any) -> str:
     """Return how a goal ended, in words; '' where it reached its end.
 
@@ -85,8 +79,14 @@ def outcome(status: int, result: Any) -> str:
         return ''
     text = f'the controller {_STATUS.get(status, "forgot")} the trajectory'
     if result.error_code:
-        text = f'{text}: {error_meaning(result.error_code)}'
+        name, meaning = _MEANINGS.get(result.error_code, (f'error code {result.error_code}', 'unknown'))
+        text = f'{text}: {name} ({meaning})'
     return f'{text}: {result.error_string}' if result.error_string else text
+
+
+def tolerance_violated(result: Any) -> bool:
+    """Return whether a goal ended because a joint was outside a tolerance."""
+    return result.error_code in (-4, -5)
 
 
 def tolerance_messages(kind: Any, joint_names: Sequence[str], positions: Sequence[float]) -> list[Any]:
