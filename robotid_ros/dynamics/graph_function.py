@@ -22,7 +22,7 @@ from robotid_ros.dynamics.expression import Graph, Op, OperationCount
 __all__ = ['GraphFunction', 'InputBlock', 'NumpyKernel', 'OutputBlock']
 
 # Samples evaluated together: the live rows of a typical arm's graph fit the second-level cache.
-_BLOCK = 1024
+_BLOCK = 2048
 
 _Instruction: TypeAlias = tuple[Any, ...]
 

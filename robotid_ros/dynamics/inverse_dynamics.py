@@ -46,7 +46,7 @@ def inverse_dynamics(
     tau = M(q) ddq + C(q, dq) dq + g(q) + Ia ddq, and + Fv dq + Fc sign(dq) where friction is asked for.
 
     A batch of more than a few thousand samples is evaluated by the arm's :func:`minimal_model`, made at
-    the first such call (half a second, or from the cache) and 30 to 60 times faster; both ways agree
+    the first such call (half a second, or from the cache) and some 30 times faster; both ways agree
     to round-off.
 
     Parameters
