@@ -58,7 +58,6 @@ _SETTINGS: dict[str, Any] = {
 
 def _matplotlib() -> Any:
     try:
-        import matplotlib
         import matplotlib.figure
     except ImportError as cause:
         raise MissingDependencyError.of('matplotlib', 'plot', 'draw charts') from cause
