@@ -37,7 +37,7 @@ from robotid_ros.model import RobotModel
 AREA = 'dynamics'
 SAMPLES = 10_000
 DRIVES: dict[str, Any] = {'rotor_inertia': True, 'viscous': True, 'coulomb': True}
-OPENSYMORO = 'OpenSYMORO, customised Newton-Euler with base parameters'
+OPENSYMORO = 'OpenSYMORO (Khalil et al., IEEE/ASME AIM 2014), customised Newton-Euler with base parameters'
 
 
 def operations(options: Options) -> Iterator[Row]:
@@ -46,19 +46,23 @@ def operations(options: Options) -> Iterator[Row]:
         (
             'UR10 (DH geometry)',
             RobotModel.from_dh(UR10_DH),
-            Anchor(name=OPENSYMORO, values=(320, 262), source='published; SymPyBotics 456 and 356'),
+            Anchor(name=OPENSYMORO, values=(320, 262), source='counted earlier; SymPyBotics 456 and 356'),
             (275, 255),
         ),
         (
             'UR10 (DH geometry), against the method this follows',
             RobotModel.from_dh(UR10_DH),
-            Anchor(name='symbolic Newton-Euler of a six-axis arm', values=(551, 312), source='published'),
+            Anchor(
+                name='the article the method comes from: symbolic Newton-Euler of a six-axis arm',
+                values=(551, 312),
+                source='published',
+            ),
             None,
         ),
         (
             'PUMA 560',
             RobotModel.from_mdh(PUMA560_MDH),
-            Anchor(name=OPENSYMORO, values=(319, 258), source='published'),
+            Anchor(name=OPENSYMORO, values=(319, 258), source='counted earlier'),
             (285, 262),
         ),
         ('KUKA LWR4, 7 axes', RobotModel.from_mdh(LWR4_MDH), None, None),
@@ -253,7 +257,7 @@ def generation(options: Options) -> Iterator[Row]:
             ]  # fmt: skip
         first.append(spent[0])
         later += spent[1:]
-    source = 'published: days in user reports of BIRDy, minutes in SymPyBotics'
+    source = 'not run: users of BIRDy (Leboutet et al., Applied Sciences 2021) report days; SymPyBotics takes minutes'
     yield Row(
         area=AREA,
         what='generate and compile the minimal model of a UR10, torques and regressor',

@@ -45,6 +45,7 @@ from robotid_ros.nodes.loop_client import LoopClient, ServiceError
 AREA = 'recorder'
 JOINTS = tuple(f'joint_{k}' for k in range(1, 7))
 PERIOD, RATE = 25.0, 1000
+PATIENCE = 300.0  # [s] for a node to start or answer: a machine that does much else needs them
 
 PUBLISHER = """
 import json, struct, sys, time
@@ -144,12 +145,12 @@ def go(publisher: subprocess.Popen[str]) -> None:
     publisher.stdin.flush()
 
 
-def begin_recording(client: LoopClient, patience: float = 30.0) -> None:
+def begin_recording(client: LoopClient, patience: float = PATIENCE) -> None:
     """Start the recorder, again if it has not heard of the publisher yet."""
     end = time.monotonic() + patience
     while True:
         try:
-            client.call('/recorder/start', 60.0)
+            client.call('/recorder/start', PATIENCE)
         except ServiceError as error:
             if 'nobody publishes' not in str(error) or time.monotonic() > end:
                 raise
@@ -179,7 +180,7 @@ def receive(kind: str, rate: float, seconds: float, folder: Path, resting: float
     os.environ['ROS_DOMAIN_ID'] = str(random.SystemRandom().randint(1, 101))
     parameters = ['--ros-args', '-p', 'effort:=torque', '-p', f'output_folder:={folder}']
     if kind == 'single':
-        receiver = spawn(SINGLE, int(rate * seconds), seconds + 30.0)
+        receiver = spawn(SINGLE, int(rate * seconds), seconds + PATIENCE)
     elif kind == 'stalled':
         receiver = spawn(STALLED, *parameters)
     else:
@@ -193,7 +194,7 @@ def receive(kind: str, rate: float, seconds: float, folder: Path, resting: float
             received, cpu = int(line(receiver)), cpu_seconds(receiver.pid)
         else:
             client = LoopClient(lambda: None, int(os.environ['ROS_DOMAIN_ID']), ('recorder',))
-            client.wait(lambda: 'recorder' in client.status, 'a status', 60.0)
+            client.wait(lambda: 'recorder' in client.status, 'a status', PATIENCE)
             if resting:
                 before, begin = cpu_seconds(receiver.pid), time.monotonic()
                 client.wait(lambda: time.monotonic() - begin > resting, 'some idle time', 2.0 * resting)
@@ -204,7 +205,7 @@ def receive(kind: str, rate: float, seconds: float, folder: Path, resting: float
             go(publisher)
             published, late, took = line(publisher).split()
             cpu = cpu_seconds(receiver.pid) - before
-            text = client.call('/recorder/stop', 60.0)
+            text = client.call('/recorder/stop', PATIENCE)
             received = int(text.split(' messages')[0].split()[-1])
             client.close()
     finally:
@@ -267,7 +268,7 @@ def resident() -> float:
 def reception(options: Options) -> Iterator[Row]:
     """Receive at 1, 2 and 4 kHz, undisturbed and while the interpreter stands still now and then."""
     os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-    seconds = options.runs(15, 4)
+    seconds = options.runs(12, 4)
     others = {
         1000.0: Anchor(name='rclpy MultiThreadedExecutor', values=(5.0,), source='measured earlier on two cores'),
         4000.0: Anchor(name='rclpy MultiThreadedExecutor', values=(1.0,), source='measured earlier on two cores'),
