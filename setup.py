@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 from setuptools import find_packages, setup
 
-ROOT = Path(__file__).parent
+ROOT = Path(__file__).resolve().parent  # colcon build --symlink-install runs a link to this file
 PACKAGE = 'robotid_ros'
 MANIFEST = ElementTree.parse(ROOT / 'package.xml').getroot()  # the one place that holds the version
 
