@@ -67,7 +67,7 @@ def user(world):
 
 
 def until_moving(user):
-    user.until_phase('period 1')
+    user.until_phase('period')
     user.until(lambda: float(user.value('elapsed') or 0.0) > 0.0, 'it moves')
 
 
@@ -274,7 +274,7 @@ def test_a_controller_that_dies_is_noticed(world):
             with NodeProcess(arm, environment) as dying:
                 dying.wait_for_line('ready')
                 user.until(lambda: user.call('/excitation/start').success, 'a start')
-                user.until_phase('period 1')
+                user.until_phase('period')
                 dying.signal(signal.SIGKILL)
                 dying.wait()
                 user.until_state('stopped')

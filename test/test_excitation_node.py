@@ -161,7 +161,7 @@ def test_stop_on_request(user, phase):
 def test_a_stop_that_the_controller_misses_is_sent_again(user):
     """It rejects what ended before it came, and a topic tells nobody."""
     start(user)
-    user.until_phase('period 1')
+    user.until_phase('period')
     user.fault('misses')
     user.until(lambda: user.report()['fault'] == 'misses', 'the arm is told')
     assert user.call('/excitation/stop').success
