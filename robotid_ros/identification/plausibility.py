@@ -27,15 +27,15 @@ __all__ = ['held_joints', 'other_unit', 'remarks', 'require_held', 'require_radi
 
 _STILL = 0.05  # rad or m: what a joint that holds its position may sway
 _FAST = 5.0  # times the speed limit
-_TURN = 2.0 * np.pi
+_TURNS = 4.0 * np.pi  # rad: few arms turn a joint twice, in degrees it is a small motion
 _OTHER_UNIT = 100.0  # times the description's torque: no masses are that far off
 
 
 def require_radians(datasets: Sequence[Dataset], model: RobotModel) -> None:
     """Refuse motion that only makes sense in degrees.
 
-    That is certain where a revolute joint leaves its range by more than that range, or exceeds its speed
-    limit five times while turning more than once, and everything fits once it is divided by 57.3.
+    That is certain where a revolute joint turns more than twice, leaving its range by more than that range
+    or exceeding its speed limit five times, and everything fits once it is divided by 57.3.
 
     Parameters
     ----------
@@ -58,13 +58,14 @@ def require_radians(datasets: Sequence[Dataset], model: RobotModel) -> None:
         low, high = dataset.q[:, columns].min(axis=0), dataset.q[:, columns].max(axis=0)
         speed = np.abs(dataset.dq[:, columns]).max(axis=0)
         beyond = ranged & (np.maximum(limits.lower - low, high - limits.upper) > span)
-        fast = paced & (speed > _FAST * limits.velocity) & (high - low > _TURN)
+        fast = paced & (speed > _FAST * limits.velocity)
+        odd = (beyond | fast) & (high - low > _TURNS)
         scale = np.pi / 180.0
         within = ~ranged | ((scale * low > limits.lower - 0.1 * span) & (scale * high < limits.upper + 0.1 * span))
         within &= ~paced | (scale * speed < 1.5 * limits.velocity)
-        if not ((beyond | fast).any() and within[revolute].all()):
+        if not (odd.any() and within[revolute].all()):
             continue
-        j = int(np.flatnonzero(beyond | fast)[0])
+        j = int(np.flatnonzero(odd)[0])
         allowed = f'from {limits.lower[j]:.4g} to {limits.upper[j]:.4g} rad' if ranged[j] else 'any turn'
         raise IdentificationError(
             f'joint {model.joint_names[j]}: expected positions in rad, got {low[j]:.4g} to {high[j]:.4g} at up to '
