@@ -49,7 +49,7 @@ def run(
     task: str,
     arrays: Mapping[str, np.ndarray] | None = None,
     *,
-    seconds: float = 120.0,
+    seconds: float = 600.0,
     **settings: Any,
 ) -> Answer:
     """Run ``task``, 'module.function' of ``benchmark/anchors``, and return its answer.

@@ -92,7 +92,7 @@ def speed(options: Options) -> Iterator[Row]:
     few = 20_000
     q, dq, ddq = motion(7, few)
     figaroh = anchor.run(
-        'figaroh_identification.regressor', {'q': q, 'dq': dq, 'ddq': ddq}, runs=options.runs(3), seconds=200.0,
+        'figaroh_identification.regressor', {'q': q, 'dq': dq, 'ddq': ddq}, runs=options.runs(3),
         urdf=ARMS['iiwa14'].read_text(encoding='utf-8'), friction=True, rotor_inertia=True, offset=True,
     )  # fmt: skip
     yield Row(

@@ -112,7 +112,7 @@ def _twin(prior: RobotModel, given: dict[str, np.ndarray], iterations: int) -> a
         'frictionloss': np.full(prior.n, 5.0),
     }
     text = mjcf_of(prior, time_step=STEP)
-    return anchor.run('mujoco_sysid.identify', given | guess, mjcf=text, iterations=iterations, seconds=400.0, **SERVOS)
+    return anchor.run('mujoco_sysid.identify', given | guess, mjcf=text, iterations=iterations, **SERVOS)
 
 
 def _own(prior: RobotModel, signals: dict[str, np.ndarray]) -> IdentificationResult:
