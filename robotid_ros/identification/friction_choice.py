@@ -145,7 +145,7 @@ def _clearly_better(old: _HeldOut, new: _HeldOut) -> BoolArray:
 
 def _worth_it(old: _HeldOut, new: _HeldOut) -> bool:
     """Return whether all joints together are predicted better by two percent and a standard error."""
-    before = old.filtered.mean(axis=0)
+    before = np.maximum(old.filtered.mean(axis=0), 1e-300)
     change = float(np.mean(np.log1p(-np.minimum(old.gain(new) / before, 1.0 - 1e-9))))
     gain = np.mean((old.filtered - new.filtered) / before, axis=1)
     error = float(gain.std(ddof=1)) / np.sqrt(len(gain))
@@ -254,7 +254,13 @@ def add_ripple(base: BaseRegressor, samples: Samples, channel: Channel, choice: 
     found = np.flatnonzero(frequency).tolist()
     if not found:
         most = ' '.join(f'{gain:.0f}' for gain in gains)
-        return replace(choice, decisions=(*choice.decisions, f'no torque ripple (log-likelihood at most +{most})'))
+        return replace(
+            choice,
+            decisions=(
+                *choice.decisions,
+                f'no torque ripple that held-out motion confirms (log-likelihood at most +{most})',
+            ),
+        )
     text = ', '.join(f'joint {j + 1} at {frequency[j]:.0f}/rad (log-likelihood +{gains[j]:.0f})' for j in found)
     return FrictionChoice(
         friction=with_ripple(choice.friction, frequency, limit),

@@ -28,6 +28,7 @@ __all__ = ['held_joints', 'other_unit', 'remarks', 'require_held', 'require_radi
 _STILL = 0.05  # rad or m: what a joint that holds its position may sway
 _FAST = 5.0  # times the speed limit
 _TURNS = 4.0 * np.pi  # rad: few arms turn a joint twice, in degrees it is a small motion
+_ENOUGH = 20_000  # samples that tell a factor
 _OTHER_UNIT = 100.0  # times the description's torque: no masses are that far off
 
 
@@ -167,7 +168,8 @@ def _beside_prior(datasets: Sequence[Dataset], model: RobotModel) -> tuple[Array
     """Return measured torque, the description's torque, velocity and acceleration, shapes (N, n)."""
     data = concatenate(list(datasets))
     columns = joint_columns(data, model)
-    q, dq, ddq, torque = (x[:, columns] for x in (data.q, data.dq, data.ddq, data.tau_filtered))
+    some = slice(None, None, 1 + len(data) // _ENOUGH)
+    q, dq, ddq, torque = (x[some, columns] for x in (data.q, data.dq, data.ddq, data.tau_filtered))
     return torque, inverse_dynamics(model, q, dq, ddq), dq, ddq
 
 
