@@ -60,6 +60,7 @@ BAD = [
     ),
     (['design', '--robot', 'ur10e', '--harmonics', '1000'], 'harmonics: expected 2 to 40'),
     (['design', '--robot', 'ur10e', '--config', 'nowhere.yaml'], "robot configuration 'nowhere.yaml' does not exist"),
+    (['design', '--robot', 'ur10e', '--csv', 'x.csv', '--rate', '0'], '--rate: expected 1 to 100000 Hz, got 0'),
     (['process', 'nowhere.csv'], 'nowhere.csv does not exist'),
     (['process', '{no_effort}'], 'neither effort nor current'),
     (['process', '{text}'], "expected a column 'time'"),
@@ -216,9 +217,19 @@ def test_design_and_process_write_what_they_say(tmp_path: Path, files: dict[str,
         '--jobs',
         '1',
     ]
-    assert main([*arguments, '--out', str(out)]) == 0
+    assert main([*arguments, '--out', str(out), '--csv', str(tmp_path / 'period.csv'), '--rate', '50']) == 0
     design = yaml.safe_load(out.read_text(encoding='utf-8'))
     assert design['joints'] == ['j']
+    rows = np.genfromtxt(tmp_path / 'period.csv', delimiter=',', names=True, deletechars='')
+    assert rows.dtype.names == ('time', 'position/j', 'velocity/j', 'acceleration/j')
+    assert len(rows) == 1001
+    assert rows['time'][-1] == 20.0
+    step = 1 / 50
+    moved = np.cumsum((rows['velocity/j'][1:] + rows['velocity/j'][:-1]) * step / 2)
+    assert rows['position/j'][1:] - rows['position/j'][0] == pytest.approx(moved, abs=1e-3)
+    assert np.gradient(rows['velocity/j'], step)[1:-1] == pytest.approx(rows['acceleration/j'][1:-1], abs=2e-2)
+    assert abs(rows[0]['velocity/j']) < 1e-9  # at rest, where it may be started
+    assert abs(rows['acceleration/j']).max() <= 4.0
     time = np.arange(4000) * 0.005
     motion = {'time': time, 'position/j': 0.5 * np.sin(time), 'effort/j': np.cos(time)}
     recording = _csv(tmp_path / 'run.csv', motion)

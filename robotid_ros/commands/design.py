@@ -11,11 +11,15 @@
 
 import argparse
 
+import numpy as np
+
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
 from robotid_ros.commands.settings import add_settings, settings_from
-from robotid_ros.excitation import ExcitationConfig, optimize_excitation
+from robotid_ros.data import Recording, write_csv
+from robotid_ros.errors import DataError
+from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
 from robotid_ros.excitation.storage import save_excitation
 from robotid_ros.files import require_folder
 
@@ -26,26 +30,40 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser)
     parser.add_argument('--out', default='excitation.yaml', metavar='YAML', help='default: excitation.yaml')
     parser.add_argument('--plot', metavar='PNG', help='draw the trajectory with its limits')
+    parser.add_argument('--csv', metavar='CSV', help='write one period of position, velocity and acceleration too')
+    parser.add_argument('--rate', type=float, default=100.0, metavar='HZ', help='of the rows of --csv (default: 100)')
     add_settings(parser.add_argument_group('settings of the design'), ExcitationConfig)
 
 
 def _run(options: argparse.Namespace) -> int:
     settings = settings_from(options, ExcitationConfig)
     model = load_robot(options, load_config(options))
-    for path in (options.out, options.plot):
+    for path in (options.out, options.plot, options.csv):
         if path:
             require_folder(path)
+    if not 1.0 <= options.rate <= 1e5:
+        raise DataError(f'--rate: expected 1 to 100000 Hz, got {options.rate:g}')
     with progress_bar('design') as progress:
         design = optimize_excitation(model, settings, progress=progress)
     save_excitation(design, options.out)
     print(design.summary())
     print(f'written: {options.out}')
+    if options.csv:
+        write_csv(options.csv, _one_period(model.joint_names, design.trajectory, options.rate))
+        print(f'written: {options.csv}')
     if options.plot:
         from robotid_ros.excitation.plots import plot_excitation
 
         for path in plot_excitation(model, design, options.plot):
             print(f'written: {path}')
     return 1 if design.interrupted else 0
+
+
+def _one_period(joints: tuple[str, ...], trajectory: FourierTrajectory, rate: float) -> Recording:
+    """Return a period from its first to its last instant, both included."""
+    time = np.linspace(0.0, trajectory.period, max(2, round(trajectory.period * rate) + 1))
+    position, velocity, acceleration = trajectory.evaluate(time)
+    return Recording(joint_names=joints, time=time, position=position, velocity=velocity, acceleration=acceleration)
 
 
 COMMAND = Command(
