@@ -109,7 +109,7 @@ def test_stop_on_request_leads_to_rest_by_a_goal(user):
 @pytest.mark.parametrize(
     ('fault', 'reason'),
     [
-        ('mute', 'no feedback from the controller for 3'),
+        ('mute', 'no feedback from the controller for'),
         ('astray', 'the controller leads joint'),
         ('blind', 'the controller measures nan for joint'),
         ('mixed', "'shoulder_pan_joint'"),
@@ -278,7 +278,8 @@ def test_a_controller_that_dies_is_noticed(world):
                 dying.signal(signal.SIGKILL)
                 dying.wait()
                 user.until_state('stopped')
-            assert 'no feedback from the controller for 5' in user.text or f'{ACTION} has gone' in user.text
+            reasons = ('no feedback from the controller for', 'no answer from the controller for', f'{ACTION} has gone')
+            assert any(reason in user.text for reason in reasons), user.text
             assert 'the controller has not answered' in user.text
             assert user.statuses[-1].level == DiagnosticStatus.ERROR
         finally:
