@@ -98,7 +98,7 @@ def throughput(options: Options) -> Iterator[Row]:
         raise AssertionError(f'not the same arm: torques differ by {error} N m')
     figaroh = anchor.run(
         'figaroh_identification.regressor', arrays, urdf=urdf, runs=max(1, runs // 3), base=1000,
-        friction=True, rotor_inertia=True, offset=True, seconds=300.0,
+        friction=True, rotor_inertia=True, offset=True,
     )  # fmt: skip
     note = f'{SAMPLES} samples, median processor time of {runs} runs'
     name = f'Pinocchio {pinocchio.values["version"]}'
