@@ -247,7 +247,9 @@ def _evaluate(
     training, _ = process_file(capture.training, processing)
     validation, _ = process_file(capture.validation, processing)
     result = IdentificationResult.from_yaml(capture.result)
-    result = replace(result, metrics={**result.metrics, 'validation': validate(result, model, validation)})
+    # The node was fitted to the averaged topic, whose torque is smoothed; both runs are judged as they were recorded.
+    judged = {'training': training, 'validation': validation}
+    result = replace(result, metrics={name: validate(result, model, data) for name, data in judged.items()})
     predicted = TorquePredictor(model, result).torque(validation.q, validation.dq, validation.ddq)
     exact = _noise_free_torque(truth, model, folder / 'validation.yaml', validation)
     against_truth = torque_metrics(model.joint_names, exact, predicted)
