@@ -60,10 +60,11 @@ qos = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE)
 publisher = node.create_publisher(JointState, 'joint_states', qos)
 values = [0.1 * k for k in range(len(names))]
 data = bytearray(serialize_message(JointState(name=names, position=values, velocity=values, effort=values)))
+print('ready', flush=True)
+sys.stdin.readline()
 while publisher.get_subscription_count() < 1:
     time.sleep(0.01)
-print('matched', flush=True)
-sys.stdin.readline()
+time.sleep(0.5)
 count = int(rate * seconds)
 begin, stamp, k, late = time.monotonic(), time.time_ns(), 0, 0.0
 while k < count:
@@ -131,11 +132,11 @@ def line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline()
 
 
-def matched(rate: float, seconds: float) -> subprocess.Popen[str]:
-    """Start a publisher and wait until it knows a subscription; it publishes when told to."""
+def ready_publisher(rate: float, seconds: float) -> subprocess.Popen[str]:
+    """Start a publisher that publishes once it is told to and knows a subscription."""
     publisher = spawn(PUBLISHER, rate, seconds, json.dumps(JOINTS))
-    if line(publisher).strip() != 'matched':
-        raise RuntimeError('the publisher ended before anyone subscribed')
+    if line(publisher).strip() != 'ready':
+        raise RuntimeError('the publisher ended before it was ready')
     return publisher
 
 
@@ -188,7 +189,7 @@ def receive(kind: str, rate: float, seconds: float, folder: Path, resting: float
     publisher, idle = None, 0.0
     try:
         if kind == 'single':
-            publisher = matched(rate, seconds)
+            publisher = ready_publisher(rate, seconds)
             go(publisher)
             published, late, took = line(publisher).split()
             received, cpu = int(line(receiver)), cpu_seconds(receiver.pid)
@@ -199,7 +200,7 @@ def receive(kind: str, rate: float, seconds: float, folder: Path, resting: float
                 before, begin = cpu_seconds(receiver.pid), time.monotonic()
                 client.wait(lambda: time.monotonic() - begin > resting, 'some idle time', 2.0 * resting)
                 idle = (cpu_seconds(receiver.pid) - before) / resting
-            publisher = matched(rate, seconds)
+            publisher = ready_publisher(rate, seconds)
             begin_recording(client)
             before = cpu_seconds(receiver.pid)
             go(publisher)

@@ -146,7 +146,8 @@ class Row:
         for name in ('anchor', 'bar'):
             part = own[name]
             own[name] = None if part is None else {f.name: getattr(part, f.name) for f in fields(part)}
-        return {**own, 'ratio': self.ratio, 'state': self.state}
+        finite = self.ratio is not None and math.isfinite(self.ratio)  # JSON has no infinity
+        return {**own, 'ratio': self.ratio if finite else None, 'state': self.state}
 
     @classmethod
     def of(cls, entry: dict[str, Any]) -> 'Row':
