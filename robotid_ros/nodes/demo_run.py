@@ -75,9 +75,16 @@ def _run(client: LoopClient) -> None:
         heard = partial(client.status.__contains__, name)
         client.wait(heard, f'a status of the node {name}', PATIENCE)
     client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description', PATIENCE)
+    graph = client.node
+    client.wait(
+        lambda: graph.count_publishers('joint_states') > 0 and graph.count_subscribers('joint_trajectory') > 0,
+        'the simulated arm appearing',
+        PATIENCE,
+    )
+    _require_alone(graph)
     log.info('designing the excitation')
     client.call('excitation/design', PATIENCE)
-    _require_alone(client.node)
+    _require_alone(graph)  # somebody may have come meanwhile
     log.info(client.call('excitation/start', PATIENCE))
 
     def state() -> str | None:
