@@ -73,6 +73,7 @@ def test_effort_without_a_meaning_is_refused_never_guessed() -> None:
         ({'gear_ratios': {'j1': 'many'}}, "'gear_ratios' of joint 'j1': expected a number, got 'many'"),
         ({'limits': {'speed': 1.0}}, "'limits': expected a mapping of lower, upper"),
         ({'gravity': [0, 0]}, "'gravity': expected three numbers"),
+        ({'controller_interface': 'radio'}, "'controller_interface': expected topic or action, got 'radio'"),
     ],
 )
 def test_bad_entries_are_named(change: dict, message: str) -> None:
