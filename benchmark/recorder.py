@@ -40,7 +40,7 @@ from robotid_ros.data.joint_state_cdr import decode_layout
 from robotid_ros.data.raw_log import MessageChunk
 from robotid_ros.data.session import RecordingSession
 from robotid_ros.data.stream import PeriodicReference, process_raw_log
-from robotid_ros.nodes.loop_client import LoopClient, ServiceError
+from robotid_ros.nodes.loop_client import LoopClient
 
 AREA = 'recorder'
 JOINTS = tuple(f'joint_{k}' for k in range(1, 7))
@@ -146,20 +146,6 @@ def go(publisher: subprocess.Popen[str]) -> None:
     publisher.stdin.flush()
 
 
-def begin_recording(client: LoopClient, patience: float = PATIENCE) -> None:
-    """Start the recorder, again if it has not heard of the publisher yet."""
-    end = time.monotonic() + patience
-    while True:
-        try:
-            client.call('/recorder/start', PATIENCE)
-        except ServiceError as error:
-            if 'nobody publishes' not in str(error) or time.monotonic() > end:
-                raise
-            time.sleep(0.2)
-        else:
-            return
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reception:
     """What became of the messages of one run."""
@@ -179,7 +165,7 @@ class Reception:
 def receive(kind: str, rate: float, seconds: float, folder: Path, resting: float = 0.0) -> Reception:
     """Publish for some seconds and count what arrives."""
     os.environ['ROS_DOMAIN_ID'] = str(random.SystemRandom().randint(1, 101))
-    parameters = ['--ros-args', '-p', 'effort:=torque', '-p', f'output_folder:={folder}']
+    parameters = ['--ros-args', '-p', 'effort:=torque', '-p', f'output_folder:={folder}', '-p', 'start_timeout:=60.0']
     if kind == 'single':
         receiver = spawn(SINGLE, int(rate * seconds), seconds + PATIENCE)
     elif kind == 'stalled':
@@ -201,9 +187,9 @@ def receive(kind: str, rate: float, seconds: float, folder: Path, resting: float
                 client.wait(lambda: time.monotonic() - begin > resting, 'some idle time', 2.0 * resting)
                 idle = (cpu_seconds(receiver.pid) - before) / resting
             publisher = ready_publisher(rate, seconds)
-            begin_recording(client)
             before = cpu_seconds(receiver.pid)
-            go(publisher)
+            go(publisher)  # it waits for the subscription, which the recorder makes when it starts
+            client.call('/recorder/start', PATIENCE)
             published, late, took = line(publisher).split()
             cpu = cpu_seconds(receiver.pid) - before
             text = client.call('/recorder/stop', PATIENCE)
