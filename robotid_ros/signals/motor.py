@@ -79,7 +79,7 @@ def prior_factors(torque: Array, prior: Array, velocity: Array, acceleration: Ar
         own = float(np.sum((prior[:, j] - columns[:, 1:] @ others) ** 2))
         if rank < 2 or own <= 1e-12 * max(float(np.sum(prior[:, j] ** 2)), 1e-300):
             continue
-        if abs(solution[0]) >= 6.0 * float(np.sqrt(20.0 * np.mean(residual**2) / own)):
+        if abs(solution[0]) > 6.0 * float(np.sqrt(20.0 * np.mean(residual**2) / own)):  # a torque of zero has none
             factors[j] = solution[0]
     return factors
 
