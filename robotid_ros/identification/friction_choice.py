@@ -253,12 +253,12 @@ def add_ripple(base: BaseRegressor, samples: Samples, channel: Channel, choice: 
     frequency, gains = evidence.frequency, evidence.gain
     found = np.flatnonzero(frequency).tolist()
     if not found:
-        most = ' '.join(f'{gain:.0f}' for gain in gains)
+        most = ' '.join(f'{gain:+.0f}' for gain in gains)
         return replace(
             choice,
             decisions=(
                 *choice.decisions,
-                f'no torque ripple that held-out motion confirms (log-likelihood at most +{most})',
+                f'no torque ripple that held-out motion confirms (log-likelihood at most {most})',
             ),
         )
     text = ', '.join(f'joint {j + 1} at {frequency[j]:.0f}/rad (log-likelihood +{gains[j]:.0f})' for j in found)
