@@ -27,6 +27,7 @@ from robotid_ros.report.palette import GRID, INK, STYLES, Style
 __all__ = ['chart_svg', 'save_figure', 'save_figures']
 
 _WIDTH = 5.0  # inches; a panel of the page is about 360 pixels wide, and an inch of SVG is 72 of them
+_LEGEND = 0.5  # inches below the charts of a figure that stands alone
 _HALF_LETTER = 3.4  # points, of a label of 10.5 points; a little more than a digit takes
 
 _SETTINGS: dict[str, Any] = {
@@ -121,20 +122,21 @@ def save_figure(figure: Figure, path: str | Path, *, columns: int | None = None)
     rows = [figure.charts[k : k + wide] for k in range(0, count, wide)]
     heights = [max(chart.height for chart in row) for row in rows]
     with matplotlib.rc_context({**_SETTINGS, 'svg.fonttype': 'path'}):
-        canvas = matplotlib.figure.Figure(
-            figsize=(_WIDTH * wide, _WIDTH * sum(heights) + 0.35 * len(rows) + 0.9), layout='constrained'
-        )
-        axes = canvas.subplots(len(rows), wide, squeeze=False, gridspec_kw={'height_ratios': heights})
+        tall = _WIDTH * sum(heights) + 0.35 * len(rows) + 0.4
+        canvas = matplotlib.figure.Figure(figsize=(_WIDTH * wide, tall + _LEGEND), layout='constrained')
+        # A strip of its own: a legend outside the axes asks for matplotlib 3.7, Ubuntu 24.04 has 3.6.
+        charts, strip = canvas.subfigures(2, 1, height_ratios=(tall, _LEGEND))
+        axes = charts.subplots(len(rows), wide, squeeze=False, gridspec_kw={'height_ratios': heights})
         for axis in axes.flat[count:]:
             axis.set_axis_off()
         for axis, chart in zip(axes.flat, figure.charts, strict=False):
             _draw(chart, axis, dense=False)
             axis.set_title(chart.title, loc='left', fontsize=11, fontweight='bold')
             axis.set_title(chart.note, loc='right', fontsize=9.5, color='#5b6573')
-        canvas.suptitle(figure.caption, fontsize=13, fontweight='bold')
+        charts.suptitle(figure.caption, fontsize=13, fontweight='bold')
         handles = _handles(matplotlib, figure.charts)
         if handles:
-            canvas.legend(handles=handles, loc='outside lower center', ncols=len(handles), frameon=False)
+            strip.legend(handles=handles, loc='center', ncol=len(handles), frameon=False)
         with atomic_file(path) as file:
             canvas.savefig(file, format=Path(path).suffix.lstrip('.').lower() or 'png', dpi=110)
 
