@@ -29,7 +29,10 @@ def _arm(text: str, stiffness: list[float]) -> mujoco.MjSpec:
         if k:
             body.inertia, body.iquat = compiled.body_inertia[k], compiled.body_iquat[k]
             body.fullinertia = np.full(6, np.nan)
-    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    # Explicit in all forces: an implicit step applies less of a servo's damping than its sensor says, which looks like
+    # half a rotor's inertia in the torque.
+    spec.option.integrator = mujoco.mjtIntegrator.mjINT_EULER
+    spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_EULERDAMP
     for joint, gain in zip(spec.joints, stiffness, strict=True):
         servo = spec.add_actuator(name=joint.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         servo.set_to_position(kp=gain, kv=0.02 * gain)
