@@ -90,6 +90,16 @@ def pinocchio_model(source: str | Path, truth: RobotModel) -> tuple[Any, Any]:
     return model, model.createData()
 
 
+def pinocchio_torque(model: Any, data: Any, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> np.ndarray:
+    """Return Pinocchio's inverse dynamics, rotors included: before version 3 its own leave them out."""
+    import pinocchio
+
+    torque: np.ndarray = pinocchio.rnea(model, data, q, dq, ddq).copy()
+    if int(pinocchio.__version__.split('.')[0]) < 3:
+        torque += model.armature * ddq
+    return torque
+
+
 def sine_reference(
     model: RobotModel, rate: float, duration: float, amplitude: float = 0.5, seed: int = 1
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
