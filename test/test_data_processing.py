@@ -56,6 +56,15 @@ def test_periods_are_averaged_and_differentiated():
     assert np.std(dataset.tau_filtered - effort) == pytest.approx(0.05 / np.sqrt(8) * np.sqrt(17 / 35), rel=0.05)
 
 
+def test_a_single_period_is_differentiated_by_the_harmonics_that_stand_out_of_its_noise():
+    recording, _ = periodic(periods=2)  # the first one is the transient
+    dataset = process_recording(recording, ProcessingSettings(period=PERIOD, start=START))
+    assert dataset.periods == 1
+    found = dataset.provenance['averaging']
+    assert (found['harmonics'], found['position_noise_std']) == (3, None)
+    assert np.std(dataset.ddq - harmonics(dataset.time, PERIOD)[2]) < 1e-3
+
+
 def test_standing_still_before_and_after_is_no_period():
     """A bag that was started long before the run: nobody gives a start, and most of its head is rest."""
     rng = np.random.default_rng(8)

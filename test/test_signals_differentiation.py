@@ -20,6 +20,7 @@ from robotid_ros.signals import (
     choose_harmonics,
     fit_fourier,
     five_point_cubic,
+    noise_of_one_period,
     savitzky_golay,
 )
 
@@ -99,6 +100,19 @@ def test_harmonics_are_those_that_stand_out():
     assert choose_harmonics(q + 1e-4 * rng.standard_normal(q.shape), np.full(3, 1e-4), 10.0) == 3
     assert choose_harmonics(q, np.zeros(3), 10.0) == 3
     assert choose_harmonics(np.full((500, 2), 0.4), np.zeros(2), 10.0) == 1
+
+
+def test_noise_is_told_from_a_single_period():
+    rng = np.random.default_rng(5)
+    time = np.arange(5000) / 500.0
+    level = np.array([1e-5, 2e-4, 3e-3])
+    q = harmonics(time, 10.0)[0]
+    noisy = q + level * rng.standard_normal(q.shape)
+    assert noise_of_one_period(noisy) == pytest.approx(level, rel=0.1)
+    assert (noise_of_one_period(q) < 1e-12).all()
+    assert (noise_of_one_period(np.full((500, 2), 0.4)) < 1e-15).all()
+    assert (noise_of_one_period(noisy[:9]) == 0.0).all()
+    assert choose_harmonics(noisy, noise_of_one_period(noisy), 10.0) == 3
 
 
 def test_acceleration_is_a_hundred_times_better_than_central_differences_of_the_raw_signal():

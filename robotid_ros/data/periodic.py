@@ -19,7 +19,7 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.errors import DataError
 from robotid_ros.signals.averaging import AveragedPeriod, PeriodAverage, channel_names
-from robotid_ros.signals.differentiation import choose_harmonics, fit_fourier
+from robotid_ros.signals.differentiation import choose_harmonics, fit_fourier, noise_of_one_period
 from robotid_ros.signals.filtering import zero_phase_low_pass
 from robotid_ros.signals.smoothing import guarded_smoothing
 
@@ -82,7 +82,7 @@ def averaged_dataset(
     n = len(joints)
     position, torque = average.mean[:, :n], average.mean[:, n:]
     noise = average.averaged_noise_std
-    position_noise = np.zeros(n) if noise is None else noise[:n]
+    position_noise = noise_of_one_period(position) if noise is None else noise[:n]
     harmonics = settings.harmonics or choose_harmonics(position, position_noise, average.period)
     fit = fit_fourier(average.time, position, 1.0 / average.period, harmonics, average.count)
     q, dq, ddq = fit.evaluate(average.time)

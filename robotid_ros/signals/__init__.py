@@ -15,6 +15,7 @@ from robotid_ros.signals.differentiation import (
     central_difference,
     choose_harmonics,
     fit_fourier,
+    noise_of_one_period,
     savitzky_golay,
 )
 from robotid_ros.signals.filtering import Bandwidth, choose_cutoff, decimate_parallel, zero_phase_low_pass
@@ -38,6 +39,7 @@ __all__ = [
     'current_to_torque',
     'decimate_parallel',
     'fit_fourier',
+    'noise_of_one_period',
     'five_point_cubic',
     'guarded_smoothing',
     'prior_factors',

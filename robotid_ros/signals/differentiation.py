@@ -18,7 +18,14 @@ from scipy import signal
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
 
-__all__ = ['FourierFit', 'central_difference', 'choose_harmonics', 'fit_fourier', 'savitzky_golay']
+__all__ = [
+    'FourierFit',
+    'central_difference',
+    'choose_harmonics',
+    'fit_fourier',
+    'noise_of_one_period',
+    'savitzky_golay',
+]
 
 
 def central_difference(values: Array, rate: float, derivative: int = 1, periodic: bool = False) -> Array:
@@ -211,6 +218,31 @@ def fit_fourier(
         sine=solution[1 + harmonics :],
         residual_std=spread,
     )
+
+
+def noise_of_one_period(values: Array) -> Array:
+    """Return the standard deviation of white noise on one period, told by its spectrum.
+
+    Nothing but noise is left in the upper half of the spectrum of an arm's position. White noise of
+    deviation s has squared amplitudes there of mean ``4 s^2 / N`` and, since they are exponentially
+    distributed, of median ``4 s^2 log(2) / N``, which single lines do not move.
+
+    Parameters
+    ----------
+    values : ndarray, shape (N, n)
+        One period, evenly sampled.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        In the unit of the values; zero where fewer than 16 samples tell nothing.
+    """
+    count = len(values)
+    if count < 16:
+        return np.zeros(values.shape[1])
+    squared = np.abs(np.fft.rfft(values, axis=0)[count // 4 : count // 2] * 2.0 / count) ** 2
+    noise: Array = np.sqrt(np.median(squared, axis=0) * count / (4.0 * np.log(2.0)))
+    return noise
 
 
 def choose_harmonics(
