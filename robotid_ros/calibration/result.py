@@ -265,7 +265,9 @@ class CalibrationResult:
         return result
 
     def _accuracies(self) -> dict[str, Any]:
-        result = {'training': {'before': self.before.to_dict(), 'after': self.after.to_dict()}}
+        result: dict[str, dict[str, Any]] = {
+            'training': {'before': self.before.to_dict(), 'after': self.after.to_dict()}
+        }
         if self.before_inliers is not None and self.after_inliers is not None:
             result['training_without_outliers'] = {
                 'before': self.before_inliers.to_dict(),
@@ -274,7 +276,7 @@ class CalibrationResult:
         if self.cross_validation is not None:
             cross = self.cross_validation
             result['cross_validation'] = {
-                'folds': cross.folds,  # type: ignore[dict-item]
+                'folds': cross.folds,
                 'before': cross.before.to_dict(),
                 'geometry_only': cross.geometric.to_dict(),
                 'after': cross.after.to_dict(),
@@ -284,7 +286,7 @@ class CalibrationResult:
             result['held_out'] = {
                 'before': self.held_out.before.to_dict(),
                 'after': self.held_out.after.to_dict(),
-                'fitted_to_it': list(self.held_out.fitted),  # type: ignore[dict-item]
+                'fitted_to_it': list(self.held_out.fitted),
             }
         return result
 

@@ -75,10 +75,8 @@ def settings_from(options: argparse.Namespace, kind: type[Settings], **fixed: An
 
 
 def _scalar(kind: Any) -> type:
-    for candidate in (kind, *get_args(kind)):
-        if candidate in (bool, int, float, str):
-            return candidate  # type: ignore[no-any-return]
-    return str
+    candidates = (kind, *get_args(kind))
+    return next((scalar for scalar in (bool, int, float, str) if scalar in candidates), str)
 
 
 def _metavar(scalar: type) -> str:

@@ -153,7 +153,5 @@ class FourierGrid:
     def pull_back(self, gradient: MotionGradient) -> Array:
         """Return the derivative with respect to the coefficients, shape (n, 2 L + 1)."""
         parts = (gradient.q, gradient.dq, gradient.ddq, gradient.dddq)
-        total: Array = sum(  # type: ignore[assignment]
-            part.T @ basis for part, basis in zip(parts, self._bases, strict=True)
-        )
+        total: Array = np.sum([part.T @ basis for part, basis in zip(parts, self._bases, strict=True)], axis=0)
         return total

@@ -213,8 +213,8 @@ class ExcitationProblem:
         value = self._criterion(coarse, coarse_gradient, sharpness)
         if not np.isfinite(value):
             return 1e10, np.zeros_like(variables)
-        terms = [(self.ranges, fine, fine_gradient)]
-        terms += [(constraint, coarse, coarse_gradient) for constraint in self.constraints]  # type: ignore[misc]
+        terms: list[tuple[Constraint, Motion, MotionGradient]] = [(self.ranges, fine, fine_gradient)]
+        terms += [(constraint, coarse, coarse_gradient) for constraint in self.constraints]
         for (constraint, motion, gradient), multiplier, margin in zip(terms, multipliers, margins, strict=True):
             excess, pull_back = constraint.evaluate(motion)
             shifted = np.maximum(0.0, multiplier + penalty * (excess + margin))

@@ -88,8 +88,8 @@ def identify(
         in degrees, or motion of a joint that the model holds still.
     """
     config = IdentificationConfig() if config is None else config
-    changes = {key: value for key, value in (('friction', friction), ('estimator', estimator)) if value is not None}
-    config = replace(config, **changes)  # type: ignore[arg-type]
+    config = config if friction is None else replace(config, friction=friction)
+    config = config if estimator is None else replace(config, estimator=estimator)
     if config.friction != 'auto':
         friction_model(_without_ripple(config.friction))  # refuses unknown options before any work
     training, slow = _listed(datasets), _listed(friction_data)
