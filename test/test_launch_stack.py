@@ -29,7 +29,9 @@ ARMS = ('arm_1', 'arm_2')
 DEADLINE = 900.0
 
 LAUNCH = """
-import sys
+import ctypes, signal, sys
+if sys.platform == 'linux':
+    ctypes.CDLL(None).prctl(1, signal.SIGINT)  # if the test is killed: on SIGTERM, launch would leave its nodes behind
 from launch import LaunchDescription, LaunchService
 from launch.actions import IncludeLaunchDescription
 from launch.launch_description_sources import PythonLaunchDescriptionSource
