@@ -25,6 +25,7 @@ LAYERS = [
     {'model', 'signals'},
     {'dynamics', 'friction', 'data'},
     {'excitation', 'identification', 'calibration', 'simulation'},
+    {'execution'},
     {'free_floating'},  # its trajectories are those of excitation
     {'report'},
     {'workflow'},

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from robotid_ros.excitation.config import ExcitationConfig
-from robotid_ros.excitation.run import RunConfig
+from robotid_ros.execution.run import RunConfig
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / 'launch').glob('*.launch.py'))

@@ -15,7 +15,7 @@ from simulation_helpers import UR10E
 
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory
 from robotid_ros.excitation.preparation import reference_check
-from robotid_ros.excitation.run import RunConfig, plan_run
+from robotid_ros.execution.run import RunConfig, plan_run
 from robotid_ros.model import RobotModel
 from robotid_ros.simulation import CommandPoint, TrajectoryFollower
 

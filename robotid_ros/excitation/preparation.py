@@ -16,7 +16,7 @@ import numpy as np
 from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.excitation.constraints import Constraint, JointRanges, TorqueLimits, scaled_limits
 from robotid_ros.excitation.observation import Observation, observation_of
-from robotid_ros.excitation.windows import ReferenceCheck
+from robotid_ros.excitation.reference_check import ReferenceCheck
 from robotid_ros.excitation.workspace import workspace_constraints
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel

@@ -29,11 +29,11 @@ from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, ExcitationError
-from robotid_ros.excitation.clock_offset import ClockOffset
-from robotid_ros.excitation.rest_check import RestCheck
-from robotid_ros.excitation.run import RunPlan
-from robotid_ros.excitation.watchdog import Watchdog, WatchdogConfig
-from robotid_ros.excitation.windows import Window
+from robotid_ros.execution.clock_offset import ClockOffset
+from robotid_ros.execution.rest_check import RestCheck
+from robotid_ros.execution.run import RunPlan
+from robotid_ros.execution.watchdog import Watchdog, WatchdogConfig
+from robotid_ros.execution.windows import Window
 from robotid_ros.model import RobotModel
 from robotid_ros.nodes.controller_link import ControllerFeedback, ControllerLink
 from robotid_ros.nodes.conversions import LATCHED, joint_state_values, seconds

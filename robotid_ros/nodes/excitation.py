@@ -9,8 +9,8 @@
 
 """The node ``excitation``: designs, checks and runs exciting trajectories on a trajectory controller.
 
-Planning, checking and judging are functions of ``robotid_ros.excitation``, moving the arm is the
-:class:`ArmDriver`'s; here are the services and the order of things.
+Planning and checking are functions of ``robotid_ros.excitation`` and ``robotid_ros.execution``. :class:`ArmDriver`
+moves the arm. This module holds the services and their order.
 """
 
 import sys
@@ -36,9 +36,9 @@ from robotid_ros.excitation import (
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep, FrictionSweepConfig, friction_sweep
 from robotid_ros.excitation.preparation import design_limits, reference_check, validation_config
-from robotid_ros.excitation.run import RunConfig, RunPlan, plan_run
-from robotid_ros.excitation.watchdog import WatchdogConfig
-from robotid_ros.excitation.windows import Window
+from robotid_ros.execution.run import RunConfig, RunPlan, plan_run
+from robotid_ros.execution.watchdog import WatchdogConfig
+from robotid_ros.execution.windows import Window
 from robotid_ros.model import RobotModel
 from robotid_ros.nodes.action_link import ActionLink
 from robotid_ros.nodes.arm_driver import ArmDriver

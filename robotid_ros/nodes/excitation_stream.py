@@ -18,9 +18,9 @@ from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import RobotIdError
-from robotid_ros.excitation.run import RunPlan
-from robotid_ros.excitation.watchdog import Watchdog
-from robotid_ros.excitation.windows import Window
+from robotid_ros.execution.run import RunPlan
+from robotid_ros.execution.watchdog import Watchdog
+from robotid_ros.execution.windows import Window
 from robotid_ros.nodes.controller_link import ControllerFeedback, ControllerLink
 from robotid_ros.nodes.conversions import trajectory_message
 from robotid_ros.nodes.runtime import BackgroundWorker

@@ -26,7 +26,9 @@ from robotid_ros.excitation.reference import (
     SpedUp,
     move_duration,
 )
-from robotid_ros.excitation.windows import KnotPlan, ReferenceCheck, WindowPlan, plan_stop, stop_durations
+from robotid_ros.excitation.reference_check import ReferenceCheck
+from robotid_ros.execution.path_stop import plan_stop, stop_durations
+from robotid_ros.execution.windows import KnotPlan, WindowPlan
 
 __all__ = ['RunConfig', 'RunPlan', 'plan_run']
 

@@ -23,9 +23,9 @@ from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize
 from robotid_ros.excitation.friction_sweep import FrictionSweepConfig, Stroke, friction_sweep
 from robotid_ros.excitation.preparation import reference_check, validation_config
 from robotid_ros.excitation.reference import Chain, FourierRun, Move, Rest, SlowedDown, SpedUp, move_duration
-from robotid_ros.excitation.run import RunConfig, plan_run
-from robotid_ros.excitation.watchdog import Watchdog, WatchdogConfig
-from robotid_ros.excitation.windows import KnotPlan
+from robotid_ros.execution.run import RunConfig, plan_run
+from robotid_ros.execution.watchdog import Watchdog, WatchdogConfig
+from robotid_ros.execution.windows import KnotPlan
 
 MODEL = ur10e()
 CONFIG = ExcitationConfig(period=12.0, starts=1, iterations=80)

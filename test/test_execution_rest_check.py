@@ -11,7 +11,7 @@
 
 import numpy as np
 
-from robotid_ros.excitation.rest_check import RestCheck
+from robotid_ros.execution.rest_check import RestCheck
 
 
 def seen(position, until: float = 2.0) -> RestCheck:

@@ -16,7 +16,7 @@ equal; each window ends in a stop along the path, so that the arm comes to rest 
 more windows come.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,21 +24,14 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
-from robotid_ros.excitation.constraints import Constraint
-from robotid_ros.excitation.motion import Motion
-from robotid_ros.excitation.observation import Observation
 from robotid_ros.excitation.reference import Reference, SlowedDown
-from robotid_ros.excitation.verification import Peak, require_within
-from robotid_ros.model.joint_limits import JointLimits
-from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.excitation.reference_check import ReferenceCheck
+from robotid_ros.execution.path_stop import plan_stop, stop_durations
 
-__all__ = ['KnotPlan', 'ReferenceCheck', 'Window', 'WindowPlan', 'plan_stop', 'stop_durations']
+__all__ = ['KnotPlan', 'Window', 'WindowPlan']
 
-_SHORTEST_STOP, _USUAL_STOP, _LONGEST_STOP, _STOP_LENGTHS = 0.1, 1.6, 8.0, 11
 _LEAST_SPAN = 1.0
-_CHECK_RATE = 250.0
 _STOP_TOLERANCE = 1e-3
-_GENTLE_BRAKING = 5.0  # rad/s^2, where no limit is given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,168 +88,6 @@ class Window:
     velocity: Array
     acceleration: Array
     last: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReferenceCheck:
-    """The limits a reference has to keep, whatever it is made of.
-
-    Attributes
-    ----------
-    model : RobotModel
-    limits : JointLimits
-    constraints : tuple of Constraint
-        Everything to keep, joint limits included.
-    observation : Observation or None
-        Needed by torque limits.
-    """
-
-    model: RobotModel
-    limits: JointLimits
-    constraints: tuple[Constraint, ...]
-    observation: Observation | None
-
-    def peaks(self, reference: Reference, *, rate: float = _CHECK_RATE, start: float = 0.0) -> list[Peak]:
-        """Return how close a reference comes to every bound.
-
-        Parameters
-        ----------
-        reference : Reference
-        rate : float
-            Samples per second [Hz].
-        start : float
-            Added to the times in messages [s].
-        """
-        times = np.linspace(0.0, reference.duration, max(2, int(np.ceil(reference.duration * rate)) + 1))
-        position, velocity, acceleration = reference.evaluate(times)
-        jerk = np.gradient(acceleration, times, axis=0)
-        result: list[Peak] = []
-        worst: dict[int, tuple[float, float]] = {}
-        bounds = [bound for constraint in self.constraints for bound in constraint.bounds]
-        regressor_of = None if self.observation is None else self.observation.regressor
-        for k in range(0, len(times), 4000):
-            part = slice(k, k + 4000)
-            motion = Motion(
-                self.model,
-                times[part],
-                (position[part], velocity[part], acceleration[part], jerk[part]),
-                regressor_of,
-            )
-            excess = np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints])
-            for column in range(excess.shape[1]):
-                row = int(np.argmax(excess[:, column]))
-                if column not in worst or excess[row, column] > worst[column][0]:
-                    worst[column] = float(excess[row, column]), float(times[part][row])
-        for column, (value, time) in worst.items():
-            result.append(Peak(bound=bounds[column], excess=value, time=time + start))
-        return result
-
-    def excess(self, reference: Reference, *, rate: float = _CHECK_RATE) -> float:
-        """Return the largest normalised excess of a reference over all bounds."""
-        return max((peak.excess for peak in self.peaks(reference, rate=rate)), default=-np.inf)
-
-    def require(self, reference: Reference, what: str) -> list[Peak]:
-        """Refuse a reference that breaks a limit.
-
-        Raises
-        ------
-        ExcitationError
-            Naming what breaks which limit of which joint, and when.
-        """
-        peaks = self.peaks(reference)
-        try:
-            require_within(peaks)
-        except ExcitationError as cause:
-            raise ExcitationError(f'{what}: {cause}') from cause
-        return peaks
-
-
-def plan_stop(
-    reference: Reference,
-    check: ReferenceCheck,
-    at: Sequence[float] | Array,
-    *,
-    hurry: bool,
-    durations: Sequence[float] = (),
-    tolerance: float = 1e-6,
-) -> tuple[float, SlowedDown]:
-    """Return where to begin a stop along the path, and the stop, so that all limits are kept.
-
-    Slowing down adds an acceleration, which does not fit where the motion already uses all of it;
-    a few hundredths of a second before or after, it does.
-
-    Parameters
-    ----------
-    reference : Reference
-    check : ReferenceCheck
-    at : sequence of float
-        Moments at which the stop may begin, in the order of preference [s].
-    hurry : bool
-        Take the stop that ends first, for an emergency; else the one that comes first in ``at``.
-    durations : sequence of float
-        How long the stop may take; by default what :func:`stop_durations` says [s].
-    tolerance : float
-        Excess still taken as none.
-
-    Returns
-    -------
-    at : float
-        [s]
-    stop : SlowedDown
-        The best there is: where none keeps all limits, the one that breaks them least.
-    """
-    limits = _braking_limits(reference, check.limits, at)
-    candidates = [
-        (moment, duration) for moment in at for duration in durations or stop_durations(reference, check.limits)
-    ]
-    if hurry:
-        candidates.sort(key=lambda pair: pair[0] + pair[1])
-    least, best = np.inf, candidates[0]
-    for moment, duration in candidates:
-        stop = SlowedDown(reference=reference, at=moment, duration=duration)
-        joints = _joint_excess(stop, limits)
-        if joints > min(tolerance, least):
-            if joints < least:
-                least, best = joints, (moment, duration)
-            continue
-        excess = max(joints, check.excess(stop, rate=100.0))
-        if excess <= tolerance:
-            return moment, stop
-        if excess < least:
-            least, best = excess, (moment, duration)
-    moment, duration = best
-    return moment, SlowedDown(reference=reference, at=moment, duration=duration)
-
-
-def stop_durations(reference: Reference, limits: JointLimits) -> tuple[float, ...]:
-    """Return how long stops may take: up to twice what the highest speed takes at the acceleration limits.
-
-    Parameters
-    ----------
-    reference : Reference
-    limits : JointLimits
-    """
-    length = min(reference.duration, 200.0)
-    velocity = np.abs(reference.evaluate(np.linspace(0.0, length, 2000))[1]).max(axis=0)
-    needed = float((1.875 * velocity / limits.acceleration).max())
-    longest = min(max(_USUAL_STOP, 2.0 * needed), _LONGEST_STOP)
-    return tuple(np.geomspace(_SHORTEST_STOP, longest, _STOP_LENGTHS).tolist())
-
-
-def _braking_limits(reference: Reference, limits: JointLimits, at: Sequence[float] | Array) -> Array:
-    """Return the acceleration limits of a stop, shape (n,); where there are none, what is usual nearby."""
-    times = np.clip(np.linspace(min(at), max(at) + 1.0, 101), 0.0, reference.duration)
-    usual = np.abs(reference.evaluate(times)[2]).max(axis=0)
-    result: Array = np.where(
-        np.isfinite(limits.acceleration), limits.acceleration, np.maximum(1.2 * usual, _GENTLE_BRAKING)
-    )
-    return result
-
-
-def _joint_excess(reference: Reference, acceleration_limits: Array) -> float:
-    """Return the largest normalised excess over the acceleration limits: quick, for many candidates."""
-    _, _, acceleration = reference.evaluate(np.linspace(0.0, reference.duration, 41))
-    return float((np.abs(acceleration).max(axis=0) / acceleration_limits).max() - 1.0)
 
 
 class WindowPlan:

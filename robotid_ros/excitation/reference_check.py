@@ -1,0 +1,101 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Whether a reference keeps all limits: joints, torques, workspace and clearances."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotid_ros.errors import ExcitationError
+from robotid_ros.excitation.constraints import Constraint
+from robotid_ros.excitation.motion import Motion
+from robotid_ros.excitation.observation import Observation
+from robotid_ros.excitation.reference import Reference
+from robotid_ros.excitation.verification import Peak, require_within
+from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.model.robot_model import RobotModel
+
+__all__ = ['ReferenceCheck']
+
+_CHECK_RATE = 250.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceCheck:
+    """The limits a reference has to keep, whatever it is made of.
+
+    Attributes
+    ----------
+    model : RobotModel
+    limits : JointLimits
+    constraints : tuple of Constraint
+        Everything to keep, joint limits included.
+    observation : Observation or None
+        Needed by torque limits.
+    """
+
+    model: RobotModel
+    limits: JointLimits
+    constraints: tuple[Constraint, ...]
+    observation: Observation | None
+
+    def peaks(self, reference: Reference, *, rate: float = _CHECK_RATE, start: float = 0.0) -> list[Peak]:
+        """Return how close a reference comes to every bound.
+
+        Parameters
+        ----------
+        reference : Reference
+        rate : float
+            Samples per second [Hz].
+        start : float
+            Added to the times in messages [s].
+        """
+        times = np.linspace(0.0, reference.duration, max(2, int(np.ceil(reference.duration * rate)) + 1))
+        position, velocity, acceleration = reference.evaluate(times)
+        jerk = np.gradient(acceleration, times, axis=0)
+        result: list[Peak] = []
+        worst: dict[int, tuple[float, float]] = {}
+        bounds = [bound for constraint in self.constraints for bound in constraint.bounds]
+        regressor_of = None if self.observation is None else self.observation.regressor
+        for k in range(0, len(times), 4000):
+            part = slice(k, k + 4000)
+            motion = Motion(
+                self.model,
+                times[part],
+                (position[part], velocity[part], acceleration[part], jerk[part]),
+                regressor_of,
+            )
+            excess = np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints])
+            for column in range(excess.shape[1]):
+                row = int(np.argmax(excess[:, column]))
+                if column not in worst or excess[row, column] > worst[column][0]:
+                    worst[column] = float(excess[row, column]), float(times[part][row])
+        for column, (value, time) in worst.items():
+            result.append(Peak(bound=bounds[column], excess=value, time=time + start))
+        return result
+
+    def excess(self, reference: Reference, *, rate: float = _CHECK_RATE) -> float:
+        """Return the largest normalised excess of a reference over all bounds."""
+        return max((peak.excess for peak in self.peaks(reference, rate=rate)), default=-np.inf)
+
+    def require(self, reference: Reference, what: str) -> list[Peak]:
+        """Refuse a reference that breaks a limit.
+
+        Raises
+        ------
+        ExcitationError
+            Naming what breaks which limit of which joint, and when.
+        """
+        peaks = self.peaks(reference)
+        try:
+            require_within(peaks)
+        except ExcitationError as cause:
+            raise ExcitationError(f'{what}: {cause}') from cause
+        return peaks
