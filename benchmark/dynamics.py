@@ -30,7 +30,7 @@ from benchmark.arms import ARMS, LWR4_MDH, PUMA560_MDH, ROOT, UR10_DH, arm, moti
 from benchmark.row import Anchor, Bar, Row
 from benchmark.timing import Timing, children_seconds, measure, seconds
 from robotid_ros.dynamics import BaseParameters, base_parameters, full_regressor, inverse_dynamics, minimal_model
-from robotid_ros.dynamics.compiler import find_compiler
+from robotid_ros.dynamics.codegen.compiler import find_compiler
 from robotid_ros.dynamics.newton_euler import newton_euler
 from robotid_ros.model import RobotModel
 

@@ -21,9 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robotid_ros.dynamics import base_parameters, full_regressor, inverse_dynamics, minimal_model
-from robotid_ros.dynamics.cache import cache_directory
-from robotid_ros.dynamics.code_generation import write_code
-from robotid_ros.dynamics.compiler import compiled_kernel, find_compiler
+from robotid_ros.dynamics.codegen.cache import cache_directory
+from robotid_ros.dynamics.codegen.compiler import compiled_kernel, find_compiler
+from robotid_ros.dynamics.codegen.write import write_code
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 

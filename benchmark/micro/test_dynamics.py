@@ -14,7 +14,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from robotid_ros.dynamics import base_parameters, full_regressor, minimal_model
-from robotid_ros.dynamics.compiler import find_compiler
+from robotid_ros.dynamics.codegen.compiler import find_compiler
 from robotid_ros.dynamics.newton_euler import newton_euler
 from robotid_ros.model import RobotModel
 

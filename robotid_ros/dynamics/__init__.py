@@ -9,16 +9,16 @@
 
 """Dynamics of serial arms: inverse dynamics, regressors, base parameters, generated minimal models."""
 
-from robotid_ros.dynamics.base_parameters import DATA_TOLERANCE, BaseParameters, base_parameters
-from robotid_ros.dynamics.inverse_dynamics import inverse_dynamics
-from robotid_ros.dynamics.minimal_model import MinimalModel, minimal_model
-from robotid_ros.dynamics.regressor import (
+from robotid_ros.dynamics.base_parameter_set import DATA_TOLERANCE, BaseParameters, base_parameters
+from robotid_ros.dynamics.codegen.minimal_model import MinimalModel, minimal_model
+from robotid_ros.dynamics.standard_regressor import (
     column_names,
     full_regressor,
     observation_matrix,
     regressor,
     standard_parameters,
 )
+from robotid_ros.dynamics.torques import inverse_dynamics
 
 __all__ = [
     'DATA_TOLERANCE',

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.expression import Graph, Op
+from robotid_ros.dynamics.codegen.expression import Graph, Op
 
 __all__ = ['Coefficients']
 

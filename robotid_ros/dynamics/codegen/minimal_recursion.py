@@ -27,9 +27,9 @@ from math import cos, pi, sin
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.expression import Expression, Graph, Number
-from robotid_ros.dynamics.minimal_frames import MinimalChain
-from robotid_ros.dynamics.trace import (
+from robotid_ros.dynamics.codegen.expression import Expression, Graph, Number
+from robotid_ros.dynamics.codegen.minimal_frames import MinimalChain
+from robotid_ros.dynamics.codegen.symbolic_regressor import (
     Rows,
     Vector,
     constant_vector,

@@ -16,7 +16,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.chain import Chain
-from robotid_ros.dynamics.expression import Expression, Graph, Number
+from robotid_ros.dynamics.codegen.expression import Expression, Graph, Number
 
 __all__ = [
     'Rows',

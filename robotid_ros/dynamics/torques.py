@@ -15,9 +15,9 @@ from dataclasses import replace
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.cache import content_key
 from robotid_ros.dynamics.chain import Part, checked_samples, moving
-from robotid_ros.dynamics.minimal_model import MinimalModel, minimal_model
+from robotid_ros.dynamics.codegen.cache import content_key
+from robotid_ros.dynamics.codegen.minimal_model import MinimalModel, minimal_model
 from robotid_ros.dynamics.newton_euler import newton_euler
 from robotid_ros.model import RobotModel
 

@@ -11,10 +11,10 @@
 
 import re
 
-from robotid_ros.dynamics.emit_c import literal, statements
-from robotid_ros.dynamics.expression import Op
-from robotid_ros.dynamics.generated import GeneratedCode, joint_units, parameter_unit, used_inputs
-from robotid_ros.dynamics.graph_function import GraphFunction
+from robotid_ros.dynamics.codegen.c_kernel import literal, statements
+from robotid_ros.dynamics.codegen.expression import Op
+from robotid_ros.dynamics.codegen.function import GraphFunction
+from robotid_ros.dynamics.codegen.source_parts import GeneratedCode, joint_units, parameter_unit, used_inputs
 from robotid_ros.errors import ModelError
 
 __all__ = ['c_header', 'c_source']

@@ -11,7 +11,7 @@
 
 Customised symbolic Newton-Euler in base parameters, after W. Khalil and J.-F. Kleinfinger,
 "Minimum operations and minimum parameters of the dynamic models of tree structure robots", IEEE J.
-Robotics and Automation 3 (1987), with the choices of :mod:`robotid_ros.dynamics.minimal_trace`
+Robotics and Automation 3 (1987), with the choices of :mod:`robotid_ros.dynamics.codegen.minimal_recursion`
 searched for the fewest operations.
 """
 
@@ -21,21 +21,21 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray, frozen_array
-from robotid_ros.dynamics.base_parameters import BaseParameters, base_parameters
-from robotid_ros.dynamics.cache import content_key
+from robotid_ros.dynamics.base_parameter_set import BaseParameters, base_parameters
 from robotid_ros.dynamics.chain import checked_samples
-from robotid_ros.dynamics.coefficients import Coefficients
-from robotid_ros.dynamics.emit_c99 import c_header, c_source
-from robotid_ros.dynamics.emit_python import python_source
-from robotid_ros.dynamics.expression import Graph, Op, OperationCount
-from robotid_ros.dynamics.generated import GeneratedCode
-from robotid_ros.dynamics.graph_function import GraphFunction, InputBlock, OutputBlock
-from robotid_ros.dynamics.graph_store import graph_arrays, graph_from_arrays, load_arrays, save_arrays
-from robotid_ros.dynamics.kernel import KernelStore, checked_output
-from robotid_ros.dynamics.minimal_search import shortest_form, trace_torques
-from robotid_ros.dynamics.regressor import drive_symbols
-from robotid_ros.dynamics.regressor_graph import motion_inputs, regressor_function
-from robotid_ros.dynamics.simplify import simplified
+from robotid_ros.dynamics.codegen.c_source import c_header, c_source
+from robotid_ros.dynamics.codegen.cache import content_key
+from robotid_ros.dynamics.codegen.coefficients import Coefficients
+from robotid_ros.dynamics.codegen.expression import Graph, Op, OperationCount
+from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock, OutputBlock
+from robotid_ros.dynamics.codegen.kernel import KernelStore, checked_output
+from robotid_ros.dynamics.codegen.minimal_search import shortest_form, trace_torques
+from robotid_ros.dynamics.codegen.python_source import python_source
+from robotid_ros.dynamics.codegen.regressor_function import motion_inputs, regressor_function
+from robotid_ros.dynamics.codegen.simplify import simplified
+from robotid_ros.dynamics.codegen.source_parts import GeneratedCode
+from robotid_ros.dynamics.codegen.stored_graphs import graph_arrays, graph_from_arrays, load_arrays, save_arrays
+from robotid_ros.dynamics.standard_regressor import drive_symbols
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.base_parameters import BaseParameters
-from robotid_ros.dynamics.expression import Op
-from robotid_ros.dynamics.graph_function import GraphFunction
+from robotid_ros.dynamics.base_parameter_set import BaseParameters
+from robotid_ros.dynamics.codegen.expression import Op
+from robotid_ros.dynamics.codegen.function import GraphFunction
 from robotid_ros.model.inertia import INERTIAL_NAMES, INERTIAL_UNITS
 
 __all__ = ['GeneratedCode', 'joint_units', 'parameter_unit', 'used_inputs']

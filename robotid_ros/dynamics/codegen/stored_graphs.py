@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
-from robotid_ros.dynamics.cache import cache_directory, trusted
-from robotid_ros.dynamics.expression import Graph
+from robotid_ros.dynamics.codegen.cache import cache_directory, trusted
+from robotid_ros.dynamics.codegen.expression import Graph
 
 __all__ = ['graph_arrays', 'graph_from_arrays', 'load_arrays', 'save_arrays']
 

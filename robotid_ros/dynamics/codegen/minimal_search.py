@@ -16,13 +16,13 @@ from functools import cache
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
-from robotid_ros.dynamics.base_parameters import BaseParameters, reduced_columns
+from robotid_ros.dynamics.base_parameter_set import BaseParameters, reduced_columns
 from robotid_ros.dynamics.chain import sample_motion
-from robotid_ros.dynamics.expression import Expression, Graph, Number, Op, OperationCount
-from robotid_ros.dynamics.minimal_frames import MinimalChain, joint_groups, minimal_chain
-from robotid_ros.dynamics.minimal_trace import PSEUDO_NAMES, Form, pseudo_parameter_map, trace_minimal
-from robotid_ros.dynamics.regressor import drive_symbols, full_regressor, observation_matrix
-from robotid_ros.dynamics.trace import combined
+from robotid_ros.dynamics.codegen.expression import Expression, Graph, Number, Op, OperationCount
+from robotid_ros.dynamics.codegen.minimal_frames import MinimalChain, joint_groups, minimal_chain
+from robotid_ros.dynamics.codegen.minimal_recursion import PSEUDO_NAMES, Form, pseudo_parameter_map, trace_minimal
+from robotid_ros.dynamics.codegen.symbolic_regressor import combined
+from robotid_ros.dynamics.standard_regressor import drive_symbols, full_regressor, observation_matrix
 from robotid_ros.model.inertia import transform_inertial_parameters
 
 _ROUND_OFF = 1e-14

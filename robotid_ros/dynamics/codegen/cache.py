@@ -75,6 +75,6 @@ def content_key(model: RobotModel, parts: Mapping[str, Array | IntArray], text: 
 def _generator_identity() -> str:
     """Return a hash of the modules that make graphs: a graph made by other code is not taken for this one's."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob('*.py')):
+    for path in sorted(Path(__file__).parents[1].rglob('*.py')):
         digest.update(path.read_bytes())
     return digest.hexdigest()

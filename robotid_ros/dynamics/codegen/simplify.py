@@ -18,7 +18,7 @@ C. McMullen, "The decomposition and factorization of Boolean expressions", ISCAS
 from collections import Counter
 from collections.abc import Sequence
 
-from robotid_ros.dynamics.expression import Graph, Op
+from robotid_ros.dynamics.codegen.expression import Graph, Op
 
 __all__ = ['simplified']
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.compiler import CompiledKernel, compiled_kernel
-from robotid_ros.dynamics.graph_function import GraphFunction, NumpyKernel
+from robotid_ros.dynamics.codegen.compiler import CompiledKernel, compiled_kernel
+from robotid_ros.dynamics.codegen.function import GraphFunction, NumpyKernel
 from robotid_ros.errors import DataError
 
 __all__ = ['Kernel', 'KernelStore', 'checked_output']

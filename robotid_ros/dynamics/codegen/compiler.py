@@ -23,9 +23,9 @@ from pathlib import Path
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.cache import cache_directory, trusted
-from robotid_ros.dynamics.emit_c import batch_source
-from robotid_ros.dynamics.graph_function import GraphFunction
+from robotid_ros.dynamics.codegen.c_kernel import batch_source
+from robotid_ros.dynamics.codegen.cache import cache_directory, trusted
+from robotid_ros.dynamics.codegen.function import GraphFunction
 
 __all__ = ['CompiledKernel', 'compiled_kernel', 'find_compiler']
 

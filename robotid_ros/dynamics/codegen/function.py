@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.expression import Graph, Op, OperationCount
+from robotid_ros.dynamics.codegen.expression import Graph, Op, OperationCount
 
 __all__ = ['GraphFunction', 'InputBlock', 'NumpyKernel', 'OutputBlock']
 

@@ -21,12 +21,13 @@ import numpy as np
 import scipy.linalg
 
 from robotid_ros.arrays import Array, IntArray
-from robotid_ros.dynamics.cache import content_key
 from robotid_ros.dynamics.chain import checked_samples, sample_motion
-from robotid_ros.dynamics.expression import OperationCount
-from robotid_ros.dynamics.graph_function import GraphFunction
-from robotid_ros.dynamics.kernel import Kernel, KernelStore, checked_output
-from robotid_ros.dynamics.regressor import (
+from robotid_ros.dynamics.codegen.cache import content_key
+from robotid_ros.dynamics.codegen.expression import OperationCount
+from robotid_ros.dynamics.codegen.function import GraphFunction
+from robotid_ros.dynamics.codegen.kernel import Kernel, KernelStore, checked_output
+from robotid_ros.dynamics.codegen.regressor_function import regressor_function, regressor_gradient_function
+from robotid_ros.dynamics.standard_regressor import (
     Columns,
     column_names,
     drive_symbols,
@@ -34,7 +35,6 @@ from robotid_ros.dynamics.regressor import (
     observation_matrix,
     standard_parameters,
 )
-from robotid_ros.dynamics.regressor_graph import regressor_function, regressor_gradient_function
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model import RobotModel
 

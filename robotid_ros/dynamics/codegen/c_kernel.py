@@ -11,8 +11,8 @@
 
 from collections.abc import Callable
 
-from robotid_ros.dynamics.expression import Op
-from robotid_ros.dynamics.graph_function import GraphFunction
+from robotid_ros.dynamics.codegen.expression import Op
+from robotid_ros.dynamics.codegen.function import GraphFunction
 
 __all__ = ['batch_source', 'literal', 'statements']
 

@@ -11,9 +11,9 @@
 
 import numpy as np
 
-from robotid_ros.dynamics.expression import Op
-from robotid_ros.dynamics.generated import GeneratedCode, joint_units, parameter_unit
-from robotid_ros.dynamics.graph_function import GraphFunction
+from robotid_ros.dynamics.codegen.expression import Op
+from robotid_ros.dynamics.codegen.function import GraphFunction
+from robotid_ros.dynamics.codegen.source_parts import GeneratedCode, joint_units, parameter_unit
 
 __all__ = ['python_source']
 

@@ -12,9 +12,9 @@
 from collections.abc import Sequence
 
 from robotid_ros.dynamics.chain import aligned_chain
-from robotid_ros.dynamics.expression import Expression, Graph, Op, gradient
-from robotid_ros.dynamics.graph_function import GraphFunction, InputBlock, OutputBlock
-from robotid_ros.dynamics.trace import trace_regressor
+from robotid_ros.dynamics.codegen.expression import Expression, Graph, Op, gradient
+from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock, OutputBlock
+from robotid_ros.dynamics.codegen.symbolic_regressor import trace_regressor
 from robotid_ros.model import RobotModel
 
 __all__ = ['motion_inputs', 'regressor_function', 'regressor_gradient_function']

@@ -12,7 +12,7 @@
 from pathlib import Path
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.minimal_model import MinimalModel
+from robotid_ros.dynamics.codegen.minimal_model import MinimalModel
 from robotid_ros.errors import ModelError
 from robotid_ros.files import write_text
 
