@@ -9,13 +9,15 @@
 
 """Friction models against finite differences, closed forms and thermodynamics."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robotid_ros.errors import IdentificationError
-from robotid_ros.friction import FRICTION_MODELS, friction_model, initial_guess
+from robotid_ros.friction import FRICTION_MODELS, Functions, friction_model, initial_guess
 
 OPTIONS = ('', '+asymmetric', '+load', '+offset', '+asymmetric+load+offset')
 NAMES = [name + option for name in FRICTION_MODELS for option in OPTIONS]
@@ -27,6 +29,12 @@ def parameters_of(model, n: int, rng: np.random.Generator) -> np.ndarray:
     return np.concatenate([weights @ model.generators.T, np.sqrt(lower * upper)], axis=1)
 
 
+def dissipates(model, parameters: np.ndarray) -> np.ndarray:
+    linear = parameters[:, : len(model.linear_names)]
+    weights = np.linalg.solve(model.generators, linear.T).T
+    return ((weights >= -1e-9 * np.abs(linear).max(axis=1, keepdims=True)) | np.array(model.signed)).all(axis=1)
+
+
 @pytest.mark.parametrize('name', NAMES)
 def test_derivatives_are_those_of_the_torque(name: str) -> None:
     rng = np.random.default_rng(1)
@@ -35,10 +43,12 @@ def test_derivatives_are_those_of_the_torque(name: str) -> None:
     velocity = velocity[(np.abs(np.abs(velocity) - 0.01) > 1e-3).all(axis=1)]  # the static level steps there
     load, position = rng.normal(0.0, 10.0, velocity.shape), rng.normal(size=velocity.shape)
     parameters = parameters_of(model, 3, rng)
-    by_parameters, by_velocity = model.jacobian(velocity, parameters, load, position)
+    k = len(model.linear_names)
+    columns, sensitivity = model.basis(velocity, parameters[:, k:], load, position)
+    bends = np.einsum('Nnks,nk->Nns', sensitivity, parameters[:, :k])
+    by_parameters = np.concatenate([columns, bends], axis=-1)
+    np.testing.assert_array_equal(columns, model.columns(velocity, parameters[:, k:], load, position))
     step = 1e-6
-    ahead, behind = (model.torque(velocity + d, parameters, load, position) for d in (step, -step))
-    np.testing.assert_allclose(by_velocity, (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-6)
     for k in range(parameters.shape[1]):
         shift = np.zeros_like(parameters)
         shift[:, k] = step
@@ -79,7 +89,7 @@ def test_friction_never_drives(name: str, seed: int, fitted: bool) -> None:
         parameters = initial_guess(model, velocity, rng.normal(0.0, 3.0, velocity.shape), load)
     else:
         parameters = parameters_of(model, 2, rng) * rng.uniform(0.0, 1.0)
-    assert model.dissipates(parameters).all()
+    assert dissipates(model, parameters).all()
     speeds = np.repeat(np.concatenate([-np.geomspace(1e-4, 50, 60), np.geomspace(1e-4, 50, 60)])[:, None], 2, axis=1)
     power = speeds * model.torque(speeds, parameters, rng.normal(0.0, 20.0, speeds.shape))
     assert power.min() >= -1e-9 * max(1.0, np.abs(power).max())
@@ -87,8 +97,51 @@ def test_friction_never_drives(name: str, seed: int, fitted: bool) -> None:
 
 def test_a_friction_that_would_drive_is_recognised() -> None:
     model = friction_model('daemi_heimann')
-    assert not model.dissipates(np.array([[1.0, 0.1, -1.0, 8.0]])).any()  # 1 - pi/2 < 0 at high speed
-    assert not friction_model('coulomb_viscous').dissipates(np.array([[1.0, -0.1]])).any()
+    assert not dissipates(model, np.array([[1.0, 0.1, -1.0, 8.0]])).any()  # 1 - pi/2 < 0 at high speed
+    assert not dissipates(friction_model('coulomb_viscous'), np.array([[1.0, -0.1]])).any()
+    assert not dissipates(friction_model('static'), np.array([[1.0, 0.5, 0.1]])).any()  # static below Coulomb
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_an_expression_for_code_is_the_same_torque(name: str) -> None:
+    """The equations evaluated number by number, with the functions of the math module."""
+    rng = np.random.default_rng(4)
+    functions = Functions(
+        tanh=math.tanh,
+        exp=math.exp,
+        abs=abs,
+        sign=lambda x: math.copysign(1.0, x) if x else 0.0,
+        atan=math.atan,
+        sin=math.sin,
+        cos=math.cos,
+    )
+    frequency = np.array([0.0, 20.0, 7.0])
+    for scale in (None, np.array([0.1, 0.2, 0.3])):
+        model = friction_model(name, velocity_scale=scale, ripple_frequency=frequency)
+        velocity = np.concatenate(
+            [rng.uniform(-2.0, 2.0, (20, 3)), rng.uniform(-0.02, 0.02, (20, 3)), np.zeros((1, 3))]
+        )
+        load, position = rng.normal(0.0, 10.0, velocity.shape), rng.normal(size=velocity.shape)
+        parameters = parameters_of(model, 3, rng)
+        torque = model.torque(velocity, parameters, load, position)
+        for j in range(3):
+            values, own = parameters[j].tolist(), model.of_joint(j)
+            for i in range(len(velocity)):
+                v, f, q = float(velocity[i, j]), float(load[i, j]), float(position[i, j])
+                assert own.expression(v, values, f, q, functions=functions) == pytest.approx(torque[i, j], abs=1e-12)
+
+
+def test_break_away_is_never_below_sliding_friction() -> None:
+    rng = np.random.default_rng(5)
+    velocity = np.concatenate([rng.uniform(-0.01, 0.01, (300, 1)), rng.uniform(-1.0, 1.0, (300, 1))])
+    model = friction_model('static')
+    torque = model.torque(velocity, np.array([[3.0, 2.0, 1.0]]))  # a static level below the Coulomb level
+    coulomb, static, viscous = initial_guess(model, velocity, torque)[0]
+    assert static == pytest.approx(coulomb, abs=1e-9)
+    assert 2.0 < coulomb < 3.0
+    true = np.array([[2.0, 3.0, 1.0]])
+    np.testing.assert_allclose(initial_guess(model, velocity, model.torque(velocity, true)), true, atol=1e-9)
+    assert viscous > 0.0
 
 
 @pytest.mark.parametrize('name', ['stribeck', 'daemi_heimann'])
@@ -108,6 +161,10 @@ def test_unknown_names_are_refused_with_what_there_is() -> None:
         friction_model('viscous')
     with pytest.raises(IdentificationError, match="option 'loads' is unknown; there are: asymmetric, load"):
         friction_model('coulomb+loads')
+    with pytest.raises(IdentificationError, match="'load' more than once"):
+        friction_model('coulomb+load+offset+load')
+    with pytest.raises(IdentificationError, match="'auto\\+load': 'auto' chooses model and options itself"):
+        friction_model('auto+load')
     with pytest.raises(IdentificationError, match='needs the transmitted torque'):
         friction_model('coulomb+load').torque(np.ones((2, 1)), np.ones((1, 2)))
     with pytest.raises(IdentificationError, match='velocity_scale'):

@@ -7,17 +7,25 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Joint friction: models by name, options that combine with any of them, dissipative fits."""
+"""Joint friction: models as lists of terms, and dissipative fits."""
 
-from robotid_ros.friction.factory import FRICTION_MODELS, FRICTION_OPTIONS, friction_model
 from robotid_ros.friction.fit import dissipative_least_squares, initial_guess
-from robotid_ros.friction.protocol import FrictionBasis, FrictionModel, unit_of
+from robotid_ros.friction.model import (
+    FRICTION_MODELS,
+    FRICTION_OPTIONS,
+    FrictionBasis,
+    FrictionModel,
+    friction_model,
+    unit_of,
+)
+from robotid_ros.friction.terms import Functions
 
 __all__ = [
     'FRICTION_MODELS',
     'FRICTION_OPTIONS',
     'FrictionBasis',
     'FrictionModel',
+    'Functions',
     'dissipative_least_squares',
     'friction_model',
     'initial_guess',

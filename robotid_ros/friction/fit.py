@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import lsq_linear
 
 from robotid_ros.arrays import Array
-from robotid_ros.friction.protocol import FrictionModel
+from robotid_ros.friction.model import FrictionModel
 
 __all__ = ['dissipative_least_squares', 'initial_guess']
 

@@ -22,7 +22,6 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import BaseParameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, unit_of
-from robotid_ros.friction.options import TorqueRipple
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.least_squares import essential_parameters
 from robotid_ros.identification.metrics import Metrics, torque_metrics
@@ -144,8 +143,8 @@ def assemble(
         has_rotor_inertia=config.rotor_inertia,
         friction_name=friction.name,
         velocity_scale=None if friction.velocity_scale is None else np.broadcast_to(friction.velocity_scale, (n,)),
-        ripple_frequency=friction.ripple_frequency if isinstance(friction, TorqueRipple) else None,
-        ripple_limit=friction.ripple_limit if isinstance(friction, TorqueRipple) else 10.0,
+        ripple_frequency=friction.ripple_frequency,
+        ripple_limit=friction.ripple_limit,
         friction_names=names,
         friction_units=tuple(tuple(unit_of(q, kind) for q in friction.quantities) for kind in model.joint_types),
         friction_values=fit.friction_parameters,

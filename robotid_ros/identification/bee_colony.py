@@ -189,8 +189,7 @@ class _JointProblem:
         everything: bool,
         channel: Callable[[Array], Array] | None,
     ) -> None:
-        scale = model.velocity_scale
-        self.model = model if scale is None or np.ndim(scale) == 0 else model.smoothed(float(scale[joint]))
+        self.model = model.of_joint(joint)
         self.channel = channel
         self.torque, self.pieces, self.everything = torque, pieces, everything
         self.linear = len(model.linear_names)

@@ -22,9 +22,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.friction import FrictionModel, friction_model
-from robotid_ros.friction.protocol import BoolArray
 from robotid_ros.identification.channel import Channel
 from robotid_ros.identification.folds import STRETCHES, stretches
 from robotid_ros.identification.information import BaseRegressor

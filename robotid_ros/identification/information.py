@@ -25,9 +25,8 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.friction import FrictionModel
-from robotid_ros.friction.protocol import BoolArray
 
 __all__ = ['BaseRegressor', 'Information', 'Solution', 'gather', 'quick_solve', 'solve']
 

@@ -15,7 +15,6 @@ from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
 from robotid_ros.errors import IdentificationError
-from robotid_ros.friction.options import TorqueRipple
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import joint_columns
@@ -77,9 +76,10 @@ class TorquePredictor:
         """
         load = np.zeros_like(dq) if load is None else load
         friction, values = self.friction, self.result.friction_values
-        if position is None and isinstance(friction, TorqueRipple):
-            friction, kept = friction.inner, [k for k, name in enumerate(friction.linear_names) if name not in RIPPLE]
-            values = values[:, [*kept, *range(len(self.friction.linear_names), values.shape[1])]]
+        if position is None and friction.ripple_frequency is not None:
+            friction, with_ripple = friction.without_ripple(), friction
+            kept = range(len(friction.linear_names))
+            values = values[:, [*kept, *range(len(with_ripple.linear_names), values.shape[1])]]
         return friction.torque(dq, values, load, position)
 
     def torque(self, q: Array, dq: Array, ddq: Array) -> Array:

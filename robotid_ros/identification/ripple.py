@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
-from robotid_ros.friction import FrictionModel
-from robotid_ros.friction.options import TorqueRipple
+from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.channel import Channel
 from robotid_ros.identification.samples import Samples
 
@@ -187,6 +186,6 @@ class _Search:
 
 def with_ripple(friction: FrictionModel, frequency: Array, limit: float) -> FrictionModel:
     """Return a friction model with a ripple added to some of its joints."""
-    return TorqueRipple(
-        inner=friction, velocity_scale=friction.velocity_scale, ripple_frequency=frequency, ripple_limit=limit
+    return friction_model(
+        friction.name, velocity_scale=friction.velocity_scale, ripple_frequency=frequency, ripple_limit=limit
     )

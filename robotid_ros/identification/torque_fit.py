@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.friction import FrictionModel
-from robotid_ros.friction.protocol import BoolArray
 from robotid_ros.identification.channel import Channel
 from robotid_ros.identification.information import BaseRegressor
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.friction.options import TorqueRipple
 from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.model.inertia import split_inertial_parameters
@@ -190,7 +189,7 @@ def _friction_items(subject: Subject) -> Iterator[Item]:
 
 def _ripple_items(subject: Subject) -> Iterator[Item]:
     friction, run = subject.result.friction, subject.training
-    if not isinstance(friction, TorqueRipple):
+    if friction.ripple_frequency is None:
         return
     data = run.dataset
     frequency = np.asarray(friction.ripple_frequency)

@@ -1,0 +1,335 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Friction models: lists of terms, and what follows from them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import IdentificationError
+from robotid_ros.friction.terms import (
+    MODELS,
+    NUMPY,
+    OPTIONS,
+    Functions,
+    Motion,
+    Parameter,
+    Quantity,
+    Shape,
+    Term,
+    by_direction,
+)
+
+__all__ = ['FRICTION_MODELS', 'FRICTION_OPTIONS', 'FrictionBasis', 'FrictionModel', 'friction_model', 'unit_of']
+
+FRICTION_MODELS = tuple(MODELS)
+FRICTION_OPTIONS = ('asymmetric', *OPTIONS)
+
+_UNITS: dict[str, dict[Quantity, str]] = {
+    'revolute': {
+        'force': 'N*m',
+        'damping': 'N*m*s/rad',
+        'velocity': 'rad/s',
+        'inverse velocity': 's/rad',
+        'ratio': '1',
+    },
+    'prismatic': {'force': 'N', 'damping': 'N*s/m', 'velocity': 'm/s', 'inverse velocity': 's/m', 'ratio': '1'},
+}
+
+
+def unit_of(quantity: Quantity, joint_type: str) -> str:
+    """Return the SI unit of a friction parameter of a revolute or a prismatic joint."""
+    return _UNITS[joint_type][quantity]
+
+
+class FrictionBasis(NamedTuple):
+    """The linear part of a friction model at given velocities.
+
+    Attributes
+    ----------
+    columns : ndarray, shape (N, n, k)
+        Torque per unit of each linear parameter.
+    sensitivity : ndarray, shape (N, n, k, s)
+        Derivative of the columns with respect to the s shape parameters.
+    """
+
+    columns: Array
+    sensitivity: Array
+
+
+def _positive(value: ArrayLike, name: str, *, zero: bool) -> Array:
+    array = np.array(value, dtype=float)
+    if array.ndim > 1 or not np.isfinite(array).all() or (array < 0.0).any() or (not zero and (array == 0.0).any()):
+        least = 'of at least 0' if zero else 'above 0'
+        raise IdentificationError(f'{name}: expected one number {least} per joint, got {array}')
+    array.flags.writeable = False
+    return array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrictionModel:
+    """Friction torque of n independent joints: k linear parameters and s shape parameters each.
+
+        tau_f = sum_k columns_k(v, load, q, shape) linear_k
+
+    A joint's parameters stand as ``[linear..., shape...]``; those of n joints have the shape (n, k + s).
+
+    Attributes
+    ----------
+    name : str
+        From which :func:`friction_model` makes it.
+    terms : tuple of Term
+    velocity_scale : ndarray, shape (n,) or (), optional
+        Speed at which the smooth sign tanh(v / velocity_scale) reaches 76 % [rad/s]; None for sign(v).
+    ripple_frequency : ndarray, shape (n,) or (), optional
+        Frequency of a torque ripple [1/rad]; 0 for a joint without one, None for a model without the term.
+    ripple_limit : float
+        Fastest ripple that the torque signal shows [Hz].
+    """
+
+    name: str
+    terms: tuple[Term, ...]
+    velocity_scale: Array | None = None
+    ripple_frequency: Array | None = None
+    ripple_limit: float = 10.0
+    generators: Array = field(init=False)
+    """Matrix G, shape (k, k): friction dissipates exactly when the entries of G^-1 linear that are not ``signed``
+    are not negative."""
+
+    def __post_init__(self) -> None:
+        if self.velocity_scale is not None:
+            object.__setattr__(self, 'velocity_scale', _positive(self.velocity_scale, 'velocity_scale', zero=False))
+        if self.ripple_frequency is not None:
+            object.__setattr__(
+                self, 'ripple_frequency', _positive(self.ripple_frequency, 'ripple_frequency', zero=True)
+            )
+        _positive(self.ripple_limit, 'ripple_limit', zero=False)
+        names = self.linear_names
+        bounds = np.eye(len(names))
+        for row, parameter in zip(bounds, self._parameters, strict=True):
+            for name, factor in parameter.not_negative.items():
+                row[names.index(name)] = factor
+        object.__setattr__(self, 'generators', np.linalg.inv(bounds))
+
+    @property
+    def _parameters(self) -> tuple[Parameter, ...]:
+        return tuple(parameter for term in self.terms for parameter in term.parameters)
+
+    @property
+    def _shapes(self) -> tuple[Shape, ...]:
+        return tuple({term.shape.name: term.shape for term in self.terms if term.shape is not None}.values())
+
+    @property
+    def linear_names(self) -> tuple[str, ...]:
+        """Names of the parameters that enter linearly."""
+        return tuple(parameter.name for parameter in self._parameters)
+
+    @property
+    def shape_names(self) -> tuple[str, ...]:
+        """Names of the parameters that enter non-linearly."""
+        return tuple(shape.name for shape in self._shapes)
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """What each parameter measures, linear ones first."""
+        return (*(each.quantity for each in self._parameters), *(each.quantity for each in self._shapes))
+
+    @property
+    def signed(self) -> tuple[bool, ...]:
+        """Which linear parameters may have either sign."""
+        return tuple(not parameter.not_negative for parameter in self._parameters)
+
+    @property
+    def needs_load(self) -> bool:
+        """Whether the torque depends on the torque that the joint transmits."""
+        return any(term.needs_load for term in self.terms)
+
+    def smoothed(self, velocity_scale: ArrayLike | None) -> 'FrictionModel':
+        """Return the model with sign(v) replaced by tanh(v / velocity_scale); None restores the sign."""
+        return replace(self, velocity_scale=velocity_scale)  # type: ignore[arg-type]
+
+    def without_ripple(self) -> 'FrictionModel':
+        """Return the model without its torque ripple; its linear parameters are the first ones of this model's."""
+        return friction_model(self.name.replace('+ripple', ''), velocity_scale=self.velocity_scale)
+
+    def of_joint(self, joint: int) -> 'FrictionModel':
+        """Return the model of one joint, with scalars in place of what is given per joint."""
+
+        def own(value: Array | None) -> Any:
+            return value if value is None or np.ndim(value) == 0 else value[joint]
+
+        return replace(self, velocity_scale=own(self.velocity_scale), ripple_frequency=own(self.ripple_frequency))
+
+    def shape_bounds(self, fastest: Array) -> tuple[Array, Array]:
+        """Return bounds of the shape parameters, shapes (n, s), given each joint's largest speed, shape (n,)."""
+        size = [fastest if shape.quantity == 'velocity' else 1.0 / fastest for shape in self._shapes]
+        lower = [each * shape.low for each, shape in zip(size, self._shapes, strict=True)]
+        upper = [each * shape.high for each, shape in zip(size, self._shapes, strict=True)]
+        empty = np.zeros((len(fastest), 0))
+        return (np.stack(lower, axis=1), np.stack(upper, axis=1)) if size else (empty, empty)
+
+    def _motion(
+        self, velocity: Any, shape: Iterable[Any], load: Any, position: Any, functions: Functions = NUMPY
+    ) -> Motion:
+        if load is None and self.needs_load:
+            raise IdentificationError('load-dependent friction needs the transmitted torque; got none')
+        if position is None and any(term.needs_position for term in self.terms):
+            raise IdentificationError('a torque ripple needs the joint positions; got none')
+        scale = self.velocity_scale
+        return Motion(
+            velocity=velocity,
+            sign=functions.sign(velocity) if scale is None else functions.tanh(velocity / scale),
+            shape=dict(zip(self.shape_names, shape, strict=True)),
+            load=load,
+            position=position,
+            ripple_frequency=0.0 if self.ripple_frequency is None else self.ripple_frequency,
+            ripple_limit=self.ripple_limit,
+            functions=functions,
+        )
+
+    def _columns(self, motion: Motion) -> Array:
+        columns = np.empty((*motion.velocity.shape, len(self.linear_names)))
+        for k, column in enumerate(column for term in self.terms for column in term.columns(motion)):
+            columns[..., k] = column
+        return columns
+
+    def columns(self, velocity: Array, shape: Array, load: Array | None = None, position: Array | None = None) -> Array:
+        """Return the torque per unit of each linear parameter, shape (N, n, k).
+
+        Parameters
+        ----------
+        velocity : ndarray, shape (N, n)
+            [rad/s]
+        shape : ndarray, shape (n, s)
+        load : ndarray, shape (N, n), optional
+            Torque transmitted by the joints, without their own friction [N m].
+        position : ndarray, shape (N, n), optional
+            For models with a torque ripple [rad].
+
+        Raises
+        ------
+        IdentificationError
+            If the model depends on the load or the position, and it is not given.
+        """
+        return self._columns(self._motion(velocity, shape.T, load, position))
+
+    def basis(
+        self, velocity: Array, shape: Array, load: Array | None = None, position: Array | None = None
+    ) -> FrictionBasis:
+        """Return the columns and their derivatives with respect to the shape parameters; arguments as above."""
+        motion = self._motion(velocity, shape.T, load, position)
+        sensitivity = np.zeros((*velocity.shape, len(self.linear_names), len(self.shape_names)))
+        start = 0
+        for term in self.terms:
+            if term.shape is not None and term.bends is not None:
+                at = self.shape_names.index(term.shape.name)
+                for k, bend in enumerate(term.bends(motion)):
+                    sensitivity[..., start + k, at] = bend
+            start += len(term.parameters)
+        return FrictionBasis(self._columns(motion), sensitivity)
+
+    def torque(
+        self, velocity: Array, parameters: Array, load: Array | None = None, position: Array | None = None
+    ) -> Array:
+        """Return the friction torque, shape (N, n) [N m], of parameters (n, k + s); other arguments as above."""
+        k = len(self.linear_names)
+        columns = self.columns(velocity, parameters[:, k:], load, position)
+        return np.asarray(np.einsum('Nnk,nk->Nn', columns, parameters[:, :k]))
+
+    def expression(
+        self,
+        velocity: Any,
+        parameters: Sequence[Any],
+        load: Any = None,
+        position: Any = None,
+        *,
+        functions: Functions,
+    ) -> Any:
+        """Return the torque of one joint as an expression, for generated code.
+
+        Parameters
+        ----------
+        velocity, load, position : symbol
+        parameters : sequence of float or symbol, length k + s
+        functions : Functions
+            The functions of the symbols; the symbols have the arithmetic operators.
+        """
+        k = len(self.linear_names)
+        motion = self._motion(velocity, parameters[k:], load, position, functions)
+        columns = (column for term in self.terms for column in term.columns(motion))
+        return sum((column * value for column, value in zip(columns, parameters, strict=False)), start=0.0)
+
+
+def _parsed(name: str) -> tuple[str, tuple[str, ...]]:
+    """Return a name's model and its options, in their order and each once."""
+    base, *options = name.split('+')
+    if base == 'auto':
+        raise IdentificationError(
+            f"friction '{name}': 'auto' chooses model and options itself and takes none; name a model to set options"
+            if options
+            else "friction model 'auto' has no equation: it lets the data choose one"
+        )
+    if base not in MODELS:
+        raise IdentificationError(f"friction model '{base}' is unknown; there are: {', '.join(MODELS)}")
+    for option in options:
+        if option not in FRICTION_OPTIONS:
+            raise IdentificationError(
+                f"friction option '{option}' is unknown; there are: {', '.join(FRICTION_OPTIONS)}, joined by '+'"
+            )
+        if options.count(option) > 1:
+            raise IdentificationError(f"friction '{name}' has the option '{option}' more than once; give it once")
+    return base, tuple(option for option in FRICTION_OPTIONS if option in options)
+
+
+def friction_model(
+    name: str,
+    *,
+    velocity_scale: ArrayLike | None = None,
+    ripple_frequency: ArrayLike | None = None,
+    ripple_limit: float = 10.0,
+) -> FrictionModel:
+    """Return a friction model by name.
+
+    Parameters
+    ----------
+    name : str
+        ``coulomb``, ``coulomb_viscous``, ``static``, ``stribeck`` or ``daemi_heimann``, optionally
+        followed by options, ``'stribeck+load+offset'``: ``asymmetric`` for parameters of their own for each
+        direction, ``load`` for Coulomb friction that grows with the transmitted torque, ``offset`` for a
+        constant torque, ``ripple`` for a torque that goes up and down with the motor's position.
+    velocity_scale : float or array_like, shape (n,), optional
+        Replace sign(v) by tanh(v / velocity_scale) [rad/s].
+    ripple_frequency : array_like, shape (n,), optional
+        Add a torque ripple of so many radians per radian; needed where the name has ``+ripple``.
+    ripple_limit : float
+        Fastest ripple that the torque signal shows [Hz].
+
+    Raises
+    ------
+    IdentificationError
+        If the name or an option is unknown, or an option comes twice.
+    """
+    base, options = _parsed(name)
+    if ripple_frequency is None and 'ripple' in options:
+        raise IdentificationError("friction option 'ripple' needs the ripple's frequency per joint")
+    if ripple_frequency is not None and 'ripple' not in options:
+        options = (*options, 'ripple')
+    terms = by_direction(MODELS[base]) if 'asymmetric' in options else MODELS[base]
+    return FrictionModel(
+        name='+'.join((base, *options)),
+        terms=(*terms, *(OPTIONS[option] for option in options if option in OPTIONS)),
+        velocity_scale=velocity_scale,  # type: ignore[arg-type]
+        ripple_frequency=ripple_frequency,  # type: ignore[arg-type]
+        ripple_limit=ripple_limit,
+    )

@@ -1,0 +1,298 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""The terms that friction models are made of, each with its equation written once.
+
+A term is linear in its parameters and has at most one shape parameter, which enters non-linearly:
+
+    tau = sum_i columns_i(v, load, q, shape) parameter_i
+
+The equations use arithmetic and the functions of :class:`Functions` only, so that they evaluate with arrays as
+well as with symbols.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+__all__ = [
+    'MODELS',
+    'NUMPY',
+    'OPTIONS',
+    'Functions',
+    'Motion',
+    'Parameter',
+    'Quantity',
+    'Shape',
+    'Term',
+    'by_direction',
+]
+
+Quantity: TypeAlias = Literal['force', 'damping', 'velocity', 'inverse velocity', 'ratio']
+
+BREAKAWAY_SPEED = 0.01
+"""Speed below which the model ``static`` takes a joint as sticking [rad/s or m/s]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Functions:
+    """The functions that the equations of friction use, of arrays or of symbols."""
+
+    tanh: Callable[[Any], Any]
+    exp: Callable[[Any], Any]
+    abs: Callable[[Any], Any]
+    sign: Callable[[Any], Any]
+    atan: Callable[[Any], Any]
+    sin: Callable[[Any], Any]
+    cos: Callable[[Any], Any]
+
+
+NUMPY = Functions(tanh=np.tanh, exp=np.exp, abs=np.abs, sign=np.sign, atan=np.arctan, sin=np.sin, cos=np.cos)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Motion:
+    """What friction depends on: arrays of shape (N, n), or symbols of one joint.
+
+    Attributes
+    ----------
+    velocity : array or symbol
+        [rad/s]
+    sign : array or symbol
+        sign(v), or tanh(v / velocity_scale).
+    shape : mapping
+        Shape parameters by name: arrays of shape (n,), or numbers.
+    load : array or symbol, optional
+        Torque that the joint transmits, without its own friction [N m].
+    position : array or symbol, optional
+        [rad]
+    ripple_frequency, ripple_limit : ndarray, shape (n,), or float
+        See :class:`robotid_ros.friction.FrictionModel`.
+    functions : Functions
+    """
+
+    velocity: Any
+    sign: Any
+    shape: Mapping[str, Any]
+    load: Any = None
+    position: Any = None
+    ripple_frequency: Any = 0.0
+    ripple_limit: float = 10.0
+    functions: Functions = NUMPY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A parameter that the torque is linear in.
+
+    Attributes
+    ----------
+    name : str
+    quantity : Quantity
+        From which its unit follows.
+    bound : mapping of str to float, optional
+        Linear combination of the model's parameters that must not be negative, so that friction dissipates;
+        empty where the parameter may have either sign. By default the parameter itself.
+    """
+
+    name: str
+    quantity: Quantity
+    bound: Mapping[str, float] | None = None
+
+    @property
+    def not_negative(self) -> Mapping[str, float]:
+        """The combination that must not be negative; empty where there is none."""
+        return {self.name: 1.0} if self.bound is None else self.bound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A parameter that enters non-linearly.
+
+    Attributes
+    ----------
+    name : str
+    quantity : Quantity
+        A velocity or an inverse velocity.
+    low, high : float
+        Bounds, as multiples of the joint's largest speed, or of its inverse.
+    """
+
+    name: str
+    quantity: Quantity
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """A part of a friction model.
+
+    Attributes
+    ----------
+    parameters : tuple of Parameter
+    columns : callable
+        From a :class:`Motion` to the torque per unit of each parameter.
+    shape : Shape, optional
+    bends : callable, optional
+        Derivatives of the columns with respect to the shape parameter.
+    needs_load, needs_position : bool
+        Whether the columns depend on the transmitted torque, or on the position.
+    """
+
+    parameters: tuple[Parameter, ...]
+    columns: Callable[[Motion], tuple[Any, ...]]
+    shape: Shape | None = None
+    bends: Callable[[Motion], tuple[Any, ...]] | None = None
+    needs_load: bool = False
+    needs_position: bool = False
+
+
+COULOMB = Term(parameters=(Parameter(name='coulomb', quantity='force'),), columns=lambda at: (at.sign,))
+VISCOUS = Term(parameters=(Parameter(name='viscous', quantity='damping'),), columns=lambda at: (at.velocity,))
+
+
+def _two_levels(at: Motion) -> tuple[Any, ...]:
+    """``static sign(v)`` where ``|v| < BREAKAWAY_SPEED``, and ``coulomb sign(v) + viscous v`` elsewhere.
+
+    At rest friction is whatever balances the load, up to the static level; the model says zero, the middle of
+    that interval.
+    """
+    f = at.functions
+    sliding = 0.5 * (1.0 + f.sign(f.abs(at.velocity) - BREAKAWAY_SPEED))
+    return at.sign * sliding, at.sign * (1.0 - sliding), at.velocity * sliding
+
+
+STATIC = Term(
+    parameters=(
+        Parameter(name='coulomb', quantity='force'),
+        Parameter(name='static', quantity='force', bound={'static': 1.0, 'coulomb': -1.0}),
+        Parameter(name='viscous', quantity='damping'),
+    ),
+    columns=_two_levels,
+)
+
+
+def _film(at: Motion) -> tuple[Any, ...]:
+    """``(coulomb + (static - coulomb) exp(-(v / stribeck_velocity)^2)) sign(v)``.
+
+    Friction falls from the static to the Coulomb level as the lubricant film builds up: Armstrong-Helouvry,
+    Dupont and Canudas de Wit, Automatica 30 (1994), eq. 5, with exponent 2.
+    """
+    ratio = at.velocity / at.shape['stribeck_velocity']
+    film = at.functions.exp(-(ratio * ratio))
+    return at.sign * (1.0 - film), at.sign * film
+
+
+def _film_bends(at: Motion) -> tuple[Any, ...]:
+    width = at.shape['stribeck_velocity']
+    ratio = at.velocity / width
+    bend = at.sign * 2.0 * ratio * ratio / width * at.functions.exp(-(ratio * ratio))
+    return -bend, bend
+
+
+STRIBECK = Term(
+    parameters=(Parameter(name='coulomb', quantity='force'), Parameter(name='static', quantity='force')),
+    columns=_film,
+    shape=Shape(name='stribeck_velocity', quantity='velocity', low=0.01, high=1.0),
+    bends=_film_bends,
+)
+
+
+def _arctangent_bends(at: Motion) -> tuple[Any, ...]:
+    argument = at.shape['arctan_rate'] * at.velocity
+    return (at.velocity / (1.0 + argument * argument),)
+
+
+# Daemi and Heimann, 1996. A negative gain lets friction fall with speed. Together with Coulomb and viscous friction
+# the joint dissipates at every speed exactly when the level at high speed, coulomb + arctan_gain pi/2, is not negative.
+# Rates between a nearly linear and a nearly stepwise arctangent over the range of speeds.
+ARCTANGENT = Term(
+    parameters=(Parameter(name='arctan_gain', quantity='force', bound={'coulomb': 1.0, 'arctan_gain': math.pi / 2}),),
+    columns=lambda at: (at.functions.atan(at.shape['arctan_rate'] * at.velocity),),
+    shape=Shape(name='arctan_rate', quantity='inverse velocity', low=0.5, high=100.0),
+    bends=_arctangent_bends,
+)
+
+# Coulomb friction that grows with the transmitted torque: a gear of efficiency eta has load = 1 - eta to first order
+# (Hamon, Gautier and Garrec, IROS 2010).
+LOAD = Term(
+    parameters=(Parameter(name='load', quantity='ratio'),),
+    columns=lambda at: (at.sign * at.functions.abs(at.load),),
+    needs_load=True,
+)
+
+# Bias of the current sensor, or friction that differs by direction: either sign.
+OFFSET = Term(
+    parameters=(Parameter(name='offset', quantity='force', bound={}),),
+    columns=lambda at: (1.0,),
+)
+
+
+def _ripple(at: Motion) -> tuple[Any, ...]:
+    """``(ripple_sin sin(nu q) + ripple_cos cos(nu q)) / (1 + (nu v / (2 pi limit))^4)``.
+
+    Cogging of the motor and the kinematic error of a strain-wave gear repeat two to four times per turn of the
+    motor, nu = 2 N or 4 N in joint angle behind a gear of ratio N (Kennedy and Desai, IEEE/ASME Trans. Mechatronics
+    10 (2005)). The denominator leaves out what is faster than the torque signal can show. nu = 0 means no ripple.
+    """
+    f, nu = at.functions, at.ripple_frequency
+    pace = nu / (2.0 * math.pi * at.ripple_limit) * at.velocity
+    share = 1.0 * (nu > 0.0) / (1.0 + pace * pace * pace * pace)
+    return f.sin(nu * at.position) * share, f.cos(nu * at.position) * share
+
+
+RIPPLE = Term(
+    parameters=(
+        Parameter(name='ripple_sin', quantity='force', bound={}),
+        Parameter(name='ripple_cos', quantity='force', bound={}),
+    ),
+    columns=_ripple,
+    needs_position=True,
+)
+
+MODELS: dict[str, tuple[Term, ...]] = {
+    'coulomb': (COULOMB,),
+    'coulomb_viscous': (COULOMB, VISCOUS),
+    'static': (STATIC,),
+    'stribeck': (STRIBECK, VISCOUS),
+    'daemi_heimann': (COULOMB, VISCOUS, ARCTANGENT),
+}
+OPTIONS: dict[str, Term] = {'load': LOAD, 'offset': OFFSET, 'ripple': RIPPLE}
+
+
+def by_direction(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    """Return terms with parameters of their own for positive and then for negative velocities."""
+    directions = ((1.0, 'positive'), (-1.0, 'negative'))
+    return tuple(_one_way(term, direction, suffix) for direction, suffix in directions for term in terms)
+
+
+def _one_way(term: Term, direction: float, suffix: str) -> Term:
+    """Return a term that acts in one direction of motion only."""
+
+    def share(at: Motion) -> Any:
+        return 0.5 * (1.0 + direction * at.functions.sign(at.velocity))
+
+    bends = term.bends
+    return replace(
+        term,
+        parameters=tuple(
+            Parameter(
+                name=f'{each.name}_{suffix}',
+                quantity=each.quantity,
+                bound={f'{name}_{suffix}': factor for name, factor in each.not_negative.items()},
+            )
+            for each in term.parameters
+        ),
+        columns=lambda at: tuple(column * share(at) for column in term.columns(at)),
+        bends=None if bends is None else lambda at: tuple(bend * share(at) for bend in bends(at)),
+    )
