@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from robotid_ros.errors import DataError
 
-__all__ = ['atomic_file', 'file_hash', 'require_folder', 'write_text']
+__all__ = ['atomic_file', 'file_hash', 'output_folder', 'require_folder', 'write_text']
 
 
 def file_hash(path: str | Path) -> str:
@@ -86,3 +86,19 @@ def require_folder(path: str | Path) -> None:
     folder = Path(path).expanduser().resolve().parent
     if not folder.is_dir():
         raise DataError(f"cannot write {path}: the folder '{folder}' does not exist")
+
+
+def output_folder(path: str | Path) -> Path:
+    """Return a folder for results, made if needed.
+
+    Raises
+    ------
+    DataError
+        If it cannot be made, or is a file.
+    """
+    folder = Path(path).expanduser()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as cause:
+        raise DataError(f"output folder '{folder}' cannot be made: {cause.strerror}") from cause
+    return folder

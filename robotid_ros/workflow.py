@@ -9,7 +9,7 @@
 
 """The steps of an identification from files to files: what the commands and the demonstration call."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +42,7 @@ from robotid_ros.identification.plausibility import held_joints, remarks, requir
 from robotid_ros.identification.predictor import RIPPLE
 from robotid_ros.identification.selection import select
 from robotid_ros.model import RobotModel
+from robotid_ros.progress import Progress
 from robotid_ros.report import write_report
 from robotid_ros.report.identification import identification_report
 
@@ -53,8 +54,6 @@ __all__ = [
     'render_again',
     'write_identification',
 ]
-
-Progress = Callable[[float, str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ PACKAGE = ROOT / 'robotid_ros'
 
 LAYERS = [
     {'errors', 'threads'},
-    {'arrays', 'files'},
+    {'arrays', 'files', 'progress'},
     {'model', 'signals'},
     {'dynamics', 'friction', 'data'},
     {'excitation', 'identification', 'calibration', 'simulation'},

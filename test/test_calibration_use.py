@@ -22,7 +22,6 @@ from calibration_helpers import dh_poses, measured, random_frame, scara, shift, 
 
 import robotid_ros
 from robotid_ros.calibration import CalibrationResult, calibrate, points_csv, read_points
-from robotid_ros.calibration import example as example_module
 from robotid_ros.calibration.example import SimulatedArm, example_arm, example_table
 from robotid_ros.calibration.files import calibrated_urdf, read_joints
 from robotid_ros.calibration.inverse_kinematics import compensated_inverse_kinematics, compensated_joints
@@ -51,7 +50,7 @@ def result(arm: SimulatedArm) -> CalibrationResult:
 @pytest.fixture(scope='module')
 def example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp('example')
-    assert example_module.main(['--out', str(folder), '--poses', '60', '--held-out', '100']) == 0
+    assert main(['calibrate', '--example', '--out', str(folder)]) == 0
     return folder
 
 
@@ -87,7 +86,7 @@ def test_the_command_calibrates_and_writes_everything(
     assert np.sqrt(np.mean(np.sum(after**2, axis=1))) == pytest.approx(accuracy['training']['after']['rms'])
     assert (tmp_path / 'calibration.png').read_bytes().startswith(b'\x89PNG')
     assert '</html>' in (tmp_path / 'report.html').read_text()
-    assert read_joints(tmp_path / 'compensated.csv', nominal.joint_names).shape == (60, 6)
+    assert read_joints(tmp_path / 'compensated.csv', nominal.joint_names).shape == (100, 6)
     assert not list(tmp_path.glob('.*'))
 
 

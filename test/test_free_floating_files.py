@@ -9,7 +9,6 @@
 
 """Missions, measurement and excitation files, the command line and the pictures."""
 
-import argparse
 import subprocess
 import sys
 from dataclasses import replace
@@ -19,6 +18,7 @@ import pytest
 import yaml
 from free_floating_helpers import example_robot, random_trajectory
 
+from robotid_ros.cli import build_parser
 from robotid_ros.errors import DataError, ExcitationError, ModelError, RobotIdError
 from robotid_ros.free_floating import (
     control_trajectory,
@@ -29,7 +29,6 @@ from robotid_ros.free_floating import (
     simulate,
     write_measurement,
 )
-from robotid_ros.free_floating.command import add_arguments, run
 from robotid_ros.free_floating.files import write_yaml
 from robotid_ros.free_floating.plots import (
     base_figure,
@@ -48,9 +47,8 @@ MISSION = {
 
 
 def command(*words):
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    return run(parser.parse_args([str(word) for word in words]))
+    options = build_parser(['free-floating']).parse_args(['free-floating', *map(str, words)])
+    return options.run(options)
 
 
 @pytest.fixture(scope='module')
@@ -220,6 +218,7 @@ def test_commands_go_from_design_to_target(tmp_path, capsys):
         'condition_number.png',
         'inertia.png',
         'mass.png',
+        'report.html',
     }
 
 
@@ -255,7 +254,7 @@ def test_output_that_cannot_be_written_is_refused_before_the_work(tmp_path, exci
     (tmp_path / 'file').write_text('')
     data = tmp_path / 'measurement.csv'
     command('simulate', excitation, '--out', data)
-    with pytest.raises(DataError, match='cannot make the folder'):
+    with pytest.raises(DataError, match='cannot be made'):
         command('identify', data, '--out', tmp_path / 'file')
 
 
@@ -296,7 +295,7 @@ def test_pictures_are_drawn(measured, tmp_path):
 def test_package_needs_no_plotting_library():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
-        'import robotid_ros.free_floating.command\n'
+        'import robotid_ros.commands.free_floating\n'
         'from robotid_ros.free_floating.plots import condition_figure\n'
         'import numpy as np\n'
         "try: condition_figure({'a': np.ones(3)}, np.arange(3.0))\n"

@@ -9,7 +9,7 @@
 
 """Kinematic calibration of a serial arm from measured points or poses."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +38,7 @@ from robotid_ros.calibration.validation import CrossValidation, HeldOut, cross_v
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model.dh_file import DHTable
 from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.progress import Progress
 
 __all__ = ['calibrate', 'chain_of']
 
@@ -58,7 +59,7 @@ def calibrate(
     prior: float | None = 0.01,
     folds: int = 5,
     rng: np.random.Generator | None = None,
-    progress: Callable[[float, str], None] | None = None,
+    progress: Progress | None = None,
 ) -> CalibrationResult:
     """Estimate the geometry of an arm from measurements of targets on its tool.
 
@@ -194,7 +195,7 @@ def _outcome(
     can: Identifiable,
     folds: int,
     rng: np.random.Generator,
-    tell: Callable[[float, str], None],
+    tell: Progress,
 ) -> '_Outcome':
     """Fit frames and targets, then the geometry, then joint terms where cross-validation wants them."""
     nominal = estimator.nominal(problem)

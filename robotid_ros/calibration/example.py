@@ -7,35 +7,21 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Simulated measurements of a six-axis arm whose geometry differs from its nominal table.
+"""Simulated measurements of a six-axis arm whose geometry differs from its nominal table."""
 
-Run it to get files to try the calibration on::
-
-    python -m robotid_ros.calibration.example --out example
-
-writes ``nominal.yaml`` (DH table), ``points.csv`` and ``held_out.csv`` (measurements).
-"""
-
-import argparse
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.calibration.chain import chain_of_dh, parallel_rows
 from robotid_ros.calibration.points import MeasuredPoints, quaternion_of_rotation
-from robotid_ros.calibration.points_file import points_csv
 from robotid_ros.calibration.rotations import rotation_of_vector
 from robotid_ros.calibration.sampling import random_configurations
-from robotid_ros.errors import RobotIdError
-from robotid_ros.files import write_text
 from robotid_ros.model.dh_file import DHTable
 from robotid_ros.model.joint_limits import JointLimits
 
-__all__ = ['SimulatedArm', 'example_arm', 'example_table', 'main']
+__all__ = ['SimulatedArm', 'example_arm', 'example_table']
 
 
 def example_table() -> DHTable:
@@ -160,38 +146,3 @@ def example_arm(
     tool[:3, :3] = rotation_of_vector(rng.normal(0.0, 0.5, 3))
     tool[:3, 3] = [0.06, -0.04, 0.11]
     return SimulatedArm(nominal=nominal, actual=actual, frame=frame, tool=tool)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the example's files; return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog='python -m robotid_ros.calibration.example', description='Write simulated measurements of a six-axis arm.'
-    )
-    parser.add_argument('--out', type=Path, required=True, help='directory for nominal.yaml, points.csv, held_out.csv')
-    parser.add_argument('--poses', type=int, default=100, help='number of measurements (default 100)')
-    parser.add_argument('--held-out', type=int, default=200, help='number of held-out measurements (default 200)')
-    parser.add_argument('--noise', type=float, default=1e-4, help='noise of each coordinate [m] (default 0.0001)')
-    parser.add_argument('--full-pose', action='store_true', help='measure orientations too, with 0.2 mrad of noise')
-    parser.add_argument('--seed', type=int, default=0)
-    options = parser.parse_args(arguments)
-    for name in ('poses', 'held_out'):
-        if getattr(options, name) < 1:
-            parser.error(f'--{name.replace("_", "-")}: expected a positive number, got {getattr(options, name)}')
-    rng = np.random.default_rng(options.seed)
-    arm = example_arm(rng)
-    angle_noise = 2e-4 if options.full_pose else None
-    try:
-        options.out.mkdir(parents=True, exist_ok=True)
-        write_text(options.out / 'nominal.yaml', arm.nominal.to_yaml())
-        for name, count in (('points', options.poses), ('held_out', options.held_out)):
-            points = arm.measure(arm.configurations(count, rng), rng, noise=options.noise, angle_noise=angle_noise)
-            write_text(options.out / f'{name}.csv', points_csv(points))
-    except (RobotIdError, OSError) as error:
-        print(f'example: {error}', file=sys.stderr)
-        return 2
-    print(f'wrote nominal.yaml, points.csv ({options.poses}) and held_out.csv ({options.held_out}) to {options.out}')
-    return 0
-
-
-if __name__ == '__main__':
-    sys.exit(main())

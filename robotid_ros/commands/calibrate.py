@@ -10,19 +10,228 @@
 """``robotid calibrate``: the geometry of an arm from measured points."""
 
 import argparse
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
-from robotid_ros.calibration.command import add_arguments, run
+import numpy as np
+import yaml
+
+from robotid_ros import __version__
+from robotid_ros.calibration import (
+    CalibrationResult,
+    MeasuredPoints,
+    calibrate,
+    compensated_joints,
+    points_csv,
+    read_points,
+    sample_workspace,
+    select_poses,
+)
+from robotid_ros.calibration.example import example_arm
+from robotid_ros.calibration.files import joints_csv, read_joints, write_result
+from robotid_ros.calibration.joint_terms import TERM_KINDS
+from robotid_ros.calibration.plots import calibration_figure, png, workspace_figure
+from robotid_ros.calibration.points_file import ANGLE_UNITS, LENGTH_UNITS
+from robotid_ros.calibration.table import accuracy_table, summary
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
+from robotid_ros.errors import CalibrationError
+from robotid_ros.files import atomic_file, file_hash, output_folder, write_text
+from robotid_ros.model import RobotModel
+from robotid_ros.model.dh_file import DHTable, read_dh_file
+from robotid_ros.model.packaged import arm_file
 from robotid_ros.report import write_report
 from robotid_ros.report.calibration import calibration_report
 
 __all__ = ['COMMAND']
 
+_CHOICES = {
+    'frame': (('unknown', 'known'), 'known: the points are in the base frame of the robot (default: estimate it)'),
+    'tool': (
+        ('auto', 'known', 'position', 'pose'),
+        'what is unknown of the targets in the tip frame (default: all that can be measured)',
+    ),
+    'loss': (('hampel', 'huber', 'linear'), 'hampel and huber resist outliers (default: hampel)'),
+}
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        'points',
+        nargs='?',
+        type=Path,
+        metavar='POINTS.csv',
+        help='columns position/<joint> [rad], x,y,z [m], optionally qw,qx,qy,qz, set, point, std, std_angle',
+    )
+    add('--robot', metavar='MDH.yaml|URDF', help='nominal arm: a DH table or a URDF')
+    add('--out', required=True, metavar='DIR', help='folder for the results, made if needed')
+    add('--held-out', type=Path, metavar='POINTS.csv', help='measurements kept apart, for the accuracy alone')
+    add('--tip', metavar='LINK', help="end of a URDF's chain; by default the last link before it branches")
+    add('--seed', type=int, default=0, help='of everything random (default: 0)')
+
+    add = parser.add_argument_group('units of the points files').add_argument
+    add('--length-unit', choices=tuple(LENGTH_UNITS), default='m', help='default: m')
+    add('--angle-unit', choices=tuple(ANGLE_UNITS), default='rad', help='default: rad')
+
+    add = parser.add_argument_group('what is estimated').add_argument
+    for name, (choices, text) in _CHOICES.items():
+        add(f'--{name}', choices=choices, default=choices[0], help=text)
+    add('--tool-point', nargs=3, type=float, metavar=('X', 'Y', 'Z'), help='with --tool known: the target [m]')
+    add(
+        '--terms',
+        nargs='*',
+        choices=TERM_KINDS,
+        default=list(TERM_KINDS),
+        metavar='TERM',
+        help=f'joint terms to try: {", ".join(TERM_KINDS)} (default: all; none after a bare --terms); '
+        'used only where the cross-validated error falls',
+    )
+    add('--folds', type=int, default=5, help='of the cross-validation, 0 for none (default: 5)')
+
+    add = parser.add_argument_group('more').add_argument
+    add(
+        '--compensate',
+        type=Path,
+        metavar='JOINTS.csv',
+        help='write the joint positions [rad] at which the real tip is where the nominal arm has it at these',
+    )
+    add('--select-poses', type=int, metavar='N', help='write the N most informative poses to measure; needs no points')
+    add('--workspace', type=int, metavar='N', help='sample the workspace with N random poses; needs no points')
+    add(
+        '--example',
+        action='store_true',
+        help='write nominal.yaml, points.csv and held_out.csv of a simulated arm to try the command on',
+    )
+    add('--no-plots', action='store_true', help='draw no pictures')
+
 
 def _run(options: argparse.Namespace) -> int:
+    if options.seed < 0:
+        raise CalibrationError(f'--seed: expected a number of at least 0, got {options.seed}')
+    if options.example:
+        return _write_example(options)
+    if options.robot is None:
+        raise CalibrationError('expected --robot, the nominal arm: a DH table or a URDF')
+    if options.points is None and options.select_poses is None and options.workspace is None:
+        raise CalibrationError('expected POINTS.csv, or --select-poses N or --workspace N')
+    if options.points is None and (options.held_out is not None or options.compensate is not None):
+        raise CalibrationError('--held-out and --compensate need POINTS.csv to calibrate from')
+    if options.tool_point is not None and options.tool != 'known':
+        raise CalibrationError('--tool-point is for --tool known; otherwise the target is estimated')
+    robot = _load_robot(options)
+    folder = output_folder(options.out)
+    pictures = not options.no_plots and find_spec('matplotlib') is not None
+    if options.workspace is not None:
+        _sample_workspace(options, robot, folder, pictures)
+    if options.select_poses is not None:
+        _select_poses(options, robot, folder)
+    return 0 if options.points is None else _calibrate(options, robot, folder, pictures)
+
+
+def _load_robot(options: argparse.Namespace) -> RobotModel | DHTable:
+    options.robot = arm_file(options.robot)
+    if options.robot.suffix.lower() not in ('.yaml', '.yml'):
+        return RobotModel.from_urdf(options.robot, tip=options.tip)
+    if options.tip is not None:
+        raise CalibrationError('--tip chooses from a URDF; a DH table is taken whole')
+    return read_dh_file(options.robot)
+
+
+def _read_points(path: Path, options: argparse.Namespace, robot: RobotModel | DHTable) -> MeasuredPoints:
+    sliding = [n for n, kind in zip(robot.joint_names, robot.joint_types, strict=True) if kind == 'prismatic']
+    units = {'length_unit': options.length_unit, 'angle_unit': options.angle_unit}
+    return read_points(path, **units, prismatic=sliding).for_joints(robot.joint_names)
+
+
+def _calibrate(options: argparse.Namespace, robot: RobotModel | DHTable, folder: Path, pictures: bool) -> int:
+    points = _read_points(options.points, options, robot)
+    held_out = None if options.held_out is None else _read_points(options.held_out, options, robot)
+    joints = None if options.compensate is None else read_joints(options.compensate, robot.joint_names)
     with progress_bar('calibrate') as progress:
-        return run(options, lambda result, path: write_report(calibration_report(result), path), progress)
+        result = calibrate(
+            robot,
+            points,
+            held_out=held_out,
+            frame=options.frame,
+            tool=options.tool,
+            targets=None if options.tool_point is None else dict.fromkeys(points.points, options.tool_point),
+            terms=options.terms,
+            loss=options.loss,
+            folds=options.folds,
+            rng=np.random.default_rng(options.seed),
+            progress=progress,
+        )
+    written = write_result(result, folder, _provenance(options))
+    if joints is not None:
+        written.append(_compensate(result, joints, folder))
+    if pictures:
+        _write_bytes(folder / 'calibration.png', png(calibration_figure(result)))
+        write_report(calibration_report(result), folder / 'report.html')
+        written += [folder / 'calibration.png', folder / 'report.html']
+    print(accuracy_table(result))
+    print()
+    print(summary(result))
+    if result.terms.terms and not isinstance(robot, DHTable):
+        print('the URDF holds the geometry only: the joint terms are in result.yaml')
+    print(f'written: {", ".join(str(path) for path in written)}')
+    return 0 if result.converged else 1
+
+
+def _provenance(options: argparse.Namespace) -> dict[str, Any]:
+    files = [path for path in (options.points, options.held_out, options.robot) if path is not None]
+    names = ('length_unit', 'angle_unit', 'frame', 'tool', 'terms', 'tool_point', 'loss', 'folds', 'seed', 'tip')
+    return {
+        'version': __version__,
+        'files': {str(path): file_hash(path.expanduser()) for path in files},
+        'settings': {name: getattr(options, name) for name in names},
+    }
+
+
+def _compensate(result: CalibrationResult, q: np.ndarray, folder: Path) -> Path:
+    compensated = compensated_joints(result, q)
+    if not compensated.converged.all():
+        rows = ', '.join(str(k + 1) for k in np.flatnonzero(~compensated.converged)[:10])
+        print(f'warning: no joint positions put the tip exactly there in rows {rows}; the closest were written')
+    write_text(folder / 'compensated.csv', joints_csv(result.chain.joint_names, compensated.q))
+    return folder / 'compensated.csv'
+
+
+def _select_poses(options: argparse.Namespace, robot: RobotModel | DHTable, folder: Path) -> None:
+    selection = select_poses(robot, options.select_poses, frame=options.frame, rng=np.random.default_rng(options.seed))
+    write_text(folder / 'poses.csv', joints_csv(robot.joint_names, selection.q))
+    print(
+        f'{len(selection.q)} poses of {selection.candidates} candidates: observability index O1 '
+        f'{selection.observability_index:.4g}, {selection.random_index:.4g} on average for random ones\n'
+        f'written: {folder / "poses.csv"}'
+    )
+
+
+def _sample_workspace(options: argparse.Namespace, robot: RobotModel | DHTable, folder: Path, pictures: bool) -> None:
+    workspace = sample_workspace(robot, options.workspace, rng=np.random.default_rng(options.seed))
+    lower, upper = workspace.lower.tolist(), workspace.upper.tolist()
+    content = {'samples': len(workspace.positions), 'lower': lower, 'upper': upper, 'reach': workspace.reach}
+    write_text(folder / 'workspace.yaml', yaml.safe_dump(content, sort_keys=False))
+    if pictures:
+        _write_bytes(folder / 'workspace.png', png(workspace_figure(workspace)))
+    extent = (f'{axis} {low:.3f} to {high:.3f} m' for axis, low, high in zip('xyz', lower, upper, strict=True))
+    print(f'workspace: {", ".join(extent)}; reach {workspace.reach:.3f} m')
+
+
+def _write_example(options: argparse.Namespace) -> int:
+    rng = np.random.default_rng(options.seed)
+    arm, folder = example_arm(rng), output_folder(options.out)
+    write_text(folder / 'nominal.yaml', arm.nominal.to_yaml())
+    for name, count in (('points', 100), ('held_out', 200)):
+        write_text(folder / f'{name}.csv', points_csv(arm.measure(arm.configurations(count, rng), rng)))
+    print(f'written: {", ".join(str(folder / name) for name in ("nominal.yaml", "points.csv", "held_out.csv"))}')
+    return 0
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    with atomic_file(path) as file:
+        file.write(content)
 
 
 COMMAND = Command(
@@ -30,6 +239,6 @@ COMMAND = Command(
     summary='identify the geometry of an arm from measured points',
     description='Estimate the kinematic errors of an arm from positions or poses measured at its tool, and write the '
     'corrected table or URDF with the accuracy before and after.',
-    add_arguments=add_arguments,
+    add_arguments=_add_arguments,
     run=_run,
 )

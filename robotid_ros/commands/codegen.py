@@ -13,8 +13,9 @@ import argparse
 
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
-from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot, output_folder
+from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
 from robotid_ros.dynamics.codegen.write import LANGUAGES, write_code
+from robotid_ros.files import output_folder
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.workflow import generated_model
 

@@ -16,9 +16,8 @@ from pathlib import Path
 
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
-from robotid_ros.commands.robot_options import output_folder
 from robotid_ros.commands.tables import joint_table
-from robotid_ros.files import write_text
+from robotid_ros.files import output_folder, write_text
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import arm_file, packaged_folder
 

@@ -10,25 +10,239 @@
 """``robotid free-floating``: identify what a space robot has captured."""
 
 import argparse
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from robotid_ros import __version__
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
-from robotid_ros.free_floating import RigidBody, TargetIdentification, command
+from robotid_ros.errors import ExcitationError, IdentificationError
+from robotid_ros.files import output_folder, require_folder
+from robotid_ros.free_floating import (
+    Mission,
+    TargetIdentification,
+    control_trajectory,
+    design_excitation,
+    identify_target,
+    predicted_conditions,
+    read_excitation,
+    read_measurement,
+    read_mission,
+    simulate,
+    study_priors,
+    write_measurement,
+)
+from robotid_ros.free_floating.criteria import CRITERIA
+from robotid_ros.free_floating.design import FloatingExcitation
+from robotid_ros.free_floating.files import write_yaml
+from robotid_ros.free_floating.identification import ESTIMATORS
+from robotid_ros.free_floating.mission import EXAMPLE
+from robotid_ros.free_floating.plots import base_figure, identification_figures, save_figures, trajectory_figures
 from robotid_ros.report import write_report
 from robotid_ros.report.free_floating import free_floating_report
 
 __all__ = ['COMMAND']
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run it with a progress bar; return the exit code."""
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest='action', metavar='design|simulate|identify', required=True)
 
-    def write(result: TargetIdentification, truth: RigidBody | None, path: Path) -> None:
-        write_report(free_floating_report(result, truth=truth), path)
+    def action(name: str, summary: str, run: Any) -> Any:
+        sub = actions.add_parser(name, help=summary, description=summary)
+        sub.set_defaults(act=run)
+        sub.add_argument(
+            '--mission',
+            metavar='YAML',
+            help=f'robot, prior, limits and sensors (default: the packaged example {EXAMPLE})',
+        )
+        sub.add_argument('--seed', type=int, default=0, help='of everything random (default: 0)')
+        return sub.add_argument
 
-    with progress_bar('free-floating') as progress:
-        return command.run(options, progress, write)
+    add = action('design', 'Design the joint trajectory that identifies the target best.', _design)
+    add('--out', default='excitation.yaml', type=Path, metavar='YAML', help='default: excitation.yaml')
+    add(
+        '--criterion',
+        choices=CRITERIA,
+        default='scaled',
+        help='condition number of the column-scaled regressor, in SI units, or determinant (default: scaled)',
+    )
+    add('--starts', type=int, default=4, help='most starting points to try (default: 4)')
+    add('--study', action='store_true', help='also design with priors half off, and print what each loses')
+    add('--plots', metavar='DIR', help='draw the trajectory')
+
+    add = action('simulate', 'Simulate the measurement of a trajectory, with sensor noise.', _simulate)
+    add('excitation', metavar='excitation.yaml')
+    add('--out', default='measurement.csv', type=Path, metavar='CSV', help='default: measurement.csv')
+    add('--no-noise', action='store_true', help='perfect sensors')
+    add(
+        '--momentum',
+        nargs=6,
+        type=float,
+        default=[0.0] * 6,
+        metavar=('PX', 'PY', 'PZ', 'LX', 'LY', 'LZ'),
+        help='of the whole system about the inertial origin [kg m/s, kg m^2/s] (default: zero)',
+    )
+    add('--plots', metavar='DIR', help='draw the motion of the base')
+
+    add = action('identify', 'Identify the target from a measurement.', _identify)
+    add('measurement', metavar='measurement.csv')
+    add('--out', default='free_floating', metavar='DIR', help='default: free_floating')
+    add('--estimator', choices=ESTIMATORS, default='weighted', help='default: weighted')
+    add('--forgetting', type=float, default=1.0, help='of the recursive estimator (default: 1)')
+    add(
+        '--momentum',
+        nargs='+',
+        default=['zero'],
+        metavar='zero|estimated|PX PY PZ LX LY LZ',
+        help='of the whole system about the inertial origin (default: zero)',
+    )
+    add('--no-plots', action='store_true', help='draw no pictures')
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.seed < 0:
+        raise ExcitationError(f'--seed: expected a number of at least 0, got {options.seed}')
+    return int(options.act(options, read_mission(options.mission)))
+
+
+def _design(options: argparse.Namespace, mission: Mission) -> int:
+    require_folder(options.out)
+    settings: dict[str, Any] = {
+        'start': mission.start,
+        'base_frequency': 1.0 / mission.period,
+        'harmonics': mission.harmonics,
+        'limits': mission.limits,
+        'starts': options.starts,
+    }
+    with progress_bar('design') as progress:
+        design = design_excitation(
+            mission.robot,
+            criterion=options.criterion,
+            rng=np.random.default_rng(options.seed),
+            progress=progress,
+            **settings,
+        )
+        cases = study_priors(mission.robot, seed=options.seed, progress=progress, **settings) if options.study else ()
+    write_yaml(options.out, _excitation_content(options, mission, design))
+    speed = float(np.min(mission.limits.velocity))
+    control = control_trajectory(mission.start, speed, 1.0 / mission.period, mission.harmonics)
+    si, scaled = predicted_conditions(mission.robot, control)
+    print(f'{"condition number":<34}{"SI":>10}{"scaled":>10}')
+    print(f'{"designed (" + design.criterion + ")":<34}{design.condition_si:>10.4f}{design.condition_scaled:>10.4f}')
+    print(f'{"control (first and last harmonic)":<34}{si:>10.1f}{scaled:>10.1f}')
+    print(
+        f'{design.evaluations} evaluations in {design.seconds:.1f} s; the bounds are used to '
+        f'{100.0 * design.bound_ratio:.0f} %'
+    )
+    if cases:
+        print(f'\n{"prior half off in":<18}{"criterion":<10}{"expected":>10}{"true":>10}')
+    for case in cases:
+        kind = 'scaled' if case.criterion == 'scaled' else 'si'
+        expected, true = getattr(case, f'expected_{kind}'), getattr(case, f'true_{kind}')
+        print(f'{case.prior:<18}{case.criterion:<10}{expected:>10.3f}{true:>10.3f}')
+    written = [options.out]
+    if options.plots is not None:
+        figures = trajectory_figures(design.trajectory, mission.robot.arm.joint_names, mission.limits)
+        written += save_figures(figures, output_folder(options.plots))
+    return _written(written)
+
+
+def _excitation_content(options: argparse.Namespace, mission: Mission, design: FloatingExcitation) -> dict[str, Any]:
+    limits = mission.limits
+    return {
+        'robot': mission.robot.arm.name,
+        'joints': list(mission.robot.arm.joint_names),
+        'period': mission.period,
+        'harmonics': mission.harmonics,
+        'trajectory': design.trajectory.to_dict(),
+        'criterion': design.criterion,
+        'condition_number': {'si': design.condition_si, 'scaled': design.condition_scaled},
+        'prior': mission.robot.target.to_dict(),
+        'limits': {name: getattr(limits, name).tolist() for name in ('lower', 'upper', 'velocity', 'acceleration')},
+        'samples': design.samples,
+        'seed': options.seed,
+        'version': __version__,
+    }
+
+
+def _simulate(options: argparse.Namespace, mission: Mission) -> int:
+    require_folder(options.out)
+    robot = mission.true_robot
+    trajectory = read_excitation(options.excitation, robot.arm.joint_names)
+    measurement = simulate(robot, trajectory, mission.sample_times(trajectory), momentum=options.momentum)
+    written = [options.out]
+    if options.plots is not None:
+        written += save_figures({'base_motion': base_figure(measurement)}, output_folder(options.plots))
+    if not options.no_noise:
+        measurement = measurement.with_noise(mission.noise, np.random.default_rng(options.seed))
+    write_measurement(options.out, measurement)
+    print(f'{len(measurement)} samples over {measurement.time[-1]:g} s')
+    return _written(written)
+
+
+def _identify(options: argparse.Namespace, mission: Mission) -> int:
+    measurement = read_measurement(options.measurement, mission.robot.arm.joint_names)
+    result = identify_target(
+        mission.robot,
+        measurement,
+        estimator=options.estimator,
+        noise=mission.noise,
+        momentum=_momentum(options.momentum),
+        forgetting=options.forgetting,
+    )
+    folder = output_folder(options.out)
+    content = result.to_dict()
+    content['provenance'] |= {'mission': mission.name, 'forgetting': options.forgetting, 'version': __version__}
+    write_yaml(folder / 'result.yaml', content)
+    written = [folder / 'result.yaml']
+    if not options.no_plots and find_spec('matplotlib') is not None:
+        truth = None if mission.target is None else mission.true_robot.body
+        figures = identification_figures(result, truth)
+        figures['base_motion'] = base_figure(measurement)
+        write_report(free_floating_report(result, truth=truth), folder / 'report.html')
+        written += [*save_figures(figures, folder), folder / 'report.html']
+    print(_table(result))
+    _written(written)
+    if result.reason:
+        print(f'{"note" if result.usable else "not usable"}: {result.reason}')
+    return 0 if result.usable else 1
+
+
+def _momentum(words: list[str]) -> Any:
+    if words in (['zero'], ['estimated']):
+        return words[0]
+    try:
+        numbers = [float(word) for word in words]
+    except ValueError:
+        numbers = []
+    if len(numbers) != 6:
+        raise IdentificationError(f"--momentum: expected 'zero', 'estimated' or six numbers; got '{' '.join(words)}'")
+    return numbers
+
+
+def _table(result: TargetIdentification) -> str:
+    rows = [('m', 'kg'), *((f'c{axis}', 'm') for axis in 'xyz')]
+    rows += [(name, 'kg m^2') for name in ('Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz')]
+    target = [result.target.mass, *result.target.unknowns[1:]]
+    lines = [f'{"target":<8}{"value":>14}{"std":>12}']
+    for (name, unit), value, deviation in zip(rows, target, result.target_deviation, strict=True):
+        lines.append(f'{name:<8}{value:>14.6g}{deviation:>12.2g}  {unit}')
+    lines.append(
+        f'condition number: {result.condition_scaled:.4g} column-scaled, {result.condition_si:.4g} in SI units'
+    )
+    if result.momentum_source == 'estimated':
+        spelled = ', '.join(f'{value:.4g}' for value in result.momentum)
+        lines.append(f'momentum [P; L]: {spelled} (kg m/s, kg m^2/s)')
+    return '\n'.join(lines)
+
+
+def _written(paths: list[Path]) -> int:
+    for path in paths:
+        print(f'written: {path}')
+    return 0
 
 
 COMMAND = Command(
@@ -36,6 +250,6 @@ COMMAND = Command(
     summary='identify the target a space robot has captured',
     description='Design the motion of a free-floating arm, simulate it, and identify mass, centre of mass and inertia '
     'of a captured target from the conservation of momentum.',
-    add_arguments=command.add_arguments,
-    run=run,
+    add_arguments=_add_arguments,
+    run=_run,
 )

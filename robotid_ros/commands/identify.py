@@ -14,9 +14,10 @@ import argparse
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
 from robotid_ros.commands.progress import progress_bar
-from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot, output_folder
+from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
 from robotid_ros.commands.settings import add_settings, settings_from
 from robotid_ros.commands.tables import metrics_table, parameter_table
+from robotid_ros.files import output_folder
 from robotid_ros.identification import IdentificationConfig
 from robotid_ros.workflow import identify_files, write_identification
 

@@ -17,12 +17,12 @@ import yaml
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
 from robotid_ros.commands.progress import progress_bar
-from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot, output_folder
+from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
 from robotid_ros.commands.settings import add_settings, settings_from
 from robotid_ros.commands.tables import joint_table
 from robotid_ros.data import concatenate
 from robotid_ros.errors import DataError
-from robotid_ros.files import write_text
+from robotid_ros.files import output_folder, write_text
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, identify
 from robotid_ros.identification.payload import drive_gains, identify_payload
 from robotid_ros.model.inertia import inertial_parameters

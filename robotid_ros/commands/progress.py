@@ -13,20 +13,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol, TextIO
+from typing import TextIO
 
-__all__ = ['Progress', 'progress_bar']
+from robotid_ros.progress import Progress
+
+__all__ = ['progress_bar']
 
 PATIENCE = 2.0  # seconds before a bar appears
 INTERVAL = 0.1  # seconds between two drawings
 WIDTH = 28
-
-
-class Progress(Protocol):
-    """What slow functions call: the fraction done, 0 to 1, and what is being done."""
-
-    def __call__(self, fraction: float, message: str) -> None:
-        """Report progress."""
 
 
 @contextmanager

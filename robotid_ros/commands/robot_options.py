@@ -7,17 +7,16 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Options that several commands share: which robot, which configuration, where output goes."""
+"""Options that several commands share: which robot and which configuration."""
 
 import argparse
-from pathlib import Path
 
-from robotid_ros.errors import DataError, ModelError
+from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.dh_file import read_dh_file
 from robotid_ros.model.packaged import arm_file, packaged_arms
 
-__all__ = ['add_robot_arguments', 'load_config', 'load_robot', 'output_folder']
+__all__ = ['add_robot_arguments', 'load_config', 'load_robot']
 
 
 def add_robot_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,19 +65,3 @@ def load_robot(options: argparse.Namespace, config: RobotConfig | None) -> Robot
     if config is None:
         return model
     return model.with_inertial(model.inertial, limits=config.apply_limits(model.joint_names, model.limits))
-
-
-def output_folder(path: str | Path) -> Path:
-    """Return a folder for results, made if needed.
-
-    Raises
-    ------
-    DataError
-        If it cannot be made, or is a file.
-    """
-    folder = Path(path).expanduser()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as cause:
-        raise DataError(f"output folder '{folder}' cannot be made: {cause.strerror}") from cause
-    return folder

@@ -19,9 +19,10 @@ from robotid_ros.excitation.design import ExcitationDesign
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.preparation import design_limits, design_observation, other_constraints, reference_check
 from robotid_ros.excitation.problem import ExcitationProblem
-from robotid_ros.excitation.search import Progress, finish, minimise
+from robotid_ros.excitation.search import finish, minimise
 from robotid_ros.excitation.verification import Peak, require_within, worst_excesses
 from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.progress import Progress
 
 __all__ = ['check_excitation', 'optimize_excitation']
 

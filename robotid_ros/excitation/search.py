@@ -16,7 +16,6 @@ samples too.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import joblib
 import numpy as np
@@ -29,10 +28,9 @@ from robotid_ros.excitation.criteria import Excitation
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.problem import ExcitationProblem
 from robotid_ros.excitation.verification import Peak, scale_into_limits
+from robotid_ros.progress import Progress
 
 __all__ = ['Progress', 'Start', 'finish', 'minimise']
-
-Progress: TypeAlias = Callable[[float, str], None]
 
 # order of the Schatten norm, penalty, part of the iterations
 _ROUNDS = ((1.0, 30.0, 0.2), (2.0, 200.0, 0.25), (4.0, 500.0, 0.25), (10.0, 1000.0, 0.3))

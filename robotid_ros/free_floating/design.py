@@ -35,6 +35,7 @@ from robotid_ros.free_floating.robot import FreeFloatingRobot
 from robotid_ros.free_floating.spatial import cross
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.progress import Progress
 
 __all__ = [
     'FloatingExcitation',
@@ -181,7 +182,7 @@ def design_excitation(
     samples: int = 240,
     starts: int = 4,
     rng: np.random.Generator | None = None,
-    progress: Callable[[float, str], None] | None = None,
+    progress: Progress | None = None,
 ) -> FloatingExcitation:
     """Design a Fourier trajectory for the identification of body n.
 
@@ -286,7 +287,7 @@ class _Objective:
         # the second moments are means of smooth periodic functions: every other point gives the same
         self._position, self._velocity = series.q[::_STRIDE], series.dq[::_STRIDE]
 
-    def minimise(self, starting: Array, progress: Callable[[float, str], None] | None) -> tuple[FourierTrajectory, int]:
+    def minimise(self, starting: Array, progress: Progress | None) -> tuple[FourierTrajectory, int]:
         """Go from each starting point, shape (k, n, 2 L - 2), until one attains the bound.
 
         Returns the best trajectory and the number of points tried.

@@ -9,7 +9,7 @@
 
 """How much a design loses when the prior is wrong."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from robotid_ros.free_floating.criteria import Criterion
 from robotid_ros.free_floating.design import design_excitation, predicted_conditions
 from robotid_ros.free_floating.robot import FreeFloatingRobot
+from robotid_ros.progress import Progress
 
 __all__ = ['PRIORS', 'PriorCase', 'study_priors']
 
@@ -59,7 +60,7 @@ def study_priors(
     *,
     criteria: Sequence[Criterion] = ('scaled', 'si'),
     seed: int = 0,
-    progress: Callable[[float, str], None] | None = None,
+    progress: Progress | None = None,
     **settings: Any,
 ) -> list[PriorCase]:
     """Design with priors that are 50 % off and evaluate the trajectories on the true robot.

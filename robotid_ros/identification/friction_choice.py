@@ -32,6 +32,7 @@ from robotid_ros.identification.rigid import ModelRows
 from robotid_ros.identification.ripple import Unexplained, find_ripple, with_ripple
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.separable import SeparableFit, separable_least_squares
+from robotid_ros.progress import Progress
 
 __all__ = ['FrictionChoice', 'add_ripple', 'choose_friction', 'fit_friction_shape']
 
@@ -156,7 +157,7 @@ def choose_friction(
     samples: Samples,
     channel: Channel,
     *,
-    progress: Callable[[float, str], None] | None = None,
+    progress: Progress | None = None,
 ) -> FrictionChoice:
     """Return the friction model that predicts held-out stretches of the data best.
 

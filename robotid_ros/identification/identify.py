@@ -9,7 +9,7 @@
 
 """From datasets to an identified model: the one entry."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,10 +36,9 @@ from robotid_ros.identification.rigid import ModelRows
 from robotid_ros.identification.samples import Samples, as_samples, require_moving
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.progress import Progress
 
 __all__ = ['Progress', 'identify']
-
-Progress = Callable[[float, str], None]
 
 _SEARCH_SAMPLES = 3000
 _BEE_SAMPLES = 1000

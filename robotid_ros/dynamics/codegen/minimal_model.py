@@ -15,7 +15,7 @@ Robotics and Automation 3 (1987), with the choices of :mod:`robotid_ros.dynamics
 searched for the fewest operations.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -38,6 +38,7 @@ from robotid_ros.dynamics.codegen.stored_graphs import graph_arrays, graph_from_
 from robotid_ros.dynamics.standard_regressor import drive_symbols
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
+from robotid_ros.progress import Progress
 
 __all__ = ['MinimalModel', 'minimal_model']
 
@@ -223,7 +224,7 @@ def minimal_model(
     offset: bool = False,
     tolerance: float = 1e-9,
     snap: float = 1e-12,
-    progress: Callable[[float, str], None] | None = None,
+    progress: Progress | None = None,
 ) -> MinimalModel:
     """Generate the minimal model of an arm.
 
@@ -293,7 +294,7 @@ def _inputs(name: str, n: int) -> tuple[InputBlock, ...]:
 
 
 def _generate(
-    base: BaseParameters, tolerance: float, snap: float, progress: Callable[[float, str], None] | None
+    base: BaseParameters, tolerance: float, snap: float, progress: Progress | None
 ) -> dict[str, Array | IntArray]:
     n = base.model.n
     form, chain, local = shortest_form(base, tolerance, snap, progress)

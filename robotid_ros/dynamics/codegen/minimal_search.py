@@ -9,7 +9,6 @@
 
 """Find the shortest form of an arm's inverse dynamics, and the parameters it is written in."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -24,6 +23,7 @@ from robotid_ros.dynamics.codegen.minimal_recursion import PSEUDO_NAMES, Form, p
 from robotid_ros.dynamics.codegen.symbolic_regressor import combined
 from robotid_ros.dynamics.standard_regressor import drive_symbols, full_regressor, observation_matrix
 from robotid_ros.model.inertia import transform_inertial_parameters
+from robotid_ros.progress import Progress
 
 _ROUND_OFF = 1e-14
 
@@ -110,7 +110,7 @@ def trace_torques(
 
 
 def shortest_form(
-    base: BaseParameters, tolerance: float, snap: float, progress: Callable[[float, str], None] | None = None
+    base: BaseParameters, tolerance: float, snap: float, progress: Progress | None = None
 ) -> tuple[Form, MinimalChain, LocalParameters]:
     """Return the form with the fewest operations that changing one choice at a time leads to.
 
