@@ -15,6 +15,7 @@ from robotid_ros.excitation import FourierTrajectory
 from robotid_ros.free_floating import FreeFloatingRobot, RigidBody, read_mission
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertial_parameters
+from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.transforms import rpy_rotation, translation
 
 
@@ -68,3 +69,16 @@ def planar_robot():
         base_inertial=inertial_parameters(10.0, np.zeros(3), np.diag([1.0, 1.0, 1.5])),
     )
     return FreeFloatingRobot(arm=arm, body=RigidBody.from_parameters(link))
+
+
+def point_jacobian(model, q, link, point):
+    """Return the textbook Jacobian of a point of a link: columns [z x (p - o); z], or [z; 0] of a slide."""
+    poses = link_transforms(model, q)
+    target = poses[:, link, :3, :3] @ point + poses[:, link, :3, 3]
+    result = np.zeros((len(q), 6, model.n))
+    for i in range(link + 1):
+        axis = poses[:, i, :3, :3] @ model.axes[i]
+        turns = model.joint_types[i] == 'revolute'
+        result[:, :3, i] = np.cross(axis, target - poses[:, i, :3, 3]) if turns else axis
+        result[:, 3:, i] = axis if turns else 0.0
+    return result @ model.coupling

@@ -33,11 +33,17 @@ from robotid_ros.calibration.chain import chain_of_dh, chain_of_model, parallel_
 from robotid_ros.calibration.identifiability import independent_columns
 from robotid_ros.calibration.joint_terms import TERM_KINDS, joint_terms
 from robotid_ros.calibration.placement import place
-from robotid_ros.calibration.points import MeasuredPoints, quaternion_of_rotation, rotation_of_quaternion
+from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.problem import Problem, State
-from robotid_ros.calibration.rotations import nearest_rotation, rotation_of_vector, vector_of_rotation
 from robotid_ros.model import RobotModel
 from robotid_ros.model.kinematics import tip_transforms
+from robotid_ros.model.transforms import (
+    nearest_rotation,
+    quaternion_of_rotation,
+    rotation_of_quaternion,
+    rotation_of_vector,
+    vector_of_rotation,
+)
 
 UR10E = Path(robotid_ros.__file__).parent / 'robots' / 'ur10e.urdf'
 SEEDS = st.integers(0, 2**32 - 1)

@@ -26,12 +26,12 @@ from robotid_ros.calibration.example import SimulatedArm, example_arm, example_t
 from robotid_ros.calibration.files import calibrated_urdf, read_joints
 from robotid_ros.calibration.inverse_kinematics import compensated_inverse_kinematics, compensated_joints
 from robotid_ros.calibration.pose_selection import select_poses
-from robotid_ros.calibration.rotations import rotation_of_vector
 from robotid_ros.calibration.workspace import sample_workspace
 from robotid_ros.cli import main
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.dh_file import DHTable, read_dh_file
+from robotid_ros.model.transforms import rotation_of_vector
 
 UR10E = Path(robotid_ros.__file__).parent / 'robots' / 'ur10e.urdf'
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array
-from robotid_ros.calibration.masks import Mask
+from robotid_ros.arrays import Array, BoolArray
 
 __all__ = ['Accuracy', 'accuracy']
 
@@ -60,7 +59,7 @@ class Accuracy:
         return result
 
 
-def accuracy(residual: Array, oriented: Mask | None = None) -> Accuracy:
+def accuracy(residual: Array, oriented: BoolArray | None = None) -> Accuracy:
     """Return the statistics of residuals.
 
     Parameters

@@ -23,8 +23,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from robotid_ros.arrays import Array
-from robotid_ros.calibration.masks import Mask
+from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.model.dh_file import DHTable
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import rotation_x, rotation_y, rotation_z, translation
@@ -111,14 +110,14 @@ class KinematicChain:
     """
 
     joint_names: tuple[str, ...]
-    prismatic: Mask
+    prismatic: BoolArray
     joint_axes: Array
     coupling: Array
     segments: tuple[tuple[Step, ...], ...]
     names: tuple[str, ...]
-    rotates: Mask
+    rotates: BoolArray
     nominal: Array
-    zeros: Mask
+    zeros: BoolArray
 
     @property
     def n(self) -> int:

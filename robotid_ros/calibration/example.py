@@ -15,11 +15,11 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.calibration.chain import chain_of_dh, parallel_rows
-from robotid_ros.calibration.points import MeasuredPoints, quaternion_of_rotation
-from robotid_ros.calibration.rotations import rotation_of_vector
+from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.sampling import random_configurations
 from robotid_ros.model.dh_file import DHTable
 from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.model.transforms import quaternion_of_rotation, rotation_of_vector
 
 __all__ = ['SimulatedArm', 'example_arm', 'example_table']
 
@@ -96,7 +96,7 @@ class SimulatedArm:
         position, rotation = self.true_poses(q)
         orientation = None
         if angle_noise is not None:
-            turns = np.stack([rotation_of_vector(v) for v in rng.normal(0.0, angle_noise, (len(q), 3))])
+            turns = rotation_of_vector(rng.normal(0.0, angle_noise, (len(q), 3)))
             orientation = quaternion_of_rotation(turns @ rotation)
         return MeasuredPoints(
             joint_names=self.nominal.joint_names,

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robotid_ros.arrays import Array, frozen_array
-from robotid_ros.calibration.masks import Mask
+from robotid_ros.arrays import Array, BoolArray, frozen_array
 from robotid_ros.calibration.result import CalibrationResult
-from robotid_ros.calibration.rotations import vector_of_rotation
 from robotid_ros.errors import CalibrationError
+from robotid_ros.model.transforms import vector_of_rotation
 
 __all__ = ['CompensatedJoints', 'compensated_inverse_kinematics', 'compensated_joints']
 
@@ -45,7 +44,7 @@ class CompensatedJoints:
     q: Array
     position_error: Array
     angle_error: Array
-    converged: Mask
+    converged: BoolArray
 
 
 def compensated_joints(result: CalibrationResult, q: Array, *, tool: Array | None = None) -> CompensatedJoints:

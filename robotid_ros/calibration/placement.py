@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
-from robotid_ros.calibration.rotations import nearest_rotation
+from robotid_ros.model.transforms import nearest_rotation
 
 __all__ = ['Placement', 'place']
 

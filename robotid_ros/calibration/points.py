@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray, frozen_array, require_names
-from robotid_ros.calibration.masks import Mask
+from robotid_ros.arrays import Array, BoolArray, IntArray, frozen_array, require_names
 from robotid_ros.errors import CalibrationError
 
-__all__ = ['MeasuredPoints', 'quaternion_of_rotation', 'rotation_of_quaternion']
+__all__ = ['MeasuredPoints']
 
 
 def _unset() -> Array:
@@ -96,14 +95,14 @@ class MeasuredPoints:
         return len(self.q)
 
     @property
-    def has_orientation(self) -> Mask:
+    def has_orientation(self) -> BoolArray:
         """Which measurements have an orientation, bool, shape (N,)."""
         if self.orientation is None:
             return np.zeros(len(self), dtype=bool)
-        result: Mask = np.isfinite(self.orientation[:, 0])
+        result: BoolArray = np.isfinite(self.orientation[:, 0])
         return result
 
-    def select(self, index: Mask | IntArray) -> 'MeasuredPoints':
+    def select(self, index: BoolArray | IntArray) -> 'MeasuredPoints':
         """Return some measurements, by a boolean mask or indices."""
         rows = np.arange(len(self))[index]
         return MeasuredPoints(
@@ -160,31 +159,3 @@ def _unit_quaternions(value: Array, count: int) -> Array:
     quaternions /= np.where(missing, 1.0, length)[:, None]
     quaternions.flags.writeable = False
     return quaternions
-
-
-def rotation_of_quaternion(quaternion: Array) -> Array:
-    """Return the rotation matrices of unit quaternions (w, x, y, z), shape (..., 3, 3)."""
-    w, x, y, z = np.moveaxis(quaternion, -1, 0)
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
-
-
-def quaternion_of_rotation(rotation: Array) -> Array:
-    """Return the unit quaternions (w, x, y, z), w >= 0, of rotation matrices, shape (..., 4).
-
-    The eigenvector of Bar-Itzhack's symmetric 4x4 matrix: no case distinction, no singularity.
-    """
-    r = rotation
-    k = np.empty((*r.shape[:-2], 4, 4))
-    trace = r[..., 0, 0] + r[..., 1, 1] + r[..., 2, 2]
-    k[..., 0, 0] = trace
-    for i, (j, m) in enumerate(((2, 1), (0, 2), (1, 0))):
-        k[..., 0, i + 1] = k[..., i + 1, 0] = r[..., j, m] - r[..., m, j]
-    k[..., 1:, 1:] = r + np.swapaxes(r, -1, -2) - trace[..., None, None] * np.eye(3)
-    vector = np.linalg.eigh(k)[1][..., -1]
-    result: Array = vector * np.where(vector[..., :1] < 0.0, -1.0, 1.0)
-    return result

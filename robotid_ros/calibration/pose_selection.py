@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray, frozen_array
+from robotid_ros.arrays import Array, BoolArray, IntArray, frozen_array
 from robotid_ros.calibration.estimate import chain_of
 from robotid_ros.calibration.joint_terms import joint_terms
-from robotid_ros.calibration.masks import Mask
 from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.problem import Problem, State
 from robotid_ros.calibration.sampling import random_configurations
@@ -62,7 +61,7 @@ def select_poses(
     count: int,
     *,
     candidates: Array | int = 2000,
-    allowed: Callable[[Array], Mask] | None = None,
+    allowed: Callable[[Array], BoolArray] | None = None,
     frame: FrameOption = 'unknown',
     target: Array | None = None,
     full_pose: bool = False,

@@ -21,13 +21,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray, require_names
+from robotid_ros.arrays import Array, BoolArray, IntArray, require_names
 from robotid_ros.calibration.chain import KinematicChain
 from robotid_ros.calibration.joint_terms import JointTerms
-from robotid_ros.calibration.masks import Mask
-from robotid_ros.calibration.points import MeasuredPoints, rotation_of_quaternion
-from robotid_ros.calibration.rotations import rotation_of_vector, vector_of_rotation
+from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.errors import CalibrationError
+from robotid_ros.model.transforms import rotation_of_quaternion, rotation_of_vector, vector_of_rotation
 
 __all__ = ['Problem', 'State', 'labelled']
 
@@ -90,7 +89,7 @@ class Problem:
     basis: Array
     position: Array
     rotation: Array | None
-    oriented: Mask
+    oriented: BoolArray
     set_index: IntArray
     point_index: IntArray
     set_names: tuple[str, ...]
@@ -184,7 +183,7 @@ class Problem:
         result += tuple('rad' if rotates else 'm' for rotates in self.chain.rotates)
         return result + tuple(term.unit for term in self.terms.terms)
 
-    def subset(self, rows: Mask | IntArray) -> 'Problem':
+    def subset(self, rows: BoolArray | IntArray) -> 'Problem':
         """Return the problem of some measurements, with the same parameters."""
         return replace(
             self,
@@ -262,12 +261,12 @@ class Problem:
         """Return the state after a step of the parameter vector."""
         frame_block, tool_block, geometry_block, term_block = self.blocks
         frames, tools = state.frames.copy(), state.tools.copy()
-        for s, move in enumerate(step[frame_block].reshape(-1, 6)):
-            frames[s, :3, 3] += frames[s, :3, :3] @ move[:3]
-            frames[s, :3, :3] = frames[s, :3, :3] @ rotation_of_vector(move[3:])
-        for k, move in enumerate(step[tool_block].reshape(-1, 6)):
-            tools[k, :3, 3] += move[:3]
-            tools[k, :3, :3] = tools[k, :3, :3] @ rotation_of_vector(move[3:])
+        move = step[frame_block].reshape(-1, 6)
+        frames[:, :3, 3] += np.einsum('sij,sj->si', frames[:, :3, :3], move[:, :3])
+        frames[:, :3, :3] = frames[:, :3, :3] @ rotation_of_vector(move[:, 3:])
+        move = step[tool_block].reshape(-1, 6)
+        tools[:, :3, 3] += move[:, :3]
+        tools[:, :3, :3] = tools[:, :3, :3] @ rotation_of_vector(move[:, 3:])
         return State(
             frames=frames,
             tools=tools,

@@ -19,12 +19,13 @@ from robotid_ros.arrays import Array
 from robotid_ros.calibration.accuracy import Accuracy
 from robotid_ros.calibration.chain import KinematicChain
 from robotid_ros.calibration.joint_terms import JointTerms
-from robotid_ros.calibration.points import MeasuredPoints, quaternion_of_rotation
+from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.problem import Problem, State
 from robotid_ros.calibration.validation import CrossValidation, HeldOut
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model.dh_file import DHTable
 from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.model.transforms import quaternion_of_rotation
 
 __all__ = ['CalibrationResult', 'Outlier', 'ParameterEstimate']
 

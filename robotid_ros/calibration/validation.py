@@ -14,15 +14,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.calibration.accuracy import Accuracy, accuracy
 from robotid_ros.calibration.estimator import Estimator
-from robotid_ros.calibration.masks import Mask
 from robotid_ros.calibration.placement import place
 from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.problem import Problem, State, labelled
-from robotid_ros.calibration.rotations import nearest_rotation
 from robotid_ros.calibration.solver import Options, fit
+from robotid_ros.model.transforms import nearest_rotation
 
 __all__ = ['CrossValidation', 'HeldOut', 'cross_validate', 'evaluate_held_out', 'mean_tool_rotations']
 
@@ -86,7 +85,7 @@ class HeldOut:
 
 
 def cross_validate(
-    problem: Problem, estimator: Estimator, folds: IntArray, good: Mask, report: Callable[[float], None]
+    problem: Problem, estimator: Estimator, folds: IntArray, good: BoolArray, report: Callable[[float], None]
 ) -> CrossValidation | None:
     """Predict every fold from the others, joint terms chosen anew each time.
 
@@ -128,12 +127,12 @@ def cross_validate(
     )
 
 
-def _predictable(problem: Problem, folds: IntArray, fold: int) -> Mask:
+def _predictable(problem: Problem, folds: IntArray, fold: int) -> BoolArray:
     """Return the measurements of a fold whose set and target are among the other folds."""
     train = folds != fold
     sets = np.bincount(problem.set_index[train], minlength=len(problem.set_names))
     targets = np.bincount(problem.point_index[train], minlength=len(problem.point_names))
-    result: Mask = ~train & (sets[problem.set_index] >= _FEWEST) & (targets[problem.point_index] >= 1)
+    result: BoolArray = ~train & (sets[problem.set_index] >= _FEWEST) & (targets[problem.point_index] >= 1)
     return result
 
 

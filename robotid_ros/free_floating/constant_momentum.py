@@ -20,7 +20,8 @@ from robotid_ros.free_floating.criteria import body_regressor
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
 from robotid_ros.free_floating.regression import Regression, residual_covariance, target_regression, whitening_of
 from robotid_ros.free_floating.robot import FreeFloatingRobot
-from robotid_ros.free_floating.spatial import cross_matrix, quaternion_rotation
+from robotid_ros.free_floating.spatial import cross_matrix
+from robotid_ros.model.transforms import rotation_of_quaternion
 
 __all__ = ['JointEstimate', 'check_zero_momentum', 'estimate_with_momentum']
 
@@ -168,9 +169,9 @@ def _linear_system(robot: FreeFloatingRobot, measurement: FloatingMeasurement) -
     w = plain.A[:, 3, 4:7]
     rows = body_regressor(np.hstack([w, velocity]))
     rows[:, 3:, 1:4] *= -1.0
-    turn = np.swapaxes(quaternion_rotation(measurement.base_orientation) @ plain.rotation, 1, 2)
+    turn = np.swapaxes(rotation_of_quaternion(measurement.base_orientation) @ plain.rotation, 1, 2)
     joint = measurement.base_position + np.einsum(
-        'nab,nb->na', quaternion_rotation(measurement.base_orientation), plain.origin
+        'nab,nb->na', rotation_of_quaternion(measurement.base_orientation), plain.origin
     )
     transfer = np.zeros((len(w), 6, 6))
     transfer[:, :3, :3] = turn

@@ -17,7 +17,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import DataError
-from robotid_ros.free_floating.spatial import cross
+from robotid_ros.model.transforms import quaternion_of_rotation, rotation_of_quaternion, rotation_of_vector
 
 __all__ = ['FloatingMeasurement', 'SensorNoise']
 
@@ -190,17 +190,10 @@ class FloatingMeasurement:
         )
         if self.base_position is None or self.base_orientation is None:
             return noisy
-        half = 0.5 * draw((count, 3), noise.base_orientation)
-        turned = _quaternion_product(self.base_orientation, np.hstack([np.ones((count, 1)), half]))
+        error = rotation_of_vector(draw((count, 3), noise.base_orientation))
+        turned = quaternion_of_rotation(rotation_of_quaternion(self.base_orientation) @ error)
         return replace(
             noisy,
             base_position=self.base_position + draw((count, 3), noise.base_position),
-            base_orientation=turned / np.linalg.norm(turned, axis=1, keepdims=True),
+            base_orientation=turned,
         )
-
-
-def _quaternion_product(left: Array, right: Array) -> Array:
-    """Return products of quaternions (w, x, y, z), shape (N, 4)."""
-    a, u = left[:, :1], left[:, 1:]
-    b, v = right[:, :1], right[:, 1:]
-    return np.hstack([a * b - np.sum(u * v, axis=1, keepdims=True), a * v + b * u + cross(u, v)])

@@ -23,8 +23,8 @@ from robotid_ros.files import atomic_file
 from robotid_ros.free_floating.body import RigidBody
 from robotid_ros.free_floating.measurement import FloatingMeasurement
 from robotid_ros.free_floating.result import TargetIdentification
-from robotid_ros.free_floating.spatial import quaternion_rotation
 from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.model.transforms import rotation_of_quaternion, vector_of_rotation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,9 +70,9 @@ def base_figure(measurement: FloatingMeasurement) -> 'Figure':
     figure = _blank(8.6, 5.6)
     upper, lower = figure.subplots(2, 1, sharex=True)
     if measurement.base_position is not None and measurement.base_orientation is not None:
-        rotation = quaternion_rotation(measurement.base_orientation)
+        rotation = rotation_of_quaternion(measurement.base_orientation)
         moved = np.einsum('ba,nb->na', rotation[0], measurement.base_position - measurement.base_position[0])
-        turned = np.degrees(_rotation_vector(np.swapaxes(rotation[:1], 1, 2) @ rotation))
+        turned = np.degrees(vector_of_rotation(np.swapaxes(rotation[:1], 1, 2) @ rotation))
         contents = ((1e3 * moved, 'base position [mm]'), (turned, 'base rotation [°]'))
     else:
         contents = (
@@ -219,19 +219,3 @@ def _focus(axes: 'Axes', values: Array, final: Array) -> None:
     reach = np.nanmax(np.abs(settled - final)) if np.isfinite(settled).any() else 0.0
     spread = max(1.3 * float(reach), 0.1 * float(np.ptp(final)), 0.01 * float(np.abs(final).max()))
     axes.set_ylim(float(final.min()) - spread, float(final.max()) + spread)
-
-
-def _rotation_vector(rotation: Array) -> Array:
-    """Return axis times angle [rad] of rotations below half a turn, shape (N, 3)."""
-    skew = 0.5 * np.stack(
-        [
-            rotation[:, 2, 1] - rotation[:, 1, 2],
-            rotation[:, 0, 2] - rotation[:, 2, 0],
-            rotation[:, 1, 0] - rotation[:, 0, 1],
-        ],
-        axis=1,
-    )
-    sine = np.linalg.norm(skew, axis=1)
-    angle = np.arctan2(sine, 0.5 * (np.trace(rotation, axis1=1, axis2=2) - 1.0))
-    scale: Array = np.where(sine > 1e-12, angle / np.maximum(sine, 1e-12), 1.0)
-    return skew * scale[:, None]

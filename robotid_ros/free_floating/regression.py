@@ -30,7 +30,8 @@ from robotid_ros.free_floating.criteria import body_regressor
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
 from robotid_ros.free_floating.momentum import MomentumMap, momentum_map
 from robotid_ros.free_floating.robot import FreeFloatingRobot
-from robotid_ros.free_floating.spatial import cross, cross_matrix, quaternion_rotation
+from robotid_ros.free_floating.spatial import cross, cross_matrix
+from robotid_ros.model.transforms import rotation_of_quaternion
 
 __all__ = ['Regression', 'momentum_in_base', 'residual_covariance', 'target_regression', 'whitening_of']
 
@@ -80,7 +81,7 @@ def momentum_in_base(measurement: FloatingMeasurement, momentum: Array) -> Array
         raise DataError(
             'momentum other than zero needs the base pose; the measurement has no base/position and base/orientation'
         )
-    rotation = quaternion_rotation(measurement.base_orientation)
+    rotation = rotation_of_quaternion(measurement.base_orientation)
     linear = momentum[:3]
     angular = momentum[3:] - cross(measurement.base_position, linear)
     turned: Array = np.concatenate(
@@ -186,7 +187,7 @@ def _noise_of_momentum(
         seen = momentum_in_base(measurement, momentum)
         turned = np.concatenate([cross_matrix(seen[:, :3]), cross_matrix(seen[:, 3:])], axis=1)
         moved = np.zeros_like(turned)
-        rotation = np.swapaxes(quaternion_rotation(measurement.base_orientation), 1, 2)
+        rotation = np.swapaxes(rotation_of_quaternion(measurement.base_orientation), 1, 2)
         moved[:, 3:] = rotation @ cross_matrix(momentum[None, :3])
         parts += [turned * noise.base_orientation, moved * noise.base_position]
     root = np.concatenate(parts, axis=2)

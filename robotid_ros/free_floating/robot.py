@@ -13,13 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 from robotid_ros.free_floating.body import RigidBody
-from robotid_ros.free_floating.momentum import MomentumMap, momentum_map
-from robotid_ros.free_floating.spatial import cross_matrix
 from robotid_ros.model.inertia import physical_violation
 from robotid_ros.model.robot_model import RobotModel
 
@@ -133,52 +128,3 @@ class FreeFloatingRobot:
     def with_target(self, target: RigidBody) -> 'FreeFloatingRobot':
         """Return the robot with another target, given alone in the frame of the last link."""
         return self.with_body(RigidBody.from_parameters(self.arm.inertial[-1] + target.parameters))
-
-    def momentum_map(self, q: Array) -> MomentumMap:
-        """Return what relates base twist and joint rates to momentum, at q of shape (N, n)."""
-        return momentum_map(self.model, frozen_array(q, 'q', (None, self.n), ModelError))
-
-    def momentum(self, q: Array, base_twist: Array, dq: Array) -> Array:
-        """Return the momentum [P; L] about the origin of the base frame, along its axes.
-
-        Parameters
-        ----------
-        q, dq : ndarray, shape (N, n)
-            [rad, rad/s, or m, m/s]
-        base_twist : ndarray, shape (N, 6)
-            [v; w] of the base frame's origin, along the base frame's axes [m/s, rad/s].
-
-        Returns
-        -------
-        ndarray, shape (N, 6)
-            [kg m/s, kg m^2/s]
-        """
-        return self.momentum_map(q).momentum(np.asarray(base_twist, float), np.asarray(dq, float))
-
-    def base_twist(self, q: Array, dq: Array) -> Array:
-        """Return the twist [v; w] of the base that keeps the momentum zero, shape (N, 6)."""
-        return self.momentum_map(q).base_twist(np.asarray(dq, float))
-
-    def generalized_jacobian(self, q: Array, point: Sequence[float] = (0.0, 0.0, 0.0)) -> Array:
-        """Return the generalised Jacobian: joint rates to the twist of the last link, without momentum.
-
-        J* = J_m - J_b M^-1 H: the base's reaction is in it (Umetani and Yoshida, IEEE Trans. Robotics
-        and Automation 5(3), 1989, eq. 21).
-
-        Parameters
-        ----------
-        q : ndarray, shape (N, n)
-        point : sequence of float, shape (3,)
-            The point whose velocity is wanted, in the last link's frame [m].
-
-        Returns
-        -------
-        ndarray, shape (N, 6, n)
-            Linear rows first; inertial velocities, along the base frame's axes.
-        """
-        maps = self.momentum_map(q)
-        screws = np.swapaxes(maps.screws, 1, 2) @ self.arm.coupling
-        twists = screws - np.linalg.solve(maps.base, maps.joints)
-        where = maps.poses[:, -1, :3, :3] @ np.asarray(point, float) + maps.poses[:, -1, :3, 3]
-        twists[:, :3] -= cross_matrix(where) @ twists[:, 3:]
-        return twists

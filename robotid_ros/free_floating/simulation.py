@@ -20,8 +20,9 @@ from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.free_floating.measurement import FloatingMeasurement
 from robotid_ros.free_floating.momentum import momentum_map
 from robotid_ros.free_floating.robot import FreeFloatingRobot
-from robotid_ros.free_floating.spatial import cross_matrix, quaternion_rotation
+from robotid_ros.free_floating.spatial import cross_matrix
 from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.model.transforms import rotation_of_quaternion
 
 __all__ = ['simulate']
 
@@ -154,7 +155,7 @@ def _twist(offset: Array, compliance: Array, pose: Array, total: Array) -> Array
     """Return the base twist at one pose."""
     if not total.any():
         return offset
-    rotation = quaternion_rotation(pose[3:])
+    rotation = rotation_of_quaternion(pose[3:])
     angular = total[3:] - cross_matrix(pose[:3]) @ total[:3]
     twist: Array = offset + compliance @ np.concatenate([total[:3] @ rotation, angular @ rotation])
     return twist

@@ -20,7 +20,6 @@ __all__ = [
     'cross',
     'cross_matrix',
     'moved_pseudo_inertia',
-    'quaternion_rotation',
     'spatial_inertia',
 ]
 
@@ -101,22 +100,3 @@ def spatial_inertia(pseudo: Array) -> Array:
     result[..., 3:, :3] = moment
     result[..., 3:, 3:] = np.trace(sigma, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - sigma
     return result
-
-
-def quaternion_rotation(quaternion: Array) -> Array:
-    """Return the rotation matrices of unit quaternions (w, x, y, z).
-
-    Parameters
-    ----------
-    quaternion : ndarray, shape (..., 4)
-        Scalar part first; normalised here.
-
-    Returns
-    -------
-    ndarray, shape (..., 3, 3)
-    """
-    unit = quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True)
-    scalar, vector = unit[..., 0], unit[..., 1:]
-    cross = cross_matrix(vector)
-    rotation: Array = np.eye(3) + 2.0 * (scalar[..., None, None] * cross + cross @ cross)
-    return rotation

@@ -7,14 +7,14 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Batch forward kinematics and Jacobians of a serial arm."""
+"""Batch forward kinematics of a serial arm."""
 
 import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['joint_motion', 'link_transforms', 'point_jacobian', 'tip_transforms']
+__all__ = ['joint_motion', 'link_transforms', 'tip_transforms']
 
 
 def joint_motion(model: RobotModel, q: Array) -> Array:
@@ -73,37 +73,3 @@ def tip_transforms(model: RobotModel, q: Array) -> Array:
     """Return the pose of the tip frame in the base frame, shape (N, 4, 4), for q of shape (N, n)."""
     result: Array = link_transforms(model, q)[:, -1] @ model.tip
     return result
-
-
-def point_jacobian(model: RobotModel, q: Array, link: int, point: Array) -> Array:
-    """Return the Jacobian of a point fixed to a link: [v; w] = J dq, in the base frame.
-
-    For a revolute joint i the column is [z_i x (p - o_i); z_i], for a prismatic one [z_i; 0].
-
-    Parameters
-    ----------
-    model : RobotModel
-    q : ndarray, shape (N, n)
-        Joint coordinates [rad or m].
-    link : int
-        Which moving link carries the point, 0-based; negative counts from the last.
-    point : ndarray, shape (3,)
-        The point in the link's frame [m].
-
-    Returns
-    -------
-    ndarray, shape (N, 6, n)
-        Linear rows [m] first, then angular ones [1].
-    """
-    poses = link_transforms(model, q)
-    link = link % model.n
-    target = poses[:, link, :3, :3] @ np.asarray(point, dtype=float) + poses[:, link, :3, 3]
-    axes = np.einsum('nkij,kj->nki', poses[:, :, :3, :3], model.axes)
-    result = np.zeros((len(poses), 6, model.n))
-    for i in range(link + 1):
-        if model.joint_types[i] == 'revolute':
-            result[:, :3, i] = np.cross(axes[:, i], target - poses[:, i, :3, 3])
-            result[:, 3:, i] = axes[:, i]
-        else:
-            result[:, :3, i] = axes[:, i]
-    return result @ model.coupling

@@ -7,22 +7,31 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Homogeneous transforms, 4x4, of elementary motions and of URDF origins."""
+"""Rotations and homogeneous transforms: the one place where their conventions are fixed.
+
+Quaternions have the scalar first, (w, x, y, z). Batches are scipy's; the elementary rotations and URDF's angles are
+written out, because right angles must give exact zeros: the minimal model tells structure from them.
+"""
 
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from robotid_ros.arrays import Array
 
 __all__ = [
-    'inverse_transform',
+    'nearest_rotation',
+    'quaternion_of_rotation',
+    'rotation_of_quaternion',
+    'rotation_of_vector',
     'rotation_x',
     'rotation_y',
     'rotation_z',
     'rpy_rotation',
     'rpy_of_rotation',
     'translation',
+    'vector_of_rotation',
 ]
 
 
@@ -88,11 +97,34 @@ def rpy_of_rotation(rotation: Array) -> Array:
     return np.array([roll, pitch, np.arctan2(rotation[1, 0], rotation[0, 0])])
 
 
-def inverse_transform(transform: Array) -> Array:
-    """Return the inverse of rigid transforms, shape (..., 4, 4)."""
-    result = np.zeros_like(transform)
-    rotation = np.swapaxes(transform[..., :3, :3], -1, -2)
-    result[..., :3, :3] = rotation
-    result[..., :3, 3] = -np.einsum('...ij,...j->...i', rotation, transform[..., :3, 3])
-    result[..., 3, 3] = 1.0
+def rotation_of_vector(vector: Array) -> Array:
+    """Return the rotations exp([v]x), shape (..., 3, 3), of rotation vectors [rad], shape (..., 3)."""
+    return np.asarray(Rotation.from_rotvec(vector).as_matrix())
+
+
+def vector_of_rotation(rotation: Array) -> Array:
+    """Return the rotation vectors [rad], shape (..., 3), of rotations, shape (..., 3, 3)."""
+    return np.asarray(Rotation.from_matrix(rotation).as_rotvec())
+
+
+def rotation_of_quaternion(quaternion: Array) -> Array:
+    """Return the rotations, shape (..., 3, 3), of quaternions (w, x, y, z), which are normalised here."""
+    return np.asarray(Rotation.from_quat(np.roll(quaternion, -1, axis=-1)).as_matrix())
+
+
+def quaternion_of_rotation(rotation: Array) -> Array:
+    """Return the unit quaternions (w, x, y, z), w >= 0, of rotations, shape (..., 3, 3)."""
+    quaternion = np.roll(Rotation.from_matrix(rotation).as_quat(), 1, axis=-1)
+    return np.asarray(np.where(quaternion[..., :1] < 0.0, -quaternion, quaternion))
+
+
+def nearest_rotation(matrix: Array) -> Array:
+    """Return the rotation closest to a 3x3 matrix in the Frobenius norm (Procrustes; Kabsch 1976).
+
+    scipy's ``Rotation.align_vectors`` warns of point sets on a line and ``Rotation.from_matrix`` refuses
+    reflections; both occur while frames are searched for, and any rotation will do there.
+    """
+    left, _, right = np.linalg.svd(matrix)
+    sign = np.where(np.linalg.det(left @ right) < 0.0, -1.0, 1.0)
+    result: Array = (left * np.array([1.0, 1.0, sign])) @ right
     return result
