@@ -10,7 +10,7 @@
 """Checks at the boundary: arrays are copied once, checked, and made read-only."""
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,7 +32,9 @@ def frozen_array(
     *,
     finite: bool = True,
 ) -> Array:
-    """Return a read-only float copy of ``value`` after checking its shape and values.
+    """Return ``value`` as a read-only array after checking its shape and values.
+
+    It is a copy, unless ``value`` is a read-only array of its own memory already.
 
     Parameters
     ----------
@@ -57,7 +59,7 @@ def frozen_array(
         Of the given type, if the shape differs or a value is not finite.
     """
     try:
-        array = np.array(value, dtype=np.float64)
+        array = value if _is_frozen(value) else np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as cause:
         raise error(f'{name}: expected numbers of shape {_spell(shape)}, got {value!r:.80}') from cause
     fits = array.ndim == len(shape) and all(
@@ -101,6 +103,11 @@ def require_names(
         if name not in index:
             raise error(f"{what} '{name}' is not in {where}; it has: {', '.join(available) or 'none'}")
     return [index[name] for name in wanted]
+
+
+def _is_frozen(value: ArrayLike) -> TypeGuard[Array]:
+    """Return whether nobody can write to an array: what another array shows could be written through that one."""
+    return type(value) is np.ndarray and value.dtype == np.float64 and value.base is None and not value.flags.writeable
 
 
 def _spell(shape: tuple[int | None, ...]) -> str:

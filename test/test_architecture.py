@@ -22,6 +22,7 @@ PACKAGE = ROOT / 'robotid_ros'
 LAYERS = [
     {'errors', 'threads'},
     {'arrays', 'files', 'progress'},
+    {'tables'},
     {'model', 'signals'},
     {'dynamics', 'friction', 'data'},
     {'excitation', 'identification', 'calibration', 'simulation'},

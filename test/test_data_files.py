@@ -169,7 +169,7 @@ def test_npz_round_trip_without_pickles(tmp_path):
 
 def test_csv_columns_in_any_order_with_holes(tmp_path):
     path = tmp_path / 'x.csv'
-    path.write_text('position/b,comment,time, effort/a,position/a,current/b\n1,7,0.0,,2,nan\n3,7,0.1,5,4,6\n')
+    path.write_text('position/b,comment,time, effort/a,position/a,current/b\n1,good,0.0,,2,nan\n3,,0.1,5,4,6\n')
     got = read_recording(path, joints=('a', 'b'))
     assert got.position.tolist() == [[2, 1], [4, 3]]
     assert np.array_equal(got.effort, [[np.nan, np.nan], [5, np.nan]], equal_nan=True)
@@ -180,13 +180,14 @@ def test_csv_columns_in_any_order_with_holes(tmp_path):
 @pytest.mark.parametrize(
     ('text', 'message'),
     [
-        ('', "expected a column 'time'"),
+        ('', 'expected a line with the names of the columns, got none'),
+        ('joint,position/a\n0,1\n', "expected a column 'time'"),
         ('time,velocity/a\n0,1\n', "expected columns 'position/<joint>'"),
-        ('time,position/a\n', 'expected samples below the first line'),
+        ('time,position/a\n', 'expected numbers below the names of the columns, got none'),
         ('time,position/a,position/a\n0,1,2\n', "column 'position/a' is there 2 times"),
         ('time,position/a\n0,1\n1,2,3\n', 'line 3: expected 2 fields, got 3'),
-        ('time,position/a\n0,1\n1,x\n', "line 3: could not convert string to float: 'x'"),
-        ('time,position/a\nnan,1\n', 'line 2: expected a time in seconds, got nan'),
+        ('time,position/a\n0,1\n1,x\n', "line 3: column 'position/a': expected a number, got 'x'"),
+        ('time,position/a\nnan,1\n', "line 2: column 'time': expected a finite number, got 'nan'"),
         ('time,position/a,effort/b\n0,1,2\n', "column 'effort/b' has no 'position/b'"),
     ],
 )
@@ -204,7 +205,7 @@ def test_what_is_no_recording_is_refused(tmp_path):
     (tmp_path / 'folder').mkdir()
     for name, message in (
         ('none.csv', 'does not exist'),
-        ('x.txt', 'CSV text in UTF-8'),
+        ('x.txt', 'as UTF-8 text'),
         ('x.npz', 'npz file of this package'),
         ('x.png', 'expected .csv, .npz'),
         ('folder', 'expected a bag'),

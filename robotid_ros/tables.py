@@ -1,0 +1,292 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""CSV tables: one line with the names of the columns, then one line per row.
+
+Text is UTF-8 and fields are separated by commas. Blank lines and lines that begin with ``#`` are skipped.
+A large file is read in pieces by several processes.
+"""
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import DataError, RobotIdError
+from robotid_ros.files import atomic_file
+
+__all__ = ['Table', 'read_table', 'write_table']
+
+PIECE = 1 << 25  # [bytes] parsed at a time; a process needs about five times as much memory
+PARALLEL = 4  # pieces from which on further processes are worth their start
+LONGEST_LINE = 1 << 22  # [bytes]
+MOST_COLUMNS = 4096  # more than any arm needs: 100 joints have 501 columns
+ROWS = 4096  # written at a time
+BLANK_FIELD = re.compile(rb'(?<=,)(?=[,\r\n])|(?<=\n)(?=,)')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What was read from a CSV file.
+
+    Attributes
+    ----------
+    names : tuple of str
+        All columns, in the order of the file.
+    arrays : mapping of str to ndarray, shape (N, number of columns of the array)
+        The arrays that were asked for, read-only; NaN where a field is blank.
+    text : mapping of str to tuple of str
+        The columns that were asked for as text, N entries each.
+    """
+
+    names: tuple[str, ...]
+    arrays: Mapping[str, Array]
+    text: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(slots=True)
+class _Piece:
+    """What one piece of a file holds; problem: line within the piece, and what is wrong with it."""
+
+    arrays: dict[str, Array] = field(default_factory=dict)
+    text: dict[str, list[str]] = field(default_factory=dict)
+    problem: tuple[int, str] | None = None
+
+
+def read_table(
+    path: str | Path,
+    layout: Callable[[tuple[str, ...]], Mapping[str, Sequence[str | None]]],
+    *,
+    text: Collection[str] = (),
+    blank: Collection[str] = (),
+    error: type[RobotIdError] = DataError,
+) -> Table:
+    """Read a CSV file into arrays of several columns each.
+
+    The memory needed is that of the arrays and, for each process, of one piece of the file.
+
+    Parameters
+    ----------
+    path : str or Path
+    layout : callable
+        Receives the names of the columns and returns, for each array, the columns that form it, with None for a
+        column of NaN. It raises where a column is missing.
+    text : collection of str
+        Columns that hold text, as far as they are in the file.
+    blank : collection of str
+        Arrays whose fields may be blank or not finite. In the others such a field is an error.
+    error : type of RobotIdError
+        What to raise.
+
+    Raises
+    ------
+    RobotIdError
+        Of the given type, if the file cannot be read, is not UTF-8, has a column twice or no row, if a line
+        has not as many fields as there are columns, or if a field is not a number. The message names the file
+        and, where there is one, line and column.
+    """
+    path = Path(path).expanduser()
+    try:
+        names, line, start = _header(path, error)
+        groups = {name: tuple(columns) for name, columns in layout(names).items()}
+        bounds = _bounds(path, start, error)
+        parse = joblib.delayed(_parse)
+        tasks = [parse(path, names, groups, tuple(text), tuple(blank), *piece) for piece in bounds]
+        with joblib.Parallel(n_jobs=joblib.cpu_count() if len(tasks) >= PARALLEL else 1) as parallel:
+            pieces: list[_Piece] = parallel(tasks)
+        for piece, (begin, _) in zip(pieces, bounds, strict=True):
+            if piece.problem is not None:
+                number, message = piece.problem
+                raise error(f'{path}, line {line + _count_lines(path, start, begin) + number}: {message}')
+    except OSError as cause:
+        raise error(f'{path} cannot be read: {cause.strerror}') from cause
+    arrays = {}
+    for name in groups:
+        arrays[name] = np.concatenate([piece.arrays.pop(name) for piece in pieces])
+        arrays[name].flags.writeable = False
+        if not len(arrays[name]):
+            raise error(f'{path}: expected numbers below the names of the columns, got none')
+    labels = {name: tuple(label for piece in pieces for label in piece.text[name]) for name in names if name in text}
+    return Table(names=names, arrays=arrays, text=labels)
+
+
+def write_table(path: str | Path, columns: Mapping[str, Array | Sequence[str]]) -> None:
+    """Write a CSV file, numbers to the last digit.
+
+    Parameters
+    ----------
+    path : str or Path
+    columns : mapping of str to ndarray, shape (N,), or sequence of str
+        Numbers or texts, by the name of the column.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be written; an older file of that name is then as it was.
+    """
+    count = len(next(iter(columns.values())))
+    with atomic_file(path) as file:
+        file.write(_lines([list(columns)]))
+        for k in range(0, count, ROWS):
+            block = [column[k : k + ROWS] for column in columns.values()]
+            cells = [part.tolist() if isinstance(part, np.ndarray) else part for part in block]
+            file.write(_lines(zip(*cells, strict=True)))
+
+
+def _lines(rows: Iterable[Sequence[Any]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator='\n').writerows(rows)
+    return text.getvalue().encode()
+
+
+def _header(path: Path, error: type[RobotIdError]) -> tuple[tuple[str, ...], int, int]:
+    """Return the names of the columns, the number of their line, and where the next line begins."""
+    if not path.exists():
+        raise error(f'{path} does not exist')
+    if not path.is_file():
+        raise error(f'{path}: expected a CSV file, got a folder or a device')
+    number = 0
+    names: list[str] = []
+    with open(path, 'rb') as file:
+        while not any(names) or names[0].startswith('#'):
+            raw = file.readline(LONGEST_LINE)
+            if not raw:
+                raise error(f'{path}: expected a line with the names of the columns, got none')
+            number += 1
+            try:
+                names = [name.strip() for name in next(csv.reader([raw.decode('utf-8-sig')], strict=True), [])]
+            except (UnicodeDecodeError, csv.Error) as cause:
+                raise error(
+                    f'{path}, line {number}: expected names of columns as UTF-8 text, separated by commas; '
+                    f'{_reason(cause)}'
+                ) from cause
+        start = file.tell()
+    if len(names) > MOST_COLUMNS or (not raw.endswith(b'\n') and len(raw) == LONGEST_LINE):
+        raise error(f'{path}: expected at most {MOST_COLUMNS} columns, got {len(names)}')
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise error(f"{path}: column '{name[:60]}' is there {count} times; expected each once")
+    return tuple(names), number, start
+
+
+def _bounds(path: Path, start: int, error: type[RobotIdError]) -> list[tuple[int, int]]:
+    """Return where the pieces of a file begin and end; each ends with a line."""
+    size = path.stat().st_size
+    ends = []
+    with open(path, 'rb') as file:
+        for place in range(start + PIECE, size, PIECE):
+            file.seek(place)
+            if len(file.readline(LONGEST_LINE)) == LONGEST_LINE:
+                raise error(f'{path}: expected lines of numbers, got one of more than {LONGEST_LINE >> 20} MB')
+            ends.append(file.tell())
+    ends = [*ends, size] if not ends or ends[-1] < size else ends
+    return list(zip([start, *ends[:-1]], ends, strict=True))
+
+
+def _count_lines(path: Path, start: int, stop: int) -> int:
+    count = 0
+    with open(path, 'rb') as file:
+        file.seek(start)
+        while start < stop:
+            block = file.read(min(PIECE, stop - start))
+            count += block.count(b'\n')
+            start += len(block)
+    return count
+
+
+def _parse(
+    path: Path,
+    names: tuple[str, ...],
+    groups: Mapping[str, tuple[str | None, ...]],
+    text: tuple[str, ...],
+    blank: tuple[str, ...],
+    start: int,
+    stop: int,
+) -> _Piece:
+    """Return the arrays of one piece; the quick parser first, the one that names the line where that fails."""
+    with open(path, 'rb') as file:
+        file.seek(start)
+        raw = file.read(stop - start)
+    where = {name: k for k, name in enumerate(names)}
+    used = {where[name] for group in groups.values() for name in group if name is not None}
+    required = [where[name] for key, group in groups.items() if key not in blank for name in group if name is not None]
+    table = None if any(name in where for name in text) else _quick(raw, len(names))
+    piece = _Piece()
+    if table is None or not np.isfinite(table[:, required]).all():
+        table = _careful(raw, names, text, used, set(required), piece)
+    for key, group in groups.items():
+        piece.arrays[key] = table[:, [0 if name is None else where[name] for name in group]]
+        piece.arrays[key][:, [name is None for name in group]] = np.nan
+    return piece
+
+
+def _quick(raw: bytes, width: int) -> Array | None:
+    """Return all columns as numbers, or None where something else is among them."""
+    if b',,' in raw or b',\n' in raw or b',\r' in raw or b'\n,' in raw or raw[:1] == b',' or raw[-1:] == b',':
+        raw = BLANK_FIELD.sub(b'nan', b'\n' + raw + b'\n')
+    if not raw.strip():
+        return None
+    try:
+        table = np.loadtxt(raw.decode('ascii').split('\n'), delimiter=',', ndmin=2, comments=None)
+    except ValueError:
+        return None
+    return table if table.shape[1] == width else None
+
+
+def _careful(
+    raw: bytes, names: tuple[str, ...], text: tuple[str, ...], used: set[int], required: set[int], piece: _Piece
+) -> Array:
+    """Return all columns as numbers, NaN for texts; fill in the piece's texts and its first problem."""
+    words = [k for k, name in enumerate(names) if name in text]
+    piece.text = {names[k]: [] for k in words}
+    rows: list[list[float]] = []
+    try:
+        reader = csv.reader(io.StringIO(raw.decode('utf-8'), newline=''), strict=True)
+        for row in reader:
+            cells = [cell.strip() for cell in row]
+            if not any(cells) or cells[0].startswith('#'):
+                continue
+            if len(cells) != len(names):
+                piece.problem = reader.line_num, f'expected {len(names)} fields, got {len(cells)}'
+                break
+            values = [_number(cell) if k in used else np.nan for k, cell in enumerate(cells)]
+            wrong = [k for k, value in enumerate(values) if value is None or (k in required and not np.isfinite(value))]
+            if wrong:
+                kind = 'a finite number' if wrong[0] in required else 'a number'
+                name, cell = names[wrong[0]][:60], cells[wrong[0]][:40]
+                piece.problem = reader.line_num, f"column '{name}': expected {kind}, got '{cell}'"
+                break
+            rows.append([np.nan if value is None else value for value in values])
+            for k in words:
+                piece.text[names[k]].append(cells[k])
+    except UnicodeDecodeError as cause:
+        piece.problem = raw[: cause.start].count(b'\n') + 1, f'expected UTF-8 text; {_reason(cause)}'
+    except csv.Error as cause:
+        piece.problem = reader.line_num, f'expected fields separated by commas; {_reason(cause)}'
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
+
+
+def _number(cell: str) -> float | None:
+    """Return the number, NaN for a blank cell, or None where it is no number; Python alone takes '1_000'."""
+    try:
+        return np.nan if not cell else float(cell) if '_' not in cell else None
+    except ValueError:
+        return None
+
+
+def _reason(cause: Exception) -> str:
+    return f'byte {cause.start + 1} is not' if isinstance(cause, UnicodeDecodeError) else str(cause)

@@ -1,0 +1,137 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""CSV tables: what is written is read to the last digit, and what is wrong is named with line and column."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robotid_ros import tables
+from robotid_ros.errors import CalibrationError, DataError
+from robotid_ros.tables import read_table, write_table
+
+
+def layout(names):
+    return {'time': ['time'], 'values': [name for name in names if name not in ('time', 'set')]}
+
+
+def read(path, **others):
+    return read_table(path, layout, blank=('values',), **others)
+
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(finite, st.floats(allow_infinity=False), st.floats(allow_infinity=False)), min_size=1),
+    st.text(st.characters(codec='utf-8', exclude_characters='\0\r\n'), min_size=1, max_size=9).filter(str.strip),
+    st.booleans(),
+)
+def test_what_is_written_is_read_to_the_last_digit(tmp_path_factory, rows, name, words):
+    path = tmp_path_factory.mktemp('csv') / 'x.csv'
+    values = np.array(rows)
+    labels = [f'"{k}", {name}'.strip() for k in range(len(rows))]
+    write_table(
+        path,
+        {'time': values[:, 0], f'a,"{name}"': values[:, 1], 'b': values[:, 2], **({'set': labels} if words else {})},
+    )
+    table = read(path, text=('set',))
+    assert table.names[1] == f'a,"{name}"'.strip()
+    assert np.array_equal(table.arrays['time'], values[:, :1])
+    assert np.array_equal(table.arrays['values'], values[:, 1:], equal_nan=True)
+    assert table.text == ({'set': tuple(labels)} if words else {})
+
+
+@pytest.mark.parametrize('end', ['\n', '\r\n'])
+@pytest.mark.parametrize('last', ['', 'end'])
+@pytest.mark.parametrize('byte_order_mark', ['', '\ufeff'])
+def test_blank_fields_comments_and_line_ends(tmp_path, end, last, byte_order_mark):
+    rows = ['time,a,b', '0,,1', '0.5,2,', '', '1,,', '1.5,"3", 4 ', '', '# a remark', ',,']
+    text = byte_order_mark + end.join(rows) + (end if last else '')
+    (tmp_path / 'x.csv').write_bytes(text.encode())
+    table = read(tmp_path / 'x.csv')
+    assert table.arrays['time'][:, 0].tolist() == [0.0, 0.5, 1.0, 1.5]
+    nan = np.nan
+    assert np.array_equal(table.arrays['values'], [[nan, 1], [2, nan], [nan, nan], [3, 4]], equal_nan=True)
+
+
+def test_a_column_that_is_missing_may_be_nan(tmp_path):
+    (tmp_path / 'x.csv').write_text('a\n1\n2\n')
+    table = read_table(tmp_path / 'x.csv', lambda names: {'x': ['a', None]}, blank=('x',))
+    assert np.array_equal(table.arrays['x'], [[1, np.nan], [2, np.nan]], equal_nan=True)
+    assert not table.arrays['x'].flags.writeable
+
+
+@pytest.mark.parametrize(
+    ('text', 'message'),
+    [
+        (b'', 'expected a line with the names of the columns, got none'),
+        (b'time,a\n', 'expected numbers below the names of the columns, got none'),
+        (b'time,a,a\n0,1,2\n', "column 'a' is there 2 times"),
+        (b'time,a\n0,1\n1,2,3\n', 'line 3: expected 2 fields, got 3'),
+        (b'time,a\n0,1\n\n# x\n1\n', 'line 5: expected 2 fields, got 1'),
+        (b'time,a\n0,1\n1,x\n', "line 3: column 'a': expected a number, got 'x'"),
+        (b'time,a\n0,1\n1,1_0\n', "line 3: column 'a': expected a number, got '1_0'"),
+        (b'time,a\nnan,1\n', "line 2: column 'time': expected a finite number, got 'nan'"),
+        (b'time,a\n,1\n', "line 2: column 'time': expected a finite number, got ''"),
+        (b'time,a\n0,\xff\n', 'line 2: expected UTF-8 text; byte 3 is not'),
+        (b'\xff\xfe\0t', 'line 1: expected names of columns as UTF-8 text, separated by commas; byte 1 is not'),
+        (b'time,a\n0,"1\n', 'line 2: expected fields separated by commas; unexpected end of data'),
+        (b'time,' + b'x,' * 5000, 'expected at most 4096 columns, got 5002'),
+        (b'time,a\n0,"' + b'1' * 200_000, 'line 2: expected fields separated by commas; field larger than field limit'),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(tmp_path, text, message):
+    path = tmp_path / 'x.csv'
+    path.write_bytes(text)
+    for kind in (DataError, CalibrationError):
+        with pytest.raises(kind) as caught:
+            read(path, error=kind)
+        assert message in str(caught.value)
+        assert len(str(caught.value)) < 300 + len(str(path))
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    for path, message in ((tmp_path / 'none.csv', 'does not exist'), (tmp_path, 'a folder or a device')):
+        with pytest.raises(DataError, match=message):
+            read(path)
+
+
+@pytest.mark.parametrize('blanks', [False, True])
+def test_a_file_in_pieces_is_the_file_as_a_whole(tmp_path, monkeypatch, blanks):
+    rng = np.random.default_rng(1)
+    values = rng.standard_normal((2000, 4))
+    columns = dict(zip(('time', 'a', 'b', 'c'), values.T, strict=True))
+    path = tmp_path / 'x.csv'
+    write_table(path, columns)
+    if blanks:
+        path.write_text(path.read_text().replace('\n', '\n\n').replace(',0.1', ','))
+    whole = read(path)
+    monkeypatch.setattr(tables, 'PARALLEL', 10**9)
+    for piece in (1, 997, 50_000):
+        monkeypatch.setattr(tables, 'PIECE', max(piece, 200))
+        parts = read(path)
+        assert np.array_equal(parts.arrays['values'], whole.arrays['values'], equal_nan=True)
+        assert np.array_equal(parts.arrays['time'], whole.arrays['time'])
+    lines = path.read_text().splitlines()
+    lines[1234] = 'x,1,2,3'
+    path.write_text('\n'.join(lines))
+    with pytest.raises(DataError, match=r"line 1235: column 'time': expected a finite number, got 'x'"):
+        read(path)
+
+
+def test_several_processes_read_what_one_does(tmp_path, monkeypatch):
+    values = np.random.default_rng(2).standard_normal((1000, 2))
+    write_table(tmp_path / 'x.csv', {'time': values[:, 0], 'a': values[:, 1]})
+    monkeypatch.setattr(tables, 'PIECE', 4000)
+    table = read(tmp_path / 'x.csv')
+    assert np.array_equal(np.hstack([table.arrays['time'], table.arrays['values']]), values)
