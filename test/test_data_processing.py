@@ -321,15 +321,15 @@ def test_torque_that_takes_energy_out_of_the_arm_is_named():
 @pytest.mark.parametrize(
     ('change', 'message'),
     [
-        ({'period': -1.0}, 'period: expected a positive number'),
-        ({'cutoff': 0.0}, 'cutoff: expected a positive number'),
-        ({'transient_periods': -1}, 'transient_periods: expected 0 or more'),
-        ({'outlier_factor': 0.5}, 'outlier_factor: expected 1.0 or more'),
-        ({'harmonics': 0}, 'harmonics: expected 1 or more'),
-        ({'smoothing_guard': -0.1}, 'smoothing_guard: expected 0 or more'),
-        ({'trimmed': -1.0}, 'trimmed: expected 0 s or more'),
+        ({'period': -1.0}, r'period: expected 0.001 to 1000000 s, got -1'),
+        ({'cutoff': 0.0}, 'cutoff: expected 0.001 to 1000000 Hz, got 0'),
+        ({'transient_periods': -1}, 'transient_periods: expected 0 to 1000, got -1'),
+        ({'outlier_factor': 0.5}, 'outlier_factor: expected 1 to 1000000, got 0.5'),
+        ({'harmonics': 0}, 'harmonics: expected 1 to 1000, got 0'),
+        ({'smoothing_guard': -0.1}, 'smoothing_guard: expected 0 to 1, got -0.1'),
+        ({'trimmed': -1.0}, 'trimmed: expected 0 to 1000000 s, got -1'),
         ({'differentiation': 'magic'}, 'expected one of central, savitzky-golay'),
-        ({'effort': {'a': 'volts'}}, "effort of joint 'a': expected 'torque'"),
+        ({'effort': {'a': 'volts'}}, "effort: 'a': expected one of torque, current; got 'volts'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(change, message):

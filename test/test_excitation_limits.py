@@ -314,16 +314,16 @@ def test_scaled_limits_shrink_about_the_middle_and_keep_open_sides():
     ('settings_', 'message'),
     [
         ({'period': -1.0}, 'period: expected 0.1 to 1000 s, got -1'),
-        ({'harmonics': 2.5}, 'harmonics: expected int, got 2.5'),
+        ({'harmonics': 2.5}, 'harmonics: expected a whole number, got 2.5'),
         ({'criterion': 'best'}, "expected one of condition, .*; got 'best'"),
-        ({'noise': 'low'}, "noise: expected a list of float, got 'low'"),
+        ({'noise': 'low'}, "noise: expected a list of numbers, got 'low'"),
         ({'jobs': 0}, 'jobs'),
-        ({'viscous': 1}, 'viscous: expected bool, got 1'),
+        ({'viscous': 1}, 'viscous: expected true or false, got 1'),
         ({'workspace_frames': ['tip']}, 'neither workspace_lower nor workspace_upper'),
         ({'workspace_lower': [0, 0, 0]}, 'names no frame'),
-        ({'workspace_frames': ['tip'], 'workspace_lower': [0.0]}, 'expected x, y, z, got 1 numbers'),
+        ({'workspace_frames': ['tip'], 'workspace_lower': [0.0]}, 'workspace_lower: expected 0 or 3 entries, got 1'),
         ({'speed': 1}, "'speed' is not a setting"),
-        ({'period': float('nan')}, 'period: expected float'),
+        ({'period': float('nan')}, 'period: expected a number, got nan'),
     ],
 )
 def test_bad_settings_are_refused(settings_, message):

@@ -22,16 +22,17 @@ PROBE = textwrap.dedent("""
     import dataclasses, sys, threading, time
     from rclpy.node import Node
     from std_srvs.srv import Trigger
-    from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, parameter, read_parameters
+    from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
     from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+    from robotid_ros.settings import Settings, setting
 
     @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-    class Config:
-        period: float = dataclasses.field(default=20.0, metadata=parameter('period', unit='s', range=(0.1, 100.0)))
-        harmonics: int = dataclasses.field(default=5, metadata=parameter('harmonics', range=(1, 20)))
-        criterion: str = dataclasses.field(default='a', metadata=parameter('criterion', choices=('a', 'b')))
-        names: tuple[str, ...] = dataclasses.field(default=(), metadata=parameter('names'))
-        weights: tuple[float, ...] = dataclasses.field(default=(1.0,), metadata=parameter('weights'))
+    class Config(Settings):
+        period: float = setting(20.0, 'period', unit='s', range=(0.1, 100.0))
+        harmonics: int = setting(5, 'harmonics', range=(1, 20))
+        criterion: str = setting('a', 'criterion', choices=('a', 'b'))
+        names: tuple[str, ...] = setting((), 'names')
+        weights: tuple[float, ...] = setting((1.0,), 'weights')
 
     class Probe(Node):
         def __init__(self):
@@ -111,8 +112,8 @@ def test_parameters_services_and_a_clean_end(scripts) -> None:
         assert 'worked worker' in client.output
         assert 'period True' in client.output
         assert 'period False Parameter period out of range' in client.output
-        assert "criterion False parameter 'criterion': expected one of a, b, got 'c'" in client.output
-        assert "harmonics False parameter 'harmonics': expected int, got 2.5" in client.output
+        assert "criterion False parameter 'criterion': expected one of a, b; got 'c'" in client.output
+        assert "harmonics False parameter 'harmonics': expected a whole number, got 2.5" in client.output
         probe.signal(signal.SIGTERM)
         assert probe.wait() == 0
         assert probe.lines[-1] == 'closing'
@@ -122,9 +123,9 @@ def test_parameters_services_and_a_clean_end(scripts) -> None:
     ('argument', 'message'),
     [
         ('period:=1000.0', 'Parameter period out of range Min: 0.1, Max: 100.0, value: 1000.0'),
-        ('criterion:=best', "parameter 'criterion': expected one of a, b, got 'best'"),
+        ('criterion:=best', "parameter 'criterion': expected one of a, b; got 'best'"),
         ('weights:=[1, 2.5]', 'Sequence should be of same type'),
-        ('names:=3', "parameter 'names': expected a list of str, got 3"),
+        ('names:=3', "parameter 'names': expected a list of names, got 3"),
     ],
 )
 def test_a_bad_value_at_start_is_refused_in_one_line(scripts, argument, message) -> None:

@@ -351,7 +351,7 @@ def test_what_cannot_be_done_is_refused_with_the_reason(arena):
         ('', (), 'what JointState.effort holds is not said, and it is never guessed'),
         ('', ('joints:=[a, b]', 'effort.a:=torque'), "does not say what JointState.effort holds for joint 'b'"),
         ('current', ('joints:=[a]',), "the effort of joint 'a' is a motor current, but the robot configuration has no"),
-        ('volts', (), "parameter 'effort': expected one of , torque, current, got 'volts'"),
+        ('volts', (), "parameter 'effort': expected one of '', torque, current; got 'volts'"),
         ('torque', ('depth:=0',), "parameter 'depth'"),
     ],
 )

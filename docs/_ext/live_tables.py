@@ -13,12 +13,13 @@ import argparse
 import importlib
 import os
 from collections.abc import Iterator
-from dataclasses import MISSING, Field, fields
-from typing import Any, get_type_hints
+from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
+
+from robotid_ros.settings import Setting, settings_of
 
 
 class ParameterTable(Directive):
@@ -33,8 +34,7 @@ class ParameterTable(Directive):
         for argument in self.arguments:
             module, _, name = argument.partition(':')
             kind = getattr(importlib.import_module(module), name)
-            hints = get_type_hints(kind)
-            rows += [_row(item, hints[item.name]) for item in fields(kind)]
+            rows += [_row(item) for item in settings_of(kind)]
         return [_table(('Parameter', 'Type', 'Default', 'Meaning'), (22, 12, 16, 50), rows)]
 
 
@@ -78,23 +78,19 @@ class CommandList(Directive):
         return [_table(('Command', 'What it does'), (30, 70), rows)]
 
 
-def _row(item: 'Field[Any]', hint: Any) -> tuple[nodes.paragraph, ...]:
-    meta = item.metadata
-    kind = getattr(hint, '__name__', str(hint)) if not hasattr(hint, '__args__') else str(hint)
-    default = item.default if item.default is not MISSING else item.default_factory()  # type: ignore[misc]
-    return _code(item.name), _text(kind.replace('typing.', '')), _code(_spell(default)), _text(' '.join(_meaning(meta)))
+def _row(item: Setting) -> tuple[nodes.paragraph, ...]:
+    kind = f'list of {item.kind.__name__}' if item.form == 'list' else item.kind.__name__
+    return _code(item.name), _text(kind), _code(_spell(item.default)), _text(' '.join(_meaning(item)))
 
 
-def _meaning(meta: Any) -> Iterator[str]:
-    text = str(meta.get('description', ''))
-    of = f' [{meta["unit"]}]' if meta.get('unit') else ''
-    yield f'{text[:1].upper()}{text[1:]}{of}.'
-    if meta.get('choices'):
-        yield f'One of: {", ".join(str(choice) or "(empty)" for choice in meta["choices"])}.'
-    if meta.get('range'):
-        low, high = meta['range']
-        yield f'From {low:g} to {high:g}.'
-    if meta.get('read_only'):
+def _meaning(item: Setting) -> Iterator[str]:
+    of = f' [{item.unit}]' if item.unit else ''
+    yield f'{item.description[:1].upper()}{item.description[1:]}{of}.'
+    if item.choices:
+        yield f'One of: {", ".join(choice or "(empty)" for choice in item.choices)}.'
+    if item.range:
+        yield f'From {item.range[0]:g} to {item.range[1]:g}.'
+    if item.read_only:
         yield 'Set at start only.'
 
 

@@ -7,80 +7,90 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Command-line options made from a settings dataclass, so that both say the same.
-
-A field's ``metadata`` holds ``description``, ``unit``, ``range`` and ``choices``; its name with
-dashes is the option.
-"""
+"""Command-line options made from a configuration, so that both say the same."""
 
 import argparse
-from collections.abc import Collection, Mapping
-from dataclasses import MISSING, fields
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
 
-__all__ = ['add_settings', 'given_settings', 'settings_from']
+from robotid_ros.settings import Settings, settings_of
 
-Settings = TypeVar('Settings')
+__all__ = ['add_settings', 'given_settings', 'number', 'settings_from']
+
+Config = TypeVar('Config', bound=Settings)
 
 
-def add_settings(parser: argparse._ActionsContainer, kind: type, *, skip: Collection[str] = ()) -> None:
-    """Add an option for every field of a settings dataclass.
+def add_settings(parser: argparse._ActionsContainer, kind: type[Settings], *, skip: Collection[str] = ()) -> None:
+    """Add an option for every setting of a configuration; a field's name with dashes is the option.
 
     Parameters
     ----------
     parser : argparse.ArgumentParser, or a group of one
-    kind : type
-        The dataclass.
+    kind : type of Settings
     skip : collection of str
         Fields that are given another way.
     """
-    kinds = get_type_hints(kind)
-    for item in fields(kind):
-        if item.name in skip:
+    for item in settings_of(kind):
+        if item.name in skip or item.form == 'mapping':
             continue
-        meta = item.metadata
-        unit = f' [{meta["unit"]}]' if meta.get('unit') else ''
-        default = item.default if item.default is not MISSING else None
-        shown = '' if default in (None, '', ()) else f' (default: {_spelled(default)})'
-        text = f'{meta.get("description", "").rstrip(".")}{unit}{shown}'.replace('%', '%%')
+        unit = f' [{item.unit}]' if item.unit else ''
+        shown = '' if item.default in (None, '', ()) else f' (default: {_spelled(item.default)})'
+        text = f'{item.description.rstrip(".")}{unit}{shown}'.replace('%', '%%')
         option = '--' + item.name.replace('_', '-')
-        scalar = _scalar(kinds[item.name])
         common: dict[str, Any] = {'dest': item.name, 'default': argparse.SUPPRESS, 'help': text}
-        if scalar is bool:
+        if item.kind is bool:
             parser.add_argument(option, action=argparse.BooleanOptionalAction, **common)
-        elif get_origin(kinds[item.name]) is tuple:
-            parser.add_argument(option, nargs='+', type=scalar, metavar=_metavar(scalar), **common)
-        elif meta.get('choices'):
-            parser.add_argument(option, choices=meta['choices'], **common)
+        elif item.form == 'list':
+            parser.add_argument(option, nargs='+', type=item.kind, metavar=_metavar(item.kind), **common)
+        elif item.choices:
+            parser.add_argument(option, choices=item.choices, **common)
         else:
-            parser.add_argument(option, type=scalar, metavar=_metavar(scalar), **common)
+            parser.add_argument(option, type=item.kind, metavar=_metavar(item.kind), **common)
 
 
-def given_settings(options: argparse.Namespace, kind: type) -> Mapping[str, Any]:
+def given_settings(options: argparse.Namespace, kind: type[Settings]) -> Mapping[str, Any]:
     """Return the settings that were given on the command line, by field name."""
     given = vars(options)
-    values = {item.name: given[item.name] for item in fields(kind) if item.name in given}
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    return {item.name: given[item.name] for item in settings_of(kind) if item.name in given}
 
 
-def settings_from(options: argparse.Namespace, kind: type[Settings], **fixed: Any) -> Settings:
-    """Return a settings object of the given options; ``fixed`` values win.
+def settings_from(options: argparse.Namespace, kind: type[Config], **fixed: Any) -> Config:
+    """Return a configuration of the given options; ``fixed`` values win.
 
     Raises
     ------
     RobotIdError
-        As the dataclass does for a value out of its range.
+        Of the configuration's own type, for a value out of its range.
     """
     return kind(**{**given_settings(options, kind), **fixed})
 
 
-def _scalar(kind: Any) -> type:
-    candidates = (kind, *get_args(kind))
-    return next((scalar for scalar in (bool, int, float, str) if scalar in candidates), str)
+def number(kind: type[int] | type[float], low: float, high: float, unit: str = '') -> Callable[[str], float]:
+    """Return a converter for the ``type`` of an option that belongs to no configuration.
+
+    Parameters
+    ----------
+    kind : {int, float}
+    low, high : float
+        Smallest and largest number allowed, both included.
+    unit : str
+    """
+
+    def converted(text: str) -> float:
+        wanted = f'expected {low:.10g} to {high:.10g} {unit}'.rstrip()
+        try:
+            value = kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f'{wanted}, got {text!r}') from None
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f'{wanted}, got {text}')
+        return value
+
+    return converted
 
 
-def _metavar(scalar: type) -> str:
-    return {int: 'N', float: 'X', str: 'TEXT'}[scalar]
+def _metavar(kind: type) -> str:
+    return {int: 'N', float: 'X'}.get(kind, 'TEXT')
 
 
 def _spelled(value: object) -> str:

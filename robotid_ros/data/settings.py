@@ -10,11 +10,12 @@
 """How a recording is turned into a dataset: every setting, with its default."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 from robotid_ros.errors import DataError
-from robotid_ros.model.robot_config import EFFORT_MEANINGS, EffortMeaning, RobotConfig
+from robotid_ros.model.robot_config import EffortMeaning, RobotConfig
+from robotid_ros.settings import Settings, setting
 
 __all__ = ['ProcessingSettings']
 
@@ -22,7 +23,7 @@ DIFFERENTIATIONS = ('central', 'savitzky-golay')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessingSettings:
+class ProcessingSettings(Settings):
     """Settings of :func:`robotid_ros.data.process_recording`.
 
     Attributes
@@ -65,44 +66,29 @@ class ProcessingSettings:
         If a value makes no sense.
     """
 
-    joints: tuple[str, ...] = ()
-    effort: Mapping[str, EffortMeaning] = field(default_factory=dict)
-    torque_constants: Mapping[str, float] = field(default_factory=dict)
-    gear_ratios: Mapping[str, float] = field(default_factory=dict)
-    period: float | None = None
-    start: int | None = None
-    transient_periods: int = 1
-    outlier_factor: float = 3.0
-    harmonics: int | None = None
-    smoothing_passes: int = 1
-    smoothing_guard: float = 0.1
-    cutoff: float | None = None
-    differentiation: Literal['central', 'savitzky-golay'] = 'central'
-    trimmed: float | None = None
-    largest_gap: float = 0.25
+    error = DataError
 
-    def __post_init__(self) -> None:
-        for name in ('period', 'cutoff'):
-            value = getattr(self, name)
-            if value is not None and not 0.0 < value < float('inf'):
-                raise DataError(f'{name}: expected a positive number, got {value!r}')
-        for name, least in (('transient_periods', 0), ('smoothing_passes', 0), ('outlier_factor', 1.0)):
-            if not getattr(self, name) >= least:
-                raise DataError(f'{name}: expected {least} or more, got {getattr(self, name)!r}')
-        if self.harmonics is not None and self.harmonics < 1:
-            raise DataError(f'harmonics: expected 1 or more, got {self.harmonics}')
-        for name in ('smoothing_guard', 'largest_gap'):
-            if not getattr(self, name) >= 0.0:
-                raise DataError(f'{name}: expected 0 or more, got {getattr(self, name)!r}')
-        if self.trimmed is not None and not self.trimmed >= 0.0:
-            raise DataError(f'trimmed: expected 0 s or more, got {self.trimmed!r}')
-        if self.differentiation not in DIFFERENTIATIONS:
-            raise DataError(
-                f'differentiation: expected one of {", ".join(DIFFERENTIATIONS)}; got {self.differentiation!r}'
-            )
-        for joint, meaning in self.effort.items():
-            if meaning not in EFFORT_MEANINGS:
-                raise DataError(f"effort of joint '{joint}': expected 'torque' [N m] or 'current' [A], got {meaning!r}")
+    joints: tuple[str, ...] = setting((), 'joints of the dataset, in order; empty: all of the recording')
+    effort: Mapping[str, EffortMeaning] = setting({}, "what a recording's effort holds, per joint; torque by default")
+    torque_constants: Mapping[str, float] = setting({}, 'torque per motor current, motor side', unit='N m/A')
+    gear_ratios: Mapping[str, float] = setting({}, 'motor turns per joint turn; 1 by default', range=(1e-6, 1e6))
+    period: float | None = setting(None, 'period of the excitation', unit='s', range=(1e-3, 1e6))
+    start: int | None = setting(None, 'stamp at which the first period starts', unit='ns')
+    transient_periods: int = setting(1, 'periods dropped at the start', range=(0, 1000))
+    outlier_factor: float = setting(
+        3.0, 'a period is left out that deviates by more than this times the usual', range=(1.0, 1e6)
+    )
+    harmonics: int | None = setting(None, 'of the Fourier series of averaged positions', range=(1, 1000))
+    smoothing_passes: int = setting(1, 'of the five-point cubic over the averaged torque', range=(0, 100))
+    smoothing_guard: float = setting(
+        0.1, 'largest move of a sample by smoothing, per range of its signal', range=(0.0, 1.0)
+    )
+    cutoff: float | None = setting(None, 'cut-off of the zero-phase low-pass', unit='Hz', range=(1e-3, 1e6))
+    differentiation: str = setting('central', 'of recordings that are not periodic', choices=DIFFERENTIATIONS)
+    trimmed: float | None = setting(None, 'cut off at both ends of every run', unit='s', range=(0.0, 1e6))
+    largest_gap: float = setting(
+        0.25, 'longest gap that is interpolated, in periods of the cutoff', range=(0.0, 1000.0)
+    )
 
     @classmethod
     def for_robot(cls, config: RobotConfig, **others: Any) -> 'ProcessingSettings':
@@ -114,7 +100,3 @@ class ProcessingSettings:
             gear_ratios=config.gear_ratios,
             **others,
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain values, for a provenance."""
-        return {**asdict(self), 'joints': list(self.joints), 'effort': dict(self.effort)}

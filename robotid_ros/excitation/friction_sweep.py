@@ -13,7 +13,7 @@ At constant velocity only friction and gravity act; over the same stretch in bot
 gravity is equal and cancels in the difference, so what is left is the friction at that velocity.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,7 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.reference import Chain, Reference, Rest
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.settings import Settings, setting
 
 __all__ = ['FrictionSweep', 'FrictionSweepConfig', 'Stroke', 'friction_sweep']
 
@@ -30,7 +31,7 @@ _PEAK_JERK = 10.0 / np.sqrt(3.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrictionSweepConfig:
+class FrictionSweepConfig(Settings):
     """Settings of a friction sweep; each field's ``metadata`` has its description, unit and range.
 
     Raises
@@ -39,36 +40,16 @@ class FrictionSweepConfig:
         If a value is out of its range.
     """
 
-    sweep_levels: int = field(
-        default=6, metadata={'description': 'Speeds per joint, geometrically spaced', 'range': (1, 100)}
-    )
-    sweep_slowest: float = field(
-        default=0.02, metadata={'description': 'Lowest speed', 'unit': 'rad/s or m/s', 'range': (1e-5, 10.0)}
-    )
-    sweep_fastest: float = field(
-        default=0.6, metadata={'description': 'Highest speed as a part of the velocity limit', 'range': (0.01, 1.0)}
-    )
-    sweep_stroke_time: float = field(
-        default=2.0,
-        metadata={'description': 'Time at constant speed, if there is room', 'unit': 's', 'range': (0.1, 60.0)},
-    )
-    sweep_acceleration: float = field(
-        default=2.0,
-        metadata={
-            'description': 'Acceleration to the speed, within the limits',
-            'unit': 'rad/s^2',
-            'range': (0.01, 100.0),
-        },
-    )
-    sweep_pause: float = field(
-        default=0.3, metadata={'description': 'Rest between two strokes', 'unit': 's', 'range': (0.0, 10.0)}
-    )
+    error = ExcitationError
 
-    def __post_init__(self) -> None:
-        for name, item in self.__dataclass_fields__.items():
-            low, high = item.metadata['range']
-            if not low <= getattr(self, name) <= high:
-                raise ExcitationError(f'{name}: expected {low:g} to {high:g}, got {getattr(self, name):g}')
+    sweep_levels: int = setting(6, 'Speeds per joint, geometrically spaced', range=(1, 100))
+    sweep_slowest: float = setting(0.02, 'Lowest speed', unit='rad/s or m/s', range=(1e-5, 10.0))
+    sweep_fastest: float = setting(0.6, 'Highest speed as a part of the velocity limit', range=(0.01, 1.0))
+    sweep_stroke_time: float = setting(2.0, 'Time at constant speed, if there is room', unit='s', range=(0.1, 60.0))
+    sweep_acceleration: float = setting(
+        2.0, 'Acceleration to the speed, within the limits', unit='rad/s^2', range=(0.01, 100.0)
+    )
+    sweep_pause: float = setting(0.3, 'Rest between two strokes', unit='s', range=(0.0, 10.0))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@
 
 """One run on an arm: from where it stands to the start, the periods, and back to rest; all checked."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from robotid_ros.excitation.reference import (
 from robotid_ros.excitation.reference_check import ReferenceCheck
 from robotid_ros.execution.path_stop import plan_stop, stop_durations
 from robotid_ros.execution.windows import KnotPlan, WindowPlan
+from robotid_ros.settings import Settings, setting
 
 __all__ = ['RunConfig', 'RunPlan', 'plan_run']
 
@@ -37,36 +38,23 @@ _MOST_REFERENCE_POINTS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunConfig:
+class RunConfig(Settings):
     """How a trajectory is run; each field's ``metadata`` has its description, unit and range."""
 
-    periods: int = field(default=5, metadata={'description': 'Periods of the excitation', 'range': (1, 100000)})
-    ramp_velocity: float = field(
-        default=0.5,
-        metadata={
-            'description': 'Highest joint speed on the way to the start',
-            'unit': 'rad/s or m/s',
-            'range': (1e-3, 10),
-        },
+    error = ExcitationError
+
+    periods: int = setting(5, 'Periods of the excitation', range=(1, 100000))
+    ramp_velocity: float = setting(
+        0.5, 'Highest joint speed on the way to the start', unit='rad/s or m/s', range=(1e-3, 10)
     )
-    settling_time: float = field(
-        default=1.0,
-        metadata={'description': 'Rest before the first period and after the last', 'unit': 's', 'range': (0.1, 60)},
+    settling_time: float = setting(1.0, 'Rest before the first period and after the last', unit='s', range=(0.1, 60))
+    knot_rate: float = setting(50.0, 'Knots per second sent to the controller', unit='Hz', range=(5, 1000))
+    trajectory_replacement: str = setting(
+        'immediate',
+        'How the controller replaces a running trajectory: at once, or blended at the new start',
+        choices=('immediate', 'blend'),
     )
-    knot_rate: float = field(
-        default=50.0,
-        metadata={'description': 'Knots per second sent to the controller', 'unit': 'Hz', 'range': (5, 1000)},
-    )
-    trajectory_replacement: str = field(
-        default='immediate',
-        metadata={
-            'description': 'How the controller replaces a running trajectory: at once, or blended at the new start',
-            'choices': ('immediate', 'blend'),
-        },
-    )
-    window_points: int = field(
-        default=1000, metadata={'description': 'Most knots in one message to the controller', 'range': (50, 2000)}
-    )
+    window_points: int = setting(1000, 'Most knots in one message to the controller', range=(50, 2000))
 
 
 @dataclass(frozen=True, kw_only=True)

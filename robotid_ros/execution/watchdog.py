@@ -9,51 +9,41 @@
 
 """Watches an arm follow its reference: whatever looks wrong stops it, with the reason."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from robotid_ros.arrays import Array
+from robotid_ros.errors import ExcitationError
+from robotid_ros.settings import Settings, setting
 
 __all__ = ['Watchdog', 'WatchdogConfig']
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WatchdogConfig:
+class WatchdogConfig(Settings):
     """What is still taken as right; each field's ``metadata`` has its description, unit and range."""
 
-    joint_state_timeout: float = field(
-        default=0.5,
-        metadata={
-            'description': 'Longest time without a joint state before the arm is stopped',
-            'unit': 's',
-            'range': (0.02, 60.0),
-        },
+    error = ExcitationError
+
+    joint_state_timeout: float = setting(
+        0.5, 'Longest time without a joint state before the arm is stopped', unit='s', range=(0.02, 60.0)
     )
-    tracking_tolerance: float = field(
-        default=0.2,
-        metadata={
-            'description': 'Largest distance between a joint and its reference before the arm is stopped',
-            'unit': 'rad or m',
-            'range': (1e-4, 10.0),
-        },
+    tracking_tolerance: float = setting(
+        0.2,
+        'Largest distance between a joint and its reference before the arm is stopped',
+        unit='rad or m',
+        range=(1e-4, 10.0),
     )
-    tracking_delay: float = field(
-        default=0.0,
-        metadata={
-            'description': 'Known delay of the arm behind its reference, taken out of the tracking error',
-            'unit': 's',
-            'range': (0.0, 1.0),
-        },
+    tracking_delay: float = setting(
+        0.0, 'Known delay of the arm behind its reference, taken out of the tracking error', unit='s', range=(0.0, 1.0)
     )
     # A window begins half a second in the past: with clocks apart by more, the arm would be led off its path.
-    clock_tolerance: float = field(
-        default=0.25,
-        metadata={
-            'description': "Largest difference between the joint states' clock and the node's at which a run starts",
-            'unit': 's',
-            'range': (0.01, 0.4),
-        },
+    clock_tolerance: float = setting(
+        0.25,
+        "Largest difference between the joint states' clock and the node's at which a run starts",
+        unit='s',
+        range=(0.01, 0.4),
     )
 
 

@@ -9,12 +9,11 @@
 
 """Settings of an identification."""
 
-from dataclasses import dataclass, field
-
-import numpy as np
+from dataclasses import dataclass
 
 from robotid_ros.errors import IdentificationError
-from robotid_ros.friction import FRICTION_MODELS
+from robotid_ros.friction import FRICTION_MODELS, FRICTION_OPTIONS
+from robotid_ros.settings import Settings, setting
 
 __all__ = ['ESTIMATORS', 'IdentificationConfig']
 
@@ -22,7 +21,7 @@ ESTIMATORS = ('ols', 'wls', 'irls', 'alternating', 'bee-colony', 'physical')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IdentificationConfig:
+class IdentificationConfig(Settings):
     """How to identify; the defaults suit any arm.
 
     Attributes
@@ -45,65 +44,36 @@ class IdentificationConfig:
     seed : int
     """
 
-    friction: str = field(
-        default='auto',
-        metadata={'description': "friction model with options joined by '+', or 'auto' to choose by cross-validation"},
-    )
-    estimator: str = field(
-        default='wls', metadata={'description': 'how the parameters are estimated', 'choices': ESTIMATORS}
-    )
-    rotor_inertia: bool = field(default=True, metadata={'description': 'identify rotor inertias too'})
-    torque_bandwidth: float = field(
-        default=0.0,
-        metadata={
-            'description': 'bandwidth of the measured torque; 0 finds it, -1 says it is not limited',
-            'unit': 'Hz',
-            'range': (-1.0, 1e4),
-        },
-    )
-    standstill_speed: float = field(
-        default=0.02,
-        metadata={
-            'description': "share of a joint's largest speed below which samples count less",
-            'range': (0.0, 1.0),
-        },
-    )
-    standstill_weight: float = field(
-        default=0.01, metadata={'description': 'weight of a sample at rest', 'range': (0.0, 1.0)}
-    )
-    regularisation: float = field(
-        default=0.0,
-        metadata={
-            'description': "weight of the description's inertial parameters; 0 chooses it from the data",
-            'range': (0.0, 1e12),
-        },
-    )
-    torque_threshold: tuple[float, ...] = field(
-        default=(),
-        metadata={'description': 'largest acceptable torque error per joint, or one for all', 'unit': 'N m'},
-    )
-    max_iterations: int = field(
-        default=50,
-        metadata={'description': 'iterations of the alternating and bee-colony estimators', 'range': (1, 100000)},
-    )
-    seed: int = field(default=0, metadata={'description': 'seed of every random choice', 'range': (0, 2**31 - 1)})
+    error = IdentificationError
 
-    def __post_init__(self) -> None:
-        if self.estimator not in ESTIMATORS:
-            raise IdentificationError(f"estimator '{self.estimator}' is unknown; there are: {', '.join(ESTIMATORS)}")
-        base = self.friction.split('+')[0]
+    friction: str = setting(
+        'auto', "friction model with options joined by '+', or 'auto' to choose by cross-validation"
+    )
+    estimator: str = setting('wls', 'how the parameters are estimated', choices=ESTIMATORS)
+    rotor_inertia: bool = setting(True, 'identify rotor inertias too')
+    torque_bandwidth: float = setting(
+        0.0, 'bandwidth of the measured torque; 0 finds it, -1 says it is not limited', unit='Hz', range=(-1.0, 1e4)
+    )
+    standstill_speed: float = setting(
+        0.02, "share of a joint's largest speed below which samples count less", range=(0.0, 1.0)
+    )
+    standstill_weight: float = setting(0.01, 'weight of a sample at rest', range=(0.0, 1.0))
+    regularisation: float = setting(
+        0.0, "weight of the description's inertial parameters; 0 chooses it from the data", range=(0.0, 1e12)
+    )
+    torque_threshold: tuple[float, ...] = setting(
+        (), 'largest acceptable torque error per joint, or one for all', unit='N m', range=(1e-6, 1e6)
+    )
+    max_iterations: int = setting(50, 'iterations of the alternating and bee-colony estimators', range=(1, 100000))
+    seed: int = setting(0, 'seed of every random choice', range=(0, 2**31 - 1))
+
+    def check(self) -> None:
+        """Refuse unknown friction models and options."""
+        base, *options = self.friction.split('+')
         if base != 'auto' and base not in FRICTION_MODELS:
-            raise IdentificationError(
-                f"friction model '{base}' is unknown; there are: auto, {', '.join(FRICTION_MODELS)}"
-            )
-        for name in ('standstill_speed', 'standstill_weight'):
-            value = getattr(self, name)
-            if not 0.0 <= value <= 1.0:
-                raise IdentificationError(f'{name}: expected a number from 0 to 1, got {value}')
-        if not np.isfinite(self.regularisation) or self.regularisation < 0.0:
-            raise IdentificationError(f'regularisation: expected a number of at least 0, got {self.regularisation}')
-        if any(not value > 0.0 for value in self.torque_threshold):
-            raise IdentificationError(f'torque_threshold: expected positive torques, got {self.torque_threshold}')
-        if self.max_iterations < 1:
-            raise IdentificationError(f'max_iterations: expected at least 1, got {self.max_iterations}')
-        object.__setattr__(self, 'torque_threshold', tuple(float(value) for value in self.torque_threshold))
+            raise self.error(f"friction model '{base}' is unknown; there are: auto, {', '.join(FRICTION_MODELS)}")
+        if base == 'auto' and options:
+            raise self.error(f"friction 'auto' chooses the options itself; leave out '+{'+'.join(options)}'")
+        for option in options:
+            if option not in FRICTION_OPTIONS:
+                raise self.error(f"friction option '{option}' is unknown; there are: {', '.join(FRICTION_OPTIONS)}")

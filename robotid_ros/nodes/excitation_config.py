@@ -9,7 +9,7 @@
 
 """Parameters of the excitation node that are not settings of a design, a run or the watchdog."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,102 +17,80 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationDesign, FourierTrajectory
 from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import RobotConfig
-from robotid_ros.nodes.parameters import parameter
+from robotid_ros.settings import Settings, setting
 
 __all__ = ['ActionLinkConfig', 'ExcitationNodeConfig', 'build_model', 'reordered']
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExcitationNodeConfig:
+class ExcitationNodeConfig(Settings):
     """What the node is told besides the settings of the design, the run and the watchdog."""
 
-    run: str = field(
-        default='excitation',
-        metadata=parameter(
-            'What ~/design makes and ~/start runs; a validation is an excitation of another seed',
-            choices=('excitation', 'validation', 'friction_sweep'),
-        ),
+    error = ExcitationError
+
+    run: str = setting(
+        'excitation',
+        'What ~/design makes and ~/start runs; a validation is an excitation of another seed',
+        choices=('excitation', 'validation', 'friction_sweep'),
     )
-    trajectory: str = field(default='', metadata=parameter('Excitation YAML to run instead of a design of its own'))
-    save_to: str = field(default='', metadata=parameter('Where ~/design writes its excitation YAML; empty: nowhere'))
-    urdf_file: str = field(
-        default='', metadata=parameter('URDF; empty: what is published on robot_description', read_only=True)
+    trajectory: str = setting('', 'Excitation YAML to run instead of a design of its own')
+    save_to: str = setting('', 'Where ~/design writes its excitation YAML; empty: nowhere')
+    urdf_file: str = setting('', 'URDF; empty: what is published on robot_description', read_only=True)
+    base_link: str = setting('', 'Link at the start of the chain; empty: the root', read_only=True)
+    tip_link: str = setting('', 'Link at the end of the chain; empty: the last one', read_only=True)
+    start_delay: float = setting(0.5, 'From ~/start to the first motion', unit='s', range=(0.1, 60.0))
+    latency: float = setting(0.1, 'What a message takes to the controller', unit='s', range=(0.0, 1.0))
+    controller_timeout: float = setting(
+        5.0, 'How long ~/start waits for the controller to listen', unit='s', range=(0.0, 60.0)
     )
-    base_link: str = field(
-        default='', metadata=parameter('Link at the start of the chain; empty: the root', read_only=True)
+    speed_scaling_topic: str = setting(
+        '', 'Topic of the speed scaling to watch (std_msgs/Float64, 100 is full speed)', read_only=True
     )
-    tip_link: str = field(
-        default='', metadata=parameter('Link at the end of the chain; empty: the last one', read_only=True)
+    controller_interface: str = setting(
+        'topic',
+        'How trajectories reach the controller: on the topic joint_trajectory, or by the action '
+        'FollowJointTrajectory, with answers and feedback; the action needs control_msgs',
+        choices=('topic', 'action'),
+        read_only=True,
     )
-    start_delay: float = field(
-        default=0.5, metadata=parameter('From ~/start to the first motion', unit='s', range=(0.1, 60.0))
-    )
-    latency: float = field(
-        default=0.1, metadata=parameter('What a message takes to the controller', unit='s', range=(0.0, 1.0))
-    )
-    controller_timeout: float = field(
-        default=5.0,
-        metadata=parameter('How long ~/start waits for the controller to listen', unit='s', range=(0.0, 60.0)),
-    )
-    speed_scaling_topic: str = field(
-        default='',
-        metadata=parameter('Topic of the speed scaling to watch (std_msgs/Float64, 100 is full speed)', read_only=True),
-    )
-    controller_interface: str = field(
-        default='topic',
-        metadata=parameter(
-            'How trajectories reach the controller: on the topic joint_trajectory, or by the action '
-            'FollowJointTrajectory, with answers and feedback; the action needs control_msgs',
-            choices=('topic', 'action'),
-            read_only=True,
-        ),
-    )
-    follow_joint_trajectory_action: str = field(
-        default='',
-        metadata=parameter(
-            "Name of the controller's action; empty: follow_joint_trajectory beside the topic joint_trajectory",
-            read_only=True,
-        ),
+    follow_joint_trajectory_action: str = setting(
+        '',
+        "Name of the controller's action; empty: follow_joint_trajectory beside the topic joint_trajectory",
+        read_only=True,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ActionLinkConfig:
+class ActionLinkConfig(Settings):
     """What is asked of a controller by its action; there are such parameters only with the action."""
 
-    path_tolerance: tuple[float, ...] = field(
-        default=(),
-        metadata=parameter(
-            'How far a joint may be from the trajectory before the controller aborts: one number, or one per joint; '
-            "0 or none: the controller's own",
-            unit='rad or m',
-            range=(0.0, 10.0),
-        ),
+    error = ExcitationError
+
+    path_tolerance: tuple[float, ...] = setting(
+        (),
+        'How far a joint may be from the trajectory before the controller aborts: one number, or one per joint; '
+        "0 or none: the controller's own",
+        unit='rad or m',
+        range=(0.0, 10.0),
     )
-    goal_tolerance: tuple[float, ...] = field(
-        default=(),
-        metadata=parameter(
-            'How far a joint may be from the end of the trajectory: one number, or one per joint; 0 or none: the '
-            "controller's own",
-            unit='rad or m',
-            range=(0.0, 10.0),
-        ),
+    goal_tolerance: tuple[float, ...] = setting(
+        (),
+        'How far a joint may be from the end of the trajectory: one number, or one per joint; 0 or none: the '
+        "controller's own",
+        unit='rad or m',
+        range=(0.0, 10.0),
     )
-    goal_time_tolerance: float = field(
-        default=0.0,
-        metadata=parameter(
-            "How long after its end the joints may take to get within goal_tolerance; 0: the controller's own",
-            unit='s',
-            range=(0.0, 60.0),
-        ),
+    goal_time_tolerance: float = setting(
+        0.0,
+        "How long after its end the joints may take to get within goal_tolerance; 0: the controller's own",
+        unit='s',
+        range=(0.0, 60.0),
     )
-    feedback_timeout: float = field(
-        default=1.0,
-        metadata=parameter(
-            'Longest time without an answer or feedback from the controller before the arm is stopped',
-            unit='s',
-            range=(0.1, 60.0),
-        ),
+    feedback_timeout: float = setting(
+        1.0,
+        'Longest time without an answer or feedback from the controller before the arm is stopped',
+        unit='s',
+        range=(0.1, 60.0),
     )
 
 

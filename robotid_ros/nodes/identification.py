@@ -11,7 +11,7 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,16 +28,17 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array
-from robotid_ros.errors import DataError, ModelError, RobotIdError
+from robotid_ros.errors import DataError, IdentificationError, ModelError, RobotIdError
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, TorquePredictor
 from robotid_ros.identification.monitor import TorqueMonitor
 from robotid_ros.identification.recursive import RecursiveEstimate
 from robotid_ros.identification.session import IdentificationSession, averaged_period
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.nodes.conversions import LATCHED, joint_state_values, seconds, status_message, trajectory_arrays
-from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, parameter, read_parameters
+from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+from robotid_ros.settings import Settings, setting
 
 __all__ = ['IdentificationNode', 'IdentificationNodeConfig', 'main']
 
@@ -45,27 +46,18 @@ _STATUS_PERIOD = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IdentificationNodeConfig:
+class IdentificationNodeConfig(Settings):
     """What the node is told besides the settings of the identification."""
 
-    urdf_file: str = field(
-        default='', metadata=parameter('URDF; empty: what is published on robot_description', read_only=True)
-    )
-    base_link: str = field(
-        default='', metadata=parameter('Link at the start of the chain; empty: the root', read_only=True)
-    )
-    tip_link: str = field(
-        default='', metadata=parameter('Link at the end of the chain; empty: the last one', read_only=True)
-    )
-    joints: tuple[str, ...] = field(
-        default=(), metadata=parameter('Joints to identify; empty: all of the arm', read_only=True)
-    )
-    monitor_rate: float = field(
-        default=50.0, metadata=parameter('How often predicted torques are published', unit='Hz', range=(0.0, 1000.0))
-    )
-    monitor_cutoff: float = field(
-        default=10.0,
-        metadata=parameter('Low-pass of the motion that torques are predicted from', unit='Hz', range=(0.1, 500.0)),
+    error = IdentificationError
+
+    urdf_file: str = setting('', 'URDF; empty: what is published on robot_description', read_only=True)
+    base_link: str = setting('', 'Link at the start of the chain; empty: the root', read_only=True)
+    tip_link: str = setting('', 'Link at the end of the chain; empty: the last one', read_only=True)
+    joints: tuple[str, ...] = setting((), 'Joints to identify; empty: all of the arm', read_only=True)
+    monitor_rate: float = setting(50.0, 'How often predicted torques are published', unit='Hz', range=(0.0, 1000.0))
+    monitor_cutoff: float = setting(
+        10.0, 'Low-pass of the motion that torques are predicted from', unit='Hz', range=(0.1, 500.0)
     )
 
 

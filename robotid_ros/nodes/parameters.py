@@ -7,17 +7,11 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""ROS parameters declared from, and read back into, a frozen dataclass.
+"""ROS parameters declared from, and read back into, a configuration (:mod:`robotid_ros.settings`)."""
 
-A field of the dataclass is a parameter: its name, default and type are the parameter's, its
-``metadata`` holds ``description``, ``unit``, ``range``, ``choices`` and ``read_only``.
-"""
+from array import array
+from typing import Any, TypeVar
 
-from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
-
-import numpy as np
 from rcl_interfaces.msg import (
     FloatingPointRange,
     IntegerRange,
@@ -28,56 +22,39 @@ from rclpy.exceptions import InvalidParameterException, ParameterException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from robotid_ros.errors import RobotIdError
 from robotid_ros.model.robot_config import RobotConfig
+from robotid_ros.settings import Setting, Settings, settings_of
 
-__all__ = ['ParameterError', 'declare_parameters', 'declare_robot_config', 'parameter', 'read_parameters']
+__all__ = ['declare_parameters', 'declare_robot_config', 'read_parameters']
 
-Config = TypeVar('Config')
-
-
-class ParameterError(RobotIdError, ValueError):
-    """A ROS parameter has a value the node cannot use."""
-
-
-def parameter(
-    description: str,
-    *,
-    unit: str = '',
-    range: tuple[float, float] | None = None,
-    choices: tuple[str, ...] = (),
-    read_only: bool = False,
-) -> Mapping[str, Any]:
-    """Return the ``metadata`` of a dataclass field that is a ROS parameter."""
-    return {'description': description, 'unit': unit, 'range': range, 'choices': choices, 'read_only': read_only}
+Config = TypeVar('Config', bound=Settings)
 
 
 def declare_parameters(node: Node, config_type: type[Config]) -> Config:
-    """Declare every field of a dataclass as a parameter and return the values given at start.
+    """Declare every setting of a configuration as a parameter and return the values given at start.
 
     Later changes are checked as they are made: a bad value is refused with the reason.
 
     Raises
     ------
-    ParameterError
-        If a value given at start has the wrong type, is out of range or is not a choice.
+    RobotIdError
+        Of the configuration's own type, if a value given at start cannot be used.
     """
-    kinds = get_type_hints(config_type)
-    known = {item.name: item for item in fields(config_type)}  # type: ignore[arg-type]
+    known = {item.name: item for item in settings_of(config_type)}
     for name, item in known.items():
-        default = _default(item)
-        value = list(default) if isinstance(default, tuple) else default
+        value = list(item.default) if isinstance(item.default, tuple) else item.default
         try:
             # An empty list has no type in ROS: it is declared without a value.
-            node.declare_parameter(name, None if value == [] else value, _descriptor(item, kinds[name]))
+            node.declare_parameter(name, None if value == [] else value, _descriptor(item))
         except (ParameterException, InvalidParameterException, TypeError) as cause:
-            raise ParameterError(f"parameter '{name}': {cause}") from cause
+            raise config_type.error(f"parameter '{name}': {cause}") from cause
 
     def check(changes: list[Parameter]) -> SetParametersResult:
         for change in changes:
             if change.name in known:
-                problem = _problem(known[change.name], kinds[change.name], change.value)
-                if problem:
+                try:
+                    _value(known[change.name], change.value)
+                except ValueError as problem:
                     return SetParametersResult(successful=False, reason=f"parameter '{change.name}': {problem}")
         return SetParametersResult(successful=True)
 
@@ -91,20 +68,15 @@ def read_parameters(node: Node, config_type: type[Config]) -> Config:
 
     Raises
     ------
-    ParameterError
-        If a value has the wrong type, is out of range or is not a choice.
+    RobotIdError
+        Of the configuration's own type, if a value cannot be used.
     """
-    kinds = get_type_hints(config_type)
     values: dict[str, Any] = {}
-    for item in fields(config_type):  # type: ignore[arg-type]
-        value = node.get_parameter(item.name).value
-        if value is None:
-            values[item.name] = _default(item)
-            continue
-        problem = _problem(item, kinds[item.name], value)
-        if problem:
-            raise ParameterError(f"parameter '{item.name}': {problem}")
-        values[item.name] = _converted(kinds[item.name], value)
+    for item in settings_of(config_type):
+        try:
+            values[item.name] = _value(item, node.get_parameter(item.name).value)
+        except ValueError as problem:
+            raise config_type.error(f"parameter '{item.name}': {problem}") from None
     return config_type(**values)
 
 
@@ -134,78 +106,30 @@ def declare_robot_config(node: Node) -> RobotConfig | None:
         level = content
         for key in above:
             level = level.setdefault(key, {})
-        level[last] = list(given.value) if isinstance(given.value, (tuple, np.ndarray)) else given.value
+        level[last] = list(given.value) if isinstance(given.value, tuple | array) else given.value
     if 'joints' not in content:
         return None
     content['joints'] = list(content['joints'])
     return RobotConfig.from_dict(content)
 
 
-def _default(item: 'Field[Any]') -> Any:
-    if item.default is not MISSING:
-        return item.default
-    if item.default_factory is not MISSING:
-        return item.default_factory()
-    return None
+def _value(item: Setting, value: Any) -> Any:
+    """Return a parameter's value as the field holds it; one without a value has the default."""
+    return item.default if value is None else item.converted(value)
 
 
-def _descriptor(item: 'Field[Any]', kind: Any) -> ParameterDescriptor:
-    meta = item.metadata
-    text = meta.get('description', '')
-    if meta.get('unit'):
-        text = f'{text} [{meta["unit"]}]'
+def _descriptor(item: Setting) -> ParameterDescriptor:
+    text = f'{item.description} [{item.unit}]' if item.unit else item.description
     # Our own check takes the place of static typing, so that 20 is accepted where 20.0 is meant.
-    descriptor = ParameterDescriptor(description=text, dynamic_typing=True, read_only=bool(meta.get('read_only')))
-    if meta.get('choices'):
-        descriptor.additional_constraints = 'one of: ' + ', '.join(meta['choices'])
-    if meta.get('range'):
-        low, high = meta['range']
-        if _scalar(kind) is int:
+    descriptor = ParameterDescriptor(description=text, dynamic_typing=True, read_only=item.read_only)
+    if item.choices:
+        descriptor.additional_constraints = 'one of: ' + ', '.join(item.choices)
+    if item.range is not None and item.form == 'one':
+        low, high = item.range
+        if item.kind is int:
             descriptor.integer_range = [IntegerRange(from_value=int(low), to_value=int(high), step=0)]
-        elif _scalar(kind) is float and not _is_sequence(kind):
+        else:
             descriptor.floating_point_range = [
                 FloatingPointRange(from_value=float(low), to_value=float(high), step=0.0)
             ]
     return descriptor
-
-
-def _is_sequence(kind: Any) -> bool:
-    return get_origin(kind) is tuple
-
-
-def _scalar(kind: Any) -> type:
-    """Return float, int, bool or str: what a field, or an entry of it, holds."""
-    for candidate in (kind, *get_args(kind)):
-        if candidate in (float, int, bool, str):
-            return candidate  # type: ignore[no-any-return]
-    return str
-
-
-def _problem(item: 'Field[Any]', kind: Any, value: Any) -> str | None:
-    """Return why a value cannot be used, or None where it can."""
-    if value is None:
-        return None
-    scalar = _scalar(kind)
-    if _is_sequence(kind):
-        if isinstance(value, (str, bytes, int, float, bool)):
-            return f'expected a list of {scalar.__name__}, got {value!r}'
-        entries = list(value)
-    else:
-        entries = [value]
-    for entry in entries:
-        fits = isinstance(entry, scalar) or (scalar is float and isinstance(entry, int))
-        if not fits or (scalar is not bool and isinstance(entry, bool)):
-            return f'expected {scalar.__name__}, got {entry!r}'
-        if scalar in (float, int):
-            low, high = item.metadata.get('range') or (-np.inf, np.inf)
-            if not low <= entry <= high:
-                return f'expected a value from {low:g} to {high:g}, got {entry!r}'
-        choices = item.metadata.get('choices')
-        if choices and entry not in choices:
-            return f'expected one of {", ".join(choices)}, got {entry!r}'
-    return None
-
-
-def _converted(kind: Any, value: Any) -> Any:
-    scalar = _scalar(kind)
-    return tuple(scalar(entry) for entry in value) if _is_sequence(kind) else scalar(value)

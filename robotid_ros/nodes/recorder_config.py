@@ -9,72 +9,51 @@
 
 """Parameters of the recorder, and how it processes what it records."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from robotid_ros.data import ProcessingSettings
 from robotid_ros.errors import DataError
 from robotid_ros.model.robot_config import EffortMeaning, RobotConfig
-from robotid_ros.nodes.parameters import parameter
+from robotid_ros.settings import Settings, setting
 
 __all__ = ['RecorderConfig', 'processing_settings']
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecorderConfig:
+class RecorderConfig(Settings):
     """Everything about the recorder that can be set."""
 
-    effort: str = field(
-        default='',
-        metadata=parameter(
-            "what JointState.effort holds; needed where no robot configuration says it ('current' needs one, "
-            'for the torque constants)',
-            choices=('', 'torque', 'current'),
-            read_only=True,
-        ),
+    error = DataError
+
+    effort: str = setting(
+        '',
+        "what JointState.effort holds; needed where no robot configuration says it ('current' needs one, "
+        'for the torque constants)',
+        choices=('', 'torque', 'current'),
+        read_only=True,
     )
-    output_folder: str = field(
-        default='~/.ros/robotid',
-        metadata=parameter('each recording gets a folder of its own in here, below that of the namespace'),
+    output_folder: str = setting(
+        '~/.ros/robotid', 'each recording gets a folder of its own in here, below that of the namespace'
     )
-    follow_reference: bool = field(
-        default=True, metadata=parameter('start recording by itself when a reference is published')
+    follow_reference: bool = setting(True, 'start recording by itself when a reference is published')
+    reliability: str = setting(
+        'auto',
+        'of the subscription to joint states; auto: reliable unless a publisher is not',
+        choices=('auto', 'reliable', 'best_effort'),
     )
-    reliability: str = field(
-        default='auto',
-        metadata=parameter(
-            'of the subscription to joint states; auto: reliable unless a publisher is not',
-            choices=('auto', 'reliable', 'best_effort'),
-        ),
+    depth: int = setting(5000, 'messages the middleware holds while this process cannot run', range=(1, 1_000_000))
+    start_timeout: float = setting(5.0, 'how long start waits for the first joint state', unit='s', range=(0.1, 300.0))
+    stale_after: float = setting(1.0, 'silence after which the status is an error', unit='s', range=(0.1, 300.0))
+    transient_periods: int = setting(1, 'periods left out at the start', range=(0, 1000))
+    outlier_factor: float = setting(
+        3.0, 'a period that deviates by more than this times the usual is left out', range=(1.0, 1e6)
     )
-    depth: int = field(
-        default=5000,
-        metadata=parameter('messages the middleware holds while this process cannot run', range=(1, 1_000_000)),
+    harmonics: int = setting(0, 'of the Fourier series of averaged positions; 0: all that stand out', range=(0, 1000))
+    smoothing_passes: int = setting(1, 'of the five-point cubic over the averaged torque', range=(0, 100))
+    smoothing_guard: float = setting(
+        0.1, 'largest move of a sample by smoothing, per range of its signal', range=(0.0, 1.0)
     )
-    start_timeout: float = field(
-        default=5.0, metadata=parameter('how long start waits for the first joint state', unit='s', range=(0.1, 300.0))
-    )
-    stale_after: float = field(
-        default=1.0, metadata=parameter('silence after which the status is an error', unit='s', range=(0.1, 300.0))
-    )
-    transient_periods: int = field(default=1, metadata=parameter('periods left out at the start', range=(0, 1000)))
-    outlier_factor: float = field(
-        default=3.0,
-        metadata=parameter('a period that deviates by more than this times the usual is left out', range=(1.0, 1e6)),
-    )
-    harmonics: int = field(
-        default=0,
-        metadata=parameter('of the Fourier series of averaged positions; 0: all that stand out', range=(0, 1000)),
-    )
-    smoothing_passes: int = field(
-        default=1, metadata=parameter('of the five-point cubic over the averaged torque', range=(0, 100))
-    )
-    smoothing_guard: float = field(
-        default=0.1,
-        metadata=parameter('largest move of a sample by smoothing, per range of its signal', range=(0.0, 1.0)),
-    )
-    averaged_points: int = field(
-        default=5000, metadata=parameter('points of the published average, at most', range=(16, 100_000))
-    )
+    averaged_points: int = setting(5000, 'points of the published average, at most', range=(16, 100_000))
 
 
 def processing_settings(config: RecorderConfig, robot: RobotConfig | None) -> ProcessingSettings:

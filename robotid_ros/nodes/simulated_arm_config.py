@@ -9,7 +9,7 @@
 
 """Parameters of the simulated arm, and the arm, sensors and follower they describe."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.packaged import arm_description
 from robotid_ros.model.robot_config import RobotConfig
-from robotid_ros.nodes.parameters import parameter
+from robotid_ros.settings import Settings, setting
 from robotid_ros.simulation import (
     ArmTruth,
     Plant,
@@ -35,113 +35,70 @@ _DEFAULT_ROBOT = 'ur10e'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedArmConfig:
+class SimulatedArmConfig(Settings):
     """Everything about the simulated arm that can be set; all of it before the start."""
 
-    robot: str = field(
-        default='',
-        metadata=parameter(
-            f"URDF file, or the name of a packaged one; empty for the robot configuration's, or {_DEFAULT_ROBOT}",
-            read_only=True,
-        ),
+    error = ModelError
+
+    robot: str = setting(
+        '',
+        f"URDF file, or the name of a packaged one; empty for the robot configuration's, or {_DEFAULT_ROBOT}",
+        read_only=True,
     )
-    tip: str = field(
-        default='', metadata=parameter('link at the end of the chain; empty for the last one', read_only=True)
+    tip: str = setting('', 'link at the end of the chain; empty for the last one', read_only=True)
+    initial_position: tuple[float, ...] = setting(
+        (), 'where the arm starts; empty for zero, or the nearest clear of the limits', unit='rad or m', read_only=True
     )
-    initial_position: tuple[float, ...] = field(
-        default=(),
-        metadata=parameter(
-            'where the arm starts; empty for zero, or the nearest clear of the limits', unit='rad or m', read_only=True
-        ),
+    physics_rate: float = setting(1000.0, 'steps of the physics', unit='Hz', range=(100.0, 20000.0), read_only=True)
+    publish_rate: float = setting(
+        500.0, 'joint states; a divisor of physics_rate', unit='Hz', range=(1.0, 20000.0), read_only=True
     )
-    physics_rate: float = field(
-        default=1000.0, metadata=parameter('steps of the physics', unit='Hz', range=(100.0, 20000.0), read_only=True)
+    bandwidth: float = setting(30.0, 'of the position controller', unit='Hz', range=(0.5, 1000.0), read_only=True)
+    trajectory_replacement: str = setting(
+        'immediate',
+        'how a new trajectory replaces a running one: at once, or blended as the newest controllers do',
+        choices=('immediate', 'blend'),
+        read_only=True,
     )
-    publish_rate: float = field(
-        default=500.0,
-        metadata=parameter('joint states; a divisor of physics_rate', unit='Hz', range=(1.0, 20000.0), read_only=True),
+    effort_content: str = setting(
+        'torque',
+        "what the effort of the joint states holds, unless the robot configuration's effort says it: joint torque "
+        '[N m] or motor current [A]',
+        choices=('torque', 'current'),
+        read_only=True,
     )
-    bandwidth: float = field(
-        default=30.0, metadata=parameter('of the position controller', unit='Hz', range=(0.5, 1000.0), read_only=True)
+    inertial_perturbation: float = setting(
+        0.1, 'how far masses and inertias are drawn from those of the URDF, relative', range=(0.0, 0.3), read_only=True
     )
-    trajectory_replacement: str = field(
-        default='immediate',
-        metadata=parameter(
-            'how a new trajectory replaces a running one: at once, or blended as the newest controllers do',
-            choices=('immediate', 'blend'),
-            read_only=True,
-        ),
+    friction_perturbation: float = setting(
+        0.2,
+        'how far friction and rotor inertias are drawn from those of the URDF, relative',
+        range=(0.0, 0.9),
+        read_only=True,
     )
-    effort_content: str = field(
-        default='torque',
-        metadata=parameter(
-            "what the effort of the joint states holds, unless the robot configuration's effort says it: joint torque "
-            '[N m] or motor current [A]',
-            choices=('torque', 'current'),
-            read_only=True,
-        ),
+    breakaway_ratio: float = setting(
+        0.0, "Stribeck's excess of the breakaway over the Coulomb friction, relative", range=(0.0, 5.0), read_only=True
     )
-    inertial_perturbation: float = field(
-        default=0.1,
-        metadata=parameter(
-            'how far masses and inertias are drawn from those of the URDF, relative', range=(0.0, 0.3), read_only=True
-        ),
+    encoder_bits: int = setting(
+        19, 'encoder steps per turn (or metre) as a power of 2; 0: exact', range=(0, 32), read_only=True
     )
-    friction_perturbation: float = field(
-        default=0.2,
-        metadata=parameter(
-            'how far friction and rotor inertias are drawn from those of the URDF, relative',
-            range=(0.0, 0.9),
-            read_only=True,
-        ),
+    position_noise: float = setting(2e-5, 'standard deviation', unit='rad or m', range=(0.0, 0.1), read_only=True)
+    velocity_noise: float = setting(1e-3, 'standard deviation', unit='rad/s or m/s', range=(0.0, 1.0), read_only=True)
+    effort_noise: float = setting(
+        3e-3, 'standard deviation, as a fraction of the effort limits', range=(0.0, 1.0), read_only=True
     )
-    breakaway_ratio: float = field(
-        default=0.0,
-        metadata=parameter(
-            "Stribeck's excess of the breakaway over the Coulomb friction, relative", range=(0.0, 5.0), read_only=True
-        ),
+    torque_noise: float = setting(
+        1e-3,
+        'disturbance at the joints that the effort does not show: standard deviation, as a fraction of the '
+        'effort limits',
+        range=(0.0, 1.0),
+        read_only=True,
     )
-    encoder_bits: int = field(
-        default=19,
-        metadata=parameter(
-            'encoder steps per turn (or metre) as a power of 2; 0: exact', range=(0, 32), read_only=True
-        ),
-    )
-    position_noise: float = field(
-        default=2e-5, metadata=parameter('standard deviation', unit='rad or m', range=(0.0, 0.1), read_only=True)
-    )
-    velocity_noise: float = field(
-        default=1e-3, metadata=parameter('standard deviation', unit='rad/s or m/s', range=(0.0, 1.0), read_only=True)
-    )
-    effort_noise: float = field(
-        default=3e-3,
-        metadata=parameter('standard deviation, as a fraction of the effort limits', range=(0.0, 1.0), read_only=True),
-    )
-    torque_noise: float = field(
-        default=1e-3,
-        metadata=parameter(
-            'disturbance at the joints that the effort does not show: standard deviation, as a fraction of the '
-            'effort limits',
-            range=(0.0, 1.0),
-            read_only=True,
-        ),
-    )
-    seed: int = field(
-        default=0, metadata=parameter('of the perturbation and of the noise', range=(0, 2**31 - 1), read_only=True)
-    )
-    truth_file: str = field(
-        default='', metadata=parameter('where to write the true parameters (YAML); empty for nowhere', read_only=True)
-    )
-    speed: float = field(
-        default=1.0, metadata=parameter('simulated seconds per second', range=(0.01, 100.0), read_only=True)
-    )
-    publish_clock: bool = field(
-        default=False, metadata=parameter('publish the simulated time on /clock', read_only=True)
-    )
-    clock_rate: float = field(
-        default=100.0,
-        metadata=parameter('of /clock, in simulated time', unit='Hz', range=(1.0, 1000.0), read_only=True),
-    )
+    seed: int = setting(0, 'of the perturbation and of the noise', range=(0, 2**31 - 1), read_only=True)
+    truth_file: str = setting('', 'where to write the true parameters (YAML); empty for nowhere', read_only=True)
+    speed: float = setting(1.0, 'simulated seconds per second', range=(0.01, 100.0), read_only=True)
+    publish_clock: bool = setting(False, 'publish the simulated time on /clock', read_only=True)
+    clock_rate: float = setting(100.0, 'of /clock, in simulated time', unit='Hz', range=(1.0, 1000.0), read_only=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
