@@ -62,7 +62,16 @@ setup(
         'Typing :: Typed',
     ],
     packages=find_packages(include=[PACKAGE, f'{PACKAGE}.*']),
-    package_data={PACKAGE: ['py.typed', 'robots/*.urdf', 'robots/*.yaml', 'report/templates/*']},
+    package_data={
+        PACKAGE: [
+            'py.typed',
+            'robots/*.urdf',
+            'robots/*.yaml',
+            'report/templates/*',
+            'dynamics/*.c',
+            'dynamics/codegen/*.h',
+        ]
+    },
     python_requires='>=3.10',
     install_requires=['numpy>=1.21', 'scipy>=1.8', 'PyYAML>=6.0', 'joblib>=1.3'],
     extras_require={

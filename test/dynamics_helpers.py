@@ -9,7 +9,10 @@
 
 """Robots and oracles of the dynamics tests."""
 
+import contextlib
+import os
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +77,19 @@ def motion(n: int, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, n
     rng = np.random.default_rng(seed)
     q, dq, ddq = rng.uniform(-3.0, 3.0, (3, count, n))
     return q, dq, ddq
+
+
+@contextlib.contextmanager
+def without_compiler() -> Iterator[None]:
+    """Evaluate in numpy what is otherwise compiled."""
+    before = os.environ.get('ROBOTID_NO_COMPILER')
+    os.environ['ROBOTID_NO_COMPILER'] = '1'
+    try:
+        yield
+    finally:
+        del os.environ['ROBOTID_NO_COMPILER']
+        if before is not None:
+            os.environ['ROBOTID_NO_COMPILER'] = before
 
 
 class PinocchioArm:

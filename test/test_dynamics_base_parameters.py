@@ -59,7 +59,7 @@ def test_base_parameters_explain_what_all_parameters_do(model, flags):
     q, dq, ddq = motion(model.n, 12, seed=5)
     full = full_regressor(model, q, dq, ddq, **options)
     delta = np.random.default_rng(2).normal(size=full.shape[2])
-    reduced = base.regressor(q, dq, ddq, compiled=False)
+    reduced = base.regressor(q, dq, ddq)
     np.testing.assert_allclose(reduced, full[:, :, base.independent], atol=1e-10)
     np.testing.assert_allclose(reduced @ (base.map @ delta), full @ delta, atol=1e-10 * max(1.0, np.abs(full).max()))
     observed = observation_matrix(full_regressor(model, *motion(model.n, 200, seed=6), **options))
@@ -79,9 +79,8 @@ def test_real_arms_keep_their_torque(name):
     q, dq, ddq = motion(model.n, 33)
     delta = np.random.default_rng(3).normal(size=len(base.columns))
     expected = full_regressor(model, q, dq, ddq, **ALL) @ delta
-    for compiled in (True, False):
-        got = base.regressor(q, dq, ddq, compiled=compiled) @ (base.map @ delta)
-        np.testing.assert_allclose(got, expected, rtol=0, atol=1e-10)
+    got = base.regressor(q, dq, ddq) @ (base.map @ delta)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-10)
 
 
 def test_the_random_samples_do_not_matter():
@@ -109,6 +108,21 @@ def test_descriptions_with_short_right_angles_need_a_tolerance():
     assert len(base_parameters(arm('kinova'), tolerance=1e-12).independent) > len(
         base_parameters(arm('kinova'), tolerance=1e-5).independent
     )
+
+
+def test_the_tolerance_has_bounds_on_both_sides():
+    # Gravity or an axis tilted by an angle: round-off at 1e-12, geometry at 1e-8.
+    def ur5(tilt: float) -> RobotModel:
+        return arm('ur5', gravity=(tilt * 9.81, 0.0, -9.81))
+
+    def planar(tilt: float) -> RobotModel:
+        return RobotModel.from_mdh([(0, 0, 0, 0), (tilt, 0.4, 0, 0), (0, 0.4, 0.1, 0)])
+
+    for build, exact, tilted in ((ur5, 36, 38), (planar, 7, 11)):
+        found = [len(base_parameters(build(tilt)).independent) for tilt in (0.0, 1e-12, 1e-8)]
+        assert found == [exact, exact, tilted]
+        loose = [len(base_parameters(build(tilt), tolerance=1e-5).independent) for tilt in (1e-8, 1e-3)]
+        assert loose == [exact, tilted]
 
 
 @pytest.mark.parametrize('tolerance', [0.0, -1.0, 1.0, np.nan])
@@ -169,9 +183,7 @@ def test_the_gradient_is_the_slope_along_any_direction(model, seed):
     weights = rng.normal(size=(3, model.n, len(base.independent)))
 
     def value(step: float) -> np.ndarray:
-        return np.einsum(
-            'kij,kij->k', base.regressor(q + step * vq, dq + step * vdq, ddq + step * vddq, compiled=False), weights
-        )
+        return np.einsum('kij,kij->k', base.regressor(q + step * vq, dq + step * vdq, ddq + step * vddq), weights)
 
     h = 1e-2
     estimate = sum(f * (value(s * h) - value(-s * h)) for s, f in ((1, 3 / 4), (2, -3 / 20), (3, 1 / 60))) / h

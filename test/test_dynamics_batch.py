@@ -11,10 +11,13 @@
 
 import numpy as np
 import pytest
-from dynamics_helpers import ARMS, HALF, PinocchioArm, arm, dh_robots, motion
+from dynamics_helpers import ARMS, HALF, PinocchioArm, arm, dh_robots, motion, random_inertial, without_compiler
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from robotid_ros.dynamics import column_names, full_regressor, inverse_dynamics, observation_matrix, regressor
+from robotid_ros.dynamics.codegen.compiler import find_compiler
+from robotid_ros.dynamics.standard_regressor import regressor_columns
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertial_parameters
@@ -49,16 +52,42 @@ def test_a_part_of_the_chain_has_the_rest_lumped_into_it():
     np.testing.assert_allclose(inverse_dynamics(model, q, dq, ddq), expected, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize('part', ['all', 'gravity', 'kinetic'])
-def test_large_batches_take_the_generated_model_and_agree(part, tmp_path, monkeypatch):
-    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path))
-    plain = arm('kinova')
-    model = plain.with_inertial(2.0 * plain.inertial, rotor_inertia=np.arange(6.0), damping=np.ones(6))
-    q, dq, ddq = motion(6, 5000)
-    for robot in (plain, model):
-        large = inverse_dynamics(robot, q, dq, ddq, part=part, friction=True)
-        small = inverse_dynamics(robot, q[:50], dq[:50], ddq[:50], part=part, friction=True)
-        np.testing.assert_allclose(large[:50], small, rtol=0, atol=1e-10)
+@pytest.mark.skipif(find_compiler() is None, reason='no C compiler here')
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(dh_robots(), st.sampled_from(['all', 'gravity', 'kinetic']), st.sampled_from([1, 7, 8, 19]))
+def test_compiled_and_numpy_recursions_agree(robot, part, count):
+    rates = np.arange(3.0 * robot.n).reshape(3, robot.n)
+    robot = robot.with_inertial(robot.inertial, rotor_inertia=rates[0], damping=rates[1], friction=rates[2])
+    samples = motion(robot.n, count, seed=4)
+    drives = {'rotor_inertia': True, 'viscous': True, 'coulomb': True, 'offset': True}
+
+    def both() -> tuple[np.ndarray, ...]:
+        torques = inverse_dynamics(robot, *samples, part=part, friction=True)
+        columns = tuple(range(0, 10 * robot.n, 3))
+        return (
+            torques,
+            full_regressor(robot, *samples, part=part, **drives),
+            regressor_columns(robot, *samples, columns, part=part),
+        )
+
+    compiled = both()
+    with without_compiler():
+        plain = both()
+    for one, other in zip(compiled, plain, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-12 * max(1.0, np.abs(other).max()))
+
+
+def test_large_arms_and_batches_agree_with_numpy():
+    # More joints than the compiled recursion takes, and outputs that are written past the caches.
+    long_arm = RobotModel.from_mdh(np.full((40, 4), 0.1), inertial=random_inertial(40, np.random.default_rng(1)))
+    for robot, count in ((long_arm, 3), (arm('kinova'), 3001)):
+        samples = motion(robot.n, count)
+        torques = regressor(robot, *samples) @ robot.inertial.ravel()
+        expected = inverse_dynamics(robot, *samples, rotor_inertia=False)
+        np.testing.assert_allclose(torques, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+        with without_compiler():
+            plain = inverse_dynamics(robot, *samples, rotor_inertia=False)
+        np.testing.assert_allclose(expected, plain, rtol=0, atol=1e-12 * np.abs(expected).max())
 
 
 def test_pendulum_has_its_closed_form():

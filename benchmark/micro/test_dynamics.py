@@ -36,11 +36,10 @@ def test_newton_euler_recursion(benchmark: BenchmarkFixture, robot: RobotModel, 
 
 
 @pytest.mark.benchmark(group='regressor')
-@pytest.mark.parametrize('compiled', KERNELS, ids=['compiled', 'numpy'])
-def test_base_regressor(benchmark: BenchmarkFixture, robot: RobotModel, at: At, compiled: bool) -> None:
+def test_base_regressor(benchmark: BenchmarkFixture, robot: RobotModel, at: At) -> None:
     base = base_parameters(robot)
     out = np.empty((len(at[0]), 6, len(base.independent)))
-    benchmark(base.regressor, *at, out=out, compiled=compiled)
+    benchmark(base.regressor, *at, out=out)
     np.testing.assert_allclose(out, full_regressor(robot, *at)[..., base.independent], atol=1e-9)
 
 

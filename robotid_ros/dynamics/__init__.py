@@ -11,6 +11,7 @@
 
 from robotid_ros.dynamics.base_parameter_set import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.dynamics.codegen.minimal_model import MinimalModel, minimal_model
+from robotid_ros.dynamics.newton_euler import inverse_dynamics
 from robotid_ros.dynamics.standard_regressor import (
     column_names,
     full_regressor,
@@ -18,7 +19,6 @@ from robotid_ros.dynamics.standard_regressor import (
     regressor,
     standard_parameters,
 )
-from robotid_ros.dynamics.torques import inverse_dynamics
 
 __all__ = [
     'DATA_TOLERANCE',

@@ -24,8 +24,7 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.dynamics.chain import checked_samples, sample_motion
 from robotid_ros.dynamics.codegen.cache import content_key
 from robotid_ros.dynamics.codegen.expression import OperationCount
-from robotid_ros.dynamics.codegen.function import GraphFunction
-from robotid_ros.dynamics.codegen.kernel import Kernel, KernelStore, checked_output
+from robotid_ros.dynamics.codegen.kernel import KernelStore, checked_output
 from robotid_ros.dynamics.codegen.regressor_function import regressor_function, regressor_gradient_function
 from robotid_ros.dynamics.standard_regressor import (
     Columns,
@@ -33,6 +32,7 @@ from robotid_ros.dynamics.standard_regressor import (
     drive_symbols,
     full_regressor,
     observation_matrix,
+    regressor_columns,
     standard_parameters,
 )
 from robotid_ros.errors import DataError, ModelError
@@ -104,11 +104,10 @@ class BaseParameters:
         """Operations of one evaluation of the regressor: (multiplications, additions)."""
         return regressor_function(self.model, drive_symbols(self.options), self.independent.tolist()).operations
 
-    def regressor(self, q: Array, dq: Array, ddq: Array, *, out: Array | None = None, compiled: bool = True) -> Array:
+    def regressor(self, q: Array, dq: Array, ddq: Array, *, out: Array | None = None) -> Array:
         """Return the independent columns of the regressor.
 
-        Evaluated by a kernel traced for this arm at the first call: compiled where a C compiler is
-        at hand, in numpy otherwise.
+        Evaluated by one compiled recursion for all arms; in numpy where there is no C compiler.
 
         Parameters
         ----------
@@ -116,8 +115,6 @@ class BaseParameters:
             Joint positions, velocities and accelerations [rad, rad/s, rad/s^2].
         out : ndarray, shape (N, n, b), optional
             Where to write the result.
-        compiled : bool
-            False to use the numpy kernel in any case.
 
         Returns
         -------
@@ -128,11 +125,10 @@ class BaseParameters:
         DataError
             If the shapes do not fit the model.
         """
-        samples = checked_samples(self.model, q=q, dq=dq, ddq=ddq)
-        shape = (len(samples[0]), self.model.n, len(self.independent))
-        result = checked_output(out, shape)
-        self._kernel('regressor', compiled)(samples, [result.reshape(shape[0], -1)])
-        return result
+        if out is not None:
+            checked_output(out, (len(q), self.model.n, len(self.independent)))
+        columns, drives = tuple(self.independent.tolist()), drive_symbols(self.options)
+        return regressor_columns(self.model, q, dq, ddq, columns, drives=drives, out=out)
 
     def regressor_vjp(
         self, q: Array, dq: Array, ddq: Array, weights: Array, *, compiled: bool = True
@@ -165,20 +161,15 @@ class BaseParameters:
         if weights.shape != shape:
             raise DataError(f'weights: expected shape {shape}, as the regressor has, got {weights.shape}')
         results = (np.empty(shape[:2]), np.empty(shape[:2]), np.empty(shape[:2]))
-        self._kernel('regressor_gradient', compiled)([*samples, weights.reshape(shape[0], -1)], results)
+        drives = drive_symbols(self.options)
+        kernel = self._kernels.get(
+            'regressor_gradient',
+            lambda: content_key(self.model, {'columns': self.independent}, f'regressor gradient {drives}'),
+            lambda: regressor_gradient_function(self.model, drives, self.independent.tolist()),
+            compiled=compiled,
+        )
+        kernel([*samples, weights.reshape(shape[0], -1)], results)
         return results
-
-    def _kernel(self, what: str, compiled: bool) -> Kernel:
-        symbols = drive_symbols(self.options)
-
-        def key() -> str:
-            return content_key(self.model, {'columns': self.independent}, f'{what} {symbols}')
-
-        def make() -> GraphFunction:
-            trace = regressor_function if what == 'regressor' else regressor_gradient_function
-            return trace(self.model, symbols, self.independent.tolist())
-
-        return self._kernels.get(what, key, make, compiled=compiled)
 
     def relations(self) -> tuple[str, ...]:
         """Return the regrouping as equations, one per base parameter.

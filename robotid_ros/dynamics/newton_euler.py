@@ -19,11 +19,12 @@ from typing import NamedTuple
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.chain import BLOCK, Chain, Part, aligned_chain, moving
+from robotid_ros.dynamics.chain import BLOCK, Chain, Part, aligned_chain, checked_samples, moving
+from robotid_ros.dynamics.compiled_recursion import packed_arm, recursion
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertia_matrix
 
-__all__ = ['LinkMotion', 'link_motions', 'newton_euler', 'turn']
+__all__ = ['LinkMotion', 'inverse_dynamics', 'link_motions', 'newton_euler', 'turn']
 
 
 class LinkMotion(NamedTuple):
@@ -52,6 +53,63 @@ class LinkMotion(NamedTuple):
     cosine: Array
     sine: Array
     origin: Array
+
+
+def inverse_dynamics(
+    model: RobotModel,
+    q: Array,
+    dq: Array,
+    ddq: Array,
+    *,
+    part: Part = 'all',
+    rotor_inertia: bool = True,
+    friction: bool = False,
+) -> Array:
+    """Return the joint torques that make the arm move as given.
+
+    tau = M(q) ddq + C(q, dq) dq + g(q) + Ia ddq, and + Fv dq + Fc sign(dq) where friction is asked for.
+
+    Evaluated by one compiled recursion for all arms, whatever the number of samples; in numpy where
+    there is no C compiler. Both agree to round-off.
+
+    Parameters
+    ----------
+    model : RobotModel
+    q, dq, ddq : ndarray, shape (N, n)
+        Joint positions, velocities and accelerations [rad, rad/s, rad/s^2; m for prismatic joints],
+        in measured coordinates where the model has a coupling.
+    part : {'all', 'gravity', 'kinetic'}
+        All torques, those of gravity alone, or those of motion alone.
+    rotor_inertia, friction : bool
+        Whether the model's rotor inertia, and its prior viscous and Coulomb friction, take part.
+
+    Returns
+    -------
+    ndarray, shape (N, n)
+        Torques [N m], forces [N] for prismatic joints.
+
+    Raises
+    ------
+    DataError
+        If the shapes do not fit the model.
+
+    References
+    ----------
+    Luh, Walker and Paul (1980); Khalil and Dombre (2002), eq. 9.86-9.91.
+    """
+    q, dq, ddq = checked_samples(model, q=q, dq=dq, ddq=ddq)
+    rate, change = moving(part, dq, ddq)
+    compiled = recursion('recursion_torque', model)
+    if compiled is not None:
+        tau = np.empty_like(q, order='C')
+        compiled([packed_arm(model, part != 'kinetic', rotor_inertia, friction), q, rate, change], [tau])
+        return tau
+    tau = newton_euler(model, q, rate, change, part)
+    if rotor_inertia:
+        tau += model.rotor_inertia * change
+    if friction:
+        tau += model.damping * rate + model.friction * np.sign(rate)
+    return tau
 
 
 def newton_euler(model: RobotModel, q: Array, dq: Array, ddq: Array, part: Part = 'all') -> Array:

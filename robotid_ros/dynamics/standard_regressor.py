@@ -14,12 +14,14 @@ parameters of manipulator loads and links", Int. J. Robotics Research 5 (1986); 
 from the principle of virtual power with the joint screws seen in each link's frame.
 """
 
+from collections.abc import Callable
 from typing import TypedDict
 
 import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.chain import BLOCK, Chain, Part, aligned_chain, checked_samples, moving
+from robotid_ros.dynamics.compiled_recursion import chosen_columns, packed_arm, recursion
 from robotid_ros.dynamics.newton_euler import LinkMotion, link_motions, turn
 from robotid_ros.errors import DataError
 from robotid_ros.model import RobotModel
@@ -32,6 +34,7 @@ __all__ = [
     'full_regressor',
     'observation_matrix',
     'regressor',
+    'regressor_columns',
     'standard_parameters',
 ]
 
@@ -114,31 +117,91 @@ def full_regressor(
     ndarray, shape (N, n, p)
         Columns as named by :func:`column_names`.
     """
+    columns = Columns(rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, offset=offset)
+    drives = drive_symbols(columns)
+    wanted = tuple(range((10 + len(drives)) * model.n))
+    return regressor_columns(model, q, dq, ddq, wanted, drives=drives, part=part)
+
+
+def regressor_columns(
+    model: RobotModel,
+    q: Array,
+    dq: Array,
+    ddq: Array,
+    columns: tuple[int, ...],
+    *,
+    drives: tuple[str, ...] = (),
+    part: Part = 'all',
+    out: Array | None = None,
+) -> Array:
+    """Return some columns of the full regressor; the others are not computed.
+
+    Evaluated by one compiled recursion for all arms, in numpy where there is no C compiler.
+
+    Parameters
+    ----------
+    model, q, dq, ddq, part
+        As in :func:`regressor`.
+    columns : tuple of int
+        Ascending, among the 10 n inertial columns and n for each drive symbol.
+    drives : tuple of {'Ia', 'Fv', 'Fc', 'offset'}
+        See :func:`drive_symbols`.
+    out : ndarray, shape (N, n, len(columns)), optional
+        Where to write the result; contiguous.
+
+    Returns
+    -------
+    ndarray, shape (N, n, len(columns))
+    """
     q, dq, ddq = checked_samples(model, q=q, dq=dq, ddq=ddq)
     dq, ddq = moving(part, dq, ddq)
-    n = model.n
-    drives = [
-        column
-        for wanted, column in (
-            (rotor_inertia, ddq),
-            (viscous, dq),
-            (coulomb, np.sign(dq)),
-            (offset, np.ones_like(q) if part == 'all' else np.zeros_like(q)),
-        )
-        if wanted
-    ]
-    result = np.zeros((len(q), n, 10 * n + n * len(drives)))
-    chain = aligned_chain(model, part)
-    moved = [np.ascontiguousarray(model.coupling @ x.T) for x in (q, dq, ddq)]
+    result = np.empty((len(q), model.n, len(columns))) if out is None else out
+    compiled = recursion('recursion_regressor', model)
+    if compiled is not None:
+        arm, chosen = packed_arm(model, part != 'kinetic'), chosen_columns(model, columns, drives)
+        compiled([arm, chosen, q, dq, ddq], [result])
+    else:
+        _in_numpy(model, (q, dq, ddq), columns, drives, part, result)
+    if part != 'all' and 'offset' in drives:
+        first = (10 + drives.index('offset')) * model.n
+        result[:, :, [first <= column < first + model.n for column in columns]] = 0.0
+    return result
+
+
+def _in_numpy(
+    model: RobotModel,
+    samples: tuple[Array, Array, Array],
+    columns: tuple[int, ...],
+    drives: tuple[str, ...],
+    part: Part,
+    result: Array,
+) -> None:
+    """Fill in the columns, block by block of samples."""
+    n, chain = model.n, aligned_chain(model, part)
+    q, dq, ddq = samples
+    result[:] = 0.0
+    places: list[list[int]] = [[] for _ in range(n)]
+    for position, column in enumerate(columns):
+        if column < 10 * n:
+            places[column // 10].append(position)
+        else:
+            joint, symbol = column % n, drives[(column - 10 * n) // n]
+            column_values = {'Ia': ddq, 'Fv': dq, 'Fc': np.sign(dq), 'offset': np.ones_like(q)}[symbol]
+            result[:, joint, position] = column_values[:, joint]
+    moved = [np.ascontiguousarray(model.coupling @ x.T) for x in samples]
+    coupled = not np.array_equal(model.coupling, np.eye(n))
     for start in range(0, len(q), BLOCK):
         block = slice(start, start + BLOCK)
-        _fill(chain, link_motions(chain, *(x[:, block] for x in moved)), result[block])
-    if not np.array_equal(model.coupling, np.eye(n)):
-        result[:, :, : 10 * n] = np.einsum('ki,nkp->nip', model.coupling, result[:, :, : 10 * n])
-    joint = np.arange(n)
-    for k, column in enumerate(drives):
-        result[:, joint, 10 * n + k * n + joint] = column
-    return result
+        motions = link_motions(chain, *(x[:, block] for x in moved))
+        angular = linear = np.zeros((3, 0, len(q[block])))
+        for k, motion in enumerate(motions):
+            angular, linear = _screws(chain, k, motion, angular, linear)
+            if places[k]:
+                weights = chain.to_aligned[k][:, [columns[place] % 10 for place in places[k]]]
+                made = _columns(motion, angular, linear, weights).transpose(2, 1, 0)
+                if coupled:
+                    made = np.einsum('ki,Nkp->Nip', model.coupling[: k + 1], made)
+                result[block, : made.shape[1], places[k][0] : places[k][-1] + 1] = made
 
 
 def column_names(
@@ -208,18 +271,6 @@ def observation_matrix(regressors: Array) -> Array:
     return regressors.reshape(-1, regressors.shape[2])
 
 
-def _fill(chain: Chain, motions: list[LinkMotion], result: Array) -> None:
-    """Write the inertial columns of one block into ``result``, shape (N, n, >= 10 n)."""
-    count = len(result)
-    angular, linear = np.zeros((3, 0, count)), np.zeros((3, 0, count))
-    for k, motion in enumerate(motions):
-        angular, linear = _screws(chain, k, motion, angular, linear)
-        columns = _columns(motion, angular, linear)
-        if not chain.aligned[k]:
-            columns = np.einsum('ain,ab->bin', columns, chain.to_aligned[k])
-        result[:, : k + 1, 10 * k : 10 * k + 10] = columns.transpose(2, 1, 0)
-
-
 def _screws(chain: Chain, k: int, motion: LinkMotion, angular: Array, linear: Array) -> tuple[Array, Array]:
     """Return the screws of joints 0..k in aligned frame k, shape (3, k + 1, N), from those in frame k - 1."""
     basis = chain.rotations[k].T
@@ -244,8 +295,20 @@ def _screws(chain: Chain, k: int, motion: LinkMotion, angular: Array, linear: Ar
     return moved[0], moved[1]
 
 
-def _columns(motion: LinkMotion, angular: Array, linear: Array) -> Array:
-    """Return z . n + v . f for the ten unit parameters of a link, shape (10, joints, N)."""
+def _columns(motion: LinkMotion, angular: Array, linear: Array, weights: Array) -> Array:
+    """Return z . n + v . f for combinations of the ten unit parameters of a link in its aligned frame.
+
+    Parameters
+    ----------
+    motion : LinkMotion
+    angular, linear : ndarray, shape (3, joints, N)
+        Screws z and v of the joints.
+    weights : ndarray, shape (10, c)
+
+    Returns
+    -------
+    ndarray, shape (c, joints, N)
+    """
     x, y, z = motion.rate
     ax, ay, az = motion.rate_change
     gx, gy, gz = motion.acceleration
@@ -253,15 +316,21 @@ def _columns(motion: LinkMotion, angular: Array, linear: Array) -> Array:
     zx, zy, zz = angular
     vx, vy, vz = linear
     xy, xz, yz = x * y, x * z, y * z
-    columns = np.empty((10, *zx.shape))
-    columns[0] = zx * ax + zy * xz - zz * xy
-    columns[1] = zx * (ay - xz) + zy * (ax + yz) + zz * (x * x - y * y)
-    columns[2] = zx * (az + xy) + zy * (z * z - x * x) + zz * (ax - yz)
-    columns[3] = zy * ay - zx * yz + zz * xy
-    columns[4] = zx * (y * y - z * z) + zy * (az - xy) + zz * (ay + xz)
-    columns[5] = zx * yz - zy * xz + zz * az
-    columns[6] = vx * u[0, 0] + vy * u[1, 0] + vz * u[2, 0] + zz * gy - zy * gz
-    columns[7] = vx * u[0, 1] + vy * u[1, 1] + vz * u[2, 1] + zx * gz - zz * gx
-    columns[8] = vx * u[0, 2] + vy * u[1, 2] + vz * u[2, 2] + zy * gx - zx * gy
-    columns[9] = vx * gx + vy * gy + vz * gz
+    units: tuple[Callable[[], Array], ...] = (
+        lambda: zx * ax + zy * xz - zz * xy,
+        lambda: zx * (ay - xz) + zy * (ax + yz) + zz * (x * x - y * y),
+        lambda: zx * (az + xy) + zy * (z * z - x * x) + zz * (ax - yz),
+        lambda: zy * ay - zx * yz + zz * xy,
+        lambda: zx * (y * y - z * z) + zy * (az - xy) + zz * (ay + xz),
+        lambda: zx * yz - zy * xz + zz * az,
+        lambda: vx * u[0, 0] + vy * u[1, 0] + vz * u[2, 0] + zz * gy - zy * gz,
+        lambda: vx * u[0, 1] + vy * u[1, 1] + vz * u[2, 1] + zx * gz - zz * gx,
+        lambda: vx * u[0, 2] + vy * u[1, 2] + vz * u[2, 2] + zy * gx - zx * gy,
+        lambda: vx * gx + vy * gy + vz * gz,
+    )
+    needed = {k: units[k]() for k in np.flatnonzero(weights.any(axis=1))}
+    columns = np.zeros((weights.shape[1], *zx.shape))
+    for column, weight in zip(columns, weights.T, strict=True):
+        for k in np.flatnonzero(weight):
+            column += needed[k] if weight[k] == 1.0 else weight[k] * needed[k]
     return columns

@@ -50,7 +50,7 @@ class AttachedLink:
     inertial: Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RobotModel:
     """A serial arm of n moving joints, base to tip.
 

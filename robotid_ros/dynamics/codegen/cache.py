@@ -7,11 +7,15 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The user's cache directory, and names in it that say what their content was made from."""
+
+"""The user's cache directory: what was generated and compiled, kept under a hash of what it was made from."""
 
 import hashlib
+import io
 import os
 import stat
+import tempfile
+import zipfile
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +25,9 @@ import numpy as np
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.model import RobotModel
 
-__all__ = ['cache_directory', 'content_key', 'trusted']
+__all__ = ['cache_directory', 'content_key', 'keep', 'kept', 'load_arrays', 'save_arrays']
+
+_DIGEST = hashlib.sha256().digest_size
 
 
 def cache_directory() -> Path | None:
@@ -33,21 +39,74 @@ def cache_directory() -> Path | None:
         base = os.environ.get('XDG_CACHE_HOME') or str(Path.home() / '.cache')
         directory = Path(base) / 'robotid_ros'
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return directory if trusted(directory) else None
+        return directory if _private(directory) else None
     except (OSError, RuntimeError):
         return None
 
 
-def trusted(path: Path) -> bool:
-    """Return whether a path exists, is this user's, and nobody else can write it."""
-    try:
-        status = path.lstat()
-    except OSError:
-        return False
+def _private(path: Path) -> bool:
+    """Return whether a path is this user's, no link, and nobody else can write it."""
+    status = path.lstat()
     if not hasattr(os, 'getuid'):
         return True  # no owners and modes to look at
-    private = not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return private and not stat.S_ISLNK(status.st_mode) and status.st_uid == os.getuid()
+    writable = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return not writable and not stat.S_ISLNK(status.st_mode) and status.st_uid == os.getuid()
+
+
+def keep(name: str, content: bytes) -> Path | None:
+    """Write a file of the cache, whole or not at all; None where it cannot be written.
+
+    The SHA-256 of the content stands behind it (a loader of ELF libraries ignores what follows the
+    last section), so that :func:`kept` recognises a file that was cut or changed. Two processes that
+    write one name at once both leave a whole file.
+    """
+    directory = cache_directory()
+    if directory is None:
+        return None
+    try:
+        handle, scratch = tempfile.mkstemp(dir=directory, suffix='.tmp')
+        try:
+            with os.fdopen(handle, 'wb') as file:
+                file.write(content + hashlib.sha256(content).digest())
+            Path(scratch).replace(directory / name)
+        except BaseException:
+            Path(scratch).unlink(missing_ok=True)
+            raise
+    except OSError:
+        return None
+    return directory / name
+
+
+def kept(name: str) -> bytes | None:
+    """Return the content of a file of the cache; None if it is absent, damaged or could be another user's."""
+    directory = cache_directory()
+    if directory is None:
+        return None
+    try:
+        whole = (directory / name).read_bytes() if _private(directory / name) else b''
+    except OSError:
+        return None
+    content, digest = whole[:-_DIGEST], whole[-_DIGEST:]
+    return content if hashlib.sha256(content).digest() == digest else None
+
+
+def save_arrays(key: str, arrays: Mapping[str, Array | IntArray]) -> None:
+    """Save arrays under a key; a cache that cannot be written is passed over."""
+    file = io.BytesIO()
+    np.savez(file, **dict(arrays))  # type: ignore[arg-type]
+    keep(f'{key}.npz', file.getvalue())
+
+
+def load_arrays(key: str) -> dict[str, Array | IntArray] | None:
+    """Return what was saved under a key, or None where there is nothing usable."""
+    content = kept(f'{key}.npz')
+    if content is None:
+        return None
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
+        return None
 
 
 def content_key(model: RobotModel, parts: Mapping[str, Array | IntArray], text: str) -> str:
@@ -73,7 +132,7 @@ def content_key(model: RobotModel, parts: Mapping[str, Array | IntArray], text: 
 
 @lru_cache(maxsize=1)
 def _generator_identity() -> str:
-    """Return a hash of the modules that make graphs: a graph made by other code is not taken for this one's."""
+    """Return a hash of the modules that make graphs: what other versions of them made is not taken for theirs."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parents[1].rglob('*.py')):
         digest.update(path.read_bytes())

@@ -19,6 +19,10 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+import numpy as np
+
+from robotid_ros.arrays import Array, IntArray
+
 __all__ = ['Expression', 'Graph', 'Number', 'Op', 'OperationCount']
 
 
@@ -100,6 +104,17 @@ class Graph:
             else:
                 graph._index[op, first[node], second[node]] = node
         return graph
+
+    @classmethod
+    def from_arrays(cls, nodes: Array | IntArray, values: Array | IntArray) -> 'Graph':
+        """Return the graph that :meth:`arrays` took apart."""
+        kind, first, second = (row.astype(int).tolist() for row in nodes)
+        return cls.restored(kind, first, second, values.tolist())
+
+    def arrays(self) -> tuple[IntArray, Array]:
+        """Return kind, first and second argument of all nodes, shape (3, N), and their values, shape (N,)."""
+        nodes = np.array([self.kind, self.first, self.second], dtype=np.int64).reshape(3, -1)
+        return nodes, np.array(self.value, dtype=np.float64)
 
     def input(self, slot: int) -> 'Expression':
         """Return the input with this number."""

@@ -7,6 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
+
 """The fastest way to evaluate a graph function here: compiled where possible, numpy otherwise."""
 
 from collections.abc import Callable, Sequence
@@ -14,22 +15,25 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.codegen.compiler import CompiledKernel, compiled_kernel
+from robotid_ros.dynamics.codegen.c_kernel import batch_source
+from robotid_ros.dynamics.codegen.compiler import CompiledKernel, compiled_kernels
 from robotid_ros.dynamics.codegen.function import GraphFunction, NumpyKernel
 from robotid_ros.errors import DataError
 
-__all__ = ['Kernel', 'KernelStore', 'checked_output']
+__all__ = ['Kernel', 'KernelStore', 'SingleSample', 'checked_output']
 
 Kernel = CompiledKernel | NumpyKernel
+_DOUBLE = np.dtype(np.float64)
 
 
 class KernelStore:
     """Kernels made at first use; a copy sent to another process starts empty and makes its own."""
 
-    __slots__ = ('_kernels',)
+    __slots__ = ('_kernels', 'single')
 
     def __init__(self) -> None:
         self._kernels: dict[str, Kernel] = {}
+        self.single: SingleSample | None = None
 
     def __reduce__(self) -> tuple[type['KernelStore'], tuple[()]]:
         return (KernelStore, ())
@@ -45,16 +49,65 @@ class KernelStore:
         ----------
         name : str
             Of the function.
-        key, make : callable
-            See :func:`compiled_kernel`.
+        key : callable
+            Returns a hash of what the function is made from, see :func:`content_key`.
+        make : callable
+            Returns the function; called only if it is not in the cache.
         compiled : bool
             False for the numpy kernel.
         """
         entry = name if compiled else f'{name} in numpy'
         if entry not in self._kernels:
-            made = compiled_kernel(name, key(), make) if compiled else None
+            made = _compiled(name, key(), make) if compiled else None
             self._kernels[entry] = made or NumpyKernel(function=make())
         return self._kernels[entry]
+
+
+def _compiled(name: str, key: str, make: Callable[[], GraphFunction]) -> CompiledKernel | None:
+    found = compiled_kernels(name, key, lambda: batch_source(make()), [name])
+    return None if found is None else found[name]
+
+
+class SingleSample:
+    """A compiled kernel of arrays of one shape, called for one sample at a time at the least cost.
+
+    Asking numpy for an array's address takes longer than the kernel: inputs are copied to bytes,
+    the result is written to a buffer whose address is known.
+
+    Parameters
+    ----------
+    kernel : CompiledKernel
+        One that keeps the interpreter's lock.
+    joints : int
+    shared : ndarray
+        The input that all samples share, behind the others.
+    """
+
+    __slots__ = ('_address', '_buffers', '_call', '_shape', '_shared')
+
+    def __init__(self, kernel: CompiledKernel, joints: int, shared: Array) -> None:
+        kernel.takes(5)
+        self._call, self._shape = kernel.call, (1, joints)
+        self._shared = np.ascontiguousarray(shared)
+        self._address = self._shared.ctypes.data
+        self._buffers: list[tuple[Array, int]] = []
+
+    def __call__(self, q: Array, dq: Array, ddq: Array) -> Array | None:
+        """Return the result, shape (1, n); None if the arguments are not three float64 arrays of that shape."""
+        try:
+            if not (q.shape == dq.shape == ddq.shape == self._shape and q.dtype is dq.dtype is ddq.dtype is _DOUBLE):
+                return None
+        except AttributeError:
+            return None
+        try:
+            buffer, address = self._buffers.pop()  # a buffer in use belongs to one thread
+        except IndexError:
+            buffer = np.empty(self._shape)
+            address = buffer.ctypes.data
+        self._call(1, q.tobytes(), dq.tobytes(), ddq.tobytes(), self._address, address)
+        result = buffer.copy()
+        self._buffers.append((buffer, address))
+        return result
 
 
 def checked_output(out: Array | None, shape: Sequence[int]) -> Array:

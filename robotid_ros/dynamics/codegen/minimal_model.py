@@ -24,17 +24,17 @@ from robotid_ros.arrays import Array, IntArray, frozen_array
 from robotid_ros.dynamics.base_parameter_set import BaseParameters, base_parameters
 from robotid_ros.dynamics.chain import checked_samples
 from robotid_ros.dynamics.codegen.c_source import c_header, c_source
-from robotid_ros.dynamics.codegen.cache import content_key
+from robotid_ros.dynamics.codegen.cache import content_key, load_arrays, save_arrays
 from robotid_ros.dynamics.codegen.coefficients import Coefficients
+from robotid_ros.dynamics.codegen.compiler import CompiledKernel
 from robotid_ros.dynamics.codegen.expression import Graph, Op, OperationCount
 from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock, OutputBlock
-from robotid_ros.dynamics.codegen.kernel import KernelStore, checked_output
+from robotid_ros.dynamics.codegen.kernel import KernelStore, SingleSample, checked_output
 from robotid_ros.dynamics.codegen.minimal_search import shortest_form, trace_torques
 from robotid_ros.dynamics.codegen.python_source import python_source
 from robotid_ros.dynamics.codegen.regressor_function import motion_inputs, regressor_function
 from robotid_ros.dynamics.codegen.simplify import simplified
 from robotid_ros.dynamics.codegen.source_parts import GeneratedCode
-from robotid_ros.dynamics.codegen.stored_graphs import graph_arrays, graph_from_arrays, load_arrays, save_arrays
 from robotid_ros.dynamics.standard_regressor import drive_symbols
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
@@ -146,6 +146,10 @@ class MinimalModel:
         DataError
             If the shapes do not fit the model.
         """
+        if parameters is None and out is None and compiled and self._kernels.single is not None:
+            tau = self._kernels.single(q, dq, ddq)
+            if tau is not None:
+                return tau
         samples = checked_samples(self.model, q=q, dq=dq, ddq=ddq)
         return self._evaluate('inverse_dynamics', samples, parameters, out, compiled)
 
@@ -159,9 +163,9 @@ class MinimalModel:
         samples = checked_samples(self.model, dq=dq)
         return self._evaluate('friction', samples, parameters, None, compiled)
 
-    def regressor(self, q: Array, dq: Array, ddq: Array, *, out: Array | None = None, compiled: bool = True) -> Array:
+    def regressor(self, q: Array, dq: Array, ddq: Array, *, out: Array | None = None) -> Array:
         """Return the base regressor, shape (N, n, b); see :meth:`BaseParameters.regressor`."""
-        return self.base.regressor(q, dq, ddq, out=out, compiled=compiled)
+        return self.base.regressor(q, dq, ddq, out=out)
 
     def c_source(self, prefix: str = '', *, parameters: Array | None = None, header: str | None = None) -> str:
         """Return C99 source with inverse_dynamics, regressor, gravity and friction.
@@ -211,6 +215,8 @@ class MinimalModel:
     ) -> Array:
         result = checked_output(out, samples[0].shape)
         kernel = self._kernels.get(name, lambda: self.key, lambda: self.functions[name], compiled=compiled)
+        if name == 'inverse_dynamics' and self._kernels.single is None and isinstance(kernel, CompiledKernel):
+            self._kernels.single = SingleSample(kernel, self.model.n, self.own_coefficients)
         kernel([*samples, self.coefficients(parameters)], [result])
         return result
 
@@ -276,7 +282,7 @@ def minimal_model(
     functions = {
         name: GraphFunction(
             name=name,
-            graph=graph_from_arrays(arrays, name),
+            graph=Graph.from_arrays(arrays[f'{name}_nodes'], arrays[f'{name}_values']),
             inputs=(*_inputs(name, n), InputBlock('coefficients', len(arrays['coefficient_map']), shared=True)),
             outputs=(OutputBlock('tau', tuple(arrays[f'{name}_outputs'].tolist())),),
         )
@@ -306,7 +312,7 @@ def _generate(
     for name, (graph, outputs) in zip(_FUNCTIONS, (dynamics, gravity, friction), strict=True):
         graph, outputs = coefficients.extract(graph, outputs)
         graph, outputs = _renumbered(graph, outputs, name, n)
-        arrays |= graph_arrays(graph, name)
+        arrays[f'{name}_nodes'], arrays[f'{name}_values'] = graph.arrays()
         arrays[f'{name}_outputs'] = np.array(outputs, dtype=np.int64)
     arrays['coefficient_map'] = coefficients.matrix @ local.map[:, base.independent]
     return arrays

@@ -1,0 +1,96 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+
+"""The recursions compiled: one library for all arms, which come to it as tables of numbers."""
+
+import hashlib
+import os
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.dynamics.chain import aligned_chain
+from robotid_ros.dynamics.codegen.compiler import CompiledKernel, compiled_kernels
+from robotid_ros.model import RobotModel
+
+__all__ = ['chosen_columns', 'packed_arm', 'recursion']
+
+# The library keeps its intermediate values on the stack: 2 MB for this many joints, of usually 8.
+_MOST_JOINTS = 32
+_DRIVES = ('Ia', 'Fv', 'Fc', 'offset')
+
+
+def recursion(name: str, model: RobotModel) -> CompiledKernel | None:
+    """Return ``recursion_torque`` or ``recursion_regressor``; None without a compiler, or for too many joints."""
+    if model.n > _MOST_JOINTS:
+        return None
+    library = _library(os.environ.get('ROBOTID_NO_COMPILER', ''))
+    return None if library is None else library[name]
+
+
+@lru_cache(maxsize=2)
+def _library(_: str) -> dict[str, CompiledKernel] | None:
+    source = Path(__file__).with_name('recursion.c').read_text(encoding='ascii')
+    key = hashlib.sha256(source.encode()).hexdigest()
+    return compiled_kernels('recursion', key, lambda: source, ('recursion_torque', 'recursion_regressor'))
+
+
+@lru_cache(maxsize=64)
+def packed_arm(model: RobotModel, falls: bool = True, rotor_inertia: bool = False, friction: bool = False) -> Array:
+    """Return an arm as recursion.c reads it.
+
+    Parameters
+    ----------
+    model : RobotModel
+    falls : bool
+        With gravity.
+    rotor_inertia, friction : bool
+        Whether the model's rotor inertia, and its prior viscous and Coulomb friction, take part.
+    """
+    n, chain = model.n, aligned_chain(model)
+    joints = np.concatenate(
+        [np.array(chain.revolute)[:, None], chain.rotations.reshape(n, 9), chain.offsets, chain.slides], axis=1
+    )
+    none = np.zeros(n)
+    parts = [
+        [n, not np.array_equal(model.coupling, np.eye(n))],
+        chain.start if falls else np.zeros(3),
+        joints,
+        np.einsum('kij,kj->ki', chain.to_aligned, model.inertial),
+        model.coupling,
+        model.rotor_inertia if rotor_inertia else none,
+        model.damping if friction else none,
+        model.friction if friction else none,
+        chain.to_aligned.transpose(0, 2, 1),
+    ]
+    packed = np.concatenate([np.ravel(part) for part in parts]).astype(np.float64)
+    packed.flags.writeable = False
+    return packed
+
+
+@lru_cache(maxsize=64)
+def chosen_columns(model: RobotModel, columns: tuple[int, ...], drives: tuple[str, ...]) -> Array:
+    """Return which columns of the regressor are wanted, as recursion.c reads it.
+
+    Parameters
+    ----------
+    model : RobotModel
+    columns : tuple of int
+        Ascending, among the 10 n inertial columns and n for each drive symbol.
+    drives : tuple of {'Ia', 'Fv', 'Fc', 'offset'}
+    """
+    n = model.n
+    place = np.full(14 * n, -1.0)
+    for position, column in enumerate(columns):
+        block, joint = divmod(column, n)
+        place[column if block < 10 else (10 + _DRIVES.index(drives[block - 10])) * n + joint] = position
+    return np.concatenate([[len(columns)], np.array(aligned_chain(model).aligned), place]).astype(np.float64)
