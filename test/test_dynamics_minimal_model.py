@@ -10,9 +10,12 @@
 """Generated minimal models: length, equality of all paths, emitted sources, cache."""
 
 import ctypes
+import hashlib
+import os
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -332,6 +335,49 @@ def test_the_second_use_comes_from_the_cache_and_damage_to_it_is_repaired(empty_
         path.write_bytes(path.read_bytes()[:100])
     third = minimal_model(model, viscous=True)
     np.testing.assert_allclose(third.inverse_dynamics(q, dq, ddq), expected, atol=1e-11)
+
+
+PROGRAM = (
+    'import sys, numpy as np; sys.path.insert(0, sys.argv[1]);'
+    'from dynamics_helpers import PUMA560_MDH, motion, random_inertial;'
+    'from robotid_ros.dynamics import inverse_dynamics, minimal_model;'
+    'from robotid_ros.model import RobotModel;'
+    'robot = RobotModel.from_mdh(PUMA560_MDH[:2], inertial=random_inertial(2, np.random.default_rng(1)));'
+    'tau = [f(*motion(2, 9)) for f in (minimal_model(robot).inverse_dynamics, lambda *x: inverse_dynamics(robot, *x))];'
+    'print(np.abs(tau[0] - tau[1]).max() < 1e-11 * np.abs(tau[1]).max())'
+)
+
+
+def runs(cache_folder, count=1):
+    """Start as many fresh processes at once and return what they print."""
+    environment = {**os.environ, 'XDG_CACHE_HOME': str(cache_folder)}
+    command = [sys.executable, '-c', PROGRAM, str(Path(__file__).parent)]
+    started = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(count)]
+    return [process.communicate(timeout=120)[0].strip() for process in started]
+
+
+@needs_compiler
+def test_processes_that_compile_at_once_and_damaged_or_foreign_libraries(tmp_path):
+    assert runs(tmp_path, 2) == ['True', 'True']
+    folder = tmp_path / 'robotid_ros'
+    libraries = sorted(folder.glob('*.so'))
+    assert [path.name.split('-')[0] for path in libraries] == ['inverse_dynamics', 'recursion']
+    assert not list(folder.glob('*.tmp'))
+    sound = [path.read_bytes() for path in libraries]
+    other = b'not a library'
+    for bad in (sound[0][:2000], other + hashlib.sha256(other).digest()):
+        for path in libraries:
+            path.unlink()
+            path.write_bytes(bad)
+            path.chmod(0o600)
+        assert runs(tmp_path) == ['True']
+        assert [path.read_bytes()[:4] for path in libraries] == [b'\x7fELF'] * 2
+    # The one library under the name of the other has the right hash and not the function.
+    libraries[0].unlink()
+    libraries[0].write_bytes(sound[1])
+    libraries[0].chmod(0o600)
+    assert runs(tmp_path) == ['True']
+    assert libraries[0].read_bytes() != sound[1]
 
 
 def test_it_travels_to_other_processes():
