@@ -33,7 +33,7 @@ from robotid_ros.free_floating import (
     simulate,
     study_priors,
 )
-from robotid_ros.free_floating.criteria import SI_BOUND
+from robotid_ros.free_floating.design import SI_BOUND
 from robotid_ros.free_floating.mission import Mission
 
 AREA = 'free_floating'
@@ -44,7 +44,7 @@ PROTOTYPE = 'measured on a prototype'
 @cache
 def _mission() -> tuple[Mission, dict[str, Any]]:
     mission = read_mission()
-    return mission, {'start': mission.start, 'limits': mission.limits, 'base_frequency': 1.0 / mission.period}
+    return mission, {'start': mission.start, 'limits': mission.limits, 'period': mission.period}
 
 
 @cache
@@ -52,7 +52,7 @@ def _design(criterion: Any, seed: int) -> tuple[Any, float, float]:
     """Return a design with its processor and wall seconds."""
     mission, settings = _mission()
     processor, wall = time.process_time(), time.perf_counter()
-    design = design_excitation(mission.true_robot, criterion=criterion, rng=np.random.default_rng(seed), **settings)
+    design = design_excitation(mission.true_robot, criterion=criterion, seed=seed, **settings)
     return design, time.process_time() - processor, time.perf_counter() - wall
 
 
@@ -60,9 +60,9 @@ def conditions(options: Options) -> Iterator[Row]:
     """Optimise for both criteria."""
     mission, _ = _mission()
     seeds = options.runs(3)
-    found = {criterion: [_design(criterion, seed) for seed in range(seeds)] for criterion in ('si', 'scaled')}
-    si = [design.condition_si for design, _, _ in found['si']]
-    scaled = [design.condition_scaled for design, _, _ in found['scaled']]
+    found = {kind: [_design(kind, seed) for seed in range(seeds)] for kind in ('condition', 'condition-scaled')}
+    si = [design.excitation.condition for design, _, _ in found['condition']]
+    scaled = [design.excitation.condition_scaled for design, _, _ in found['condition-scaled']]
     yield Row(
         area=AREA,
         what='SI condition number, optimised for it, all 10 unknowns',
@@ -105,8 +105,8 @@ def mass_error(options: Options) -> Iterator[Row]:
     """Identify the target from noisy and from exact measurements."""
     mission, _ = _mission()
     robot, runs = mission.true_robot, options.runs(50, 5)
-    published = {'scaled': 0.067, 'si': 5.1}
-    for criterion, name in (('scaled', 'column-scaled optimum (recommended)'), ('si', 'SI optimum')):
+    published = {'condition-scaled': 0.067, 'condition': 5.1}
+    for criterion, name in (('condition-scaled', 'column-scaled optimum (recommended)'), ('condition', 'SI optimum')):
         trajectory = _design(criterion, 0)[0].trajectory
         measured = simulate(robot, trajectory, mission.sample_times(trajectory))
         noisy = [measured.with_noise(SensorNoise(), np.random.default_rng(k)) for k in range(runs)]
@@ -122,7 +122,7 @@ def mass_error(options: Options) -> Iterator[Row]:
             unit='%',
             values=(error,),
             anchor=Anchor(name='ordinary least squares', values=(published[criterion],), source=PROTOTYPE),
-            bar=Bar(high=0.1) if criterion == 'scaled' else None,
+            bar=Bar(high=0.1) if criterion == 'condition-scaled' else None,
             runs=f'root mean square of {runs} runs, weighted least squares',
             note=f'ordinary least squares {plain_error:.3f} %',
         )
@@ -139,14 +139,14 @@ def wrong_priors(options: Options) -> Iterator[Row]:
     """Design with half the mass, inertia or centre of mass, and see what comes of it."""
     mission, settings = _mission()
     seeds = options.runs(3)
-    for criterion, bar in (('scaled', Bar(high=2.0)), ('si', None)):
+    for name, criterion, bar in (('scaled', 'condition-scaled', Bar(high=2.0)), ('si', 'condition', None)):
         worst = 0.0
         for seed in range(seeds):
             for case in study_priors(mission.true_robot, criteria=[criterion], seed=seed, **settings):
-                worst = max(worst, case.true_scaled if criterion == 'scaled' else case.true_si)
+                worst = max(worst, case.true_scaled if criterion == 'condition-scaled' else case.true_si)
         yield Row(
             area=AREA,
-            what=f'condition number reached with a prior half off, {criterion} criterion',
+            what=f'condition number reached with a prior half off, {name} criterion',
             values=(worst,),
             anchor=Anchor(name='SI criterion', values=(42.0,), source=PROTOTYPE),
             bar=bar,

@@ -20,22 +20,23 @@ from free_floating_helpers import example_robot, random_trajectory
 
 from robotid_ros.cli import build_parser
 from robotid_ros.errors import DataError, ExcitationError, ModelError, RobotIdError
+from robotid_ros.excitation import load_excitation, save_excitation
 from robotid_ros.free_floating import (
     control_trajectory,
     identify_target,
-    read_excitation,
     read_measurement,
     read_mission,
     simulate,
     write_measurement,
 )
-from robotid_ros.free_floating.files import write_yaml
+from robotid_ros.free_floating.design import judged_trajectory
 from robotid_ros.free_floating.plots import (
     base_figure,
     identification_figures,
     save_figures,
     trajectory_figures,
 )
+from robotid_ros.model import JointLimits
 
 MISSION = {
     'robot': 'iiwa14_space.urdf',
@@ -64,7 +65,7 @@ def excitation(tmp_path):
     robot = example_robot()
     path = tmp_path / 'excitation.yaml'
     trajectory = random_trajectory(np.random.default_rng(0), robot.n)
-    write_yaml(path, {'joints': list(robot.arm.joint_names), 'trajectory': trajectory.to_dict()})
+    save_excitation(judged_trajectory(robot, trajectory, JointLimits.unlimited(robot.n)), path)
     return path
 
 
@@ -173,22 +174,13 @@ def test_mission_files_that_are_none_are_refused(tmp_path):
         read_mission(tmp_path / 'none.yaml')
 
 
-def test_excitations_that_are_none_are_refused(tmp_path):
-    names = example_robot().arm.joint_names
-    path = tmp_path / 'excitation.yaml'
-    good = control_trajectory(np.zeros(7), 0.5).to_dict()
-    for content, words in (
-        ('a: [', 'not YAML'),
-        (yaml.safe_dump({'joints': list(names)}), 'expected the entries joints and trajectory'),
-        (yaml.safe_dump({'joints': ['a'], 'trajectory': good}), 'joints are joint_1'),
-        (yaml.safe_dump({'joints': list(names), 'trajectory': 3}), 'base_frequency, a, b, offset'),
-        (yaml.safe_dump({'joints': list(names), 'trajectory': {**good, 'a': 1}}), 'a: expected'),
-    ):
-        path.write_text(content)
-        with pytest.raises(ExcitationError, match=words):
-            read_excitation(path, names)
+def test_an_excitation_of_another_arm_is_refused(tmp_path, excitation):
+    text = excitation.read_text().replace('joint_1', 'other')
+    (tmp_path / 'other.yaml').write_text(text)
+    with pytest.raises(ExcitationError, match=r"other.yaml' moves other, .*; the arm's joints are joint_1"):
+        command('simulate', tmp_path / 'other.yaml', '--out', tmp_path / 'measurement.csv')
     with pytest.raises(ExcitationError, match='cannot be read'):
-        read_excitation(tmp_path / 'none.yaml', names)
+        command('simulate', tmp_path / 'none.yaml', '--out', tmp_path / 'measurement.csv')
 
 
 def test_commands_go_from_design_to_target(tmp_path, capsys):
@@ -196,9 +188,13 @@ def test_commands_go_from_design_to_target(tmp_path, capsys):
     assert command('design', '--out', out, '--starts', 1, '--plots', tmp_path / 'plots') == 0
     said = capsys.readouterr().out
     assert 'control (first and last harmonic)' in said
-    content = yaml.safe_load(out.read_text())
-    assert content['condition_number']['scaled'] <= 1.01
-    assert content['prior']['mass'] == pytest.approx(40.0)
+    design = load_excitation(out)  # as an excitation node reads it
+    assert design.excitation.condition_scaled <= 1.01
+    assert design.joint_names == example_robot().arm.joint_names
+    assert all(peak.excess <= 0.0 for peak in design.peaks)
+    control = tmp_path / 'control.yaml'
+    assert command('design', '--out', control, '--control') == 0
+    assert load_excitation(control).excitation.condition_scaled > 10.0
     data = tmp_path / 'measurement.csv'
     assert command('simulate', out, '--out', data, '--seed', 5, '--plots', tmp_path / 'plots') == 0
     assert {path.name for path in (tmp_path / 'plots').iterdir()} == {

@@ -22,7 +22,7 @@ from robotid_ros.excitation import FourierTrajectory
 from robotid_ros.free_floating import FloatingMeasurement, RigidBody, SensorNoise, identify_target, simulate
 from robotid_ros.free_floating.identification import ESTIMATORS
 from robotid_ros.free_floating.momentum import momentum_map
-from robotid_ros.free_floating.recursive import RecursiveLeastSquares
+from robotid_ros.free_floating.recursive import convergence_history
 from robotid_ros.free_floating.regression import residual_covariance, target_regression
 
 MOMENTUM = np.array([3.0, -2.0, 1.0, 0.4, 0.5, -0.3])
@@ -159,23 +159,16 @@ def test_recursion_ends_where_the_batch_does(still):
     assert recursive.unknowns == pytest.approx(identify_target(robot, noisy).unknowns, rel=1e-4)
 
 
-def test_recursion_with_prior_and_forgetting_is_the_weighted_problem():
+def test_the_recursion_is_the_weighted_problem():
     rng = np.random.default_rng(0)
-    rows, right, forgetting = rng.normal(size=(8, 3)), rng.normal(size=8), 0.8
-    prior, information = rng.normal(size=3), np.diag([2.0, 3.0, 4.0])
-    filtered = RecursiveLeastSquares(3, forgetting=forgetting, prior=prior, information=information)
-    for k in range(8):
-        filtered.update(rows[k : k + 1], right[k : k + 1])
-    weight = forgetting ** np.arange(7, -1, -1)
-    normal = rows.T @ (weight[:, None] * rows) + forgetting**8 * information
-    expected = np.linalg.solve(normal, rows.T @ (weight * right) + forgetting**8 * information @ prior)
-    assert filtered.estimate == pytest.approx(expected, rel=1e-12)
-    with pytest.raises(IdentificationError, match='forgetting'):
-        RecursiveLeastSquares(3, forgetting=0.0)
-    with pytest.raises(IdentificationError, match='prior needs'):
-        RecursiveLeastSquares(3, prior=prior)
-    with pytest.raises(IdentificationError, match='positive definite'):
-        RecursiveLeastSquares(3, prior=prior, information=-information)
+    rows, right, forgetting = rng.normal(size=(8, 1, 3)), rng.normal(size=(8, 1)), 0.8
+    weight = np.sqrt(forgetting ** np.arange(7, -1, -1))
+    history = convergence_history(np.arange(8.0), rows, right, weight[:, None, None])
+    for k in range(3, 8):  # what comes later changes no earlier estimate
+        root = np.sqrt(forgetting ** np.arange(k, -1, -1))
+        expected = np.linalg.lstsq(root[:, None] * rows[: k + 1, 0], root * right[: k + 1, 0], rcond=None)[0]
+        assert history.estimates[k] == pytest.approx(expected, rel=1e-10)
+    assert np.isnan(history.estimates[:2]).all()
 
 
 def test_forgetting_follows_a_target_that_changes(still):

@@ -15,29 +15,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from robotid_ros import __version__
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
 from robotid_ros.errors import ExcitationError, IdentificationError
-from robotid_ros.files import output_folder, require_folder
+from robotid_ros.excitation import load_excitation, save_excitation
+from robotid_ros.excitation.criteria import CRITERIA
+from robotid_ros.files import output_folder, require_folder, write_text
 from robotid_ros.free_floating import (
     Mission,
     TargetIdentification,
     control_trajectory,
     design_excitation,
     identify_target,
-    predicted_conditions,
-    read_excitation,
     read_measurement,
     read_mission,
     simulate,
     study_priors,
     write_measurement,
 )
-from robotid_ros.free_floating.criteria import CRITERIA
-from robotid_ros.free_floating.design import FloatingExcitation
-from robotid_ros.free_floating.files import write_yaml
+from robotid_ros.free_floating.design import judged_trajectory
 from robotid_ros.free_floating.identification import ESTIMATORS
 from robotid_ros.free_floating.mission import EXAMPLE
 from robotid_ros.free_floating.plots import base_figure, identification_figures, save_figures, trajectory_figures
@@ -66,10 +65,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         '--criterion',
         choices=CRITERIA,
-        default='scaled',
-        help='condition number of the column-scaled regressor, in SI units, or determinant (default: scaled)',
+        default='condition-scaled',
+        help='of the ten unknowns, by their information matrix (default: condition-scaled)',
     )
     add('--starts', type=int, default=4, help='most starting points to try (default: 4)')
+    add('--control', action='store_true', help='write the control trajectory that designs are compared with instead')
     add('--study', action='store_true', help='also design with priors half off, and print what each loses')
     add('--plots', metavar='DIR', help='draw the trajectory')
 
@@ -112,37 +112,31 @@ def _design(options: argparse.Namespace, mission: Mission) -> int:
     require_folder(options.out)
     settings: dict[str, Any] = {
         'start': mission.start,
-        'base_frequency': 1.0 / mission.period,
+        'period': mission.period,
         'harmonics': mission.harmonics,
         'limits': mission.limits,
         'starts': options.starts,
+        'seed': options.seed,
     }
-    with progress_bar('design') as progress:
-        design = design_excitation(
-            mission.robot,
-            criterion=options.criterion,
-            rng=np.random.default_rng(options.seed),
-            progress=progress,
-            **settings,
-        )
-        cases = study_priors(mission.robot, seed=options.seed, progress=progress, **settings) if options.study else ()
-    write_yaml(options.out, _excitation_content(options, mission, design))
     speed = float(np.min(mission.limits.velocity))
-    control = control_trajectory(mission.start, speed, 1.0 / mission.period, mission.harmonics)
-    si, scaled = predicted_conditions(mission.robot, control)
+    control = control_trajectory(mission.start, speed, mission.period, mission.harmonics)
+    design = judged_trajectory(mission.robot, control, mission.limits)
+    rows = [('control (first and last harmonic)', design.excitation)]
+    with progress_bar('design') as progress:
+        if not options.control:
+            design = design_excitation(mission.robot, criterion=options.criterion, progress=progress, **settings)
+            rows.insert(0, (f'designed ({options.criterion})', design.excitation))
+        cases = study_priors(mission.robot, progress=progress, **settings) if options.study else ()
+    save_excitation(design, options.out)
     print(f'{"condition number":<34}{"SI":>10}{"scaled":>10}')
-    print(f'{"designed (" + design.criterion + ")":<34}{design.condition_si:>10.4f}{design.condition_scaled:>10.4f}')
-    print(f'{"control (first and last harmonic)":<34}{si:>10.1f}{scaled:>10.1f}')
-    print(
-        f'{design.evaluations} evaluations in {design.seconds:.1f} s; the bounds are used to '
-        f'{100.0 * design.bound_ratio:.0f} %'
-    )
+    for name, found in rows:
+        print(f'{name:<34}{found.condition:>10.4g}{found.condition_scaled:>10.4g}')
     if cases:
-        print(f'\n{"prior half off in":<18}{"criterion":<10}{"expected":>10}{"true":>10}')
+        print(f'\n{"prior half off in":<18}{"criterion":<18}{"expected":>10}{"true":>10}')
     for case in cases:
-        kind = 'scaled' if case.criterion == 'scaled' else 'si'
+        kind = 'scaled' if case.criterion == 'condition-scaled' else 'si'
         expected, true = getattr(case, f'expected_{kind}'), getattr(case, f'true_{kind}')
-        print(f'{case.prior:<18}{case.criterion:<10}{expected:>10.3f}{true:>10.3f}')
+        print(f'{case.prior:<18}{case.criterion:<18}{expected:>10.3f}{true:>10.3f}')
     written = [options.out]
     if options.plots is not None:
         figures = trajectory_figures(design.trajectory, mission.robot.arm.joint_names, mission.limits)
@@ -150,28 +144,16 @@ def _design(options: argparse.Namespace, mission: Mission) -> int:
     return _written(written)
 
 
-def _excitation_content(options: argparse.Namespace, mission: Mission, design: FloatingExcitation) -> dict[str, Any]:
-    limits = mission.limits
-    return {
-        'robot': mission.robot.arm.name,
-        'joints': list(mission.robot.arm.joint_names),
-        'period': mission.period,
-        'harmonics': mission.harmonics,
-        'trajectory': design.trajectory.to_dict(),
-        'criterion': design.criterion,
-        'condition_number': {'si': design.condition_si, 'scaled': design.condition_scaled},
-        'prior': mission.robot.target.to_dict(),
-        'limits': {name: getattr(limits, name).tolist() for name in ('lower', 'upper', 'velocity', 'acceleration')},
-        'samples': design.samples,
-        'seed': options.seed,
-        'version': __version__,
-    }
-
-
 def _simulate(options: argparse.Namespace, mission: Mission) -> int:
     require_folder(options.out)
     robot = mission.true_robot
-    trajectory = read_excitation(options.excitation, robot.arm.joint_names)
+    design = load_excitation(options.excitation)
+    if design.joint_names != robot.arm.joint_names:
+        raise ExcitationError(
+            f"excitation '{options.excitation}' moves {', '.join(design.joint_names)}; "
+            f"the arm's joints are {', '.join(robot.arm.joint_names)}"
+        )
+    trajectory = design.trajectory
     measurement = simulate(robot, trajectory, mission.sample_times(trajectory), momentum=options.momentum)
     written = [options.out]
     if options.plots is not None:
@@ -196,7 +178,7 @@ def _identify(options: argparse.Namespace, mission: Mission) -> int:
     folder = output_folder(options.out)
     content = result.to_dict()
     content['provenance'] |= {'mission': mission.name, 'forgetting': options.forgetting, 'version': __version__}
-    write_yaml(folder / 'result.yaml', content)
+    write_text(folder / 'result.yaml', yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100))
     written = [folder / 'result.yaml']
     if not options.no_plots and find_spec('matplotlib') is not None:
         truth = None if mission.target is None else mission.true_robot.body

@@ -29,6 +29,7 @@ __all__ = [
     'CRITERIA',
     'CriterionName',
     'Excitation',
+    'condition_numbers',
     'criterion_gradient',
     'information_matrix',
     'measure_excitation',
@@ -93,6 +94,27 @@ def information_matrix(regressor: Array, noise: Array) -> Array:
     return information
 
 
+def condition_numbers(information: Array) -> tuple[float, float]:
+    """Return the condition numbers of an observation matrix W from M = W^T W, in SI units and column-scaled.
+
+    Column-scaled means every column divided by its norm: that number does not depend on units. Both are infinite
+    where the scaled matrix is singular to working precision.
+
+    Parameters
+    ----------
+    information : ndarray, shape (b, b)
+    """
+    diagonal = np.diag(information)
+    if not np.isfinite(information).all() or not (diagonal > 0.0).all():
+        return np.inf, np.inf
+    values = np.linalg.eigvalsh(information)
+    scaled = np.linalg.eigvalsh(information / np.sqrt(np.outer(diagonal, diagonal)))
+    small = len(values) * np.finfo(float).eps
+    if values[0] <= small * values[-1] * 1e-6 or scaled[0] <= small * scaled[-1]:
+        return np.inf, np.inf
+    return float(np.sqrt(values[-1] / values[0])), float(np.sqrt(scaled[-1] / scaled[0]))
+
+
 def measure_excitation(information: Array) -> Excitation:
     """Return all criteria of an information matrix.
 
@@ -113,16 +135,15 @@ def measure_excitation(information: Array) -> Excitation:
         raise ExcitationError(
             f'base parameter {int(np.argmin(diagonal)) + 1} of {len(diagonal)} acts on no torque of this motion'
         )
-    values = np.linalg.eigvalsh(information)
-    scaled = np.linalg.eigvalsh(information / np.sqrt(np.outer(diagonal, diagonal)))
-    small = len(values) * np.finfo(float).eps
-    if values[0] <= small * values[-1] * 1e-6 or scaled[0] <= small * scaled[-1]:
+    condition, scaled = condition_numbers(information)
+    if not np.isfinite(condition):
         return Excitation(
             condition=np.inf, condition_scaled=np.inf, log_det=-np.inf, mean_variance=np.inf, worst_variance=np.inf
         )
+    values = np.linalg.eigvalsh(information)
     return Excitation(
-        condition=float(np.sqrt(values[-1] / values[0])),
-        condition_scaled=float(np.sqrt(scaled[-1] / scaled[0])),
+        condition=condition,
+        condition_scaled=scaled,
         log_det=float(np.log(values).sum()),
         mean_variance=float((1.0 / values).mean()),
         worst_variance=float(1.0 / values[0]),

@@ -9,28 +9,24 @@
 
 """Design of the joint trajectory from which the target is identified best."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import minimize
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ExcitationError
+from robotid_ros.excitation.config import ExcitationConfig
+from robotid_ros.excitation.constraints import JointRanges
+from robotid_ros.excitation.criteria import CriterionName, condition_numbers, criterion_gradient, measure_excitation
+from robotid_ros.excitation.design import ExcitationDesign
 from robotid_ros.excitation.fourier import FourierTrajectory
+from robotid_ros.excitation.verification import worst_excesses
 from robotid_ros.free_floating.body import RigidBody
-from robotid_ros.free_floating.bounds import RestToRestSeries, worst_bound_ratio
-from robotid_ros.free_floating.criteria import (
-    CRITERIA,
-    SCALED_BOUND,
-    SI_BOUND,
-    Criterion,
-    condition_numbers,
-    criterion_gradient,
-    information,
-)
 from robotid_ros.free_floating.momentum import momentum_map
+from robotid_ros.free_floating.regressor import information, information_gradient
+from robotid_ros.free_floating.rest_to_rest import RestToRestSeries
 from robotid_ros.free_floating.robot import FreeFloatingRobot
 from robotid_ros.free_floating.spatial import cross
 from robotid_ros.model.joint_limits import JointLimits
@@ -38,58 +34,28 @@ from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 
 __all__ = [
-    'FloatingExcitation',
+    'SI_BOUND',
     'control_trajectory',
     'design_excitation',
+    'judged_trajectory',
     'last_body_motion',
     'predicted_conditions',
 ]
 
-_ENOUGH = 1.003  # times the lower bound: no further starting point is tried
-# sharpness of the smoothing and most iterations of each stage; the spectrum that attains the SI bound
-# lies in a narrow valley, orthogonal columns do not
-_STAGES: dict[Criterion, tuple[tuple[float, int], ...]] = {
-    'scaled': ((4.0, 200), (64.0, 60)),
-    'si': ((4.0, 400), (64.0, 100)),
-    'd-optimal': ((1.0, 300),),
-}
-_FIRST_SIZE = 0.25
+SI_BOUND = float(np.sqrt(8.0 / 3.0))
+"""Least SI condition number of all ten unknowns. With s the ratio of the mean squares of u and w, and
+those of w in unit of their mean, diagonal entries of G are 3 s (1/m), 2 + 2 s on average (c) and 1 on
+average (Ixx, Iyy, Izz); eigenvalues lie outside them, so cond^2 >= (2 + 2 s)/min(1, 3 s) >= 8/3."""
+
+_LEAST = {'condition': SI_BOUND, 'condition-scaled': 1.0}  # orthogonal columns
+_ENOUGH = 1.003  # times the least value: no further starting point is tried
+# Sharpness of the smoothing and most iterations of each stage. The spectrum that attains the SI bound lies in a
+# narrow valley; orthogonal columns do not. The other criteria are smooth, and the second stage ends at once.
+_STAGES = {'condition': ((4.0, 400), (64.0, 100))}
+_USUAL_STAGES = ((4.0, 200), (64.0, 60))
+_FIRST_SIZE = 0.25  # of the random first guesses, in their free parameters [rad/s]
 _STRIDE = 2  # the criterion is evaluated on every other point of the grid
-_INFORMATION_WEIGHT = 1e-3
-_BOUND: dict[Criterion, float] = {'scaled': SCALED_BOUND, 'si': SI_BOUND, 'd-optimal': -np.inf}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FloatingExcitation:
-    """A designed trajectory and what is expected of it.
-
-    Attributes
-    ----------
-    trajectory : FourierTrajectory
-    criterion : {'scaled', 'si', 'd-optimal'}
-    condition_si, condition_scaled : float
-        Of the stacked regressor over one period, with the prior.
-    bound_ratio : float
-        Largest part of a bound that is used, on a dense grid.
-    samples : int
-        Grid points of the period.
-    evaluations : int
-        Of criterion and gradient, over all starts.
-    starts : int
-        Starting points tried.
-    seconds : float
-        Time the design took.
-    """
-
-    trajectory: FourierTrajectory
-    criterion: Criterion
-    condition_si: float
-    condition_scaled: float
-    bound_ratio: float
-    samples: int
-    evaluations: int
-    starts: int
-    seconds: float
+_INFORMATION_WEIGHT = 5e-3  # of the log-determinant beside the column-scaled condition number
 
 
 def last_body_motion(model: RobotModel, q: Array, dq: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
@@ -129,6 +95,27 @@ def last_body_motion(model: RobotModel, q: Array, dq: Array) -> tuple[Array, Cal
     return motion, pull_back
 
 
+def control_trajectory(start: Array, speed: float, period: float = 10.0, harmonics: int = 5) -> FourierTrajectory:
+    """Return the plain trajectory that designs are compared with: every joint alike, two frequencies.
+
+    dq(t) = speed/2 (cos w t - cos L w t): 0.1 Hz and 0.5 Hz by default, at rest at both ends.
+
+    Parameters
+    ----------
+    start : ndarray, shape (n,)
+        [rad]
+    speed : float
+        Largest velocity [rad/s].
+    period : float
+        [s]
+    harmonics : int
+        L.
+    """
+    a = np.zeros((len(start), harmonics))
+    a[:, 0], a[:, -1] = 0.5 * speed, -0.5 * speed
+    return FourierTrajectory(a=a, b=np.zeros_like(a), offset=start, base_frequency=1.0 / period)
+
+
 def predicted_conditions(
     robot: FreeFloatingRobot, trajectory: FourierTrajectory, samples: int = 240
 ) -> tuple[float, float]:
@@ -142,52 +129,56 @@ def predicted_conditions(
     samples : int
         Grid points of the period.
     """
+    return condition_numbers(_period_information(robot.model, trajectory, samples))
+
+
+def _period_information(model: RobotModel, trajectory: FourierTrajectory, samples: int) -> Array:
     t = np.arange(samples) * (trajectory.period / samples)
-    motion, _ = last_body_motion(robot.model, trajectory.position(t), trajectory.velocity(t))
-    return condition_numbers(information(motion))
+    return information(last_body_motion(model, trajectory.position(t), trajectory.velocity(t))[0])
 
 
-def control_trajectory(
-    start: Array, speed: float, base_frequency: float = 0.1, harmonics: int = 5
-) -> FourierTrajectory:
-    """Return the plain trajectory that designs are compared with: every joint alike, two frequencies.
-
-    dq(t) = speed/2 (cos w t - cos L w t): 0.1 Hz and 0.5 Hz by default, at rest at both ends.
+def judged_trajectory(
+    robot: FreeFloatingRobot, trajectory: FourierTrajectory, limits: JointLimits, config: ExcitationConfig | None = None
+) -> ExcitationDesign:
+    """Return a trajectory with its criteria for body n and its distance from the limits.
 
     Parameters
     ----------
-    start : ndarray, shape (n,)
-        [rad]
-    speed : float
-        Largest velocity [rad/s].
-    base_frequency : float
-        [Hz]
-    harmonics : int
-        L.
+    robot : FreeFloatingRobot
+    trajectory : FourierTrajectory
+    limits : JointLimits
+    config : ExcitationConfig, optional
+        What it was designed with.
     """
-    a = np.zeros((len(start), harmonics))
-    a[:, 0], a[:, -1] = 0.5 * speed, -0.5 * speed
-    return FourierTrajectory(a=a, b=np.zeros_like(a), offset=start, base_frequency=base_frequency)
+    return ExcitationDesign(
+        trajectory=trajectory,
+        joint_names=robot.arm.joint_names,
+        excitation=measure_excitation(_period_information(robot.model, trajectory, 240)),
+        config=replace(config or ExcitationConfig(), period=trajectory.period, harmonics=trajectory.harmonics),
+        limits=limits,
+        base_parameters=10,
+        peaks=tuple(worst_excesses(trajectory, robot.arm, [JointRanges(robot.arm, limits)])),
+    )
 
 
 def design_excitation(
     robot: FreeFloatingRobot,
     *,
     start: Sequence[float] | Array,
-    base_frequency: float = 0.1,
+    period: float = 10.0,
     harmonics: int = 5,
-    criterion: Criterion = 'scaled',
+    criterion: CriterionName = 'condition-scaled',
     limits: JointLimits | None = None,
     alternatives: Sequence[RigidBody] = (),
     samples: int = 240,
     starts: int = 4,
-    rng: np.random.Generator | None = None,
+    seed: int = 0,
     progress: Progress | None = None,
-) -> FloatingExcitation:
+) -> ExcitationDesign:
     """Design a Fourier trajectory for the identification of body n.
 
-    The end conditions are eliminated and the bounds built in (:mod:`.bounds`), so that what remains
-    is an unconstrained minimisation with exact gradients; the base motion follows from the joints by
+    The end conditions are eliminated and the bounds built in (:mod:`.rest_to_rest`), so that what remains
+    is an unconstrained minimisation with exact gradients. The base motion follows from the joints by
     momentum conservation with the prior, and no pose is integrated.
 
     Parameters
@@ -196,14 +187,14 @@ def design_excitation(
         Its ``body`` is the prior.
     start : sequence of float, shape (n,)
         Position at the start and the end [rad or m].
-    base_frequency : float
-        [Hz]; the period is its inverse.
+    period : float
+        [s]
     harmonics : int
         L, at least 2.
-    criterion : {'scaled', 'si', 'd-optimal'}
-        ``scaled`` (recommended) is the condition number of the column-scaled regressor, with a small
-        weight on the log-determinant of the information: of the many motions with orthogonal
-        columns, those that move most. ``si`` is the seed's, which depends on units.
+    criterion : str
+        One of :data:`robotid_ros.excitation.criteria.CRITERIA`. 'condition-scaled' (recommended) has a small
+        weight on the log-determinant of the information: of the many motions with orthogonal columns, those
+        that move most. 'condition', in SI units, depends on units.
     limits : JointLimits, optional
         Bounds on position, velocity and acceleration; those of the arm by default.
     alternatives : sequence of RigidBody
@@ -211,15 +202,15 @@ def design_excitation(
     samples : int
         Grid points of the period, at least 200.
     starts : int
-        Most starting points to try; fewer where the criterion's lower bound is attained.
-    rng : numpy.random.Generator, optional
-        Draws the starting points; seed 0 by default.
+        Most starting points to try; fewer where the criterion's least value is attained.
+    seed : int
+        Of the random starting points.
     progress : callable, optional
-        Called with the part done and a message.
 
     Returns
     -------
-    FloatingExcitation
+    ExcitationDesign
+        Which an excitation node of the arm can run.
 
     Raises
     ------
@@ -229,57 +220,39 @@ def design_excitation(
     ModelError
         If the prior or an alternative is no physical body.
     """
-    began = time.perf_counter()
-    if criterion not in CRITERIA:
-        raise ExcitationError(f"criterion '{criterion}' is not known; available: {', '.join(CRITERIA)}")
-    if starts < 1:
-        raise ExcitationError(f'starts: expected at least 1, got {starts}')
+    origin = frozen_array(start, 'start', (robot.n,), ExcitationError)
+    config = ExcitationConfig(
+        period=period,
+        harmonics=harmonics,
+        criterion=criterion,
+        starts=starts,
+        seed=seed,
+        start_position=tuple(origin.tolist()),
+    )
     bounds = robot.arm.limits if limits is None else limits
     for what in ('velocity', 'acceleration'):
-        missing = [
-            name for name, value in zip(robot.arm.joint_names, getattr(bounds, what), strict=True) if value == np.inf
-        ]
-        if missing:
-            raise ExcitationError(f"joint '{missing[0]}' has no {what} limit; a design needs one for every joint")
+        for name, value in zip(robot.arm.joint_names, getattr(bounds, what), strict=True):
+            if value == np.inf:
+                raise ExcitationError(f"joint '{name}' has no {what} limit; a design needs one for every joint")
     assumed = [robot, *(robot.with_body(body) for body in alternatives)]
     for each in assumed:
         each.require_physical_body()
-    rng = np.random.default_rng(0) if rng is None else rng
-    origin = frozen_array(start, 'start', (robot.n,), ExcitationError)
-    series = RestToRestSeries.of(origin, bounds, base_frequency=base_frequency, harmonics=harmonics, samples=samples)
-    starting = _FIRST_SIZE * rng.standard_normal((starts, *series.shape))
+    series = RestToRestSeries.of(origin, bounds, base_frequency=1.0 / period, harmonics=harmonics, samples=samples)
+    starting = _FIRST_SIZE * np.random.default_rng(seed).standard_normal((starts, *series.shape))
     if not np.isfinite(predicted_conditions(robot, series.trajectory(starting[0]), samples)[1]):
         raise ExcitationError(
             f'no motion of the {robot.n} joints of this arm determines all ten unknowns; the last link must be able to '
             'turn about all axes relative to inertial space'
         )
     objective = _Objective(series, [each.model for each in assumed], criterion)
-    trajectory, tried = objective.minimise(starting, progress)
-    si, scaled = predicted_conditions(robot, trajectory, samples)
-    return FloatingExcitation(
-        trajectory=trajectory,
-        criterion=criterion,
-        condition_si=si,
-        condition_scaled=scaled,
-        bound_ratio=worst_bound_ratio(trajectory, bounds),
-        samples=samples,
-        evaluations=objective.evaluations,
-        starts=tried,
-        seconds=time.perf_counter() - began,
-    )
-
-
-def _score(model: RobotModel, trajectory: FourierTrajectory, samples: int, criterion: Criterion) -> float:
-    t = np.arange(samples) * (trajectory.period / samples)
-    gram = information(last_body_motion(model, trajectory.position(t), trajectory.velocity(t))[0])
-    si, scaled = condition_numbers(gram)
-    return {'si': si, 'scaled': scaled, 'd-optimal': -float(np.linalg.slogdet(gram)[1])}[criterion]
+    best = objective.minimise(starting, progress)
+    return replace(judged_trajectory(robot, best, bounds, config), evaluations=objective.evaluations)
 
 
 class _Objective:
     """The criterion as a function of free parameters, averaged over the models."""
 
-    def __init__(self, series: RestToRestSeries, models: Sequence[RobotModel], criterion: Criterion) -> None:
+    def __init__(self, series: RestToRestSeries, models: Sequence[RobotModel], criterion: CriterionName) -> None:
         self.series = series
         self.models = models
         self.criterion = criterion
@@ -287,74 +260,62 @@ class _Objective:
         # the second moments are means of smooth periodic functions: every other point gives the same
         self._position, self._velocity = series.q[::_STRIDE], series.dq[::_STRIDE]
 
-    def minimise(self, starting: Array, progress: Progress | None) -> tuple[FourierTrajectory, int]:
-        """Go from each starting point, shape (k, n, 2 L - 2), until one attains the bound.
-
-        Returns the best trajectory and the number of points tried.
-        """
-        best: tuple[float, FourierTrajectory] | None = None
-        tried = 0
-        for free in starting:
+    def minimise(self, starting: Array, progress: Progress | None) -> FourierTrajectory:
+        """Return the best trajectory from the starting points, shape (k, n, 2 L - 2), until one attains the bound."""
+        enough = _ENOUGH * _LEAST.get(self.criterion, -np.inf)
+        best, least = None, np.inf
+        for tried, free in enumerate(starting):
             if progress is not None:
                 progress(tried / len(starting), f'starting point {tried + 1} of {len(starting)}')
-            tried += 1
             for attempt in self._stages(free):
                 trajectory = self.series.trajectory(attempt)
-                grid = len(self.series.time)
-                score = float(np.mean([_score(model, trajectory, grid, self.criterion) for model in self.models]))
-                if best is None or score < best[0]:
-                    best = score, trajectory
-                if score <= _ENOUGH * _BOUND[self.criterion]:
+                score = float(np.mean([self._score(model, trajectory) for model in self.models]))
+                if best is None or score < least:
+                    best, least = trajectory, score
+                if least <= enough:
                     break
-            if best is not None and best[0] <= _ENOUGH * _BOUND[self.criterion]:
+            if least <= enough:
                 break
         assert best is not None
-        if progress is not None:
-            progress(1.0, 'done')
-        return best[1], tried
+        return best
+
+    def _score(self, model: RobotModel, trajectory: FourierTrajectory) -> float:
+        gram = _period_information(model, trajectory, len(self.series.time))
+        return measure_excitation(gram).value(self.criterion)
 
     def _stages(self, free: Array) -> Iterator[Array]:
-        """Yield better and better parameters from one starting point."""
-        for sharpness, iterations in _STAGES[self.criterion]:
-            free = self._descend(free, sharpness, iterations)
+        """Yield better and better parameters from one starting point, by the smoothed criterion."""
+        for sharpness, iterations in _STAGES.get(self.criterion, _USUAL_STAGES):
+            found = minimize(
+                self.value_and_gradient,
+                free.ravel(),
+                args=(sharpness,),
+                jac=True,
+                method='L-BFGS-B',
+                options={'maxiter': iterations, 'maxcor': 30},
+            )
+            free = found.x.reshape(self.series.shape)
             yield free
-
-    def _descend(self, free: Array, sharpness: float, iterations: int) -> Array:
-        """Minimise the smoothed criterion itself."""
-        found = minimize(
-            self.value_and_gradient,
-            free.ravel(),
-            args=(sharpness,),
-            jac=True,
-            method='L-BFGS-B',
-            options={'maxiter': iterations, 'maxcor': 30},
-        )
-        solution: Array = found.x.reshape(self.series.shape)
-        return solution
 
     def value_and_gradient(self, flat: Array, sharpness: float) -> tuple[float, Array]:
         """Return the objective and its exact gradient at free parameters, shape (n (2 L - 2),)."""
         self.evaluations += 1
-        free, bounded, factor, slope = self._bounded(flat)
+        free = flat.reshape(self.series.shape)
+        bounded, factor, slope = self.series.bounded(free)
+        q, dq = self._position @ bounded.T + self.series.start, self._velocity @ bounded.T
         total, gradient = 0.0, np.zeros(self.series.shape)
         for model in self.models:
-            motion, pull_back = last_body_motion(model, *self._motion(bounded))
-            value, through = criterion_gradient(self.criterion, motion, sharpness)
-            if self.criterion == 'scaled':
-                more, other = criterion_gradient('d-optimal', motion, sharpness)
-                value, through = value + _INFORMATION_WEIGHT * more, through + _INFORMATION_WEIGHT * other
+            motion, pull_back = last_body_motion(model, q, dq)
+            value, by_information = self._criterion(information(motion), sharpness)
+            to_q, to_dq = pull_back(information_gradient(motion, by_information))
             total += value
-            gradient += self._to_parameters(*pull_back(through))
+            gradient += to_q.T @ self._position + to_dq.T @ self._velocity
         back = self.series.pull_back(free, factor, slope, gradient)
         return total / len(self.models), back.ravel() / len(self.models)
 
-    def _bounded(self, flat: Array) -> tuple[Array, Array, Array, Array]:
-        free = flat.reshape(self.series.shape)
-        return (free, *self.series.bounded(free))
-
-    def _motion(self, bounded: Array) -> tuple[Array, Array]:
-        return self._position @ bounded.T + self.series.start, self._velocity @ bounded.T
-
-    def _to_parameters(self, to_q: Array, to_dq: Array) -> Array:
-        gradient: Array = np.swapaxes(to_q, -1, -2) @ self._position + np.swapaxes(to_dq, -1, -2) @ self._velocity
-        return gradient
+    def _criterion(self, gram: Array, sharpness: float) -> tuple[float, Array]:
+        value, slope = criterion_gradient(gram, self.criterion, sharpness)
+        if self.criterion == 'condition-scaled':
+            more, other = criterion_gradient(gram, 'd-optimal', sharpness)
+            value, slope = value + _INFORMATION_WEIGHT * more, slope + _INFORMATION_WEIGHT * other
+        return value, slope

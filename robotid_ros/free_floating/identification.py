@@ -17,11 +17,11 @@ import numpy as np
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import IdentificationError
+from robotid_ros.excitation.criteria import condition_numbers
 from robotid_ros.free_floating.body import RigidBody
 from robotid_ros.free_floating.constant_momentum import check_zero_momentum, estimate_with_momentum
-from robotid_ros.free_floating.criteria import condition_numbers
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
-from robotid_ros.free_floating.recursive import RecursiveLeastSquares, convergence_history
+from robotid_ros.free_floating.recursive import convergence_history
 from robotid_ros.free_floating.regression import Regression, residual_covariance, target_regression, whitening_of
 from robotid_ros.free_floating.result import TargetIdentification, target_identification
 from robotid_ros.free_floating.robot import FreeFloatingRobot
@@ -94,6 +94,8 @@ def identify_target(
     """
     if estimator not in ESTIMATORS:
         raise IdentificationError(f"estimator '{estimator}' is not known; available: {', '.join(ESTIMATORS)}")
+    if not 0.0 < forgetting <= 1.0:
+        raise IdentificationError(f'forgetting: expected a factor in (0, 1], got {forgetting:g}')
     if forgetting != 1.0 and estimator != 'recursive':
         raise IdentificationError(f"forgetting belongs to the recursive estimator; got it with '{estimator}'")
     stated = SensorNoise() if noise is None or not any(noise.to_dict().values()) else noise
@@ -111,7 +113,10 @@ def identify_target(
             converged=joint.converged,
         )
     elif estimator == 'recursive':
-        fit = _recursive_fit(robot, measurement, regression, stated, total, forgetting)
+        # seen from the end, forgetting is a weight that grows from sample to sample
+        weight = np.sqrt(forgetting ** np.arange(len(measurement))[::-1])
+        whitening = weight[:, None, None] * whitening_of(residual_covariance(robot, measurement, stated, total))
+        fit = _Fit(unknowns=_solve(regression, whitening), jacobian=regression.A, whitening=whitening)
     else:
         fit = _batch_fit(robot, measurement, regression, stated, total, weighted=estimator == 'weighted')
     found = robot.with_body(RigidBody.estimated(fit.unknowns))
@@ -127,7 +132,7 @@ def identify_target(
         whitening=fit.whitening,
         unknowns=fit.unknowns,
         converged=fit.converged,
-        history=convergence_history(measurement.time, regression.A, regression.Y, whitening=fit.whitening),
+        history=convergence_history(measurement.time, regression.A, regression.Y, fit.whitening),
         estimator=estimator,
         momentum=total,
         momentum_source=source,
@@ -158,27 +163,6 @@ def _require_rank(A: Array) -> None:
     raise IdentificationError(
         f'the motion determines {min(rank, 9)} of the ten unknowns; at least three samples are needed, with '
         'angular velocities of the last link about different axes: record more of the designed trajectory'
-    )
-
-
-def _recursive_fit(
-    robot: FreeFloatingRobot,
-    measurement: FloatingMeasurement,
-    regression: Regression,
-    noise: SensorNoise,
-    total: Array,
-    forgetting: float,
-) -> _Fit:
-    recursion = RecursiveLeastSquares(regression.A.shape[2], forgetting=forgetting)
-    whitening = whitening_of(residual_covariance(robot, measurement, noise, total))
-    for white, rows, right in zip(whitening, regression.A, regression.Y, strict=True):
-        recursion.update(white @ rows, white @ right)
-    # seen from the end, forgetting is a weight that grows from sample to sample
-    age = np.arange(len(whitening))[::-1]
-    return _Fit(
-        unknowns=recursion.estimate,
-        jacobian=regression.A,
-        whitening=whitening * np.sqrt(forgetting**age)[:, None, None],
     )
 
 

@@ -26,9 +26,9 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
-from robotid_ros.free_floating.criteria import body_regressor
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
 from robotid_ros.free_floating.momentum import MomentumMap, momentum_map
+from robotid_ros.free_floating.regressor import body_regressor
 from robotid_ros.free_floating.robot import FreeFloatingRobot
 from robotid_ros.free_floating.spatial import cross, cross_matrix
 from robotid_ros.model.transforms import rotation_of_quaternion

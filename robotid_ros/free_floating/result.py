@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from robotid_ros.arrays import Array
+from robotid_ros.excitation.criteria import condition_numbers
 from robotid_ros.free_floating.body import RigidBody
-from robotid_ros.free_floating.criteria import condition_numbers
 from robotid_ros.free_floating.measurement import FloatingMeasurement
 from robotid_ros.free_floating.recursive import ConvergenceHistory
 from robotid_ros.free_floating.regression import Regression, whitening_of

@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from robotid_ros.free_floating.criteria import Criterion
+from robotid_ros.excitation.criteria import CriterionName
 from robotid_ros.free_floating.design import design_excitation, predicted_conditions
 from robotid_ros.free_floating.robot import FreeFloatingRobot
 from robotid_ros.progress import Progress
@@ -47,7 +45,7 @@ class PriorCase:
         Those that the trajectory has on the true robot.
     """
 
-    criterion: Criterion
+    criterion: CriterionName
     prior: str
     expected_si: float
     expected_scaled: float
@@ -58,7 +56,7 @@ class PriorCase:
 def study_priors(
     robot: FreeFloatingRobot,
     *,
-    criteria: Sequence[Criterion] = ('scaled', 'si'),
+    criteria: Sequence[CriterionName] = ('condition-scaled', 'condition'),
     seed: int = 0,
     progress: Progress | None = None,
     **settings: Any,
@@ -74,7 +72,7 @@ def study_priors(
         Of every design.
     progress : callable, optional
     **settings
-        Of :func:`robotid_ros.free_floating.design_excitation`: start, limits, base_frequency, ...
+        Of :func:`robotid_ros.free_floating.design_excitation`: start, limits, period, ...
 
     Returns
     -------
@@ -87,14 +85,14 @@ def study_priors(
             if progress is not None:
                 progress(len(cases) / total, f'{criterion}, prior off in: {prior}')
             assumed = robot.with_body(robot.body.scaled(mass=mass, center_of_mass=center, inertia=inertia))
-            design = design_excitation(assumed, criterion=criterion, rng=np.random.default_rng(seed), **settings)
-            si, scaled = predicted_conditions(robot, design.trajectory, design.samples)
+            design = design_excitation(assumed, criterion=criterion, seed=seed, **settings)
+            si, scaled = predicted_conditions(robot, design.trajectory)
             cases.append(
                 PriorCase(
                     criterion=criterion,
                     prior=prior,
-                    expected_si=design.condition_si,
-                    expected_scaled=design.condition_scaled,
+                    expected_si=design.excitation.condition,
+                    expected_scaled=design.excitation.condition_scaled,
                     true_si=si,
                     true_scaled=scaled,
                 )

@@ -24,7 +24,7 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.fourier import FourierTrajectory, fourier_basis
 from robotid_ros.model.joint_limits import JointLimits
 
-__all__ = ['RestToRestSeries', 'worst_bound_ratio']
+__all__ = ['RestToRestSeries']
 
 _NORM = 60
 _CORNER = 8
@@ -201,25 +201,3 @@ class RestToRestSeries:
         coefficients = bounded @ self.elimination.T
         coefficients[:, -1] += self.start
         return FourierTrajectory.from_coefficients(coefficients, self.base_frequency)
-
-
-def worst_bound_ratio(trajectory: FourierTrajectory, limits: JointLimits, points: int = 20_000) -> float:
-    """Return how close a trajectory comes to its bounds on a dense grid; above one it leaves them.
-
-    For the position that is the part of the way from the start to the limit.
-
-    Parameters
-    ----------
-    trajectory : FourierTrajectory
-    limits : JointLimits
-        Position, velocity and acceleration.
-    points : int
-        Grid points of one period.
-    """
-    q, dq, ddq = trajectory.evaluate(np.arange(points) * (trajectory.period / points))
-    moved = q - q[0]
-    room = np.where(moved > 0.0, limits.upper - q[0], q[0] - limits.lower)
-    with np.errstate(divide='ignore', invalid='ignore'):
-        position = np.where(moved == 0.0, np.where(room < 0.0, np.inf, 0.0), np.abs(moved) / np.maximum(room, 0.0))
-    ratios = (position, np.abs(dq) / limits.velocity, np.abs(ddq) / limits.acceleration)
-    return float(max(ratio.max() for ratio in ratios))

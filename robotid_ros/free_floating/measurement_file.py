@@ -7,23 +7,19 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Files of a free-floating identification: measurement CSV, excitation YAML, result YAML."""
+"""The measurement file of a free-floating robot: CSV with joint states and the motion of the base."""
 
 import io
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import yaml
 
 from robotid_ros.arrays import Array, require_names
-from robotid_ros.errors import DataError, ExcitationError
-from robotid_ros.excitation.fourier import FourierTrajectory
+from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash, write_text
 from robotid_ros.free_floating.measurement import FloatingMeasurement
 
-__all__ = ['read_excitation', 'read_measurement', 'write_measurement', 'write_yaml']
+__all__ = ['read_measurement', 'write_measurement']
 
 _TWIST = (
     *(f'base/linear_velocity/{axis}' for axis in 'xyz'),
@@ -109,45 +105,3 @@ def _numbers(lines: list[str], width: int, path: str | Path) -> Array:
         except ValueError as cause:
             raise DataError(f"measurement '{path}', sample {k + 1}: {cause}") from cause
     return table
-
-
-def read_excitation(path: str | Path, joint_names: tuple[str, ...]) -> FourierTrajectory:
-    """Read the trajectory of an excitation file.
-
-    Parameters
-    ----------
-    path : str or Path
-    joint_names : tuple of str
-        Joints of the arm; those of the file must be the same.
-
-    Raises
-    ------
-    ExcitationError
-        If the file cannot be read, or is not of this arm.
-    """
-    try:
-        content = yaml.safe_load(Path(path).expanduser().read_text(encoding='utf-8'))
-    except (OSError, UnicodeDecodeError) as cause:
-        raise ExcitationError(f"excitation '{path}' cannot be read: {cause}") from cause
-    except yaml.YAMLError as cause:
-        raise ExcitationError(f"excitation '{path}' is not YAML: {str(cause).splitlines()[0]}") from cause
-    if not isinstance(content, Mapping) or not {'joints', 'trajectory'} <= set(content):
-        raise ExcitationError(f"excitation '{path}': expected the entries joints and trajectory")
-    if tuple(content['joints'] or ()) != joint_names:
-        raise ExcitationError(
-            f"excitation '{path}' moves {content['joints']}; the arm's joints are {', '.join(joint_names)}"
-        )
-    if not isinstance(content['trajectory'], Mapping):
-        raise ExcitationError(f"excitation '{path}': trajectory: expected base_frequency, a, b, offset")
-    return FourierTrajectory.from_dict(content['trajectory'])
-
-
-def write_yaml(path: str | Path, content: Mapping[str, Any]) -> None:
-    """Write plain numbers, strings and lists as YAML, in the order given.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be written.
-    """
-    write_text(path, yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True, width=100))
