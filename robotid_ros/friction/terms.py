@@ -162,21 +162,20 @@ VISCOUS = Term(parameters=(Parameter(name='viscous', quantity='damping'),), colu
 
 
 def _two_levels(at: Motion) -> tuple[Any, ...]:
-    """``static sign(v)`` where ``|v| < BREAKAWAY_SPEED``, and ``coulomb sign(v) + viscous v`` elsewhere.
+    """``static sign(v)`` where ``|v| < BREAKAWAY_SPEED``, and ``coulomb sign(v)`` elsewhere.
 
     At rest friction is whatever balances the load, up to the static level; the model says zero, the middle of
     that interval.
     """
     f = at.functions
     sliding = 0.5 * (1.0 + f.sign(f.abs(at.velocity) - BREAKAWAY_SPEED))
-    return at.sign * sliding, at.sign * (1.0 - sliding), at.velocity * sliding
+    return at.sign * sliding, at.sign * (1.0 - sliding)
 
 
 STATIC = Term(
     parameters=(
         Parameter(name='coulomb', quantity='force'),
         Parameter(name='static', quantity='force', bound={'static': 1.0, 'coulomb': -1.0}),
-        Parameter(name='viscous', quantity='damping'),
     ),
     columns=_two_levels,
 )
@@ -263,7 +262,7 @@ RIPPLE = Term(
 MODELS: dict[str, tuple[Term, ...]] = {
     'coulomb': (COULOMB,),
     'coulomb_viscous': (COULOMB, VISCOUS),
-    'static': (STATIC,),
+    'static': (STATIC, VISCOUS),
     'stribeck': (STRIBECK, VISCOUS),
     'daemi_heimann': (COULOMB, VISCOUS, ARCTANGENT),
 }

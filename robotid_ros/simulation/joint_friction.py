@@ -32,9 +32,11 @@ def _unset() -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointFriction:
-    """Coulomb, viscous, Stribeck and arctangent friction of n joints, and a constant offset.
+    """Coulomb, viscous, Stribeck or static, and arctangent friction of n joints, and a constant offset.
 
     tau_f = [F_c + F_b exp(-(dq/v_s)^2)] sign(dq) + F_v dq + F_a arctan(f_b dq) + F_o
+
+    With a break-away speed v_b a step is in the exponential's place: F_c + F_b where |dq| < v_b, and F_c elsewhere.
 
     (Armstrong-Helouvry, Dupont, Canudas de Wit, 1994, section 2, with the breakaway excess
     F_b = F_s - F_c; the arctangent after Daemi and Heimann, 1996). Within the dry part, sign(0)
@@ -57,6 +59,8 @@ class JointFriction:
         leave F_c + F_a pi/2 not negative: friction that drives the joint is none.
     arctan_rate : ndarray, shape (n,)
         f_b [s/rad or s/m]; not negative, zero by default.
+    breakaway_speed : ndarray, shape (n,)
+        v_b [rad/s or m/s]; zero, the default, for Stribeck's law.
 
     Raises
     ------
@@ -71,10 +75,11 @@ class JointFriction:
     offset: Array = field(default_factory=_unset)
     arctan_gain: Array = field(default_factory=_unset)
     arctan_rate: Array = field(default_factory=_unset)
+    breakaway_speed: Array = field(default_factory=_unset)
 
     def __post_init__(self) -> None:
         n = len(np.atleast_1d(self.coulomb))
-        defaults = {'breakaway': 0.0, 'stribeck_velocity': 0.1, 'offset': 0.0, 'arctan_gain': 0.0, 'arctan_rate': 0.0}
+        defaults = {name: 0.1 if name == 'stribeck_velocity' else 0.0 for name in self.names()[2:]}
         for name in self.names():
             value = getattr(self, name)
             if np.size(value) == 0 and name in defaults:
@@ -100,7 +105,7 @@ class JointFriction:
         return cls(coulomb=np.zeros(count), viscous=np.zeros(count))
 
     def dry_level(self, dq: Array) -> Array:
-        """Return the magnitude of the dry part, F_c + F_b exp(-(dq/v_s)^2).
+        """Return the magnitude of the dry part, F_c + F_b exp(-(dq/v_s)^2), or of its step.
 
         Parameters
         ----------
@@ -113,7 +118,8 @@ class JointFriction:
             [N m or N]
         """
         ratio = dq / self.stribeck_velocity
-        level: Array = self.coulomb + self.breakaway * np.exp(-(ratio * ratio))
+        sticking = np.where(self.breakaway_speed > 0.0, np.abs(dq) < self.breakaway_speed, np.exp(-(ratio * ratio)))
+        level: Array = self.coulomb + self.breakaway * sticking
         return level
 
     def smooth_torque(self, dq: Array) -> Array:

@@ -1,0 +1,173 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Friction sweeps: strokes cut out of what a simulated arm did, and friction that is recovered from them."""
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from simulation_helpers import CRANE
+
+from robotid_ros.data.strokes import FrictionStrokes, cut_strokes, is_friction_sweep
+from robotid_ros.dynamics import inverse_dynamics
+from robotid_ros.errors import DataError, IdentificationError
+from robotid_ros.excitation.friction_sweep import FrictionSweepConfig, friction_sweep
+from robotid_ros.friction import friction_model
+from robotid_ros.identification.stroke_friction import stroke_friction
+from robotid_ros.model import RobotModel
+from robotid_ros.simulation import JointFriction, Plant, Sensors, nominal_truth, prior_friction
+
+ARM = RobotModel.from_urdf(CRANE)
+LAWS = ('coulomb_viscous', 'static', 'stribeck', 'daemi_heimann')
+RATE = 500.0
+SETTINGS = FrictionSweepConfig(sweep_levels=5, sweep_slowest=0.005, sweep_stroke_time=1.2, sweep_pause=0.2)
+
+
+def law(name: str, coulomb: np.ndarray, viscous: np.ndarray) -> JointFriction:
+    n = len(coulomb)
+    others = {
+        'coulomb_viscous': {},
+        'static': {'breakaway': 0.4 * coulomb, 'breakaway_speed': np.full(n, 0.01)},
+        'stribeck': {'breakaway': 0.4 * coulomb, 'stribeck_velocity': np.full(n, 0.1)},
+        'daemi_heimann': {'arctan_gain': -0.3 * coulomb, 'arctan_rate': np.full(n, 8.0)},
+    }
+    return JointFriction(coulomb=coulomb, viscous=viscous, **others[name])
+
+
+def true_parameters(name: str, friction: JointFriction) -> np.ndarray:
+    columns = {
+        'coulomb_viscous': (friction.coulomb, friction.viscous),
+        'static': (friction.coulomb, friction.coulomb + friction.breakaway, friction.viscous),
+        'stribeck': (
+            friction.coulomb,
+            friction.coulomb + friction.breakaway,
+            friction.viscous,
+            friction.stribeck_velocity,
+        ),
+        'daemi_heimann': (friction.coulomb, friction.viscous, friction.arctan_gain, friction.arctan_rate),
+    }
+    return np.stack(columns[name], axis=1)
+
+
+@lru_cache
+def recording(name: str) -> tuple[JointFriction, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the friction of a simulated arm, and times, positions and torques of its sweep."""
+    pytest.importorskip('mujoco', reason='needs the sim extra')
+    prior = prior_friction(ARM)
+    friction = law(name, prior.coulomb, prior.viscous)
+    limits = replace(ARM.limits, acceleration=np.full(3, 5.0), jerk=np.full(3, 100.0))
+    sweep = friction_sweep(ARM, limits, SETTINGS)
+    time = np.arange(round((sweep.reference.duration + 1.0) * RATE)) / RATE
+    reference = sweep.reference.evaluate(np.clip(time - 0.5, 0.0, sweep.reference.duration))
+    truth = nominal_truth(ARM, friction=friction)
+    plant = Plant(truth, ARM, rate=RATE)
+    plant.reset(reference[0][0])
+    sensors = Sensors.typical(ARM, truth.drive_gain, effort_noise=5e-4)
+    seen = sensors.measure(plant.run(*reference), np.random.default_rng(3))
+    return friction, time, seen.position, seen.effort
+
+
+@pytest.mark.parametrize('name', LAWS)
+def test_a_sweep_of_a_simulated_arm_gives_its_friction_within_one_percent(name: str) -> None:
+    friction, time, position, torque = recording(name)
+    strokes = cut_strokes(ARM.joint_names, time, position, torque)
+    assert len(np.unique(strokes.stroke)) == 3 * 2 * SETTINGS.sweep_levels
+    model = friction_model(name)
+    found = stroke_friction(model, strokes).parameters
+    for j in range(3):
+        own = np.unique(np.abs(strokes.velocity[strokes.joint == j]))[:, None]
+        expected = friction.torque(np.repeat(own, 3, axis=1))[:, j]
+        fitted = model.of_joint(j).torque(own, found[j, None])[:, 0]
+        np.testing.assert_allclose(fitted, expected, rtol=0.01)
+
+
+def test_the_model_takes_gravity_away_as_pairs_do_and_tells_an_offset() -> None:
+    friction, time, position, torque = recording('coulomb_viscous')
+    strokes = cut_strokes(ARM.joint_names, time, position, torque + np.array([0.5, -0.3, 2.0]))
+    still = np.zeros_like(strokes.q)
+    gravity = inverse_dynamics(ARM, strokes.q, still, still)[np.arange(len(strokes)), strokes.joint]
+    model = friction_model('coulomb_viscous+offset')
+    by_model, by_pairs = stroke_friction(model, strokes, gravity), stroke_friction(model, strokes)
+    true = true_parameters('coulomb_viscous', friction)
+    np.testing.assert_allclose(by_model.parameters[:, :2], true, rtol=0.01)
+    np.testing.assert_allclose(by_pairs.parameters[:, :2], true, rtol=0.01)
+    np.testing.assert_allclose(by_model.parameters[:, 2], [0.5, -0.3, 2.0], atol=4.0 * by_model.std[:, 2].max())
+    assert np.isinf(by_pairs.std[:, 2]).all()
+    assert (by_pairs.parameters[:, 2] == 0.0).all()
+    assert np.isfinite(by_pairs.std[:, :2]).all()
+
+
+def test_strokes_with_no_partner_need_the_model() -> None:
+    _, time, position, torque = recording('coulomb_viscous')
+    strokes = cut_strokes(ARM.joint_names, time, position, torque)
+    ahead = strokes.velocity > 0.0
+    one_way = replace(strokes, **{name: getattr(strokes, name)[ahead] for name in ('time', 'q', 'dq', 'tau')})
+    with pytest.raises(IdentificationError, match='partner in the opposite direction'):
+        stroke_friction(friction_model('coulomb_viscous'), one_way)
+
+
+def test_what_is_no_sweep_is_refused() -> None:
+    time = np.arange(5000) / RATE
+    still = 1e-5 * np.random.default_rng(0).normal(size=(len(time), 3))
+    with pytest.raises(DataError, match='no steady stroke'):
+        cut_strokes(ARM.joint_names, time, still, still)
+    waves = np.sin(time[:, None] * np.array([1.0, 1.7, 2.3]))
+    with pytest.raises(DataError, match='no steady stroke'):
+        cut_strokes(ARM.joint_names, time, waves, waves)
+    with pytest.raises(DataError, match='one joint that moves in each row, row 1 has 2'):
+        FrictionStrokes(
+            joint_names=('a', 'b'),
+            time=np.arange(2.0),
+            q=np.zeros((2, 2)),
+            dq=np.array([[1, 0], [1, 1]]),
+            tau=still[:2, :2],
+        )
+
+
+def test_a_sweep_is_told_from_an_excitation_by_its_reference() -> None:
+    sweep = friction_sweep(ARM, ARM.limits, SETTINGS)
+    _, velocity, acceleration = sweep.reference.evaluate(np.linspace(0.0, sweep.reference.duration, 2001))
+    assert is_friction_sweep(velocity, acceleration)
+    phase = np.linspace(0.0, 6.0, 500)[:, None] * np.array([1.0, 2.0, 3.0])
+    assert not is_friction_sweep(np.cos(phase), -np.sin(phase))
+    assert not is_friction_sweep(np.cos(phase[:, :1]), -np.sin(phase[:, :1]))  # a single joint moves alone anyhow
+
+
+@pytest.mark.parametrize('name', LAWS)
+def test_friction_is_recovered_with_honest_deviations(name: str) -> None:
+    """Monte Carlo: 100 joints of one law with noise of their own; 95 % intervals hold the truth in 90 to 99 %."""
+    rng = np.random.default_rng(11)
+    joints, places = 100, np.linspace(0.0, 0.4, 8)
+    friction = law(name, rng.uniform(4.0, 8.0, joints), rng.uniform(1.0, 4.0, joints))
+    model = friction_model(name)
+    rows: list[tuple[int, float, float]] = []
+    for j in range(joints):
+        for speed in np.geomspace(0.004, 2.0, 9):
+            rows += [(j, speed, place) for place in places] + [(j, -speed, place) for place in places[::-1]]
+    joint, velocity, place = (np.array(column) for column in zip(*rows, strict=True))
+    index = np.arange(len(rows))
+    dq, q = np.zeros((len(rows), joints)), np.zeros((len(rows), joints))
+    dq[index, joint], q[index, joint] = velocity, place
+    torque = friction.torque(dq)
+    torque += 30.0 * np.cos(3.0 * q) + 0.05 * rng.normal(size=q.shape)
+    strokes = FrictionStrokes(
+        joint_names=tuple(f'j{j}' for j in range(joints)), time=0.1 * index, q=q, dq=dq, tau=torque
+    )
+    found = stroke_friction(model, strokes)
+    true = true_parameters(name, friction)
+    z = (found.parameters - true) / found.std
+    inside = np.abs(z) < 1.96
+    names = (*model.linear_names, *model.shape_names)
+    assert 0.90 < inside.mean() < 0.99
+    for k, each in enumerate(names):
+        assert inside[:, k].mean() > 0.88, each
+        assert abs(np.median(z[:, k])) < 0.35, each
+    np.testing.assert_allclose(found.noise.mean(), 0.05, rtol=0.03)
