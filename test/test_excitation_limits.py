@@ -280,6 +280,8 @@ def test_geometry_files(tmp_path):
 @pytest.mark.parametrize(
     ('text', 'message'),
     [
+        ('capsules: 5', "expected a list under 'capsules', got 5"),
+        ('ignore: [5]', "expected pairs of different links under 'ignore'"),
         ('capsules: [{link: a, radius: 0.1}]', 'expected an entry with link, from, to, radius'),
         ('capsules: [{link: a, from: [0, 0, 0], to: [0, 0, 1], radius: thick}]', "expected a radius .*'thick'"),
         ('capsules: [{link: a, from: [0, 0], to: [0, 0, 1], radius: 1}]', 'capsule start: expected shape'),

@@ -14,8 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from robotid_ros.data import ProcessingSettings, Recording
+from robotid_ros.data.torque import measured_torque
 from robotid_ros.errors import ModelError
+from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.model import JointLimits, RobotConfig
+from robotid_ros.model.robot_config import DESIGN_KEYS
+from robotid_ros.settings import settings_of
 
 GOOD = {
     'joints': ['j1', 'j2'],
@@ -45,6 +50,22 @@ def test_torque_per_ampere_is_constant_times_ratio() -> None:
         config.torque_per_ampere(['j1', 'j2'])
 
 
+def test_a_negative_torque_constant_turns_a_current_that_counts_the_other_way_round() -> None:
+    config = RobotConfig.from_dict({**GOOD, 'effort': 'current', 'torque_constants': {'j1': -0.125, 'j2': 0.1}})
+    recording = Recording(
+        joint_names=('j1', 'j2'), time=[0.0, 1.0], position=[[0, 0], [0, 0]], effort=[[1.0, 2.0], [-1.0, 0.0]]
+    )
+    torque = measured_torque(recording, ProcessingSettings.for_robot(config))
+    np.testing.assert_allclose(torque, [[-0.125 * 101, 0.2], [0.125 * 101, 0.0]])
+
+
+def test_what_belongs_to_the_place_of_an_arm_reaches_its_design() -> None:
+    config = RobotConfig.from_dict({**GOOD, 'ground': True, 'link_radius': 0.06})
+    assert config.design == {'ground': True, 'link_radius': 0.06}
+    assert ExcitationConfig(**config.design).link_radius == 0.06
+    assert set(DESIGN_KEYS) <= {item.name for item in settings_of(ExcitationConfig)}
+
+
 def test_limits_take_the_place_of_the_urdfs_and_only_those() -> None:
     limits = JointLimits(
         lower=[-1, -2], upper=[1, 2], velocity=[3, 3], acceleration=[np.inf] * 2, jerk=[np.inf] * 2, effort=[10, 20]
@@ -65,15 +86,18 @@ def test_effort_without_a_meaning_is_refused_never_guessed() -> None:
     ('change', 'message'),
     [
         ({'joint': ['j1']}, "unknown key 'joint'; expected one of: joints"),
-        ({'joints': 'j1'}, "'joints': expected a list of joint names, got 'j1'"),
-        ({'joints': []}, "'joints': expected a list"),
-        ({'effort': {'j1': 'volts'}}, "effort of joint 'j1': expected 'torque' .* got 'volts'"),
-        ({'effort': {'j3': 'torque'}}, "'effort' names joint 'j3', which is not in 'joints': j1, j2"),
-        ({'torque_constants': {'j1': -0.1}}, "'torque_constants' of joint 'j1': expected a positive number"),
-        ({'gear_ratios': {'j1': 'many'}}, "'gear_ratios' of joint 'j1': expected a number, got 'many'"),
-        ({'limits': {'speed': 1.0}}, "'limits': expected a mapping of lower, upper"),
-        ({'gravity': [0, 0]}, "'gravity': expected three numbers"),
-        ({'controller_interface': 'radio'}, "'controller_interface': expected topic or action, got 'radio'"),
+        ({'joints': 'j1'}, "joints: expected a list of names, got 'j1'"),
+        ({'joints': []}, 'joints: expected the names of the joints'),
+        ({'joints': 5}, 'joints: expected a list of names, got 5'),
+        ({'effort': {'j1': 'volts'}}, "effort: 'j1': expected one of torque, current; got 'volts'"),
+        ({'effort': {'j3': 'torque'}}, "effort: joint 'j3' is not in 'joints': j1, j2"),
+        ({'torque_constants': {'j1': 0.0}}, "torque_constants: 'j1': expected a number other than 0"),
+        ({'gear_ratios': {'j1': 'many'}}, "gear_ratios: 'j1': expected a number, got 'many'"),
+        ({'limits': {'speed': 1.0}}, 'limits: expected a mapping of lower, upper'),
+        ({'limits': {'velocity': {'j1': 'fast'}}}, "limits: 'j1': expected a number, got 'fast'"),
+        ({'limits': {'velocity': {'j3': 1.0}}}, "limits: velocity: joint 'j3' is not in 'joints'"),
+        ({'gravity': [0, 0]}, 'gravity: expected 3 entries, got 2'),
+        ({'controller_interface': 'radio'}, "controller_interface: expected one of topic, action; got 'radio'"),
     ],
 )
 def test_bad_entries_are_named(change: dict, message: str) -> None:

@@ -92,7 +92,7 @@ def test_a_urdf_without_friction_gets_a_typical_one() -> None:
         ({'friction_scale': 1.0}, 'friction_scale: expected a number from 0 to 0.9'),
         ({'breakaway_ratio': -1.0}, 'breakaway_ratio'),
         ({'torque_constant': [0.1]}, r'torque_constant: expected shape \(6\)'),
-        ({'torque_constant': [-0.1] * 6}, 'torque_constant: expected positive'),
+        ({'torque_constant': [0.0] * 6}, 'torque_constant: expected numbers other than 0'),
         ({'friction': JointFriction.none(2)}, 'friction: expected 6 joints, got 2'),
     ],
 )

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
+from robotid_ros.commands.settings import number
 from robotid_ros.commands.tables import joint_table
 from robotid_ros.files import output_folder, write_text
 from robotid_ros.model import RobotConfig, RobotModel
@@ -30,7 +31,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         '--config', metavar='YAML', help="robot configuration; by default the packaged arm's, or one made from the URDF"
     )
     parser.add_argument('--out', default='robotid_demo', metavar='DIR', help='default: robotid_demo')
-    parser.add_argument('--seed', type=int, default=0, metavar='N', help='of the simulated truth and the noise')
+    parser.add_argument(
+        '--seed', type=number(int, 0, 2**31 - 1), default=0, metavar='N', help='of the simulated truth and the noise'
+    )
     parser.add_argument('--headless', action='store_true', help='plain lines instead of a progress bar')
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
-from robotid_ros.commands.settings import add_settings, settings_from
+from robotid_ros.commands.settings import add_settings, given_settings
 from robotid_ros.data import Recording, write_csv
 from robotid_ros.errors import DataError
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
@@ -36,8 +36,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    settings = settings_from(options, ExcitationConfig)
-    model = load_robot(options, load_config(options))
+    config = load_config(options)
+    settings = ExcitationConfig(**{**(config.design if config else {}), **given_settings(options, ExcitationConfig)})
+    model = load_robot(options, config)
     for path in (options.out, options.plot, options.csv):
         if path:
             require_folder(path)

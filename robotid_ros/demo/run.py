@@ -23,13 +23,14 @@ from robotid_ros.data import Dataset, ProcessingSettings, process_file
 from robotid_ros.demo.comparison import ParameterComparison
 from robotid_ros.demo.processes import NodeGroup, isolated_environment, parameter_arguments
 from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
-from robotid_ros.errors import DataError, MissingDependencyError
+from robotid_ros.errors import DataError, ExcitationError, MissingDependencyError
 from robotid_ros.files import write_text
 from robotid_ros.identification import IdentificationResult, TorquePredictor, torque_metrics, validate
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import arm_file
 from robotid_ros.report import save_figures, write_report
 from robotid_ros.report.identification import identification_report
+from robotid_ros.settings import Settings, setting
 
 __all__ = ['DemoOutcome', 'DemoSettings', 'run_demo']
 
@@ -45,32 +46,18 @@ FRICTION = 'coulomb_viscous+offset'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DemoSettings:
-    """What the demonstration does.
+class DemoSettings(Settings):
+    """What the demonstration does."""
 
-    Attributes
-    ----------
-    robot : str
-        Name of a packaged arm, or a URDF file.
-    config : Path
-        Robot configuration of the simulated arm.
-    folder : Path
-        Where results go.
-    period : float
-        Of the excitation [s].
-    periods, validation_periods : int
-        Whole periods run for the fit and for the validation.
-    seed : int
-        Of the simulated truth, the noise and the designs.
-    """
+    error = ExcitationError
 
-    robot: str
-    config: Path
-    folder: Path
-    period: float = 10.0
-    periods: int = 4
-    validation_periods: int = 3
-    seed: int = 0
+    robot: str = setting('ur10e', 'name of a packaged arm, or a URDF file')
+    config: Path = setting(Path(), 'robot configuration of the simulated arm')
+    folder: Path = setting(Path(), 'where results go')
+    period: float = setting(10.0, 'of the excitation', unit='s', range=(0.1, 1000.0))
+    periods: int = setting(4, 'whole periods run for the fit', range=(1, 1000))
+    validation_periods: int = setting(3, 'whole periods run for the validation', range=(1, 1000))
+    seed: int = setting(0, 'of the simulated truth, the noise and the designs', range=(0, 2**31 - 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -214,11 +214,15 @@ def load_geometry(path: str | Path) -> Geometry:
         raise ExcitationError(f'geometry {path}: cannot be read: {" ".join(str(cause).split())}') from cause
     if not isinstance(content, Mapping) or not set(content) <= {'capsules', 'spheres', 'ignore'}:
         raise ExcitationError(f"geometry {path}: expected 'capsules', 'spheres' and 'ignore' at the top")
+    for key, value in content.items():
+        if value is not None and not isinstance(value, list):
+            raise ExcitationError(f"geometry {path}: expected a list under '{key}', got {value!r:.40}")
     capsules = [_capsule(entry, ('link', 'from', 'to', 'radius'), path) for entry in content.get('capsules') or ()]
     capsules += [
         _capsule(entry, ('link', 'centre', 'centre', 'radius'), path) for entry in content.get('spheres') or ()
     ]
-    ignored = [frozenset(map(str, pair)) for pair in content.get('ignore') or ()]
+    pairs = content.get('ignore') or ()
+    ignored = [frozenset(map(str, pair)) if isinstance(pair, list) else frozenset() for pair in pairs]
     if any(len(pair) != 2 for pair in ignored):
         raise ExcitationError(f"geometry {path}: expected pairs of different links under 'ignore'")
     if not capsules:

@@ -34,77 +34,88 @@ import yaml
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
 from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.settings import Settings, setting, settings_of
 
-__all__ = ['EFFORT_MEANINGS', 'EffortMeaning', 'RobotConfig']
+__all__ = ['DESIGN_KEYS', 'EFFORT_MEANINGS', 'EffortMeaning', 'RobotConfig']
 
 EffortMeaning: TypeAlias = Literal['torque', 'current']
 EFFORT_MEANINGS: tuple[EffortMeaning, ...] = ('torque', 'current')
 
 _LIMITS = ('lower', 'upper', 'velocity', 'acceleration', 'jerk', 'effort')
-_KEYS = (
-    'joints',
-    'effort',
-    'torque_constants',
-    'gear_ratios',
-    'limits',
-    'urdf',
-    'base',
-    'tip',
-    'gravity',
-    'controller',
-    'controller_interface',
-    'follow_joint_trajectory_action',
-    'joint_trajectory_topic',
-    'joint_states_topic',
-    'robot_description_topic',
-    'speed_scaling_topic',
+DESIGN_KEYS = (
+    'acceleration_limit',
+    'clearance',
+    'geometry',
+    'ground',
+    'ground_height',
+    'link_radius',
+    'workspace_frames',
+    'workspace_lower',
+    'workspace_upper',
 )
+"""Settings of an excitation design that belong to an arm and its place: where it must not go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RobotConfig:
+class RobotConfig(Settings):
     """Joints of an arm, the meaning of its signals, its limits and the names of its topics.
 
     Attributes
     ----------
-    joints : tuple of str
-        Joints of the arm, base to tip.
-    effort : mapping of str to {'torque', 'current'}
-        What ``JointState.effort`` holds, per joint: joint torque [N m] or motor current [A].
-    torque_constants : mapping of str to float
-        Motor side [N m/A].
-    gear_ratios : mapping of str to float
-        Motor turns per joint turn; 1 where not given.
     limits : mapping of str to mapping of str to float
         Kind (lower, upper, velocity, acceleration, jerk, effort) to joint to value, in SI units;
         they override the URDF's.
-    urdf, base, tip : str or None
-        Description to use offline, and the ends of the chain in it.
-    gravity : tuple of float
-        [m/s^2], in the base frame.
-    controller_interface : {'topic', 'action'} or None
-        How trajectories reach the controller.
-    controller, follow_joint_trajectory_action, joint_trajectory_topic, joint_states_topic : str or None
-    robot_description_topic, speed_scaling_topic : str or None
-        Names in the ROS graph.
+    design : mapping of str to object
+        Settings of an excitation design, of the names in ``DESIGN_KEYS``, that hold for this arm.
+
+    Raises
+    ------
+    ModelError
+        If a value cannot be used, or a joint is not among ``joints``.
     """
 
-    joints: tuple[str, ...]
-    effort: Mapping[str, EffortMeaning] = field(default_factory=dict)
-    torque_constants: Mapping[str, float] = field(default_factory=dict)
-    gear_ratios: Mapping[str, float] = field(default_factory=dict)
+    error = ModelError
+
+    joints: tuple[str, ...] = setting((), 'joints of the arm, base to tip')
+    effort: Mapping[str, EffortMeaning] = setting(
+        {}, 'what JointState.effort holds, per joint: joint torque [N m] or motor current [A]'
+    )
+    torque_constants: Mapping[str, float] = setting(
+        {}, 'motor side; negative where the current counts the other way round', unit='N m/A', range=(-1e6, 1e6)
+    )
+    gear_ratios: Mapping[str, float] = setting({}, 'motor turns per joint turn; 1 where not given', range=(1e-6, 1e6))
     limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    urdf: str | None = None
-    base: str | None = None
-    tip: str | None = None
-    gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
-    controller: str | None = None
-    controller_interface: str | None = None
-    follow_joint_trajectory_action: str | None = None
-    joint_trajectory_topic: str | None = None
-    joint_states_topic: str | None = None
-    robot_description_topic: str | None = None
-    speed_scaling_topic: str | None = None
+    design: Mapping[str, Any] = field(default_factory=dict)
+    urdf: str | None = setting(None, 'description to use offline')
+    base: str | None = setting(None, 'link at the start of the chain')
+    tip: str | None = setting(None, 'link at the end of the chain')
+    gravity: tuple[float, float, float] = setting(
+        (0.0, 0.0, -9.81), 'in the base frame', unit='m/s^2', range=(-1000.0, 1000.0), length=(3,)
+    )
+    controller: str | None = setting(None, 'name of the trajectory controller')
+    controller_interface: Literal['topic', 'action'] | None = setting(None, 'how trajectories reach the controller')
+    follow_joint_trajectory_action: str | None = setting(None, "the controller's action")
+    joint_trajectory_topic: str | None = setting(None, "the controller's topic")
+    joint_states_topic: str | None = setting(None, 'topic of the joint states')
+    robot_description_topic: str | None = setting(None, 'topic of the URDF')
+    speed_scaling_topic: str | None = setting(None, 'topic of the speed scaling, 100 is full speed')
+
+    def check(self) -> None:
+        """Refuse joints that are not those of the arm."""
+        if not self.joints:
+            raise self.error('joints: expected the names of the joints, base to tip; got none')
+        for key in ('effort', 'torque_constants', 'gear_ratios'):
+            self._check_joints(key, getattr(self, key))
+        for joint, constant in self.torque_constants.items():
+            if constant == 0.0:
+                raise self.error(f"torque_constants: '{joint}': expected a number other than 0")
+        for kind, values in self.limits.items():
+            self._check_joints(f'limits: {kind}', values)
+
+    def _check_joints(self, key: str, values: Mapping[str, Any]) -> None:
+        for joint in values:
+            if joint not in self.joints:
+                raise self.error(f"{key}: joint '{joint}' is not in 'joints': {', '.join(self.joints)}")
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> 'RobotConfig':
@@ -135,49 +146,40 @@ class RobotConfig:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> 'RobotConfig':
-        """Build a configuration from the mapping a file holds; see :meth:`from_yaml`."""
-        unknown = [key for key in content if key not in _KEYS]
+        """Build a configuration from the mapping a file holds; see :meth:`from_yaml`.
+
+        One word stands for the effort of all joints, one number for a limit, constant or ratio of all.
+        """
+        known = cls.keys()
+        unknown = [key for key in content if key not in known]
         if unknown:
-            raise ModelError(f"unknown key '{unknown[0]}'; expected one of: {', '.join(_KEYS)}")
-        joints = content.get('joints')
-        if not isinstance(joints, list) or not joints or not all(isinstance(name, str) for name in joints):
-            raise ModelError(f"'joints': expected a list of joint names, got {joints!r}")
-        effort = content.get('effort', {})
-        if isinstance(effort, str):
-            effort = dict.fromkeys(joints, effort)
-        _check_joint_keys('effort', effort, joints)
-        for joint, meaning in effort.items():
-            if meaning not in EFFORT_MEANINGS:
-                raise ModelError(
-                    f"effort of joint '{joint}': expected 'torque' (N m) or 'current' (A), got {meaning!r}"
-                )
-        limits = content.get('limits', {})
-        if not isinstance(limits, dict) or any(kind not in _LIMITS for kind in limits):
-            raise ModelError(f"'limits': expected a mapping of {', '.join(_LIMITS)}, got {limits!r:.80}")
-        texts = {
-            key: None if content.get(key) in (None, '') else str(content[key])
-            for key in _KEYS
-            if key in ('urdf', 'base', 'tip', 'controller') or key.endswith(('_topic', '_action', '_interface'))
+            raise cls.error(f"unknown key '{unknown[0]}'; expected one of: {', '.join(known)}")
+        values: dict[str, Any] = {
+            key: None if value == '' else value for key, value in content.items() if key not in DESIGN_KEYS
         }
-        if texts['controller_interface'] not in (None, 'topic', 'action'):
-            raise ModelError(f"'controller_interface': expected topic or action, got {texts['controller_interface']!r}")
-        gravity = content.get('gravity', (0.0, 0.0, -9.81))
-        if not isinstance(gravity, list | tuple) or len(gravity) != 3 or not all(map(_is_number, gravity)):
-            raise ModelError(f"'gravity': expected three numbers [m/s^2], got {gravity!r}")
-        return cls(
-            joints=tuple(joints),
-            effort=dict(effort),
-            torque_constants=_positive('torque_constants', content.get('torque_constants', {}), joints),
-            gear_ratios=_positive('gear_ratios', content.get('gear_ratios', {}), joints),
-            limits={kind: _joint_numbers(f'limits: {kind}', values, joints) for kind, values in limits.items()},
-            gravity=(float(gravity[0]), float(gravity[1]), float(gravity[2])),
-            **texts,
-        )
+        joints = values.get('joints')
+        names = joints if isinstance(joints, list | tuple) else ()
+
+        def of_all(value: Any) -> Any:
+            return dict.fromkeys(names, value) if isinstance(value, str | int | float) else value
+
+        for key in ('effort', 'torque_constants', 'gear_ratios'):
+            if key in values:
+                values[key] = of_all(values[key])
+        limits = values.pop('limits', {})
+        if not isinstance(limits, Mapping) or any(kind not in _LIMITS for kind in limits):
+            raise cls.error(f'limits: expected a mapping of {", ".join(_LIMITS)}, got {limits!r:.80}')
+        number = next(item for item in settings_of(cls) if item.name == 'torque_constants')  # a number per joint
+        try:
+            values['limits'] = {kind: number.converted(of_all(given)) for kind, given in limits.items()}
+        except ValueError as cause:
+            raise cls.error(f'limits: {cause}') from None
+        return cls(**values, design={key: content[key] for key in DESIGN_KEYS if key in content})
 
     @classmethod
     def keys(cls) -> tuple[str, ...]:
         """Return the keys a configuration file may hold."""
-        return _KEYS
+        return (*(item.name for item in settings_of(cls)), 'limits', *DESIGN_KEYS)
 
     def meaning(self, joints: Sequence[str]) -> tuple[EffortMeaning, ...]:
         """Return what the effort of each joint holds.
@@ -207,8 +209,8 @@ class RobotConfig:
         for joint in joints:
             if joint not in self.torque_constants:
                 raise ModelError(
-                    f"joint '{joint}' reports a current but has no torque constant; "
-                    "give it in 'torque_constants' [N m/A, motor side]"
+                    f"joint '{joint}' reports a current but has no torque constant: give it in 'torque_constants' "
+                    "[N m/A, motor side] from the motor's data sheet, or find it with a known payload (robotid payload)"
                 )
         return np.array([self.torque_constants[j] * self.gear_ratios.get(j, 1.0) for j in joints])
 
@@ -216,35 +218,3 @@ class RobotConfig:
         """Return the URDF's limits with those of this configuration in their place."""
         values = {kind: np.array([given.get(j, np.nan) for j in joints]) for kind, given in self.limits.items()}
         return limits.overridden(**values)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
-
-
-def _check_joint_keys(key: str, values: object, joints: Sequence[str]) -> None:
-    if not isinstance(values, dict):
-        raise ModelError(f"'{key}': expected a mapping of joint to value, got {values!r:.60}")
-    for joint in values:
-        if joint not in joints:
-            raise ModelError(f"'{key}' names joint '{joint}', which is not in 'joints': {', '.join(joints)}")
-
-
-def _joint_numbers(key: str, values: object, joints: Sequence[str]) -> dict[str, float]:
-    """Return joint to number; one number stands for all joints."""
-    if _is_number(values):
-        values = dict.fromkeys(joints, values)
-    _check_joint_keys(key, values, joints)
-    assert isinstance(values, dict)
-    for joint, value in values.items():
-        if not _is_number(value):
-            raise ModelError(f"'{key}' of joint '{joint}': expected a number, got {value!r}")
-    return {joint: float(value) for joint, value in values.items()}
-
-
-def _positive(key: str, values: object, joints: Sequence[str]) -> dict[str, float]:
-    numbers = _joint_numbers(key, values, joints)
-    for joint, value in numbers.items():
-        if value <= 0.0:
-            raise ModelError(f"'{key}' of joint '{joint}': expected a positive number, got {value:g}")
-    return numbers

@@ -109,7 +109,6 @@ def declare_robot_config(node: Node) -> RobotConfig | None:
         level[last] = list(given.value) if isinstance(given.value, tuple | array) else given.value
     if 'joints' not in content:
         return None
-    content['joints'] = list(content['joints'])
     return RobotConfig.from_dict(content)
 
 

@@ -53,7 +53,7 @@ class ArmTruth:
     Raises
     ------
     ModelError
-        If a link is not a body that can exist, or a torque constant is not positive.
+        If a link is not a body that can exist, or a torque constant is zero.
     """
 
     model: RobotModel
@@ -70,8 +70,8 @@ class ArmTruth:
         if len(self.friction.coulomb) != n:
             raise ModelError(f'friction: expected {n} joints, got {len(self.friction.coulomb)}')
         constant = frozen_array(self.torque_constant, 'torque_constant', (n,), ModelError)
-        if (constant <= 0.0).any():
-            raise ModelError(f'torque_constant: expected positive numbers, got {constant.min():g}')
+        if (constant == 0.0).any():
+            raise ModelError('torque_constant: expected numbers other than 0, got 0')
         object.__setattr__(self, 'torque_constant', constant)
 
     @property
