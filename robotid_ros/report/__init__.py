@@ -10,8 +10,7 @@
 """Reports that people read: figures, tables and a verdict in one self-contained page."""
 
 from robotid_ros.report.content import Column, Fact, Figure, Report, Section, Table, Verdict
-from robotid_ros.report.drawing import save_figure, save_figures
-from robotid_ros.report.render import render_report, write_report
+from robotid_ros.report.page import render_report, write_report
 
 __all__ = [
     'Column',
@@ -22,7 +21,5 @@ __all__ = [
     'Table',
     'Verdict',
     'render_report',
-    'save_figure',
-    'save_figures',
     'write_report',
 ]

@@ -16,18 +16,17 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.calibration.accuracy import Accuracy
 from robotid_ros.calibration.result import CalibrationResult, ParameterEstimate
-from robotid_ros.report.chart import Axis, Chart, Dots, Line, Role, Rule
+from robotid_ros.calibration.workspace import Workspace
 from robotid_ros.report.content import Column, Fact, Figure, Item, Level, Report, Section, Table, Verdict
-from robotid_ros.report.decimate import spread
 from robotid_ros.report.numbers import integer, number, percent
 from robotid_ros.report.parameters import interval_chart
+from robotid_ros.report.plot import Chart, Role, axis, dots, line, rule, spread
 from robotid_ros.report.wording import sentence
 
-__all__ = ['calibration_report']
+__all__ = ['calibration_report', 'workspace_report']
 
 _NORMAL_95 = 1.96
 _ROWS = 14
-_DOTS = 800
 _SCALES = {'m': ('mm', 1e3, 'Lengths'), 'rad': ('mrad', 1e3, 'Angles')}
 
 
@@ -121,11 +120,13 @@ def _accuracy_items(result: CalibrationResult) -> Iterator[Item]:
     first, second = 1e3 * pair[0][seen, :3], 1e3 * pair[1][seen, :3]
     yield Figure(
         name='accuracy',
-        caption=f'Position error of {where}',
-        reading='The further left and the steeper the blue curve, the better; where it reaches 100 % is the largest '
-        'error.',
-        charts=(_cumulative(first, second, where),),
+        caption='Position error of all poses',
+        reading='The further left and the steeper a curve, the better; where it reaches 100 % is the largest error. '
+        'Poses that the fit had not seen tell most.',
+        charts=(_cumulative(result), _by_measurement(result)),
     )
+    seen = np.isfinite(pair[0][:, 0]) & np.isfinite(pair[1][:, 0])
+    first, second = 1e3 * pair[0][seen, :3], 1e3 * pair[1][seen, :3]
     yield Figure(
         name='residuals',
         caption=f'Position error along the axes, {where}',
@@ -168,43 +169,70 @@ def _accuracy_table(rows: list[tuple[str, Accuracy]]) -> Table:
     )
 
 
-def _cumulative(before: Array, after: Array, where: str) -> Chart:
-    lines, medians = [], []
-    pairs: tuple[tuple[Role, str, Array], ...] = (('prior', 'before', before), ('predicted', 'after', after))
-    for role, label, residual in pairs:
-        distance = np.sort(np.linalg.norm(residual, axis=1))
+def _cumulative(result: CalibrationResult) -> Chart:
+    """Return the share of poses below each error, before, after, and for poses that were not fitted."""
+    curves: list[tuple[Role, str, Array, str]] = [
+        ('measured', 'before', result.residual_before, 'solid'),
+        ('predicted', 'after, poses fitted', result.residual, 'solid'),
+    ]
+    if result.cross_validation is not None:
+        curves.append(('predicted', 'after, cross-validated', result.cross_validation.residual, 'dash'))
+    if result.held_out is not None:
+        curves.append(('predicted', 'after, held out', result.held_out.residual, 'dot'))
+    traces, medians = [], []
+    for role, label, residual, dash in curves:
+        distance = np.sort(_distance(residual))
+        distance = distance[np.isfinite(distance)]
         keep = spread(len(distance))
-        share = 100.0 * (np.arange(len(distance)) + 1.0) / len(distance)
-        lines.append(Line(role=role, x=distance[keep], y=share[keep], label=label))
+        share = 100.0 * (keep + 1.0) / max(len(distance), 1)
+        trace = line(role, np.maximum(distance[keep], 1e-6), share, label)
+        traces.append({**trace, 'line': {**trace['line'], 'dash': dash}})
         medians.append(float(np.median(distance)))
-    smallest = max(min(float(line.x[0]) for line in lines), 1e-4 * max(float(line.x[-1]) for line in lines), 1e-12)
     return Chart(
-        title=where,
+        title='Share of poses with less error',
         note=f'median {number(medians[0])} and {number(medians[1])} mm',
         alt=f'Share of poses with an error below a distance; the median falls from {number(medians[0])} to '
         f'{number(medians[1])} mm.',
-        x=Axis(label='position error [mm]', log=True, limits=(smallest, 1.2 * float(lines[0].x[-1]))),
-        y=Axis(label='poses with less error [%]', limits=(0.0, 103.0)),
-        series=tuple(lines),
-        height=0.66,
+        traces=tuple(traces),
+        layout={'xaxis': axis('position error [mm]', log=True), 'yaxis': axis('poses [%]', limits=(0.0, 103.0))},
+        height=340,
     )
 
 
-def _along_axis(before: Array, after: Array, axis: str) -> Chart:
-    keep = spread(len(before), _DOTS)
-    row = (keep + 1).astype(np.float64)
+def _by_measurement(result: CalibrationResult) -> Chart:
+    before, after = _distance(result.residual_before), _distance(result.residual)
+    row = np.arange(1.0, len(before) + 1.0)
     rms = [float(np.sqrt(np.mean(values**2))) for values in (before, after)]
     return Chart(
-        title=f'{axis} axis',
+        title='Each measurement',
         note=f'rms {number(rms[0])} and {number(rms[1])} mm',
-        alt=f'Error along {axis} of each measurement; its rms falls from {number(rms[0])} to {number(rms[1])} mm.',
-        x=Axis(label='measurement'),
-        y=Axis(label='error [mm]'),
-        series=(
-            Rule(axis='y', at=0.0),
-            Dots(role='measured', x=row, y=before[keep], label='before', size=2.2),
-            Dots(role='predicted', x=row, y=after[keep], label='after', size=2.2),
+        alt=f'Position error of each measurement; its rms falls from {number(rms[0])} to {number(rms[1])} mm.',
+        traces=(
+            dots('measured', row, np.maximum(before, 1e-6), 'before', size=4.5),
+            dots('predicted', row, np.maximum(after, 1e-6), 'after, poses fitted', size=4.5),
         ),
+        layout={'xaxis': axis('measurement'), 'yaxis': axis('position error [mm]', log=True)},
+        height=340,
+    )
+
+
+def _distance(residual: Array) -> Array:
+    """Return the position error of each pose, shape (N,) [mm]."""
+    return 1e3 * np.linalg.norm(residual[:, :3], axis=1)
+
+
+def _along_axis(before: Array, after: Array, name: str) -> Chart:
+    row = np.arange(1.0, len(before) + 1.0)
+    rms = [float(np.sqrt(np.mean(values**2))) for values in (before, after)]
+    return Chart(
+        title=f'{name} axis',
+        note=f'rms {number(rms[0])} and {number(rms[1])} mm',
+        alt=f'Error along {name} of each measurement; its rms falls from {number(rms[0])} to {number(rms[1])} mm.',
+        traces=(
+            dots('measured', row, before, 'before', size=4.5),
+            dots('predicted', row, after, 'after', size=4.5),
+        ),
+        layout={'xaxis': axis('measurement'), 'yaxis': axis('error [mm]'), 'shapes': [rule('y', 0.0)]},
     )
 
 
@@ -268,3 +296,46 @@ def _correction_charts(estimated: list[ParameterEstimate]) -> Iterator[Chart]:
 
 def _mm(metres: float) -> str:
     return number(1e3 * metres)
+
+
+def workspace_report(workspace: Workspace) -> Report:
+    """Return the report of a sampled workspace: where the tool can be, from three sides.
+
+    Parameters
+    ----------
+    workspace : Workspace
+    """
+    points = workspace.positions
+    charts = []
+    for first, second, side in ((0, 1, 'from above'), (0, 2, 'from the front'), (1, 2, 'from the side')):
+        low, high = points.min(axis=0), points.max(axis=0)
+        names = 'xyz'[first], 'xyz'[second]
+        charts.append(
+            Chart(
+                title=side,
+                alt=f'Positions of the tool {side}: {names[0]} from {number(float(low[first]))} to '
+                f'{number(float(high[first]))} m, {names[1]} from {number(float(low[second]))} to '
+                f'{number(float(high[second]))} m.',
+                traces=(dots('predicted', points[:, first], points[:, second], 'tool', showlegend=False),),
+                layout={
+                    'xaxis': axis(f'{names[0]} [m]'),
+                    'yaxis': axis(f'{names[1]} [m]', scaleanchor='x', constrain='domain'),
+                },
+                height=340,
+            )
+        )
+    figure = Figure(
+        name='workspace',
+        caption='Positions of the tool',
+        reading='Each point is the tool at one random configuration within the joint limits.',
+        charts=tuple(charts),
+    )
+    reach = f'{number(workspace.reach)} m'
+    return Report(
+        kind='Workspace',
+        title='Workspace',
+        summary=f'{integer(len(points))} random configurations within the joint limits; the tool reaches {reach}.',
+        verdict=None,
+        facts=(Fact(label='Reach', value=reach), Fact(label='Samples', value=integer(len(points)))),
+        sections=(Section(title='Where the tool can be', items=(figure,)),),
+    )

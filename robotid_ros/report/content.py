@@ -12,7 +12,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from robotid_ros.report.chart import Chart
+from robotid_ros.report.plot import Chart
 
 __all__ = ['Column', 'Fact', 'Figure', 'Item', 'Level', 'Report', 'Section', 'Table', 'Verdict']
 
@@ -62,17 +62,20 @@ class Figure:
     Attributes
     ----------
     name : str
-        Name of its file where figures are saved one by one.
+        By which a program finds it.
     caption : str
     reading : str
         One line that says how to read it.
     charts : tuple of Chart
+    wide : bool
+        Whether each chart takes the whole width.
     """
 
     name: str
     caption: str
     reading: str
     charts: tuple[Chart, ...]
+    wide: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +132,8 @@ class Report:
         With what: the robot's name.
     summary : str
         One paragraph.
-    verdict : Verdict
+    verdict : Verdict or None
+        None where there is nothing to judge.
     facts : tuple of Fact
     sections : tuple of Section
     """
@@ -137,7 +141,7 @@ class Report:
     kind: str
     title: str
     summary: str
-    verdict: Verdict
+    verdict: Verdict | None
     facts: tuple[Fact, ...]
     sections: tuple[Section, ...]
 

@@ -9,20 +9,22 @@
 
 """How well a motion excited an arm: condition numbers, and where it went."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.model.joint_limits import JointLimits
-from robotid_ros.report.chart import Axis, Chart, Dots, Rule, Series
 from robotid_ros.report.content import Column, Figure, Level, Table
 from robotid_ros.report.numbers import number
+from robotid_ros.report.plot import Chart, Trace, axis, dots, rule
+from robotid_ros.report.torque import units_of
 
 __all__ = ['condition_level', 'condition_table', 'coverage_figure']
 
 _GOOD_CONDITION = 30.0
 _POOR_CONDITION = 200.0
-_DOTS = 700
 
 
 def condition_level(scaled: float) -> Level:
@@ -52,51 +54,52 @@ def condition_table(rows: tuple[tuple[str, float, float], ...]) -> Table:
     )
 
 
-def coverage_figure(dataset: Dataset, limits: JointLimits | None = None) -> Figure:
+def coverage_figure(dataset: Dataset, joint_types: Sequence[str], limits: JointLimits | None = None) -> Figure:
     """Return velocity against position, one chart per joint.
 
     Parameters
     ----------
     dataset : Dataset
+    joint_types : sequence of str
     limits : JointLimits, optional
         Of the same joints; drawn where the motion comes near them.
     """
     charts = []
-    keep = np.linspace(0, len(dataset) - 1, min(len(dataset), _DOTS)).astype(np.int64)
     for j, joint in enumerate(dataset.joint_names):
+        _, speed, length = units_of(joint_types[j])
         q, dq = dataset.q[:, j], dataset.dq[:, j]
         fast = float(np.abs(dq).max())
-        series: list[Series] = [Dots(role='predicted', x=q[keep], y=dq[keep], label='visited', size=1.1)]
-        if limits is not None:
-            series += _near(limits, j, q, dq)
         charts.append(
             Chart(
                 title=joint,
-                note=f'range {number(float(np.ptp(q)))}, speed to {number(fast)}',
-                alt=f'{joint}: positions from {number(float(q.min()))} to {number(float(q.max()))} rad at speeds up '
-                f'to {number(fast)} rad/s.',
-                x=Axis(label='position [rad]'),
-                y=Axis(label='velocity [rad/s]'),
-                series=tuple(series),
-                height=0.62,
+                note=f'range {number(float(np.ptp(q)))} {length}, speed to {number(fast)} {speed}',
+                alt=f'{joint}: positions from {number(float(q.min()))} to {number(float(q.max()))} {length} at speeds '
+                f'up to {number(fast)} {speed}.',
+                traces=(dots('predicted', q, dq, 'visited', showlegend=False),),
+                layout={
+                    'xaxis': axis(f'position [{length}]'),
+                    'yaxis': axis(f'velocity [{speed}]'),
+                    'shapes': [] if limits is None else _near(limits, j, q, dq),
+                },
+                height=250,
             )
         )
     return Figure(
         name='coverage',
         caption='Where the motion went',
-        reading='Wide, well-filled clouds on both sides of zero velocity determine gravity and friction; a joint that '
-        'hardly moves cannot be identified.',
+        reading='Wide clouds on both sides of zero velocity determine gravity and friction; a joint that hardly moves '
+        'cannot be identified. Dotted lines are limits of the arm.',
         charts=tuple(charts),
     )
 
 
-def _near(limits: JointLimits, j: int, q: Array, dq: Array) -> list[Series]:
+def _near(limits: JointLimits, j: int, q: Array, dq: Array) -> list[Trace]:
     reach, fast = 0.3 * float(np.ptp(q)), float(np.abs(dq).max())
-    rules: list[Series] = [
-        Rule(axis='x', at=float(bound), label='limit')
+    rules = [
+        rule('x', float(bound))
         for bound in (limits.lower[j], limits.upper[j])
         if q.min() - reach < bound < q.max() + reach
     ]
     if limits.velocity[j] < 1.3 * fast:
-        rules += [Rule(axis='y', at=sign * float(limits.velocity[j]), label='limit') for sign in (-1.0, 1.0)]
+        rules += [rule('y', sign * float(limits.velocity[j])) for sign in (-1.0, 1.0)]
     return rules

@@ -9,20 +9,23 @@
 
 """The report of a free-floating run: what the captured target weighs, and how soon that was known."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from robotid_ros.arrays import Array
+from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.free_floating.body import RigidBody
+from robotid_ros.free_floating.measurement import FloatingMeasurement
 from robotid_ros.free_floating.result import TargetIdentification
-from robotid_ros.report.chart import Axis, Chart, Line, Role, Rule, Series
+from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.report.content import Column, Fact, Figure, Item, Level, Report, Section, Table, Verdict
-from robotid_ros.report.decimate import envelope
 from robotid_ros.report.numbers import integer, number, percent, unit
+from robotid_ros.report.plot import SERIES, Chart, Role, Trace, axis, band, line, rule
 from robotid_ros.report.wording import sentence
 
-__all__ = ['free_floating_report']
+__all__ = ['base_motion_report', 'free_floating_report', 'trajectory_report']
 
 _NAMES = ('m', 'cx', 'cy', 'cz', 'Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz')
 _UNITS = ('kg', 'm', 'm', 'm', *('kg*m^2',) * 6)
@@ -150,32 +153,29 @@ def _history_items(result: TargetIdentification, truth: RigidBody | None) -> Ite
     values = np.column_stack([mass, history.estimates[kept, 1:]])
     final = _values(result.body)
     true = None if truth is None else _values(truth)
-    charts = [_history_chart(k, time, values[:, k], final, true) for k in range(len(_NAMES))]
+    charts = [_history_chart(k, time, values[:, k], final, result.body_deviation, true) for k in range(len(_NAMES))]
     yield Figure(
         name='convergence',
         caption='Estimates while the run went on',
-        reading='Curves should settle early and stay; where they still move at the end, record longer. Axes show the '
-        'last nine tenths of the run.',
+        reading='Curves should settle early and stay; where they still move at the end, record longer. The band is the '
+        'last estimate with two deviations. Axes show the last nine tenths of the run.',
         charts=tuple(charts),
     )
-    series: list[Series] = []
-    conditions: tuple[tuple[Role, str, Array], ...] = (
+    curves: tuple[tuple[Role, str, Array], ...] = (
         ('predicted', 'column-scaled', history.condition_scaled[kept]),
         ('residual', 'SI units', history.condition_si[kept]),
     )
-    for role, label, condition in conditions:
+    traces = []
+    for role, label, condition in curves:
         finite = np.isfinite(condition)
-        x, y = envelope(time[finite], condition[finite])
-        series.append(Line(role=role, x=x, y=y, label=label))
+        traces.append(line(role, time[finite], condition[finite], label))
     chart = Chart(
         title='Condition number',
         note=f'ends at {number(result.condition_scaled)} and {number(result.condition_si)}',
         alt=f'Condition numbers over time; they end at {number(result.condition_scaled)} (column-scaled) and '
         f'{number(result.condition_si)} (SI).',
-        x=Axis(label='time [s]'),
-        y=Axis(label='condition number', log=True),
-        series=tuple(series),
-        height=0.62,
+        traces=tuple(traces),
+        layout={'xaxis': axis('time [s]'), 'yaxis': axis('condition number', log=True)},
     )
     yield Figure(
         name='condition',
@@ -186,24 +186,141 @@ def _history_items(result: TargetIdentification, truth: RigidBody | None) -> Ite
     )
 
 
-def _history_chart(k: int, time: Array, values: Array, final: Array, true: Array | None) -> Chart:
+def _history_chart(
+    k: int, time: Array, values: Array, final: Array, deviation: Array, true: Array | None
+) -> Chart:
     name, of = _NAMES[k], unit(_UNITS[k])
-    x, y = envelope(time, values)
-    series: list[Series] = [Line(role='predicted', x=x, y=y, label='estimate')]
-    ends = [float(final[k])]
+    last, spread = float(final[k]), 2.0 * float(deviation[k])
+    around = np.array([time[0], time[-1]])
+    traces: list[Trace] = [
+        band('predicted', around, np.full(2, last - spread), np.full(2, last + spread), 'last ± 2 σ'),
+        line('predicted', time, values, 'estimate'),
+    ]
+    ends = [last]
     if true is not None:
-        series.append(Rule(axis='y', at=float(true[k]), role='truth', label='true'))
+        traces.append(line('truth', around, np.full(2, true[k]), 'true'))
         ends.append(float(true[k]))
     low, high = (float(q) for q in np.quantile(values[len(values) // 10 :], [0.02, 0.98]))
     low, high = min(low, *ends), max(high, *ends)
     margin = 0.15 * (high - low) + 1e-3 * max(abs(low), abs(high)) + 1e-12
     return Chart(
         title=name,
-        note=f'{number(float(final[k]), 4)} {of}',
-        alt=f'{name} over time; it ends at {number(float(final[k]), 4)} {of}.',
-        x=Axis(label='time [s]'),
-        y=Axis(label=of, limits=(low - margin, high + margin)),
-        series=tuple(series),
+        note=f'{number(last, 4)} {of}',
+        alt=f'{name} over time; it ends at {number(last, 4)} {of}.',
+        traces=tuple(traces),
+        layout={'xaxis': axis('time [s]'), 'yaxis': axis(of, limits=(low - margin, high + margin)), 'meta': 'linked'},
+    )
+
+
+def trajectory_report(
+    name: str, trajectory: FourierTrajectory, joint_names: Sequence[str], limits: JointLimits | None = None
+) -> Report:
+    """Return the report of one period of a designed motion: positions, velocities and accelerations.
+
+    Parameters
+    ----------
+    name : str
+        Of the arm.
+    trajectory : FourierTrajectory
+    joint_names : sequence of str
+    limits : JointLimits, optional
+        Drawn where all joints share them.
+    """
+    time = np.linspace(0.0, trajectory.period, 1001)
+    bounds = (None, None if limits is None else limits.velocity, None if limits is None else limits.acceleration)
+    kinds = (('Positions', 'rad'), ('Velocities', 'rad/s'), ('Accelerations', 'rad/s²'))
+    charts = []
+    for (title, of), values, bound in zip(kinds, trajectory.evaluate(time), bounds, strict=True):
+        shared = bound is not None and np.isfinite(bound).all() and np.ptp(bound) == 0.0
+        rules = [rule('y', sign * float(bound[0])) for sign in (-1.0, 1.0)] if shared and bound is not None else []
+        charts.append(
+            Chart(
+                title=title,
+                note=f'up to {number(float(np.abs(values).max()))} {of}',
+                alt=f'{title} of {len(joint_names)} joints over one period, up to {number(float(np.abs(values).max()))} '
+                f'{of}.',
+                traces=_curves(time, values, joint_names),
+                layout={'xaxis': axis('time [s]'), 'yaxis': axis(of), 'shapes': rules, 'meta': 'linked'},
+                height=320,
+            )
+        )
+    figure = Figure(
+        name='motion',
+        caption='One period of the motion',
+        reading='Dotted lines are limits that all joints share.',
+        charts=tuple(charts),
+        wide=True,
+    )
+    period = f'{number(trajectory.period)} s'
+    return Report(
+        kind='Free-floating excitation',
+        title=name,
+        summary=f'A Fourier trajectory of {len(joint_names)} joints that repeats after {period}.',
+        verdict=None,
+        facts=(Fact(label='Period', value=period),),
+        sections=(Section(title='Motion', items=(figure,)),),
+    )
+
+
+def base_motion_report(name: str, measurement: FloatingMeasurement) -> Report:
+    """Return the report of how the base drifts and turns against the first sample.
+
+    Where its pose was not measured, its linear and angular velocity are shown instead.
+
+    Parameters
+    ----------
+    name : str
+        Of the arm.
+    measurement : FloatingMeasurement
+    """
+    position, orientation = measurement.base_position, measurement.base_orientation
+    if position is not None and orientation is not None:
+        turned = Rotation.from_quat(orientation[:, [1, 2, 3, 0]])
+        first = turned[0].inv()
+        shown = (
+            ('Base position', 'mm', 1e3 * first.apply(position - position[0])),
+            ('Base rotation', '°', np.degrees((first * turned).as_rotvec())),
+        )
+    else:
+        twist = measurement.base_twist
+        shown = (
+            ('Base velocity', 'mm/s', 1e3 * twist[:, :3]),
+            ('Base rate', '°/s', np.degrees(twist[:, 3:])),
+        )
+    charts = tuple(
+        Chart(
+            title=title,
+            note=f'up to {number(float(np.abs(values).max()))} {of}',
+            alt=f'{title} along x, y and z over time, up to {number(float(np.abs(values).max()))} {of}.',
+            traces=_curves(measurement.time, values, ('x', 'y', 'z')),
+            layout={'xaxis': axis('time [s]'), 'yaxis': axis(of), 'meta': 'linked'},
+            height=320,
+        )
+        for title, of, values in shown
+    )
+    figure = Figure(
+        name='base_motion',
+        caption='The base reacts to the arm',
+        reading='Against the first sample. The more the base moves, the better the target is determined.',
+        charts=charts,
+        wide=True,
+    )
+    duration = f'{number(float(measurement.time[-1] - measurement.time[0]))} s'
+    return Report(
+        kind='Free-floating simulation',
+        title=name,
+        summary=f'Motion of the free-floating base over {duration}.',
+        verdict=None,
+        facts=(Fact(label='Duration', value=duration), Fact(label='Samples', value=integer(len(measurement.time)))),
+        sections=(Section(title='Base', items=(figure,)),),
+    )
+
+
+def _curves(time: Array, values: Array, names: Sequence[str]) -> tuple[Trace, ...]:
+    """Return one curve for each column, in colours of its own."""
+    return tuple(
+        line('accent', time, values[:, k], name, line={'color': SERIES[k % len(SERIES)], 'width': 1.4})
+        for k, name in enumerate(names)
     )
 
 

@@ -23,9 +23,26 @@ from robotid_ros.report.content import Column, Figure, Item, Level, Report, Sect
 from robotid_ros.report.excitation import condition_table, coverage_figure
 from robotid_ros.report.friction import friction_figure, ripple_figure
 from robotid_ros.report.numbers import number, percent, unit
-from robotid_ros.report.parameters import interval_chart, parameter_figure, parameter_table
+from robotid_ros.report.parameters import (
+    FAIR_SHARE,
+    STRONG_CORRELATION,
+    by_link,
+    correlation_figure,
+    interval_chart,
+    link_figure,
+    parameter_table,
+    relative_deviation,
+    share_level,
+    short_name,
+)
 from robotid_ros.report.provenance import provenance_items
-from robotid_ros.report.subject import Subject, consistent_error, predicted_run
+from robotid_ros.report.subject import (
+    Subject,
+    consistent_error,
+    described_friction,
+    parameter_correlation,
+    predicted_run,
+)
 from robotid_ros.report.torque import residual_spectrum_figure, residual_velocity_figure, torque_figure
 from robotid_ros.report.verdict import FAIR_MATCH, GOOD_MATCH, facts, joint_level, summary, verdict
 from robotid_ros.report.wording import friction_label
@@ -81,7 +98,7 @@ def identification_report(
     )
     sections = [
         Section(title='Torque', items=tuple(_torque_items(subject))),
-        Section(title='What is left', items=tuple(_residual_items(subject))),
+        Section(title='Difference', items=tuple(_residual_items(subject))),
         Section(title='Friction', items=tuple(_friction_items(subject))),
         Section(title='Parameters', items=tuple(_parameter_items(subject))),
         Section(title='Excitation', items=tuple(_excitation_items(subject))),
@@ -104,40 +121,45 @@ def _torque_items(subject: Subject) -> Iterator[Item]:
             yield torque_figure(
                 run.dataset,
                 run.predicted,
+                run.described,
                 name=f'torque_{run.title.lower()}',
                 title=run.title,
-                prismatic=subject.prismatic,
+                joint_types=subject.result.joint_types,
             )
 
 
 def _error_table(subject: Subject) -> Table:
-    metrics = subject.result.metrics
+    metrics, before, after = subject.result.metrics, subject.before, subject.metrics
     names = [name for name in _TITLES if name in metrics]
-    columns = [Column(name='Joint', numeric=False)]
-    for name in names:  # what counts most stands where a phone shows it
+    judged = subject.judged.title.lower()
+    columns = [Column(name='Joint', numeric=False), Column(name='Match', unit='before'), Column(name='Match', unit='after')]
+    columns += [Column(name='RMSE', unit='before'), Column(name='RMSE', unit='after')]
+    others = [name for name in names if name != judged]
+    for name in others:
         columns += [Column(name=title, unit=_TITLES[name].lower()) for title in ('RMSE', 'Match')]
     columns += [Column(name='Noise', unit=subject.judged.title.lower())] if subject.noise is not None else []
     columns += [Column(name='Unit', numeric=False)]
     rows: list[tuple[str, ...]] = []
     levels: list[Level | None] = []
     for j, joint in enumerate(subject.result.joint_names):
-        cells = [
-            text
-            for name in names
-            for text in (number(float(metrics[name].rmse[j])), percent(float(metrics[name].match[j])))
-        ]
+        cells = [_match(float(errors.match[j])) for errors in (before, after)]
+        cells += [number(float(errors.rmse[j])) for errors in (before, after)]
+        for name in others:
+            cells += [number(float(metrics[name].rmse[j])), _match(float(metrics[name].match[j]))]
         cells += [] if subject.noise is None else [number(float(subject.noise[j]))]
         rows.append((joint, *cells, subject.torque_unit(j)))
         levels.append(joint_level(subject, j))
-    total = [text for name in names for text in ('', percent(100.0 - metrics[name].relative_error_total))]
-    rows.append(('All joints', *total, *('' for _ in columns[1 + 2 * len(names) :])))
+    total = [_match(100.0 - errors.relative_error_total) for errors in (before, after)] + ['', '']
+    for name in others:
+        total += ['', _match(100.0 - metrics[name].relative_error_total)]
+    rows.append(('All joints', *total, *('' for _ in columns[1 + len(total) :])))
     levels.append(None)
     return Table(
-        caption='Error per joint',
+        caption='Error per joint, before and after',
         columns=tuple(columns),
         rows=tuple(rows),
         levels=tuple(levels),
-        reading=f'Match is 100 % less the relative error. Green: {GOOD_MATCH:.0f} % or more; amber: '
+        reading=f'On the {judged} data. Before: the prediction of the robot description; after: of the identified model. Match is 100 % less the relative error. Green: {GOOD_MATCH:.0f} % or more; amber: '
         f'{FAIR_MATCH:.0f} % or more. Joints that carry little torque match less: look at their rmse'
         + ('.' if subject.noise is None else '; where it is no more than the noise, nothing is left to explain.'),
     )
@@ -145,8 +167,8 @@ def _error_table(subject: Subject) -> Table:
 
 def _residual_items(subject: Subject) -> Iterator[Item]:
     run = subject.judged
-    yield residual_velocity_figure(run.dataset, run.predicted, title=run.title, prismatic=subject.prismatic)
-    yield residual_spectrum_figure(run.dataset, run.predicted, title=run.title, prismatic=subject.prismatic)
+    yield residual_velocity_figure(run.dataset, run.predicted, title=run.title, joint_types=subject.result.joint_types)
+    yield residual_spectrum_figure(run.dataset, run.predicted, title=run.title, joint_types=subject.result.joint_types)
 
 
 def _friction_items(subject: Subject) -> Iterator[Item]:
@@ -165,8 +187,9 @@ def _friction_items(subject: Subject) -> Iterator[Item]:
         model_name=friction_label(result.friction_name),
         velocity=velocity,
         curve=subject.predictor.friction_torque(velocity, np.broadcast_to(load, velocity.shape)),
+        described=described_friction(subject.model, velocity) if _has_friction(subject.model) else None,
         truth=None if subject.true_friction is None else subject.true_friction(velocity),
-        prismatic=subject.prismatic,
+        joint_types=subject.result.joint_types,
     )
     yield from _ripple_items(subject)
     yield Figure(
@@ -212,7 +235,7 @@ def _ripple_items(subject: Subject) -> Iterator[Item]:
         position=position,
         curve=ripple(creeping, position),
         frequency=frequency,
-        prismatic=subject.prismatic,
+        joint_types=subject.result.joint_types,
     )
 
 
@@ -220,23 +243,17 @@ def _parameter_items(subject: Subject) -> Iterator[Item]:
     result = subject.result
     prior = np.array(subject.predictor.base.values)
     prior[np.abs(prior) < _ROUNDING * np.abs(prior).max(initial=0.0)] = 0.0
-    yield parameter_figure(
-        result.base_names,
-        result.base_units,
-        result.base_values,
-        result.base_std,
-        caption='Base parameters with 95 % intervals',
-        prior=prior,
-        truth=subject.true_base,
+    links = result.link_names
+    values, std = result.base_values, result.base_std
+    yield _undetermined(subject)
+    yield link_figure(
+        result.base_names, result.base_units, values, std, prior=prior, links=links, truth=subject.true_base
     )
+    names, correlation = parameter_correlation(subject)
+    yield from _entangled(names, correlation)
+    yield correlation_figure(names, correlation)
     yield parameter_table(
-        result.base_names,
-        result.base_units,
-        result.base_values,
-        result.base_std,
-        caption='Base parameters',
-        prior=prior,
-        truth=subject.true_base,
+        result.base_names, result.base_units, values, std, prior=prior, links=links, truth=subject.true_base
     )
     impossible = [
         name
@@ -249,6 +266,49 @@ def _parameter_items(subject: Subject) -> Iterator[Item]:
             'does not tell it from other terms. The table of links below holds what a real arm can have.'
         )
     yield _link_table(subject)
+
+
+def _undetermined(subject: Subject) -> str:
+    """Return a paragraph about the base parameters that the data do not determine."""
+    result = subject.result
+    share = relative_deviation(result.base_values, result.base_std)
+    groups = by_link(result.base_names, result.link_names)
+    open_ = {
+        link: [short_name(result.base_names[k]) for k in members if share_level(float(share[k])) == 'bad']
+        for link, members in groups.items()
+    }
+    listed = '; '.join(f'{link}: {", ".join(names)}' for link, names in open_.items() if names)
+    count, total = sum(map(len, open_.values())), len(result.base_names)
+    if not count:
+        return f'The data determine all {total} base parameters: each deviation is below {FAIR_SHARE:.0f} % of its value.'
+    return (
+        f'The data do not determine {count} of the {total} base parameters: their deviation exceeds {FAIR_SHARE:.0f} % of '
+        f'the value. The torque of these motions hardly depends on them, so the prediction does not need them, but do not '
+        f'use them on their own. They are, by link: {listed}. A motion with more acceleration of these links, or a '
+        f'heavier load on them, would determine more of them.'
+    )
+
+
+def _entangled(names: tuple[str, ...], correlation: Array) -> Iterator[str]:
+    """Yield a paragraph about the pairs of parameters that the motion tells apart least."""
+    first, second = np.triu_indices(len(names), 1)
+    size = np.abs(correlation[first, second])
+    worst = [k for k in np.argsort(-size)[:5] if size[k] > STRONG_CORRELATION]
+    if worst:
+        pairs = '; '.join(
+            f'{short_name(names[first[k]])} and {short_name(names[second[k]])} '
+            f'({number(float(correlation[first[k], second[k]]), 2)})'
+            for k in worst
+        )
+        yield f'Hardest to tell apart (correlation of their errors): {pairs}.'
+
+
+def _match(value: float) -> str:
+    return 'none' if value < 0.0 else percent(value)
+
+
+def _has_friction(model: RobotModel) -> bool:
+    return bool((model.damping != 0.0).any() or (model.friction != 0.0).any())
 
 
 def _link_table(subject: Subject) -> Table:
@@ -282,4 +342,4 @@ def _link_table(subject: Subject) -> Table:
 def _excitation_items(subject: Subject) -> Iterator[Item]:
     result = subject.result
     yield condition_table((('Training data', result.condition_si, result.condition_scaled),))
-    yield coverage_figure(subject.training.dataset, subject.model.limits)
+    yield coverage_figure(subject.training.dataset, result.joint_types, subject.model.limits)

@@ -11,7 +11,7 @@
 
 import math
 
-__all__ = ['integer', 'number', 'percent', 'tick', 'unit']
+__all__ = ['integer', 'number', 'percent', 'unit']
 
 _SUPERSCRIPT = str.maketrans('0123456789-', '⁰¹²³⁴⁵⁶⁷⁸⁹⁻')
 _MINUS = '−'
@@ -44,18 +44,6 @@ def percent(value: float, digits: int = 1) -> str:
 def integer(value: int) -> str:
     """Return a count with narrow spaces between thousands."""
     return f'{value:,}'.replace(',', '\u202f')
-
-
-def tick(value: float) -> str:
-    """Return the label of a tick: 0.05, −200, 10⁻⁵."""
-    if value != 0.0 and not 1e-4 <= abs(value) < 1e5:
-        mantissa, exponent = f'{value:.1e}'.split('e')
-        power = f'10{str(int(exponent)).translate(_SUPERSCRIPT)}'
-        factor = float(mantissa)
-        text = power if factor == 1.0 else f'{factor:g}·{power}'
-    else:
-        text = f'{value:.6g}'
-    return text.replace('-', _MINUS)
 
 
 def unit(text: str) -> str:

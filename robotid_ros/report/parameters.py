@@ -7,114 +7,221 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Parameters with their error bars, beside the prior and, in a simulation, the truth."""
+"""Parameters with their error bars, beside the robot description and, in a simulation, the truth."""
 
+import re
 from collections.abc import Sequence
-from itertools import groupby
 
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.report.chart import Axis, Chart, Intervals, Rule, Series
 from robotid_ros.report.content import Column, Figure, Level, Table
 from robotid_ros.report.numbers import number, percent, unit
+from robotid_ros.report.plot import Chart, Trace, axis, intervals, rule
 
-__all__ = ['interval_chart', 'parameter_figure', 'parameter_table']
+__all__ = [
+    'FAIR_SHARE',
+    'STRONG_CORRELATION',
+    'by_link',
+    'correlation_figure',
+    'interval_chart',
+    'link_figure',
+    'parameter_table',
+    'relative_deviation',
+    'share_level',
+    'short_name',
+]
 
 _NORMAL_95 = 1.96
-_ROWS = 14
-_KINDS = {'kg*m^2': 'Inertia', 'kg*m': 'First moment', 'kg': 'Mass', 'N*m': 'Torque', 'N*m*s/rad': 'Damping'}
+_GOOD_SHARE, FAIR_SHARE = 10.0, 50.0  # one deviation in percent of the value: known well, and hardly
+STRONG_CORRELATION = 0.9
+_LEVEL_COLOURS: dict[Level, str] = {'good': '#007d5d', 'caution': '#b07a00', 'bad': '#c0391b'}
 
 
-def parameter_figure(
+def short_name(name: str) -> str:
+    """Return the first term of a base parameter's name, with dots where there are more."""
+    first, *more = name.split(' ')
+    return f'{first} …' if more and more[0] in '+-' else name
+
+
+def by_link(names: Sequence[str], links: Sequence[str]) -> dict[str, list[int]]:
+    """Return the indices of base parameters by the link of their first term; what names no link comes last."""
+    groups: dict[str, list[int]] = {link: [] for link in links}
+    for k, name in enumerate(names):
+        found = re.match(r'[A-Za-z]+(\d+)', name)
+        link = links[int(found[1]) - 1] if found and 0 < int(found[1]) <= len(links) else 'other'
+        groups.setdefault(link, []).append(k)
+    return {link: members for link, members in groups.items() if members}
+
+
+def link_figure(
     names: Sequence[str],
     units: Sequence[str],
     values: Array,
     std: Array,
     *,
-    name: str = 'parameters',
-    caption: str = 'Parameters with 95 % intervals',
-    prior: Array | None = None,
+    prior: Array,
+    links: Sequence[str],
     truth: Array | None = None,
 ) -> Figure:
-    """Return values with 95 % intervals, one chart per unit and size.
+    """Return how far the data moved each base parameter, and how well they determine it, one chart per link.
 
     Parameters
     ----------
-    names, units : sequence of str, length p
-        Only the first word of a name is shown.
-    values, std : ndarray, shape (p,)
-    name : str
-        File name of the figure.
-    caption : str
-    prior, truth : ndarray, shape (p,), optional
-        NaN where there is none.
+    names, units : sequence of str, length b
+    values, std, prior : ndarray, shape (b,)
+        Identified, its standard deviation, and of the robot description.
+    links : sequence of str
+        Names, by the number in the parameters' names.
+    truth : ndarray, shape (b,), optional
     """
-
-    def pick(array: Array | None, members: list[int]) -> Array | None:
-        return None if array is None else array[members]
-
-    charts = [
-        interval_chart(
-            title,
-            tuple(names[k].split(' ')[0] for k in members),
-            unit(units[members[0]]),
-            values[members],
-            std[members],
-            prior=pick(prior, members),
-            truth=pick(truth, members),
+    share = np.clip(relative_deviation(values, std), 1e-2, 1e4)
+    moved = _stretched((values - prior) / std)
+    charts = []
+    for link, members in by_link(names, links).items():
+        labels = [short_name(names[k]) for k in members]
+        full = [
+            f'{names[k]}<br>found {number(float(values[k]), 4)} ± {number(float(std[k]), 2)} {unit(units[k])}'
+            f'<br>described {number(float(prior[k]), 4)} {unit(units[k])}'
+            for k in members
+        ]
+        levels = [share_level(float(share[k])) for k in members]
+        traces = [
+            _bars(moved[members], full, '#0072b2', 'x'),
+            _bars(share[members], full, [_LEVEL_COLOURS[level] for level in levels], 'x2'),
+        ]
+        if truth is not None:
+            traces.append(intervals('truth', _stretched((truth - prior) / std)[members], 'true', full))
+        open_ = sum(level == 'bad' for level in levels)
+        largest = float(np.abs((values - prior) / std)[members].max())
+        charts.append(
+            Chart(
+                title=link,
+                note=f'{len(members) - open_} of {len(members)} determined',
+                alt=f'{link}: {len(members)} base parameters; the data moved them by up to {number(largest, 2)} '
+                f'deviations from the robot description; {open_} are not determined. The table gives the numbers.',
+                traces=tuple(traces),
+                layout={
+                    'xaxis': axis('change [σ]', domain=[0.0, 0.47], **_STRETCHED_TICKS),
+                    'xaxis2': axis('σ [% of value]', domain=[0.53, 1.0], log=True, limits=(0.05, 2e3), **_SHARE_TICKS),
+                    'yaxis': axis(rows=labels, showgrid=False),
+                    'shapes': [rule('x', float(_stretched(np.array(sign * _NORMAL_95)))) for sign in (-1.0, 1.0)],
+                            'bargap': 0.35,
+                },
+                height=90 + 22 * max(len(members), 3),
+            )
         )
-        for title, members in _groups(units, values, prior)
-    ]
     return Figure(
-        name=name,
-        caption=caption,
-        reading='A short bar is a well-determined parameter; one that crosses zero cannot be told from nothing. '
-        'A prior outside the bar was corrected by the data.',
+        name='parameters',
+        caption='Base parameters by link: what the data changed, and how well they know it',
+        reading='Left: found less described, in standard deviations; between the dotted lines the data do not contradict '
+        'the robot description. Right: the standard deviation in percent of the value; green is known to '
+        f'{_GOOD_SHARE:.0f} %, amber to {FAIR_SHARE:.0f} %, red is not determined. Point at a bar for the whole name.'
+        + (' Crosses: the true values.' if truth is not None else ''),
         charts=tuple(charts),
     )
 
 
-def interval_chart(
-    title: str,
-    rows: tuple[str, ...],
-    of: str,
-    values: Array,
-    std: Array,
-    *,
-    prior: Array | None = None,
-    truth: Array | None = None,
-) -> Chart:
-    """Return one chart of values with 95 % intervals.
+def _stretched(value: Array) -> Array:
+    """Return sign(z) log10(1 + |z|): a scale on which 2 and 2000 deviations are both read."""
+    value = np.nan_to_num(np.clip(value, -1e6, 1e6))
+    return np.asarray(np.sign(value) * np.log10(1.0 + np.abs(value)))
+
+
+_STRETCHED_TICKS: Trace = {
+    'tickvals': [float(_stretched(np.array(z))) for z in (-1e5, -1e3, -10.0, 0.0, 10.0, 1e3, 1e5)],
+    'ticktext': ['−10⁵', '−10³', '−10', '0', '10', '10³', '10⁵'],
+    'tickangle': 0,
+}
+_SHARE_TICKS: Trace = {
+    'tickvals': [0.1, 1, 10, 100, 1000],
+    'ticktext': ['0.1', '1', '10', '100', '10³'],
+    'tickangle': 0,
+}
+
+
+def _bars(x: Array, text: Sequence[str], colour: str | Sequence[str], along: str) -> Trace:
+    return {
+        'type': 'bar',
+        'orientation': 'h',
+        'x': x,
+        'y': np.arange(len(x)),
+        'xaxis': along,
+        'customdata': list(text),
+        'hovertemplate': '%{customdata}<extra></extra>',
+        'marker': {'color': colour if isinstance(colour, str) else list(colour)},
+    }
+
+
+def correlation_figure(names: Sequence[str], correlation: Array) -> Figure:
+    """Return a map of how the errors of parameters go together.
+
+    Parameters
+    ----------
+    names : sequence of str, length p
+    correlation : ndarray, shape (p, p)
+    """
+    labels = [short_name(name) for name in names]
+    count = len(names)
+    strong = int((np.abs(correlation[np.triu_indices(count, 1)]) > STRONG_CORRELATION).sum())
+    rows = {'tickvals': list(range(count)), 'ticktext': labels, 'showgrid': False, 'tickfont': {'size': 9}, 'ticks': ''}
+    chart = Chart(
+        title=f'{count} parameters',
+        note=f'{strong} {"pair" if strong == 1 else "pairs"} above {STRONG_CORRELATION:g}',
+        alt=f'Correlation of the errors of {count} parameters; {strong} pairs exceed {STRONG_CORRELATION:g}.',
+        traces=(
+            {
+                'type': 'heatmap',
+                'z': correlation,
+                'customdata': [[f'{a}<br>{b}' for b in names] for a in names],
+                'hovertemplate': '%{customdata}<br>correlation %{z:.2f}<extra></extra>',
+                'zmin': -1,
+                'zmax': 1,
+                'colorscale': [[0, '#a34a00'], [0.25, '#efb98a'], [0.5, '#ffffff'], [0.75, '#8fc1e3'], [1, '#00507d']],
+                'colorbar': {'thickness': 10, 'outlinewidth': 0, 'tickvals': [-1, -0.5, 0, 0.5, 1]},
+            },
+        ),
+        layout={
+            'xaxis': axis(tickangle=-90, automargin=True, **rows),
+            'yaxis': axis(autorange='reversed', automargin=True, **rows),
+        },
+        height=130 + 13 * count,
+    )
+    return Figure(
+        name='correlation',
+        caption='Correlation of the parameters',
+        reading='Dark off the diagonal: the motion tells only a combination of the two apart, so both deviations are large '
+        'although their common effect is known. Another motion separates them.',
+        charts=(chart,),
+        wide=True,
+    )
+
+
+def interval_chart(title: str, rows: Sequence[str], of: str, values: Array, std: Array) -> Chart:
+    """Return one chart of values with 95 % intervals, a row for each.
 
     Parameters
     ----------
     title : str
-    rows : tuple of str, length p
+    rows : sequence of str, length p
     of : str
         The unit, as printed.
     values, std : ndarray, shape (p,)
-    prior, truth : ndarray, shape (p,), optional
     """
     half = np.where(np.isfinite(std), _NORMAL_95 * std, np.nan)
-    series: list[Series] = [Rule(axis='x', at=0.0)]
-    if prior is not None:
-        series.append(Intervals(role='prior', value=prior, label='prior (robot description)', shift=-0.24))
-    if truth is not None:
-        series.append(Intervals(role='truth', value=truth, label='true', shift=0.24))
-    series.append(Intervals(role='predicted', value=values, half_width=half, label='found, 95 %'))
     clear = int(np.sum(np.abs(values) > half))
     return Chart(
         title=title,
         note=f'{clear} of {len(rows)} differ from 0',
         alt=f'{title}: {rows[0]} to {rows[-1]}, from {number(float(values.min()))} to '
-        f'{number(float(values.max()))} {of}; {clear} of {len(rows)} clearly differ from zero. '
-        'The table gives the numbers.',
-        x=Axis(label=of),
-        y=Axis(label=''),
-        series=tuple(series),
-        rows=rows,
-        height=0.17 + 0.058 * max(len(rows), 3),
+        f'{number(float(values.max()))} {of}; {clear} of {len(rows)} clearly differ from zero.',
+        traces=(intervals('predicted', values, 'found, 95 %', rows, half),),
+        layout={
+            'xaxis': axis(of),
+            'yaxis': axis(rows=rows, showgrid=False),
+            'shapes': [rule('x', 0.0)],
+        },
+        height=75 + 24 * max(len(rows), 3),
     )
 
 
@@ -124,66 +231,51 @@ def parameter_table(
     values: Array,
     std: Array,
     *,
-    caption: str,
-    prior: Array | None = None,
+    prior: Array,
+    links: Sequence[str],
     truth: Array | None = None,
 ) -> Table:
-    """Return all numbers, with a light for how well each is determined.
+    """Return all numbers by link, with a light for how well each is determined.
 
     Parameters
     ----------
-    names, units : sequence of str, length p
-    values, std : ndarray, shape (p,)
-    caption : str
-    prior, truth : ndarray, shape (p,), optional
-        NaN where there is none.
+    names, units : sequence of str, length b
+    values, std, prior : ndarray, shape (b,)
+    links : sequence of str
+    truth : ndarray, shape (b,), optional
     """
-    columns = [Column(name='Parameter', numeric=False), Column(name='Found'), Column(name='Deviation', unit='1 σ')]
-    columns += [Column(name='Relative'), Column(name='Unit', numeric=False)]
-    extra = [(title, other) for title, other in (('Prior', prior), ('True', truth)) if other is not None]
-    columns[3:3] = [Column(name=title) for title, _ in extra]
-    rows, levels = [], []
-    for k, label in enumerate(names):
-        share = 100.0 * float(std[k]) / abs(float(values[k])) if values[k] != 0.0 else float('inf')
-        cells = [label, number(float(values[k]), 4), number(float(std[k]), 2)]
-        cells += [number(float(other[k]), 4) for _, other in extra]
-        rows.append((*cells, _share(share), unit(units[k])))
-        levels.append(_level(share))
+    share = relative_deviation(values, std)
+    rows: list[tuple[str, ...]] = []
+    levels: list[Level | None] = []
+    for link, members in by_link(names, links).items():
+        for k in members:
+            cells = [names[k], link, number(float(prior[k]), 4), number(float(values[k]), 4), number(float(std[k]), 2)]
+            cells += [] if truth is None else [number(float(truth[k]), 4)]
+            rows.append((*cells, _share(float(share[k])), unit(units[k])))
+            levels.append(share_level(float(share[k])))
+    columns = [Column(name='Parameter', numeric=False), Column(name='Link', numeric=False), Column(name='Described')]
+    columns += [Column(name='Found'), Column(name='Deviation', unit='1 σ')]
+    columns += [] if truth is None else [Column(name='True')]
     return Table(
-        caption=caption,
-        columns=tuple(columns),
+        caption='Base parameters',
+        columns=(*columns, Column(name='Relative', unit='1 σ'), Column(name='Unit', numeric=False)),
         rows=tuple(rows),
         levels=tuple(levels),
-        reading='Green: known to 10 % or better (1 σ). Amber: to 50 %. Red: the data do not determine it; do not use '
-        'it on its own.',
+        reading=f'Green: known to {_GOOD_SHARE:.0f} % or better (1 σ). Amber: to {FAIR_SHARE:.0f} %. Red: the data do not '
+        'determine it; do not use it on its own.',
     )
+
+
+def relative_deviation(values: Array, std: Array) -> Array:
+    """Return 100 std / |value| [%], infinite for a value of zero; all of shape (p,)."""
+    with np.errstate(divide='ignore', invalid='ignore'):
+        return np.nan_to_num(100.0 * std / np.abs(values), nan=np.inf, posinf=np.inf)
+
+
+def share_level(share: float) -> Level:
+    """Return the traffic light of a relative deviation [%]."""
+    return 'good' if share <= _GOOD_SHARE else 'caution' if share <= FAIR_SHARE else 'bad'
 
 
 def _share(share: float) -> str:
     return '> 1000 %' if share > 1000.0 else '< 0.1 %' if share < 0.1 else percent(share)
-
-
-def _level(share: float) -> Level:
-    return 'good' if share <= 10.0 else 'caution' if share <= 50.0 else 'bad'
-
-
-def _groups(units: Sequence[str], values: Array, prior: Array | None) -> list[tuple[str, list[int]]]:
-    """Return parameters of one unit and similar size together, in charts of bounded height."""
-    order = {label: k for k, label in enumerate(dict.fromkeys(units))}
-    reference = values if prior is None else np.fmax(np.abs(values), np.abs(prior))
-
-    def large(k: int) -> bool:
-        same = [abs(float(reference[m])) for m in range(len(units)) if units[m] == units[k]]
-        return abs(float(reference[k])) > 0.08 * max(same)
-
-    ranked = sorted(range(len(units)), key=lambda k: (order[units[k]], not large(k), k))
-    groups: list[tuple[str, list[int]]] = []
-    for (label, is_large), found in groupby(ranked, key=lambda k: (units[k], large(k))):
-        members = list(found)
-        parts = -(-len(members) // _ROWS)
-        alone = all(large(k) for k in range(len(units)) if units[k] == label)
-        for part in range(parts):
-            title = _KINDS.get(label, unit(label)) + ('' if alone else ', large' if is_large else ', small')
-            piece = members[part * len(members) // parts : (part + 1) * len(members) // parts]
-            groups.append((title, piece))
-    return groups

@@ -16,14 +16,26 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
+from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import joint_columns
 from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.report.plot import spread
 from robotid_ros.report.torque import units_of
 
-__all__ = ['Run', 'Subject', 'consistent_error', 'predicted_run']
+__all__ = [
+    'Run',
+    'Subject',
+    'consistent_error',
+    'described_friction',
+    'described_torque',
+    'parameter_correlation',
+    'predicted_run',
+]
+
+_CORRELATION_SAMPLES = 2000  # more do not change a correlation that is read as a colour
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +45,8 @@ class Run:
     title: str
     dataset: Dataset
     predicted: Array
-    friction: Array
+    friction: Array  # the part of it
+    described: Array  # by the robot description, before anything was identified
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +79,15 @@ class Subject:
         """Standard deviation of the measured torque it is judged by, shape (n,), where repetitions tell it."""
         return self.judged.dataset.noise_std
 
+    @property
+    def before(self) -> Metrics:
+        """The errors of the robot description on it."""
+        run = self.judged
+        return torque_metrics(run.dataset.joint_names, run.dataset.tau, run.described)
+
     def torque_unit(self, joint: int) -> str:
         """Return the unit of a joint's torque."""
-        return units_of(self.prismatic[joint])[0]
-
-    @property
-    def prismatic(self) -> tuple[bool, ...]:
-        """Which joints are."""
-        return tuple(kind == 'prismatic' for kind in self.result.joint_types)
+        return units_of(self.result.joint_types[joint])[0]
 
 
 def predicted_run(title: str, dataset: Dataset, predictor: TorquePredictor) -> Run:
@@ -89,7 +103,54 @@ def predicted_run(title: str, dataset: Dataset, predictor: TorquePredictor) -> R
         dataset=ordered,
         predicted=predictor.measured_torque(ordered),
         friction=predictor.friction_torque(ordered.dq, load),
+        described=described_torque(predictor.model, ordered.q, ordered.dq, ordered.ddq),
     )
+
+
+def described_torque(model: RobotModel, q: Array, dq: Array, ddq: Array) -> Array:
+    """Return the torque of the robot description, its rotors and friction included, shape (N, n) [N m or N]."""
+    return inverse_dynamics(model, q, dq, ddq) + described_friction(model, dq)
+
+
+def described_friction(model: RobotModel, dq: Array) -> Array:
+    """Return the friction of the robot description at some velocities, shape (N, n) [N m or N]."""
+    return model.damping * dq + model.friction * np.sign(dq)
+
+
+def parameter_correlation(subject: Subject) -> tuple[tuple[str, ...], Array]:
+    """Return the names of base and friction parameters, and the correlation of their errors.
+
+    From the information matrix J^T W J of the training samples, J the derivative of the torque with respect to the
+    parameters and W the inverse variance of each joint's difference.
+
+    Returns
+    -------
+    names : tuple of str, length p
+    correlation : ndarray, shape (p, p)
+    """
+    predictor, result, data = subject.predictor, subject.result, subject.training.dataset
+    rows = spread(len(data), _CORRELATION_SAMPLES)
+    q, dq, ddq = data.q[rows], data.dq[rows], data.ddq[rows]
+    left = np.std(data.tau - subject.training.predicted, axis=0) + 1e-12
+    rigid = predictor.base.regressor(q, dq, ddq) / left[:, None]
+    load = predictor.rigid_torque(q, dq, ddq)
+    n, b, k = data.n, rigid.shape[2], len(result.friction_names)
+    jacobian = np.zeros((len(rows), n, b + n * k))
+    jacobian[:, :, :b] = rigid
+    for i in range(k):  # each joint's friction depends on its own parameters, so one step moves those of all joints
+        step = np.zeros_like(result.friction_values)
+        step[:, i] = 1e-4 * np.maximum(np.abs(result.friction_values[:, i]), 1e-2)
+        ends = [result.friction.torque(dq, result.friction_values + sign * step, load, q) for sign in (1.0, -1.0)]
+        slope = (ends[0] - ends[1]) / (2.0 * step[:, i]) / left
+        for j in range(n):
+            jacobian[:, j, b + j * k + i] = slope[:, j]
+    stacked = jacobian.reshape(-1, b + n * k)
+    size = np.linalg.norm(stacked, axis=0)
+    scaled = stacked / np.where(size > 0.0, size, 1.0)
+    covariance = np.linalg.pinv(scaled.T @ scaled, rcond=1e-12, hermitian=True)
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    names = [f'{name.replace("_", " ")} {joint}' for joint in result.joint_names for name in result.friction_names]
+    return (*result.base_names, *names), np.clip(covariance / np.outer(deviation, deviation), -1.0, 1.0)
 
 
 def consistent_error(predictor: TorquePredictor, run: Run) -> float:

@@ -7,88 +7,96 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Figures of torque: measured against predicted, and what is left between them."""
+"""Torque measured and predicted, and what the model leaves of it."""
+
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.signal import welch
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.report.chart import Axis, Band, Chart, Dots, Line, Role, Rule, Series
 from robotid_ros.report.content import Figure
-from robotid_ros.report.decimate import envelope, spread
 from robotid_ros.report.numbers import number, percent
+from robotid_ros.report.plot import Chart, axis, band, dots, line, rule
 
-__all__ = ['residual_spectrum_figure', 'residual_velocity_figure', 'torque_figure']
+__all__ = ['residual_spectrum_figure', 'residual_velocity_figure', 'torque_figure', 'units_of']
 
 _BINS = 15
-_NAMES = {True: ('N·m', 'rad/s'), False: ('N', 'm/s')}
 
 
-def units_of(prismatic: bool) -> tuple[str, str]:
-    """Return the units of torque and speed of a joint, as printed."""
-    return _NAMES[not prismatic]
+def units_of(joint_type: str) -> tuple[str, str, str]:
+    """Return the units of torque, speed and position of a joint, as printed."""
+    return ('N', 'm/s', 'm') if joint_type == 'prismatic' else ('N·m', 'rad/s', 'rad')
 
 
 def torque_figure(
-    dataset: Dataset, predicted: Array, *, name: str, title: str, prismatic: tuple[bool, ...] | None = None
+    dataset: Dataset, predicted: Array, described: Array, *, name: str, title: str, joint_types: Sequence[str]
 ) -> Figure:
-    """Return measured and predicted torque over time, one chart per joint.
+    """Return measured and predicted torque over time, one chart per joint, the difference below it.
 
     Of several runs, the one with the largest error is shown.
 
     Parameters
     ----------
     dataset : Dataset
-    predicted : ndarray, shape (N, n)
-        Torque that the model predicts for it [N m or N].
-    name : str
-        File name of the figure.
-    title : str
-        Which data these are: "Validation".
-    prismatic : tuple of bool, optional
-        Which joints are; none by default.
+    predicted, described : ndarray, shape (N, n)
+        Torque after the identification, and before it by the robot description [N m or N].
+    name, title : str
+        Of the figure, and which data these are: "Validation".
+    joint_types : sequence of str
     """
     run = _worst_run(dataset, predicted)
     rows = dataset.trajectory == run
     time = dataset.time[rows] - dataset.time[rows][0]
     charts = []
     for j, joint in enumerate(dataset.joint_names):
-        torque, _ = units_of(bool(prismatic and prismatic[j]))
-        measured, model = dataset.tau[rows, j], predicted[rows, j]
-        residual = measured - model
-        rmse = float(np.sqrt(np.mean(residual**2)))
-        match = 100.0 * (1.0 - float(np.linalg.norm(residual)) / max(float(np.linalg.norm(measured)), 1e-300))
+        unit = units_of(joint_types[j])[0]
+        measured, model, before = dataset.tau[rows, j], predicted[rows, j], described[rows, j]
+        errors = [float(np.sqrt(np.mean((measured - other) ** 2))) for other in (before, model)]
         charts.append(
             Chart(
                 title=joint,
-                note=f'rmse {number(rmse)}, match {percent(match)}',
+                note=f'rmse {number(errors[0])} → {number(errors[1])} {unit}',
                 alt=f'{title}, {joint}: measured torque from {number(float(measured.min()))} to '
-                f'{number(float(measured.max()))} {torque} and the prediction over {number(float(time[-1]))} s; '
-                f'root mean square difference {number(rmse)} {torque}.',
-                x=Axis(label='time [s]'),
-                y=Axis(label=f'torque [{torque}]'),
-                series=(
-                    _curve('measured', time, measured, 'measured'),
-                    _curve('predicted', time, model, 'predicted'),
-                    _curve('residual', time, residual, 'difference'),
+                f'{number(float(measured.max()))} {unit} over {number(float(time[-1]))} s. The root mean square '
+                f'difference falls from {number(errors[0])} {unit} by the robot description to {number(errors[1])} '
+                f'{unit} by the identified model.',
+                traces=(
+                    line('measured', time, measured, 'measured'),
+                    line('prior', time, before, 'robot description'),
+                    line('predicted', time, model, 'identified'),
+                    line('residual', time, measured - model, 'difference', yaxis='y2'),
                 ),
+                layout={
+                    'xaxis': axis('time [s]', anchor='y2'),
+                    'yaxis': axis(f'torque [{unit}]', domain=[0.4, 1.0], limits=_in_sight(measured, model, before)),
+                    'yaxis2': axis(f'difference [{unit}]', domain=[0.0, 0.32], nticks=4),
+                    'meta': 'linked',
+                },
+                height=360,
             )
         )
     count = len(dataset.sources)
     which = f' Of {count} runs, the one with the largest error: {dataset.sources[run]}.' if count > 1 else ''
     return Figure(
         name=name,
-        caption=f'{title}: torque measured and predicted',
-        reading='Blue should cover grey; the orange difference should look like noise, without the shape of the torque.'
-        + which,
+        caption=f'{title}: torque measured, and predicted before and after',
+        reading='Blue (identified) should cover grey (measured). The difference below has a scale of its own and should '
+        'look like noise; spikes where a joint reverses are friction near standstill.' + which,
         charts=tuple(charts),
     )
 
 
-def residual_velocity_figure(
-    dataset: Dataset, predicted: Array, *, title: str, prismatic: tuple[bool, ...] | None = None
-) -> Figure:
+def _in_sight(measured: Array, predicted: Array, described: Array) -> tuple[float, float]:
+    """Return a range that shows the measurement in full, and a far-off description as far as that allows."""
+    low, high = float(min(measured.min(), predicted.min())), float(max(measured.max(), predicted.max()))
+    room = 0.5 * (high - low) + 1e-9
+    low, high = max(low - room, min(low, float(described.min()))), min(high + room, max(high, float(described.max())))
+    return low - 0.1 * room, high + 0.1 * room
+
+
+def residual_velocity_figure(dataset: Dataset, predicted: Array, *, title: str, joint_types: Sequence[str]) -> Figure:
     """Return what the model misses against joint velocity, where a wrong friction model shows.
 
     Parameters
@@ -98,48 +106,42 @@ def residual_velocity_figure(
         [N m or N]
     title : str
         Which data these are.
-    prismatic : tuple of bool, optional
-        Which joints are; none by default.
+    joint_types : sequence of str
     """
     charts = []
-    keep = spread(len(dataset))
     for j, joint in enumerate(dataset.joint_names):
-        torque, speed = units_of(bool(prismatic and prismatic[j]))
-        residual = dataset.tau[:, j] - predicted[:, j]
-        velocity = dataset.dq[:, j]
+        torque, speed, _ = units_of(joint_types[j])
+        residual, velocity = dataset.tau[:, j] - predicted[:, j], dataset.dq[:, j]
         centre, mean, deviation = _binned(velocity, residual)
         worst = float(np.abs(mean).max(initial=0.0))
-        low, high = np.quantile(residual, [0.001, 0.999])
-        margin = 0.05 * (high - low) + 1e-12
         charts.append(
             Chart(
                 title=joint,
                 note=f'largest mean {number(worst, 2)} {torque}',
                 alt=f'{title}, {joint}: torque difference against velocity; its mean at any velocity stays within '
                 f'{number(worst, 2)} {torque}.',
-                x=Axis(label=f'velocity [{speed}]'),
-                y=Axis(label=f'difference [{torque}]', limits=(float(low - margin), float(high + margin))),
-                series=(
-                    Rule(axis='y', at=0.0),
-                    Dots(role='measured', x=velocity[keep], y=residual[keep], label='samples'),
-                    Band(role='residual', x=centre, low=mean - deviation, high=mean + deviation, label='± 1 deviation'),
-                    Line(role='residual', x=centre, y=mean, label='mean at this velocity'),
+                traces=(
+                    dots('measured', velocity, residual, 'samples'),
+                    band('residual', centre, mean - deviation, mean + deviation, '± 1 deviation'),
+                    line('residual', centre, mean, 'mean at this velocity'),
                 ),
-                height=0.62,
+                layout={
+                    'xaxis': axis(f'velocity [{speed}]'),
+                    'yaxis': axis(f'difference [{torque}]'),
+                    'shapes': [rule('y', 0.0)],
+                },
             )
         )
     return Figure(
         name='residual_velocity',
-        caption=f'{title}: what is left, against velocity',
-        reading='The orange mean should lie on zero; a step or a bend at low speed means that the friction model '
-        'misses something.',
+        caption=f'{title}: difference against velocity',
+        reading='The mean should lie on zero. A step or a bend at low speed means that the friction model misses '
+        'something.',
         charts=tuple(charts),
     )
 
 
-def residual_spectrum_figure(
-    dataset: Dataset, predicted: Array, *, title: str, prismatic: tuple[bool, ...] | None = None
-) -> Figure:
+def residual_spectrum_figure(dataset: Dataset, predicted: Array, *, title: str, joint_types: Sequence[str]) -> Figure:
     """Return amplitude spectra of the measured torque and of what the model misses.
 
     Welch's estimate over the longest run, with a window of a quarter of it.
@@ -151,43 +153,43 @@ def residual_spectrum_figure(
         [N m or N]
     title : str
         Which data these are.
-    prismatic : tuple of bool, optional
-        Which joints are; none by default.
+    joint_types : sequence of str
     """
     rows = dataset.trajectory == int(np.bincount(dataset.trajectory).argmax())
     count = int(rows.sum())
     window = min(count, max(64, count // 4))
+    rules = [rule('x', dataset.cutoff)] if dataset.cutoff < 0.5 * dataset.rate else []
     charts = []
     for j, joint in enumerate(dataset.joint_names):
-        torque, _ = units_of(bool(prismatic and prismatic[j]))
+        torque = units_of(joint_types[j])[0]
         measured = dataset.tau[rows, j]
         frequency, power = welch(measured, fs=dataset.rate, nperseg=window)
         _, left = welch(measured - predicted[rows, j], fs=dataset.rate, nperseg=window)
-        kept = frequency > 0.0
-        reach = _explained(frequency[kept], power[kept], left[kept])
-        series: list[Series] = [
-            _spectrum('measured', frequency[kept], power[kept], 'measured torque'),
-            _spectrum('residual', frequency[kept], left[kept], 'difference'),
-        ]
-        if dataset.cutoff < 0.5 * dataset.rate:
-            series.append(Rule(axis='x', at=dataset.cutoff, label='bandwidth of the fit'))
+        frequency, power, left = frequency[1:], power[1:], left[1:]
+        reach = _explained(frequency, power, left)
         charts.append(
             Chart(
                 title=joint,
                 note=f'explained up to {number(reach, 2)} Hz' if reach else 'nothing explained',
                 alt=f'{title}, {joint}: amplitude spectra of torque and difference; the model explains at least half '
                 f'of the amplitude up to {number(reach, 2)} Hz.',
-                x=Axis(label='frequency [Hz]', log=True),
-                y=Axis(label=f'amplitude [{torque}/√Hz]', log=True, limits=_visible(power[kept], left[kept])),
-                series=tuple(series),
-                height=0.62,
+                traces=(
+                    line('measured', frequency, np.sqrt(power), 'measured torque'),
+                    line('residual', frequency, np.sqrt(left), 'difference'),
+                ),
+                layout={
+                    'xaxis': axis('frequency [Hz]', log=True),
+                    'yaxis': axis(f'amplitude [{torque}/√Hz]', log=True, limits=_visible(power, left)),
+                    'shapes': rules,
+                },
             )
         )
     return Figure(
         name='residual_spectrum',
-        caption=f'{title}: what is left, by frequency',
-        reading='Orange far below grey: the model explains that frequency. Where they meet, only noise and vibration '
-        'are left; a lone orange peak is a resonance or a gear.',
+        caption=f'{title}: difference by frequency',
+        reading='Where the difference lies far below the torque, the model explains that frequency. Where they meet, only '
+        'noise and vibration are left; a single high peak is a resonance or a gear.'
+        + (f' Dotted line: the fit used frequencies up to {number(dataset.cutoff)} Hz.' if rules else ''),
         charts=tuple(charts),
     )
 
@@ -202,7 +204,7 @@ def _explained(frequency: Array, power: Array, left: Array) -> float:
 def _visible(power: Array, left: Array) -> tuple[float, float]:
     """Return a range that shows both spectra, but not how deep a filter cut."""
     top = float(np.sqrt(max(power.max(), left.max())))
-    return max(0.2 * float(np.sqrt(left.min())), 1e-6 * top, 1e-300), 2.0 * max(top, 1e-299)
+    return max(0.2 * float(np.sqrt(left.min())), 1e-6 * top, 1e-30), 2.0 * max(top, 1e-29)
 
 
 def _worst_run(dataset: Dataset, predicted: Array) -> int:
@@ -213,22 +215,6 @@ def _worst_run(dataset: Dataset, predicted: Array) -> int:
         np.bincount(dataset.trajectory, power, count), 1e-300
     )
     return int(error.argmax())
-
-
-def _curve(role: Role, x: Array, y: Array, label: str) -> Line:
-    x, y = envelope(x, y)
-    return Line(role=role, x=x, y=y, label=label)
-
-
-def _spectrum(role: Role, frequency: Array, power: Array, label: str) -> Line:
-    """Return an amplitude spectrum; at high frequency, the mean of neighbours that share a pixel."""
-    density = np.sqrt(power)
-    if len(frequency) > 300:
-        edges = np.unique(np.geomspace(1, len(frequency), 240).astype(np.int64)) - 1
-        counts = np.diff(np.append(edges, len(frequency)))
-        frequency = np.add.reduceat(frequency, edges) / counts
-        density = np.sqrt(np.add.reduceat(power, edges) / counts)
-    return Line(role=role, x=frequency, y=density, label=label)
 
 
 def _binned(x: Array, y: Array) -> tuple[Array, Array, Array]:

@@ -1,0 +1,235 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""A report as one HTML page that needs nothing else: charts, script and style are inside, nothing is requested."""
+
+import base64
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from robotid_ros import __version__
+from robotid_ros.errors import MissingDependencyError
+from robotid_ros.files import write_text
+from robotid_ros.report.content import Fact, Figure, Item, Level, Report, Section, Table, Verdict
+from robotid_ros.report.plot import Chart
+
+__all__ = ['html_page', 'render_report', 'write_report']
+
+_SHORT = 24  # characters of a row's name that fit into one line on a phone
+_LIGHTS: dict[Level, tuple[str, str]] = {  # a word for those who see no colour, and a shape
+    'good': ('Green', '<circle cx="12" cy="12" r="11"/><path d="M7 12.5l3.4 3.4L17 9"/>'),
+    'caution': (
+        'Amber',
+        '<path class="s" d="M12 1.5L23.5 22H.5z"/><path d="M12 9v5.2"/><circle class="dot" cx="12" cy="18" r="1.5"/>',
+    ),
+    'bad': ('Red', '<path class="s" d="M7.4 1h9.2L23 7.4v9.2L16.6 23H7.4L1 16.6V7.4z"/><path d="M8 8l8 8M16 8l-8 8"/>'),
+}
+
+
+def write_report(report: Report, path: str | Path) -> None:
+    """Write a report as one self-contained HTML file.
+
+    Parameters
+    ----------
+    report : Report
+    path : str or Path
+
+    Raises
+    ------
+    MissingDependencyError
+        If plotly is not installed.
+    DataError
+        If the file cannot be written.
+    """
+    write_text(path, render_report(report))
+
+
+def render_report(report: Report) -> str:
+    """Return a report as the text of one HTML page.
+
+    Raises
+    ------
+    MissingDependencyError
+        If plotly is not installed.
+    """
+    sections = [_section(section, k + 1) for k, section in enumerate(report.sections)]
+    links = ''.join(f'<a href="#section-{k + 1}">{escape(s.title)}</a>' for k, s in enumerate(report.sections))
+    body = (
+        f'{head(report.kind, report.title, report.verdict, report.summary, report.facts)}'
+        f'<nav aria-label="Contents">{links}</nav>\n<main>\n' + '\n'.join(sections) + '\n</main>'
+    )
+    figures = {
+        _chart_name(i + 1, k + 1, c + 1): chart
+        for i, section in enumerate(report.sections)
+        for k, item in enumerate(section.items)
+        if isinstance(item, Figure)
+        for c, chart in enumerate(item.charts)
+    }
+    return html_page(f'{report.title} – {report.kind.lower()}', body, figures)
+
+
+def head(kind: str, title: str, verdict: Verdict | None, summary: str, facts: Sequence[Fact]) -> str:
+    """Return the head of a page: title, verdict, a paragraph and the most important numbers."""
+    return (
+        f'<header>\n<p class="kind">{escape(kind)}</p>\n<h1>{escape(title)}</h1>\n{_verdict(verdict)}\n'
+        f'<p class="summary">{escape(summary)}</p>\n<dl class="facts">{"".join(map(_fact, facts))}</dl>\n</header>\n'
+    )
+
+
+def html_page(title: str, body: str, charts: Mapping[str, Chart], *, data: Any = None, script: str = '') -> str:
+    """Return a page with plotly.js, charts and data inside.
+
+    Parameters
+    ----------
+    title : str
+    body : str
+        HTML with an element ``<div class="chart" id=NAME>`` for each chart.
+    charts : mapping of str to Chart
+    data : optional
+        What the script gets as ``window.robotid.data``; arrays become typed arrays.
+    script : str
+        Name of a further script of the ``templates`` folder.
+
+    Raises
+    ------
+    MissingDependencyError
+        If plotly is not installed.
+    """
+    templates = files('robotid_ros.report') / 'templates'
+
+    def read(name: str) -> str:
+        return (templates / name).read_text(encoding='utf-8')
+
+    drawn = {name: {'data': chart.traces, 'layout': chart.layout} for name, chart in charts.items()}
+    return Template(read('page.html')).substitute(
+        title=escape(title),
+        style=read('page.css'),
+        body=body,
+        library=_library(),
+        content=_packed(json.dumps({'charts': drawn, 'data': data}, default=_plain, separators=(',', ':'))),
+        script=read('page.js') + (read(script) if script else ''),
+        version=escape(__version__),
+    )
+
+
+@cache
+def _library() -> str:
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as cause:
+        raise MissingDependencyError.of('plotly', 'plot', 'draw charts') from cause
+    return _packed(get_plotlyjs())
+
+
+def _packed(text: str) -> str:
+    """Return a text as base64 of gzip, which every browser since 2023 unpacks: 2 MB for the 5 MB of plotly.js."""
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
+def _plain(value: Any) -> Any:
+    """Return an array in plotly.js's form for typed arrays: seven digits, in a third of the bytes of text."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f'a page cannot hold {type(value).__name__}')
+    kind = 'i4' if value.dtype.kind in 'iu' else 'f4'
+    packed = {'dtype': kind, 'bdata': base64.b64encode(value.astype(f'<{kind}').tobytes()).decode()}
+    return packed if value.ndim == 1 else {**packed, 'shape': ','.join(map(str, value.shape))}
+
+
+def _chart_name(section: int, item: int, chart: int) -> str:
+    return f'chart-{section}-{item}-{chart}'
+
+
+def _light(level: Level) -> str:
+    word, shape = _LIGHTS[level]
+    return f'<svg class="light {level}" viewBox="0 0 24 24" role="img" aria-label="{word} light">{shape}</svg>'
+
+
+def _verdict(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return ''
+    reasons = ''.join(f'<p>{escape(reason)}</p>' for reason in verdict.reasons)
+    return (
+        f'<div class="verdict {verdict.level}">{_light(verdict.level)}'
+        f'<div><p class="headline">{escape(verdict.headline)}</p>{reasons}</div></div>'
+    )
+
+
+def _fact(fact: Fact) -> str:
+    note = f'<dd class="note">{escape(fact.note)}</dd>' if fact.note else ''
+    return f'<div><dt>{escape(fact.label)}</dt><dd>{escape(fact.value)}</dd>{note}</div>'
+
+
+def _section(section: Section, index: int) -> str:
+    items = '\n'.join(_item(item, index, k + 1) for k, item in enumerate(section.items))
+    return f'<section id="section-{index}"><h2>{escape(section.title)}</h2>\n{items}\n</section>'
+
+
+def _item(item: Item, section: int, number: int) -> str:
+    if isinstance(item, Figure):
+        return _figure(item, section, number)
+    if isinstance(item, Table):
+        return _table(item)
+    return f'<p>{escape(item)}</p>'
+
+
+def _figure(figure: Figure, section: int, number: int) -> str:
+    panels = ''.join(panel(chart, _chart_name(section, number, k + 1)) for k, chart in enumerate(figure.charts))
+    wide = ' wide' if figure.wide else ''
+    return (
+        f'<figure><figcaption><h3>{escape(figure.caption)}</h3><p class="reading">{escape(figure.reading)}</p></figcaption>'
+        f'<div class="panels{wide}">{panels}</div></figure>'
+    )
+
+
+def panel(chart: Chart, name: str) -> str:
+    """Return the place of a chart: its title, and the element the script draws it into."""
+    note = f'<span>{escape(chart.note)}</span>' if chart.note else ''
+    return (
+        f'<div class="panel"><p class="panel-title"><b>{escape(chart.title)}</b>{note}</p>'
+        f'<div class="chart" id="{name}" role="img" aria-label="{escape(chart.alt)}" style="height:{chart.height}px">'
+        '</div></div>'
+    )
+
+
+def _table(table: Table) -> str:
+    heads = ''.join(
+        f'<th scope="col"{"" if column.numeric else " class=text"}>{escape(column.name)}'
+        + (f'<small>{escape(column.unit)}</small>' if column.unit else '')
+        + '</th>'
+        for column in table.columns
+    )
+    levels: Sequence[Level | None] = table.levels or [None] * len(table.rows)
+    rows = ''.join(_row(table, row, level) for row, level in zip(table.rows, levels, strict=True))
+    reading = f'<p class="reading">{escape(table.reading)}</p>' if table.reading else ''
+    return (
+        f'<div class="table"><h3>{escape(table.caption)}</h3>{reading}'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.caption)}">'
+        f'<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div></div>'
+    )
+
+
+def _row(table: Table, row: Sequence[str], level: Level | None) -> str:
+    light = '' if level is None else _light(level)
+    cells = ''.join(
+        f'<td{"" if column.numeric else " class=text"}>{escape(cell)}</td>'
+        for column, cell in zip(table.columns[1:], row[1:], strict=True)
+    )
+    short = ' class="short"' if len(row[0]) <= _SHORT else ''
+    return f'<tr><th scope="row"{short}>{light}{escape(row[0])}</th>{cells}</tr>'
