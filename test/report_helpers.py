@@ -130,7 +130,7 @@ class Chromium:
         self.wait('Page.loadEventFired')
 
     def evaluate(self, expression: str) -> Any:
-        answer = self.call('Runtime.evaluate', expression=expression, returnByValue=True)
+        answer = self.call('Runtime.evaluate', expression=expression, returnByValue=True, awaitPromise=True)
         assert 'exceptionDetails' not in answer, answer['exceptionDetails']
         return answer['result'].get('value')
 

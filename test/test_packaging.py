@@ -43,7 +43,7 @@ def test_every_requirement_is_pinned() -> None:
     wanted = set(re.findall(r"'((?:ros-)?[A-Za-z][\w-]*)(?:\[\w+\])?(?:[<>=,.\d]+)?',?", text)) & {
         *re.findall(r"'(ros-[\w-]+)", text),
         *('numpy', 'scipy', 'PyYAML', 'joblib', 'rosbags', 'matplotlib', 'mujoco', 'pytest', 'hypothesis', 'pin'),
-        *('ruff', 'mypy', 'types-PyYAML'),
+        *('plotly', 'ruff', 'mypy', 'types-PyYAML'),
     }
     pins = re.findall(r'^([\w.-]+)==', (ROOT / 'constraints.txt').read_text(encoding='utf-8'), re.MULTILINE)
     pinned = {name.lower().replace('_', '-') for name in pins}
@@ -79,7 +79,8 @@ def _foreign_imports(folder: Path) -> set[str]:
 
 
 ROSDEP = {'numpy': 'python3-numpy', 'scipy': 'python3-scipy', 'yaml': 'python3-yaml', 'joblib': 'python3-joblib'}
-FROM_PYPI = {'mujoco', 'rosbags', 'pinocchio', 'coal', 'control_msgs'}  # imported only where they are installed
+# Imported only where they are installed:
+FROM_PYPI = {'mujoco', 'plotly', 'rosbags', 'pinocchio', 'coal', 'control_msgs'}
 
 
 @pytest.mark.parametrize('folder', ['robotid_ros', 'launch'])

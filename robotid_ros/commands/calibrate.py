@@ -10,7 +10,6 @@
 """``robotid calibrate``: the geometry of an arm from measured points."""
 
 import argparse
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +30,17 @@ from robotid_ros.calibration import (
 from robotid_ros.calibration.example import example_arm
 from robotid_ros.calibration.files import joints_csv, read_joints, write_result
 from robotid_ros.calibration.joint_terms import TERM_KINDS
-from robotid_ros.calibration.plots import calibration_figure, png, workspace_figure
 from robotid_ros.calibration.points_file import ANGLE_UNITS, LENGTH_UNITS
 from robotid_ros.calibration.table import accuracy_table, summary
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
 from robotid_ros.errors import CalibrationError
-from robotid_ros.files import atomic_file, file_hash, output_folder, write_text
+from robotid_ros.files import file_hash, output_folder, write_text
 from robotid_ros.model import RobotModel
 from robotid_ros.model.dh_file import DHTable, read_dh_file
 from robotid_ros.model.packaged import arm_file
-from robotid_ros.report import write_report
-from robotid_ros.report.calibration import calibration_report
+from robotid_ros.report import can_draw, write_report
+from robotid_ros.report.calibration import calibration_report, workspace_report
 
 __all__ = ['COMMAND']
 
@@ -104,7 +102,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         action='store_true',
         help='write nominal.yaml, points.csv and held_out.csv of a simulated arm to try the command on',
     )
-    add('--no-plots', action='store_true', help='draw no pictures')
+    add('--no-report', action='store_true', help='write no report')
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -122,12 +120,12 @@ def _run(options: argparse.Namespace) -> int:
         raise CalibrationError('--tool-point is for --tool known; otherwise the target is estimated')
     robot = _load_robot(options)
     folder = output_folder(options.out)
-    pictures = not options.no_plots and find_spec('matplotlib') is not None
+    report = not options.no_report and can_draw()
     if options.workspace is not None:
-        _sample_workspace(options, robot, folder, pictures)
+        _sample_workspace(options, robot, folder, report)
     if options.select_poses is not None:
         _select_poses(options, robot, folder)
-    return 0 if options.points is None else _calibrate(options, robot, folder, pictures)
+    return 0 if options.points is None else _calibrate(options, robot, folder, report)
 
 
 def _load_robot(options: argparse.Namespace) -> RobotModel | DHTable:
@@ -145,7 +143,7 @@ def _read_points(path: Path, options: argparse.Namespace, robot: RobotModel | DH
     return read_points(path, **units, prismatic=sliding).for_joints(robot.joint_names)
 
 
-def _calibrate(options: argparse.Namespace, robot: RobotModel | DHTable, folder: Path, pictures: bool) -> int:
+def _calibrate(options: argparse.Namespace, robot: RobotModel | DHTable, folder: Path, report: bool) -> int:
     points = _read_points(options.points, options, robot)
     held_out = None if options.held_out is None else _read_points(options.held_out, options, robot)
     joints = None if options.compensate is None else read_joints(options.compensate, robot.joint_names)
@@ -166,10 +164,9 @@ def _calibrate(options: argparse.Namespace, robot: RobotModel | DHTable, folder:
     written = write_result(result, folder, _provenance(options))
     if joints is not None:
         written.append(_compensate(result, joints, folder))
-    if pictures:
-        _write_bytes(folder / 'calibration.png', png(calibration_figure(result)))
+    if report:
         write_report(calibration_report(result), folder / 'report.html')
-        written += [folder / 'calibration.png', folder / 'report.html']
+        written.append(folder / 'report.html')
     print(accuracy_table(result))
     print()
     print(summary(result))
@@ -208,13 +205,13 @@ def _select_poses(options: argparse.Namespace, robot: RobotModel | DHTable, fold
     )
 
 
-def _sample_workspace(options: argparse.Namespace, robot: RobotModel | DHTable, folder: Path, pictures: bool) -> None:
+def _sample_workspace(options: argparse.Namespace, robot: RobotModel | DHTable, folder: Path, report: bool) -> None:
     workspace = sample_workspace(robot, options.workspace, rng=np.random.default_rng(options.seed))
     lower, upper = workspace.lower.tolist(), workspace.upper.tolist()
     content = {'samples': len(workspace.positions), 'lower': lower, 'upper': upper, 'reach': workspace.reach}
     write_text(folder / 'workspace.yaml', yaml.safe_dump(content, sort_keys=False))
-    if pictures:
-        _write_bytes(folder / 'workspace.png', png(workspace_figure(workspace)))
+    if report:
+        write_report(workspace_report(workspace), folder / 'workspace.html')
     extent = (f'{axis} {low:.3f} to {high:.3f} m' for axis, low, high in zip('xyz', lower, upper, strict=True))
     print(f'workspace: {", ".join(extent)}; reach {workspace.reach:.3f} m')
 
@@ -227,11 +224,6 @@ def _write_example(options: argparse.Namespace) -> int:
         write_text(folder / f'{name}.csv', points_csv(arm.measure(arm.configurations(count, rng), rng)))
     print(f'written: {", ".join(str(folder / name) for name in ("nominal.yaml", "points.csv", "held_out.csv"))}')
     return 0
-
-
-def _write_bytes(path: Path, content: bytes) -> None:
-    with atomic_file(path) as file:
-        file.write(content)
 
 
 COMMAND = Command(

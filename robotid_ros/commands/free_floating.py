@@ -10,7 +10,6 @@
 """``robotid free-floating``: identify what a space robot has captured."""
 
 import argparse
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +38,8 @@ from robotid_ros.free_floating import (
 from robotid_ros.free_floating.design import judged_trajectory
 from robotid_ros.free_floating.identification import ESTIMATORS
 from robotid_ros.free_floating.mission import EXAMPLE
-from robotid_ros.free_floating.plots import base_figure, identification_figures, save_figures, trajectory_figures
-from robotid_ros.report import write_report
-from robotid_ros.report.free_floating import free_floating_report
+from robotid_ros.report import can_draw, write_report
+from robotid_ros.report.free_floating import base_motion_report, free_floating_report, trajectory_report
 
 __all__ = ['COMMAND']
 
@@ -71,7 +69,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--starts', type=int, default=4, help='most starting points to try (default: 4)')
     add('--control', action='store_true', help='write the control trajectory that designs are compared with instead')
     add('--study', action='store_true', help='also design with priors half off, and print what each loses')
-    add('--plots', metavar='DIR', help='draw the trajectory')
+    add('--report', type=Path, metavar='HTML', help='draw the trajectory')
 
     add = action('simulate', 'Simulate the measurement of a trajectory, with sensor noise.', _simulate)
     add('excitation', metavar='excitation.yaml')
@@ -85,7 +83,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar=('PX', 'PY', 'PZ', 'LX', 'LY', 'LZ'),
         help='of the whole system about the inertial origin [kg m/s, kg m^2/s] (default: zero)',
     )
-    add('--plots', metavar='DIR', help='draw the motion of the base')
+    add('--report', type=Path, metavar='HTML', help='draw the motion of the base')
 
     add = action('identify', 'Identify the target from a measurement.', _identify)
     add('measurement', metavar='measurement.csv')
@@ -99,7 +97,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='zero|estimated|PX PY PZ LX LY LZ',
         help='of the whole system about the inertial origin (default: zero)',
     )
-    add('--no-plots', action='store_true', help='draw no pictures')
+    add('--no-report', action='store_true', help='write no report')
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -109,7 +107,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _design(options: argparse.Namespace, mission: Mission) -> int:
-    require_folder(options.out)
+    for path in (options.out, options.report):
+        if path is not None:
+            require_folder(path)
     settings: dict[str, Any] = {
         'start': mission.start,
         'period': mission.period,
@@ -138,14 +138,17 @@ def _design(options: argparse.Namespace, mission: Mission) -> int:
         expected, true = getattr(case, f'expected_{kind}'), getattr(case, f'true_{kind}')
         print(f'{case.prior:<18}{case.criterion:<18}{expected:>10.3f}{true:>10.3f}')
     written = [options.out]
-    if options.plots is not None:
-        figures = trajectory_figures(design.trajectory, mission.robot.arm.joint_names, mission.limits)
-        written += save_figures(figures, output_folder(options.plots))
+    if options.report is not None:
+        arm = mission.robot.arm
+        write_report(trajectory_report(arm.name, design.trajectory, arm.joint_names, mission.limits), options.report)
+        written.append(options.report)
     return _written(written)
 
 
 def _simulate(options: argparse.Namespace, mission: Mission) -> int:
-    require_folder(options.out)
+    for path in (options.out, options.report):
+        if path is not None:
+            require_folder(path)
     robot = mission.true_robot
     design = load_excitation(options.excitation)
     if design.joint_names != robot.arm.joint_names:
@@ -156,8 +159,9 @@ def _simulate(options: argparse.Namespace, mission: Mission) -> int:
     trajectory = design.trajectory
     measurement = simulate(robot, trajectory, mission.sample_times(trajectory), momentum=options.momentum)
     written = [options.out]
-    if options.plots is not None:
-        written += save_figures({'base_motion': base_figure(measurement)}, output_folder(options.plots))
+    if options.report is not None:
+        write_report(base_motion_report(robot.arm.name, measurement), options.report)
+        written.append(options.report)
     if not options.no_noise:
         measurement = measurement.with_noise(mission.noise, np.random.default_rng(options.seed))
     write_measurement(options.out, measurement)
@@ -180,12 +184,10 @@ def _identify(options: argparse.Namespace, mission: Mission) -> int:
     content['provenance'] |= {'mission': mission.name, 'forgetting': options.forgetting, 'version': __version__}
     write_text(folder / 'result.yaml', yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100))
     written = [folder / 'result.yaml']
-    if not options.no_plots and find_spec('matplotlib') is not None:
+    if not options.no_report and can_draw():
         truth = None if mission.target is None else mission.true_robot.body
-        figures = identification_figures(result, truth)
-        figures['base_motion'] = base_figure(measurement)
-        write_report(free_floating_report(result, truth=truth), folder / 'report.html')
-        written += [*save_figures(figures, folder), folder / 'report.html']
+        write_report(free_floating_report(result, truth=truth, measurement=measurement), folder / 'report.html')
+        written.append(folder / 'report.html')
     print(_table(result))
     _written(written)
     if result.reason:

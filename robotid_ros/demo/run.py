@@ -28,7 +28,7 @@ from robotid_ros.files import write_text
 from robotid_ros.identification import IdentificationResult, TorquePredictor, torque_metrics, validate
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import arm_file
-from robotid_ros.report import save_figures, write_report
+from robotid_ros.report import write_report
 from robotid_ros.report.identification import identification_report
 from robotid_ros.settings import Settings, setting
 
@@ -322,7 +322,6 @@ def _write_report(
         for name in ('training', 'validation'):
             design = load_excitation(folder / f'{name}.yaml')
             plot_excitation(model, design, plots / f'excitation-{name}.png')
-        save_figures(report.figures, plots)
         written.append(plots)
     except MissingDependencyError:
         return written

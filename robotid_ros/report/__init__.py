@@ -10,7 +10,7 @@
 """Reports that people read: figures, tables and a verdict in one self-contained page."""
 
 from robotid_ros.report.content import Column, Fact, Figure, Report, Section, Table, Verdict
-from robotid_ros.report.page import render_report, write_report
+from robotid_ros.report.page import can_draw, render_report, write_report
 
 __all__ = [
     'Column',
@@ -20,6 +20,7 @@ __all__ = [
     'Section',
     'Table',
     'Verdict',
+    'can_draw',
     'render_report',
     'write_report',
 ]

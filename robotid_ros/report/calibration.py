@@ -218,7 +218,7 @@ def _by_measurement(result: CalibrationResult) -> Chart:
 
 def _distance(residual: Array) -> Array:
     """Return the position error of each pose, shape (N,) [mm]."""
-    return 1e3 * np.linalg.norm(residual[:, :3], axis=1)
+    return np.asarray(1e3 * np.linalg.norm(residual[:, :3], axis=1))
 
 
 def _along_axis(before: Array, after: Array, name: str) -> Chart:

@@ -12,7 +12,6 @@
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from robotid_ros.arrays import Array
 from robotid_ros.excitation.fourier import FourierTrajectory
@@ -20,6 +19,7 @@ from robotid_ros.free_floating.body import RigidBody
 from robotid_ros.free_floating.measurement import FloatingMeasurement
 from robotid_ros.free_floating.result import TargetIdentification
 from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.model.transforms import rotation_of_quaternion, vector_of_rotation
 from robotid_ros.report.content import Column, Fact, Figure, Item, Level, Report, Section, Table, Verdict
 from robotid_ros.report.numbers import integer, number, percent, unit
 from robotid_ros.report.plot import SERIES, Chart, Role, Trace, axis, band, line, rule
@@ -31,7 +31,9 @@ _NAMES = ('m', 'cx', 'cy', 'cz', 'Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz')
 _UNITS = ('kg', 'm', 'm', 'm', *('kg*m^2',) * 6)
 
 
-def free_floating_report(result: TargetIdentification, *, truth: RigidBody | None = None) -> Report:
+def free_floating_report(
+    result: TargetIdentification, *, truth: RigidBody | None = None, measurement: FloatingMeasurement | None = None
+) -> Report:
     """Return the report of a target identification.
 
     Parameters
@@ -39,6 +41,8 @@ def free_floating_report(result: TargetIdentification, *, truth: RigidBody | Non
     result : TargetIdentification
     truth : RigidBody, optional
         The true last link merged with the target, where a simulation knows it.
+    measurement : FloatingMeasurement, optional
+        What it was identified from; then the motion of the base is shown too.
     """
     target, deviation = result.target, result.target_deviation
     share = 100.0 * float(deviation[0]) / abs(target.mass)
@@ -52,6 +56,8 @@ def free_floating_report(result: TargetIdentification, *, truth: RigidBody | Non
         Section(title='Target', items=tuple(_target_items(result, truth))),
         Section(title='Convergence', items=tuple(_history_items(result, truth))),
     ]
+    if measurement is not None:
+        sections.append(Section(title='Base', items=(_base_figure(measurement),)))
     return Report(
         kind='Free-floating identification',
         title=result.robot_name,
@@ -186,9 +192,7 @@ def _history_items(result: TargetIdentification, truth: RigidBody | None) -> Ite
     )
 
 
-def _history_chart(
-    k: int, time: Array, values: Array, final: Array, deviation: Array, true: Array | None
-) -> Chart:
+def _history_chart(k: int, time: Array, values: Array, final: Array, deviation: Array, true: Array | None) -> Chart:
     name, of = _NAMES[k], unit(_UNITS[k])
     last, spread = float(final[k]), 2.0 * float(deviation[k])
     around = np.array([time[0], time[-1]])
@@ -237,7 +241,8 @@ def trajectory_report(
             Chart(
                 title=title,
                 note=f'up to {number(float(np.abs(values).max()))} {of}',
-                alt=f'{title} of {len(joint_names)} joints over one period, up to {number(float(np.abs(values).max()))} '
+                alt=f'{title} of {len(joint_names)} joints over one period, up to '
+                f'{number(float(np.abs(values).max()))} '
                 f'{of}.',
                 traces=_curves(time, values, joint_names),
                 layout={'xaxis': axis('time [s]'), 'yaxis': axis(of), 'shapes': rules, 'meta': 'linked'},
@@ -273,13 +278,26 @@ def base_motion_report(name: str, measurement: FloatingMeasurement) -> Report:
         Of the arm.
     measurement : FloatingMeasurement
     """
+    figure = _base_figure(measurement)
+    duration = f'{number(float(measurement.time[-1] - measurement.time[0]))} s'
+    return Report(
+        kind='Free-floating simulation',
+        title=name,
+        summary=f'Motion of the free-floating base over {duration}.',
+        verdict=None,
+        facts=(Fact(label='Duration', value=duration), Fact(label='Samples', value=integer(len(measurement.time)))),
+        sections=(Section(title='Base', items=(figure,)),),
+    )
+
+
+def _base_figure(measurement: FloatingMeasurement) -> Figure:
     position, orientation = measurement.base_position, measurement.base_orientation
     if position is not None and orientation is not None:
-        turned = Rotation.from_quat(orientation[:, [1, 2, 3, 0]])
-        first = turned[0].inv()
+        rotation = rotation_of_quaternion(orientation)
+        first = rotation[0].T
         shown = (
-            ('Base position', 'mm', 1e3 * first.apply(position - position[0])),
-            ('Base rotation', '°', np.degrees((first * turned).as_rotvec())),
+            ('Base position', 'mm', 1e3 * (position - position[0]) @ first.T),
+            ('Base rotation', '°', np.degrees(vector_of_rotation(first @ rotation))),
         )
     else:
         twist = measurement.base_twist
@@ -298,21 +316,12 @@ def base_motion_report(name: str, measurement: FloatingMeasurement) -> Report:
         )
         for title, of, values in shown
     )
-    figure = Figure(
+    return Figure(
         name='base_motion',
         caption='The base reacts to the arm',
         reading='Against the first sample. The more the base moves, the better the target is determined.',
         charts=charts,
         wide=True,
-    )
-    duration = f'{number(float(measurement.time[-1] - measurement.time[0]))} s'
-    return Report(
-        kind='Free-floating simulation',
-        title=name,
-        summary=f'Motion of the free-floating base over {duration}.',
-        verdict=None,
-        facts=(Fact(label='Duration', value=duration), Fact(label='Samples', value=integer(len(measurement.time)))),
-        sections=(Section(title='Base', items=(figure,)),),
     )
 
 

@@ -125,7 +125,7 @@ def ripple_figure(
     points = dataset.tau - predicted + ripple
     charts = []
     for j in np.flatnonzero(frequency):
-        torque, _, length = units_of(joint_types[j])
+        torque, _, length = units_of(joint_types[int(j)])
         inside = np.flatnonzero((dataset.q[:, j] >= position[0, j]) & (dataset.q[:, j] <= position[-1, j]))
         inside = inside[spread(len(inside))]
         q = dataset.q[inside, j]
@@ -135,7 +135,8 @@ def ripple_figure(
             Chart(
                 title=joint,
                 note=f'{rate} per {length}',
-                alt=f'{joint}: torque ripple against position, {rate} per {length} with an amplitude of {size} {torque} '
+                alt=f'{joint}: torque ripple against position, {rate} per {length} with an amplitude of {size} '
+                f'{torque} '
                 'at creeping speed.',
                 traces=(
                     dots('measured', q, points[inside, j], 'measured, the rest subtracted'),
@@ -148,7 +149,8 @@ def ripple_figure(
     return Figure(
         name='ripple',
         caption='Torque ripple of motor and gear',
-        reading='Cogging and gear errors repeat with the motor shaft, and fast motion hides them. Blue points should lie '
+        reading='Cogging and gear errors repeat with the motor shaft, and fast motion hides them. Blue points should '
+        'lie '
         'on grey ones; where grey stays at zero throughout, do not believe the ripple of that joint.',
         charts=tuple(charts),
     )

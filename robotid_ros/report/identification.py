@@ -132,7 +132,11 @@ def _error_table(subject: Subject) -> Table:
     metrics, before, after = subject.result.metrics, subject.before, subject.metrics
     names = [name for name in _TITLES if name in metrics]
     judged = subject.judged.title.lower()
-    columns = [Column(name='Joint', numeric=False), Column(name='Match', unit='before'), Column(name='Match', unit='after')]
+    columns = [
+        Column(name='Joint', numeric=False),
+        Column(name='Match', unit='before'),
+        Column(name='Match', unit='after'),
+    ]
     columns += [Column(name='RMSE', unit='before'), Column(name='RMSE', unit='after')]
     others = [name for name in names if name != judged]
     for name in others:
@@ -159,7 +163,8 @@ def _error_table(subject: Subject) -> Table:
         columns=tuple(columns),
         rows=tuple(rows),
         levels=tuple(levels),
-        reading=f'On the {judged} data. Before: the prediction of the robot description; after: of the identified model. Match is 100 % less the relative error. Green: {GOOD_MATCH:.0f} % or more; amber: '
+        reading=f'On the {judged} data. Before: the prediction of the robot description; after: of the identified '
+        f'model. Match is 100 % less the relative error. Green: {GOOD_MATCH:.0f} % or more; amber: '
         f'{FAIR_MATCH:.0f} % or more. Joints that carry little torque match less: look at their rmse'
         + ('.' if subject.noise is None else '; where it is no more than the noise, nothing is left to explain.'),
     )
@@ -280,10 +285,14 @@ def _undetermined(subject: Subject) -> str:
     listed = '; '.join(f'{link}: {", ".join(names)}' for link, names in open_.items() if names)
     count, total = sum(map(len, open_.values())), len(result.base_names)
     if not count:
-        return f'The data determine all {total} base parameters: each deviation is below {FAIR_SHARE:.0f} % of its value.'
+        return (
+            f'The data determine all {total} base parameters: each deviation is below {FAIR_SHARE:.0f} % of its value.'
+        )
     return (
-        f'The data do not determine {count} of the {total} base parameters: their deviation exceeds {FAIR_SHARE:.0f} % of '
-        f'the value. The torque of these motions hardly depends on them, so the prediction does not need them, but do not '
+        f'The data do not determine {count} of the {total} base parameters: their deviation exceeds {FAIR_SHARE:.0f} '
+        '% of '
+        'the value. The torque of these motions hardly depends on them, so the prediction does not need them, but '
+        'do not '
         f'use them on their own. They are, by link: {listed}. A motion with more acceleration of these links, or a '
         f'heavier load on them, would determine more of them.'
     )

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -28,7 +29,7 @@ from robotid_ros.files import write_text
 from robotid_ros.report.content import Fact, Figure, Item, Level, Report, Section, Table, Verdict
 from robotid_ros.report.plot import Chart
 
-__all__ = ['html_page', 'render_report', 'write_report']
+__all__ = ['can_draw', 'head', 'html_page', 'panel', 'render_report', 'write_report']
 
 _SHORT = 24  # characters of a row's name that fit into one line on a phone
 _LIGHTS: dict[Level, tuple[str, str]] = {  # a word for those who see no colour, and a shape
@@ -39,6 +40,11 @@ _LIGHTS: dict[Level, tuple[str, str]] = {  # a word for those who see no colour,
     ),
     'bad': ('Red', '<path class="s" d="M7.4 1h9.2L23 7.4v9.2L16.6 23H7.4L1 16.6V7.4z"/><path d="M8 8l8 8M16 8l-8 8"/>'),
 }
+
+
+def can_draw() -> bool:
+    """Return whether plotly is installed, which pages need."""
+    return find_spec('plotly') is not None
 
 
 def write_report(report: Report, path: str | Path) -> None:
@@ -193,7 +199,8 @@ def _figure(figure: Figure, section: int, number: int) -> str:
     panels = ''.join(panel(chart, _chart_name(section, number, k + 1)) for k, chart in enumerate(figure.charts))
     wide = ' wide' if figure.wide else ''
     return (
-        f'<figure><figcaption><h3>{escape(figure.caption)}</h3><p class="reading">{escape(figure.reading)}</p></figcaption>'
+        f'<figure><figcaption><h3>{escape(figure.caption)}</h3><p '
+        f'class="reading">{escape(figure.reading)}</p></figcaption>'
         f'<div class="panels{wide}">{panels}</div></figure>'
     )
 

@@ -106,7 +106,7 @@ def link_figure(
                     'xaxis2': axis('σ [% of value]', domain=[0.53, 1.0], log=True, limits=(0.05, 2e3), **_SHARE_TICKS),
                     'yaxis': axis(rows=labels, showgrid=False),
                     'shapes': [rule('x', float(_stretched(np.array(sign * _NORMAL_95)))) for sign in (-1.0, 1.0)],
-                            'bargap': 0.35,
+                    'bargap': 0.35,
                 },
                 height=90 + 22 * max(len(members), 3),
             )
@@ -114,7 +114,8 @@ def link_figure(
     return Figure(
         name='parameters',
         caption='Base parameters by link: what the data changed, and how well they know it',
-        reading='Left: found less described, in standard deviations; between the dotted lines the data do not contradict '
+        reading='Left: found less described, in standard deviations; between the dotted lines the data do not '
+        'contradict '
         'the robot description. Right: the standard deviation in percent of the value; green is known to '
         f'{_GOOD_SHARE:.0f} %, amber to {FAIR_SHARE:.0f} %, red is not determined. Point at a bar for the whole name.'
         + (' Crosses: the true values.' if truth is not None else ''),
@@ -164,7 +165,13 @@ def correlation_figure(names: Sequence[str], correlation: Array) -> Figure:
     labels = [short_name(name) for name in names]
     count = len(names)
     strong = int((np.abs(correlation[np.triu_indices(count, 1)]) > STRONG_CORRELATION).sum())
-    rows = {'tickvals': list(range(count)), 'ticktext': labels, 'showgrid': False, 'tickfont': {'size': 9}, 'ticks': ''}
+    rows: Trace = {
+        'tickvals': list(range(count)),
+        'ticktext': labels,
+        'showgrid': False,
+        'tickfont': {'size': 9},
+        'ticks': '',
+    }
     chart = Chart(
         title=f'{count} parameters',
         note=f'{strong} {"pair" if strong == 1 else "pairs"} above {STRONG_CORRELATION:g}',
@@ -190,7 +197,8 @@ def correlation_figure(names: Sequence[str], correlation: Array) -> Figure:
     return Figure(
         name='correlation',
         caption='Correlation of the parameters',
-        reading='Dark off the diagonal: the motion tells only a combination of the two apart, so both deviations are large '
+        reading='Dark off the diagonal: the motion tells only a combination of the two apart, so both deviations are '
+        'large '
         'although their common effect is known. Another motion separates them.',
         charts=(chart,),
         wide=True,
@@ -261,7 +269,8 @@ def parameter_table(
         columns=(*columns, Column(name='Relative', unit='1 σ'), Column(name='Unit', numeric=False)),
         rows=tuple(rows),
         levels=tuple(levels),
-        reading=f'Green: known to {_GOOD_SHARE:.0f} % or better (1 σ). Amber: to {FAIR_SHARE:.0f} %. Red: the data do not '
+        reading=f'Green: known to {_GOOD_SHARE:.0f} % or better (1 σ). Amber: to {FAIR_SHARE:.0f} %. Red: the data '
+        'do not '
         'determine it; do not use it on its own.',
     )
 

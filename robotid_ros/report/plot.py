@@ -22,7 +22,20 @@ import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
 
-__all__ = ['SERIES', 'Chart', 'Role', 'Trace', 'axis', 'band', 'dots', 'envelope', 'intervals', 'line', 'rule', 'spread']
+__all__ = [
+    'SERIES',
+    'Chart',
+    'Role',
+    'Trace',
+    'axis',
+    'band',
+    'dots',
+    'envelope',
+    'intervals',
+    'line',
+    'rule',
+    'spread',
+]
 
 Role: TypeAlias = Literal['measured', 'predicted', 'residual', 'prior', 'truth', 'limit', 'accent']
 Trace: TypeAlias = dict[str, Any]
@@ -93,7 +106,15 @@ def band(role: Role, x: Array, low: Array, high: Array, label: str) -> Trace:
     """Return the area between two curves over ``x``; all have shape (N,)."""
     outline = {'x': np.concatenate([x, x[::-1]]), 'y': np.concatenate([high, low[::-1]])}
     colour = {'fillcolor': f'{_COLOURS[role]}38', 'line': {'width': 0}}
-    return {'type': 'scatter', 'mode': 'lines', **outline, 'fill': 'toself', 'name': label, 'hoverinfo': 'skip', **colour}
+    return {
+        'type': 'scatter',
+        'mode': 'lines',
+        **outline,
+        'fill': 'toself',
+        'name': label,
+        'hoverinfo': 'skip',
+        **colour,
+    }
 
 
 def intervals(
@@ -126,7 +147,12 @@ def rule(along: Literal['x', 'y', 'y2'], at: float, role: Role = 'limit') -> Tra
 
 
 def axis(
-    title: str = '', *, log: bool = False, limits: tuple[float, float] | None = None, rows: Sequence[str] = (), **more: Any
+    title: str = '',
+    *,
+    log: bool = False,
+    limits: tuple[float, float] | None = None,
+    rows: Sequence[str] = (),
+    **more: Any,
 ) -> Trace:
     """Return an axis: its name with unit, its scale, and its range where it is not that of the data.
 
@@ -167,7 +193,9 @@ def envelope(x: Array, y: Array, points: int = _POINTS) -> tuple[Array, Array]:
     blocks = np.asarray(y)[:full].reshape(-1, size)
     tail = np.arange(full, count)
     last = tail[[y[tail].argmin(), y[tail].argmax()]] if len(tail) else tail
-    keep = np.unique(np.concatenate([starts + blocks.argmin(axis=1), starts + blocks.argmax(axis=1), last, [0, count - 1]]))
+    keep = np.unique(
+        np.concatenate([starts + blocks.argmin(axis=1), starts + blocks.argmax(axis=1), last, [0, count - 1]])
+    )
     return x[keep], y[keep]
 
 

@@ -34,7 +34,6 @@ def provenance_items(result: IdentificationResult) -> Iterator[Item]:
             caption='Where it came from',
             columns=(Column(name='Entry', numeric=False), Column(name='Value', numeric=False)),
             rows=rows,
-            reading='Files with their hashes, settings and seed: enough to repeat it.',
         )
 
 

@@ -17,7 +17,7 @@ from scipy.signal import welch
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.report.content import Figure
-from robotid_ros.report.numbers import number, percent
+from robotid_ros.report.numbers import number
 from robotid_ros.report.plot import Chart, axis, band, dots, line, rule
 
 __all__ = ['residual_spectrum_figure', 'residual_velocity_figure', 'torque_figure', 'units_of']
@@ -82,7 +82,8 @@ def torque_figure(
     return Figure(
         name=name,
         caption=f'{title}: torque measured, and predicted before and after',
-        reading='Blue (identified) should cover grey (measured). The difference below has a scale of its own and should '
+        reading='Blue (identified) should cover grey (measured). The difference below has a scale of its own and '
+        'should '
         'look like noise; spikes where a joint reverses are friction near standstill.' + which,
         charts=tuple(charts),
     )
@@ -187,7 +188,8 @@ def residual_spectrum_figure(dataset: Dataset, predicted: Array, *, title: str, 
     return Figure(
         name='residual_spectrum',
         caption=f'{title}: difference by frequency',
-        reading='Where the difference lies far below the torque, the model explains that frequency. Where they meet, only '
+        reading='Where the difference lies far below the torque, the model explains that frequency. Where they meet, '
+        'only '
         'noise and vibration are left; a single high peak is a resonance or a gear.'
         + (f' Dotted line: the fit used frequencies up to {number(dataset.cutoff)} Hz.' if rules else ''),
         charts=tuple(charts),
