@@ -20,12 +20,14 @@ from robotid_ros.model.packaged import arm_description
 from robotid_ros.model.robot_config import RobotConfig
 from robotid_ros.settings import Settings, setting
 from robotid_ros.simulation import (
+    LAWS,
     ArmTruth,
     Plant,
     Sensors,
     TrajectoryFollower,
     effort_scale,
     perturb,
+    prior_friction,
     start_position,
 )
 
@@ -76,6 +78,7 @@ class SimulatedArmConfig(Settings):
         range=(0.0, 0.9),
         read_only=True,
     )
+    friction_law: str = setting('coulomb_viscous', 'of the joints, in a typical amount', choices=LAWS, read_only=True)
     breakaway_ratio: float = setting(
         0.0, "Stribeck's excess of the breakaway over the Coulomb friction, relative", range=(0.0, 5.0), read_only=True
     )
@@ -163,6 +166,7 @@ def build_parts(config: SimulatedArmConfig, robot: RobotConfig | None) -> Simula
         config.inertial_perturbation,
         friction_scale=config.friction_perturbation,
         breakaway_ratio=config.breakaway_ratio,
+        friction=prior_friction(model, config.friction_law),
         torque_constant=None if np.isnan(given).any() else given,
     )
     plant = Plant(

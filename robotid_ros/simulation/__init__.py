@@ -11,7 +11,7 @@
 
 from robotid_ros.simulation.arm_truth import ArmTruth, nominal_truth, perturb, read_truth, write_truth
 from robotid_ros.simulation.gazebo_description import gazebo_description
-from robotid_ros.simulation.joint_friction import JointFriction, prior_friction
+from robotid_ros.simulation.joint_friction import LAWS, JointFriction, prior_friction
 from robotid_ros.simulation.plant import Plant, PlantMotion
 from robotid_ros.simulation.sensors import Sensors, effort_scale
 from robotid_ros.simulation.simulated_run import SimulatedRun, simulate_trajectory
@@ -19,6 +19,7 @@ from robotid_ros.simulation.start_position import start_position
 from robotid_ros.simulation.trajectory_follower import CommandPoint, TrajectoryFollower
 
 __all__ = [
+    'LAWS',
     'ArmTruth',
     'CommandPoint',
     'JointFriction',

@@ -189,7 +189,7 @@ def perturb(
             # in proportion, so that friction that falls with speed still dissipates
             arctan_gain=start.friction.arctan_gain * dry,
             viscous=vary(start.friction.viscous, friction_scale),
-            breakaway=breakaway_ratio * coulomb if breakaway_ratio > 0.0 else start.friction.breakaway,
+            breakaway=breakaway_ratio * coulomb if breakaway_ratio > 0.0 else start.friction.breakaway * dry,
         ),
         torque_constant=start.torque_constant,
         provenance={'inertial_scale': float(scale), 'friction_scale': float(friction_scale)},

@@ -18,12 +18,23 @@ from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 
-__all__ = ['JointFriction', 'prior_friction']
+__all__ = ['LAWS', 'JointFriction', 'prior_friction']
 
 # Share of the effort limit that dry friction takes, and viscous friction at the velocity limit,
 # where a URDF tells nothing: strain wave drives of arms between 5 and 50 kg lie around it.
 _TYPICAL_COULOMB_SHARE = 0.04
 _TYPICAL_VISCOUS_SHARE = 0.06
+
+
+# What a law adds to Coulomb and viscous friction, as parts of the Coulomb friction and as speeds: enough to stand out
+# of the noise, at speeds that a friction sweep goes through.
+_SHARES = {'static': {'breakaway': 0.35}, 'stribeck': {'breakaway': 0.35}, 'daemi_heimann': {'arctan_gain': -0.25}}
+_SPEEDS = {
+    'static': {'breakaway_speed': 0.01},
+    'stribeck': {'stribeck_velocity': 0.1},
+    'daemi_heimann': {'arctan_rate': 8.0},
+}
+LAWS = ('coulomb_viscous', *_SHARES)
 
 
 def _unset() -> Array:
@@ -177,7 +188,7 @@ class JointFriction:
         return cls(**{name: np.array([values[joint][name] for joint in joint_names]) for name in named})
 
 
-def prior_friction(model: RobotModel) -> JointFriction:
+def prior_friction(model: RobotModel, law: str = 'coulomb_viscous') -> JointFriction:
     """Return the friction a URDF states, or a typical one where it states none.
 
     A joint whose ``<dynamics>`` has neither damping nor friction gets Coulomb friction of 4 % of
@@ -187,10 +198,15 @@ def prior_friction(model: RobotModel) -> JointFriction:
     Parameters
     ----------
     model : RobotModel
+    law : {'coulomb_viscous', 'static', 'stribeck', 'daemi_heimann'}
+        What is added to Coulomb and viscous friction, in a typical amount.
     """
     silent = (model.friction == 0.0) & (model.damping == 0.0)
     effort = np.where(np.isfinite(model.limits.effort), model.limits.effort, 0.0)
+    coulomb = np.where(silent, _TYPICAL_COULOMB_SHARE * effort, model.friction)
     return JointFriction(
-        coulomb=np.where(silent, _TYPICAL_COULOMB_SHARE * effort, model.friction),
+        coulomb=coulomb,
         viscous=np.where(silent, _TYPICAL_VISCOUS_SHARE * effort / model.limits.velocity, model.damping),
+        **{name: share * coulomb for name, share in _SHARES.get(law, {}).items()},
+        **{name: np.full(model.n, speed) for name, speed in _SPEEDS.get(law, {}).items()},
     )
