@@ -86,16 +86,6 @@ def measured(
     )
 
 
-def joined(*parts: MeasuredPoints) -> MeasuredPoints:
-    return MeasuredPoints(
-        joint_names=parts[0].joint_names,
-        q=np.concatenate([part.q for part in parts]),
-        position=np.concatenate([part.position for part in parts]),
-        sets=sum((part.sets for part in parts), ()),
-        points=sum((part.points for part in parts), ()),
-    )
-
-
 def elbow_puma() -> DHTable:
     """Puma 560, standard DH (Corke and Armstrong 1994): axes 2 and 3 parallel, others not."""
     right = np.pi / 2

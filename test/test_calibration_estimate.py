@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from calibration_helpers import dh_poses, iiwa_modified, joined, measured, random_frame, scara, shift, ur10e
+from calibration_helpers import dh_poses, iiwa_modified, measured, random_frame, scara, shift, ur10e
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -185,7 +185,7 @@ def test_several_sets_and_targets_each_get_their_place() -> None:
     other = replace(arm, frame=random_frame(rng))
     moved = replace(arm, tool=shift(-0.05, 0.09, 0.02))
     q = arm.configurations(90, rng)
-    points = joined(
+    points = MeasuredPoints.joined(
         arm.measure(q[:40], rng, set_name='A', point_name='1'),
         moved.measure(q[40:60], rng, set_name='A', point_name='2'),
         replace(other, tool=moved.tool).measure(q[60:], rng, set_name='B', point_name='2'),

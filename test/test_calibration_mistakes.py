@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from robotid_ros.calibration import MeasuredPoints, calibrate, points_csv, read_points
+from robotid_ros.calibration import MeasuredPoints, append_points, calibrate, read_points, write_points
 from robotid_ros.calibration.example import SimulatedArm, example_arm
 from robotid_ros.errors import CalibrationError, ModelError, RobotIdError
 from robotid_ros.model.dh_file import DHTable, read_dh_file
@@ -199,7 +199,7 @@ def test_points_files_round_trip_to_the_last_digit(arm: SimulatedArm, tmp_path: 
     orientation[2] = np.nan
     poses = replace(poses, orientation=orientation, std=np.full((5, 3), 1e-4), angle_std=np.full(5, 1e-3))
     path = tmp_path / 'points.csv'
-    path.write_text(points_csv(poses))
+    write_points(path, poses)
     back = read_points(path)
     for name in ('joint_names', 'sets', 'points'):
         assert getattr(back, name) == getattr(poses, name)
@@ -207,6 +207,25 @@ def test_points_files_round_trip_to_the_last_digit(arm: SimulatedArm, tmp_path: 
         np.testing.assert_array_equal(getattr(back, name), getattr(poses, name))
     np.testing.assert_allclose(back.orientation, poses.orientation, atol=1e-15)
     assert back.has_orientation.tolist() == [True, True, False, True, True]
+
+
+def test_a_points_file_grows_row_by_row(arm: SimulatedArm, tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    path, q = tmp_path / 'points.csv', arm.configurations(3, rng)
+    first, second = (arm.measure(q[k : k + 1], rng, set_name=str(k), angle_noise=a) for k, a in ((0, None), (1, 1e-4)))
+    assert append_points(path, first) == 1
+    assert append_points(path, second) == 2
+    kept = path.read_bytes()
+    with pytest.raises(CalibrationError, match="joint 'joint1' is not in"):
+        append_points(path, replace(first, joint_names=tuple('abcdef')))
+    with pytest.raises(CalibrationError, match='std: expected it for all'):
+        append_points(path, replace(first, std=np.full((1, 3), 1e-4)))
+    assert path.read_bytes() == kept
+    back = read_points(path)
+    np.testing.assert_array_equal(back.q, q[:2])
+    np.testing.assert_array_equal(back.position, np.vstack([first.position, second.position]))
+    assert back.has_orientation.tolist() == [False, True]
+    assert back.sets == ('0', '1')
 
 
 def test_units_of_a_file_are_converted(tmp_path: Path) -> None:
@@ -221,16 +240,16 @@ def test_units_of_a_file_are_converted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ('text', 'words'),
     [
-        ('', 'has no measurements'),
-        ('position/a,x,y,z\n', 'has no measurements'),
+        ('', 'names of the columns, got none'),
+        ('position/a,x,y,z\n', 'got none'),
         ('x,y,z\n1,2,3\n', 'expected columns position/<joint>'),
-        ('position/a,x,y\n1,2,3\n', "column 'z' is missing"),
-        ('position/a,x,y,z,qw\n1,2,3,4,1\n', "column 'qx' is missing"),
-        ('position/a,x,y,z,w\n1,2,3,4,5\n', "unknown column 'w'"),
-        ('position/a,x,y,z,z\n1,2,3,4,5\n', "column 'z' appears more than once"),
-        ('position/a,x,y,z\n1,2,3\n', 'line 2: expected 4 cells, got 3'),
-        ('position/a,x,y,z\n1,2,3,four\n', "line 2, column 'z': expected a finite number, got 'four'"),
-        ('position/a,x,y,z\n1,2,nan,4\n', "line 2, column 'y': expected a finite number, got 'nan'"),
+        ('position/a,x,y\n1,2,3\n', "column 'z' is not in points file"),
+        ('position/a,x,y,z,qw\n1,2,3,4,1\n', "column 'qx' is not in points file"),
+        ('position/a,x,y,z,w\n1,2,3,4,5\n', "column 'w' is not in a points file"),
+        ('position/a,x,y,z,z\n1,2,3,4,5\n', "column 'z' is there 2 times"),
+        ('position/a,x,y,z\n1,2,3\n', 'line 2: expected 4 fields, got 3'),
+        ('position/a,x,y,z\n1,2,3,four\n', "line 2: column 'z': expected a finite number, got 'four'"),
+        ('position/a,x,y,z\n1,2,nan,4\n', "line 2: column 'y': expected a finite number, got 'nan'"),
         ('position/a,x,y,z\n1,2,,4\n', "column 'y': expected a finite number, got ''"),
         ('position/a,x,y,z,std,std_x,std_y,std_z\n1,2,3,4,1,1,1,1\n', "either 'std' or"),
         ('position/a,x,y,z,qw,qx,qy,qz,std\n1,2,3,4,1,0,0,0,1\n', 'only std is given'),
@@ -252,7 +271,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     binary = tmp_path / 'binary'
     binary.write_bytes(b'\xff\xfe\x00')
     for reader in (read_points, read_dh_file):
-        with pytest.raises(RobotIdError, match='cannot be read'):
+        with pytest.raises(RobotIdError, match=r'cannot be read|UTF-8'):
             reader(binary)
 
 

@@ -21,11 +21,12 @@ import yaml
 from calibration_helpers import dh_poses, measured, random_frame, scara, shift, ur10e
 
 import robotid_ros
-from robotid_ros.calibration import CalibrationResult, calibrate, points_csv, read_points
+from robotid_ros.calibration import CalibrationResult, calibrate, read_points, write_points
 from robotid_ros.calibration.example import SimulatedArm, example_arm, example_table
-from robotid_ros.calibration.files import calibrated_urdf, read_joints
 from robotid_ros.calibration.inverse_kinematics import compensated_inverse_kinematics, compensated_joints
+from robotid_ros.calibration.points_file import read_joints
 from robotid_ros.calibration.pose_selection import select_poses
+from robotid_ros.calibration.result_files import calibrated_urdf
 from robotid_ros.calibration.workspace import sample_workspace
 from robotid_ros.cli import main
 from robotid_ros.errors import CalibrationError
@@ -124,14 +125,14 @@ def test_the_command_selects_poses_and_samples_the_workspace(
     ('arguments', 'words'),
     [
         ([], 'expected POINTS.csv'),
-        (['nowhere.csv'], "points file 'nowhere.csv' does not exist"),
+        (['nowhere.csv'], 'nowhere.csv does not exist'),
         (['POINTS', '--length-unit', 'mm'], 'metres given as millimetres'),
         (['POINTS', '--angle-unit', 'deg'], 'radians given as degrees'),
         (['POINTS', '--tip', 'flange'], '--tip chooses from a URDF'),
         (['POINTS', '--tool-point', '0', '0', '0'], '--tool-point is for --tool known'),
         (['POINTS', '--frame', 'known'], 'let the frame be estimated'),
-        (['POINTS', '--held-out', 'none.csv'], "'none.csv' does not exist"),
-        (['POINTS', '--compensate', 'none.csv'], "'none.csv' cannot be read"),
+        (['POINTS', '--held-out', 'none.csv'], 'none.csv does not exist'),
+        (['POINTS', '--compensate', 'none.csv'], 'none.csv does not exist'),
         (['--held-out', 'none.csv', '--select-poses', '10'], 'need POINTS.csv'),
         (['--select-poses', '3'], '3 poses'),
         (['--workspace', '0'], 'positive number'),
@@ -198,7 +199,7 @@ def test_the_command_writes_a_urdf_for_a_urdf(tmp_path: Path, capsys: pytest.Cap
 
     points = measured(model.joint_names, q, tip_transforms(moved, q), rng, frame=random_frame(rng), noise=1e-5)
     path = tmp_path / 'points.csv'
-    path.write_text(points_csv(points))
+    write_points(path, points)
     out = tmp_path / 'out'
     assert main(['calibrate', str(path), '--robot', str(UR10E), '--out', str(out), '--no-report', '--folds', '0']) == 0
     capsys.readouterr()

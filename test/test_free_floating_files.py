@@ -104,11 +104,12 @@ def test_missing_and_broken_signals_are_named(measured, tmp_path):
     refused(text.replace('velocity/joint_3', 'other'), "signal 'velocity/joint_3' is not in")
     refused(text.replace('base/orientation/qz', 'other'), "signal 'base/orientation/qz' is not in")
     lines = text.splitlines()
-    refused('\n'.join([*lines[:5], 'oops' + lines[5][lines[5].index(',') :]]), 'sample 5.*oops')
-    refused('\n'.join([*lines[:5], lines[5] + ',1']), r'sample 5: expected \d+ fields')
-    refused('\n'.join([*lines[:5], 'nan' + lines[5][lines[5].index(',') :]]), 'time: expected finite')
-    refused(lines[0], 'at least one sample')
-    with pytest.raises(DataError, match='cannot be read'):
+    refused('\n'.join([*lines[:5], 'oops' + lines[5][lines[5].index(',') :]]), r"line 6: column 'time': .*oops")
+    refused('\n'.join([*lines[:5], lines[5] + ',1']), r'line 6: expected \d+ fields')
+    broken = 'nan' + lines[5][lines[5].index(',') :]
+    refused('\n'.join([*lines[:5], broken]), r"line 6: column 'time': expected a finite number")
+    refused(lines[0], 'got none')
+    with pytest.raises(DataError, match='does not exist'):
         read_measurement(tmp_path / 'none.csv', robot.arm.joint_names)
 
 

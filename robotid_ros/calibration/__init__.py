@@ -12,7 +12,7 @@
 from robotid_ros.calibration.estimate import calibrate
 from robotid_ros.calibration.inverse_kinematics import compensated_inverse_kinematics, compensated_joints
 from robotid_ros.calibration.points import MeasuredPoints
-from robotid_ros.calibration.points_file import points_csv, read_points
+from robotid_ros.calibration.points_file import append_points, read_points, write_points
 from robotid_ros.calibration.pose_selection import select_poses
 from robotid_ros.calibration.result import CalibrationResult
 from robotid_ros.calibration.workspace import sample_workspace
@@ -23,8 +23,9 @@ __all__ = [
     'calibrate',
     'compensated_inverse_kinematics',
     'compensated_joints',
-    'points_csv',
+    'append_points',
     'read_points',
     'sample_workspace',
     'select_poses',
+    'write_points',
 ]

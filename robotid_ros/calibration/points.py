@@ -116,6 +116,37 @@ class MeasuredPoints:
             angle_std=None if self.angle_std is None else self.angle_std[rows],
         )
 
+    @staticmethod
+    def joined(*parts: 'MeasuredPoints') -> 'MeasuredPoints':
+        """Return the measurements of several holders, in the joint order of the first.
+
+        Raises
+        ------
+        CalibrationError
+            If joints differ, or only some of them have standard deviations.
+        """
+        first = parts[0]
+        parts = tuple(part.for_joints(first.joint_names) for part in parts)
+        for name in ('std', 'angle_std'):
+            if len({getattr(part, name) is None for part in parts}) > 1:
+                raise CalibrationError(f'{name}: expected it for all measurements or for none')
+
+        def stack(name: str) -> Array | None:
+            return None if getattr(first, name) is None else np.concatenate([getattr(part, name) for part in parts])
+
+        turned = any(part.orientation is not None for part in parts)
+        unknown = [np.full((len(p), 4), np.nan) if p.orientation is None else p.orientation for p in parts]
+        return MeasuredPoints(
+            joint_names=first.joint_names,
+            q=np.concatenate([part.q for part in parts]),
+            position=np.concatenate([part.position for part in parts]),
+            orientation=np.concatenate(unknown) if turned else None,
+            sets=tuple(label for part in parts for label in part.sets),
+            points=tuple(label for part in parts for label in part.points),
+            std=stack('std'),
+            angle_std=stack('angle_std'),
+        )
+
     def for_joints(self, joints: Sequence[str]) -> 'MeasuredPoints':
         """Return the measurements with the joint columns in another order.
 

@@ -28,9 +28,9 @@ from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model.transforms import rotation_of_quaternion, rotation_of_vector, vector_of_rotation
 
-__all__ = ['Problem', 'State', 'labelled']
+__all__ = ['AXES', 'Problem', 'State', 'labelled']
 
-_AXES = ('x', 'y', 'z', 'rx', 'ry', 'rz')
+AXES = ('x', 'y', 'z', 'rx', 'ry', 'rz')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,8 +169,8 @@ class Problem:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all parameters, in the order of the parameter vector."""
-        result = [f'{labelled("frame", name)}.{axis}' for name in self.set_names for axis in _AXES]
-        result += [f'{labelled("tool", name)}.{axis}' for name in self.point_names for axis in _AXES]
+        result = [f'{labelled("frame", name)}.{axis}' for name in self.set_names for axis in AXES]
+        result += [f'{labelled("tool", name)}.{axis}' for name in self.point_names for axis in AXES]
         result += self.chain.names
         result += [term.name for term in self.terms.terms]
         return tuple(result)

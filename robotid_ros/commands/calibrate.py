@@ -22,15 +22,15 @@ from robotid_ros.calibration import (
     MeasuredPoints,
     calibrate,
     compensated_joints,
-    points_csv,
     read_points,
     sample_workspace,
     select_poses,
+    write_points,
 )
 from robotid_ros.calibration.example import example_arm
-from robotid_ros.calibration.files import joints_csv, read_joints, write_result
 from robotid_ros.calibration.joint_terms import TERM_KINDS
-from robotid_ros.calibration.points_file import ANGLE_UNITS, LENGTH_UNITS
+from robotid_ros.calibration.points_file import ANGLE_UNITS, LENGTH_UNITS, read_joints, write_joints
+from robotid_ros.calibration.result_files import write_result
 from robotid_ros.calibration.table import accuracy_table, summary
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
@@ -191,13 +191,13 @@ def _compensate(result: CalibrationResult, q: np.ndarray, folder: Path) -> Path:
     if not compensated.converged.all():
         rows = ', '.join(str(k + 1) for k in np.flatnonzero(~compensated.converged)[:10])
         print(f'warning: no joint positions put the tip exactly there in rows {rows}; the closest were written')
-    write_text(folder / 'compensated.csv', joints_csv(result.chain.joint_names, compensated.q))
+    write_joints(folder / 'compensated.csv', result.chain.joint_names, compensated.q)
     return folder / 'compensated.csv'
 
 
 def _select_poses(options: argparse.Namespace, robot: RobotModel | DHTable, folder: Path) -> None:
     selection = select_poses(robot, options.select_poses, frame=options.frame, rng=np.random.default_rng(options.seed))
-    write_text(folder / 'poses.csv', joints_csv(robot.joint_names, selection.q))
+    write_joints(folder / 'poses.csv', robot.joint_names, selection.q)
     print(
         f'{len(selection.q)} poses of {selection.candidates} candidates: observability index O1 '
         f'{selection.observability_index:.4g}, {selection.random_index:.4g} on average for random ones\n'
@@ -221,7 +221,7 @@ def _write_example(options: argparse.Namespace) -> int:
     arm, folder = example_arm(rng), output_folder(options.out)
     write_text(folder / 'nominal.yaml', arm.nominal.to_yaml())
     for name, count in (('points', 100), ('held_out', 200)):
-        write_text(folder / f'{name}.csv', points_csv(arm.measure(arm.configurations(count, rng), rng)))
+        write_points(folder / f'{name}.csv', arm.measure(arm.configurations(count, rng), rng))
     print(f'written: {", ".join(str(folder / name) for name in ("nominal.yaml", "points.csv", "held_out.csv"))}')
     return 0
 

@@ -9,24 +9,32 @@
 
 """The measurement file of a free-floating robot: CSV with joint states and the motion of the base."""
 
-import io
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
-from robotid_ros.arrays import Array, require_names
+from robotid_ros.arrays import require_names
 from robotid_ros.errors import DataError
-from robotid_ros.files import file_hash, write_text
+from robotid_ros.files import file_hash
 from robotid_ros.free_floating.measurement import FloatingMeasurement
+from robotid_ros.tables import read_table, write_table
 
 __all__ = ['read_measurement', 'write_measurement']
 
-_TWIST = (
-    *(f'base/linear_velocity/{axis}' for axis in 'xyz'),
-    *(f'base/angular_velocity/{axis}' for axis in 'xyz'),
-)
-_POSITION = tuple(f'base/position/{axis}' for axis in 'xyz')
-_ORIENTATION = tuple(f'base/orientation/{part}' for part in ('qw', 'qx', 'qy', 'qz'))
+_POSE = {
+    'base_position': tuple(f'base/position/{axis}' for axis in 'xyz'),
+    'base_orientation': tuple(f'base/orientation/{part}' for part in ('qw', 'qx', 'qy', 'qz')),
+}
+
+
+def _signals(joint_names: Sequence[str], *, pose: bool) -> dict[str, Sequence[str]]:
+    """Return the columns of every array of a measurement."""
+    return {
+        'time': ('time',),
+        'q': [f'position/{joint}' for joint in joint_names],
+        'dq': [f'velocity/{joint}' for joint in joint_names],
+        'base_twist': [f'base/{kind}_velocity/{axis}' for kind in ('linear', 'angular') for axis in 'xyz'],
+        **(_POSE if pose else {}),
+    }
 
 
 def write_measurement(path: str | Path, measurement: FloatingMeasurement) -> None:
@@ -41,15 +49,14 @@ def write_measurement(path: str | Path, measurement: FloatingMeasurement) -> Non
     DataError
         If the file cannot be written.
     """
-    joints = measurement.joint_names
-    header = ['time', *(f'position/{j}' for j in joints), *(f'velocity/{j}' for j in joints), *_TWIST]
-    columns = [measurement.time[:, None], measurement.q, measurement.dq, measurement.base_twist]
-    if measurement.base_position is not None and measurement.base_orientation is not None:
-        header += [*_POSITION, *_ORIENTATION]
-        columns += [measurement.base_position, measurement.base_orientation]
-    text = io.StringIO()
-    np.savetxt(text, np.hstack(columns), fmt='%.17g', delimiter=',', header=','.join(header), comments='')
-    write_text(path, text.getvalue())
+    signals = _signals(measurement.joint_names, pose=measurement.has_pose)
+    count = len(measurement)
+    columns = {
+        column: values
+        for name, group in signals.items()
+        for column, values in zip(group, getattr(measurement, name).reshape(count, -1).T, strict=True)
+    }
+    write_table(path, columns)
 
 
 def read_measurement(path: str | Path, joint_names: tuple[str, ...]) -> FloatingMeasurement:
@@ -66,42 +73,15 @@ def read_measurement(path: str | Path, joint_names: tuple[str, ...]) -> Floating
     DataError
         If the file cannot be read, a signal is missing or a value is no finite number.
     """
+
+    def layout(names: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
+        pose = any(column in names for group in _POSE.values() for column in group)
+        signals = _signals(joint_names, pose=pose)
+        for group in signals.values():
+            require_names(group, names, 'signal', f"measurement '{path}'", DataError)
+        return signals
+
     source = Path(path).expanduser()
-    try:
-        text = source.read_text(encoding='utf-8')
-    except (OSError, UnicodeDecodeError) as cause:
-        raise DataError(f"measurement '{path}' cannot be read: {cause}") from cause
-    lines = [line for line in text.splitlines() if line.strip()]
-    if len(lines) < 2:
-        raise DataError(f"measurement '{path}': expected a header and at least one sample, got {len(lines)} line(s)")
-    header = [name.strip() for name in lines[0].split(',')]
-    table = _numbers(lines, len(header), path)
-
-    def take(names: tuple[str, ...]) -> Array:
-        index = require_names(names, header, 'signal', f"measurement '{path}'", DataError)
-        return table[:, index]
-
-    pose = any(name in header for name in (*_POSITION, *_ORIENTATION))
-    return FloatingMeasurement(
-        joint_names=joint_names,
-        time=take(('time',))[:, 0],
-        q=take(tuple(f'position/{joint}' for joint in joint_names)),
-        dq=take(tuple(f'velocity/{joint}' for joint in joint_names)),
-        base_twist=take(_TWIST),
-        base_position=take(_POSITION) if pose else None,
-        base_orientation=take(_ORIENTATION) if pose else None,
-        provenance={'file': source.name, 'sha256': file_hash(source)},
-    )
-
-
-def _numbers(lines: list[str], width: int, path: str | Path) -> Array:
-    table = np.empty((len(lines) - 1, width))
-    for k, line in enumerate(lines[1:]):
-        fields = line.split(',')
-        if len(fields) != width:
-            raise DataError(f"measurement '{path}', sample {k + 1}: expected {width} fields, got {len(fields)}")
-        try:
-            table[k] = [float(text) for text in fields]
-        except ValueError as cause:
-            raise DataError(f"measurement '{path}', sample {k + 1}: {cause}") from cause
-    return table
+    arrays = dict(read_table(source, layout).arrays)
+    provenance = {'file': source.name, 'sha256': file_hash(source)}
+    return FloatingMeasurement(joint_names=joint_names, time=arrays.pop('time')[:, 0], **arrays, provenance=provenance)

@@ -7,10 +7,9 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Files of a calibration: result, residuals, the corrected arm."""
+"""What a calibration writes: result, residuals, the corrected arm."""
 
-import csv
-import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -19,6 +18,7 @@ import numpy as np
 import yaml
 
 from robotid_ros.arrays import Array
+from robotid_ros.calibration.problem import AXES
 from robotid_ros.calibration.result import CalibrationResult
 from robotid_ros.errors import CalibrationError
 from robotid_ros.files import write_text
@@ -26,10 +26,9 @@ from robotid_ros.model.dh_file import DHTable
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import rpy_rotation, translation
 from robotid_ros.model.urdf_edit import replace_origins
+from robotid_ros.tables import write_table
 
-__all__ = ['calibrated_urdf', 'joints_csv', 'read_joints', 'residuals_csv', 'write_result']
-
-_JOINT = 'position/'
+__all__ = ['calibrated_urdf', 'write_result']
 
 
 def write_result(result: CalibrationResult, folder: Path, provenance: dict[str, Any]) -> list[Path]:
@@ -45,7 +44,6 @@ def write_result(result: CalibrationResult, folder: Path, provenance: dict[str, 
     """
     texts = {
         'result.yaml': yaml.safe_dump({**result.to_dict(), 'provenance': provenance}, sort_keys=False, width=120),
-        'residuals.csv': residuals_csv(result),
     }
     if isinstance(result.robot, DHTable):
         texts['calibrated.yaml'] = result.calibrated_table().to_yaml()
@@ -53,7 +51,8 @@ def write_result(result: CalibrationResult, folder: Path, provenance: dict[str, 
         texts['calibrated.urdf'] = calibrated_urdf(result)
     for name, text in texts.items():
         write_text(folder / name, text)
-    return [folder / name for name in texts]
+    _write_residuals(result, folder / 'residuals.csv')
+    return [*(folder / name for name in texts), folder / 'residuals.csv']
 
 
 def calibrated_urdf(result: CalibrationResult) -> str:
@@ -87,62 +86,17 @@ def _origins(text: str) -> dict[str, Array]:
     return result
 
 
-def residuals_csv(result: CalibrationResult) -> str:
-    """Return measured minus predicted of every measurement as CSV [m, rad], before and after."""
-    parts = [('before', result.residual_before), ('after', result.residual)]
+def _write_residuals(result: CalibrationResult, path: Path) -> None:
+    """Write measured minus predicted of every measurement [m, rad], before and after, as CSV."""
+    parts = {'before': result.residual_before, 'after': result.residual}
     if result.cross_validation is not None:
-        parts.append(('cross_validated', result.cross_validation.residual))
-    axes = ('x', 'y', 'z', 'rx', 'ry', 'rz')[: result.residual.shape[1]]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator='\n')
-    writer.writerow(
-        ['measurement', 'set', 'point', 'weight', *(f'{part}/{axis}' for part, _ in parts for axis in axes)]
-    )
-    for k in range(len(result.points)):
-        numbers = [repr(float(value)) for _, residual in parts for value in residual[k]]
-        labels = [result.points.sets[k], result.points.points[k]]
-        writer.writerow([k + 1, *labels, repr(float(result.weights[k])), *numbers])
-    return text.getvalue()
-
-
-def joints_csv(joint_names: tuple[str, ...], q: Array) -> str:
-    """Return joint coordinates as CSV with columns ``position/<joint>`` [rad or m]."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator='\n')
-    writer.writerow([_JOINT + name for name in joint_names])
-    writer.writerows([[repr(float(value)) for value in row] for row in q])
-    return text.getvalue()
-
-
-def read_joints(path: Path, joint_names: tuple[str, ...]) -> Array:
-    """Read joint coordinates, shape (N, n), from CSV columns ``position/<joint>``; others are ignored.
-
-    Raises
-    ------
-    CalibrationError
-        If the file is absent, a joint has no column, or a cell is not a finite number.
-    """
-    try:
-        rows = list(csv.DictReader(io.StringIO(path.expanduser().read_text(encoding='utf-8-sig'))))
-    except (OSError, UnicodeDecodeError) as cause:
-        raise CalibrationError(f"joints file '{path}' cannot be read: {cause}") from cause
-    if not rows:
-        raise CalibrationError(f"joints file '{path}' has no rows")
-    for name in joint_names:
-        if _JOINT + name not in rows[0]:
-            raise CalibrationError(
-                f"joints file '{path}': column '{_JOINT}{name}' is missing; it has: {', '.join(rows[0])}"
-            )
-    result = np.empty((len(rows), len(joint_names)))
-    for k, row in enumerate(rows):
-        for i, name in enumerate(joint_names):
-            try:
-                result[k, i] = float(row[_JOINT + name])
-            except (TypeError, ValueError):
-                result[k, i] = np.nan
-            if not np.isfinite(result[k, i]):
-                raise CalibrationError(
-                    f"joints file '{path}', row {k + 1}, column '{_JOINT}{name}': expected a finite number, "
-                    f"got '{row[_JOINT + name]}'"
-                )
-    return result
+        parts['cross_validated'] = result.cross_validation.residual
+    columns: dict[str, Array | Sequence[str]] = {
+        'measurement': [str(k + 1) for k in range(len(result.points))],
+        'set': result.points.sets,
+        'point': result.points.points,
+        'weight': result.weights,
+    }
+    for part, residual in parts.items():
+        columns |= {f'{part}/{axis}': values for axis, values in zip(AXES, residual.T, strict=False)}
+    write_table(path, columns)
