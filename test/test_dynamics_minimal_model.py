@@ -198,7 +198,7 @@ def test_emitted_c_is_clean_and_right(tmp_path, source_of):
     minimal = minimal_model(robot, **DRIVES)
     count = len(minimal.base.independent)
     beta = np.random.default_rng(4).normal(size=count)
-    files = write_code(minimal, tmp_path, 'c', parameters=beta)
+    files = write_code(minimal.with_parameters(beta), tmp_path, 'c')
     assert sorted(path.name for path in files) == ['inverse_dynamics.c', 'inverse_dynamics.h']
     library = tmp_path / 'arm.so'
     warn = ['-std=c99', '-pedantic', '-Wall', '-Wextra', '-Wconversion', '-Wmissing-prototypes', '-Werror']
@@ -235,7 +235,11 @@ def test_emitted_c_is_clean_and_right(tmp_path, source_of):
         np.testing.assert_allclose(
             call('gravity', n, q, coefficients), minimal.gravity(row[0], beta)[0], rtol=0, atol=scale
         )
-        np.testing.assert_allclose(call('friction', n, dq, coefficients), minimal.friction(row[1], beta)[0], atol=scale)
+        friction = minimal.friction(row[1], beta)[0]
+        np.testing.assert_allclose(call('friction', n, q, dq, 0 * q, coefficients), friction, rtol=0, atol=scale)
+        rigid = call('rigid_body', n, q, dq, ddq, coefficients)
+        np.testing.assert_allclose(rigid + friction, expected, rtol=0, atol=scale)
+        np.testing.assert_allclose(rigid, minimal.rigid_body(*row, beta)[0], rtol=0, atol=scale)
 
 
 @needs_compiler
@@ -283,7 +287,7 @@ def test_it_works_without_a_compiler(monkeypatch):
     model = arm('ur5')
     q, dq, ddq = motion(6, 4)
     minimal = minimal_model(model)
-    assert compiled_kernels('gravity', minimal.key, lambda: '', ['gravity']) is None
+    assert compiled_kernels('gravity', 'key', lambda: '', ['gravity']) is None
     np.testing.assert_allclose(
         minimal.inverse_dynamics(q, dq, ddq), inverse_dynamics(model, q, dq, ddq), rtol=0, atol=1e-11
     )

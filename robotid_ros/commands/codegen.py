@@ -45,7 +45,7 @@ def _run(options: argparse.Namespace) -> int:
     with progress_bar('codegen') as progress:
         progress(0.0, 'minimal model')
         minimal, parameters, note = generated_model(model, result, snap=options.snap)
-    written = write_code(minimal, folder, options.language, parameters=parameters, prefix=options.prefix)
+    written = write_code(minimal, folder, options.language, prefix=options.prefix)
     multiplications, additions = minimal.operations
     print(f'inverse dynamics in {multiplications} multiplications and {additions} additions; {note}')
     for path in written:

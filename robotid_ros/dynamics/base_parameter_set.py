@@ -164,7 +164,7 @@ class BaseParameters:
         drives = drive_symbols(self.options)
         kernel = self._kernels.get(
             'regressor_gradient',
-            lambda: content_key(self.model, {'columns': self.independent}, f'regressor gradient {drives}'),
+            content_key(self.model, {'columns': self.independent}, f'regressor gradient {drives}'),
             lambda: regressor_gradient_function(self.model, drives, self.independent.tolist()),
             compiled=compiled,
         )

@@ -11,7 +11,7 @@
 
 from collections.abc import Callable
 
-from robotid_ros.dynamics.codegen.expression import Op
+from robotid_ros.dynamics.codegen.expression import FUNCTIONS, Op
 from robotid_ros.dynamics.codegen.function import GraphFunction
 
 __all__ = ['batch_source', 'literal', 'statements']
@@ -27,7 +27,7 @@ def literal(value: float) -> str:
     return text if any(mark in text for mark in '.en') else text + '.0'
 
 
-def statements(function: GraphFunction, read: Callable[[int], str], sine_cosine: str, kind: str) -> list[str]:
+def statements(function: GraphFunction, read: Callable[[int], str], *, lanes: bool) -> list[str]:
     """Return one declaration per operation; the value of node k is ``v<k>``.
 
     Parameters
@@ -35,12 +35,10 @@ def statements(function: GraphFunction, read: Callable[[int], str], sine_cosine:
     function : GraphFunction
     read : callable
         Returns the C expression of an input by number.
-    sine_cosine : str
-        ``'pair'`` to call ``sine_cosine(x, &s, &c)``, ``'single'`` for ``sin`` and ``cos``.
-    kind : str
-        Type of the declarations.
+    lanes : bool
+        True for the vectors of lanes.h, False for doubles.
     """
-    graph = function.graph
+    graph, kind = function.graph, 'vec' if lanes else 'double'
     schedule = function.schedule
     partners: dict[int, dict[int, int]] = {}
     for node in schedule:
@@ -66,16 +64,19 @@ def statements(function: GraphFunction, read: Callable[[int], str], sine_cosine:
             lines.append(f'const {kind} v{node} = {term(first)} {"-" if subtract else "+"} {term(second)};')
         elif op == Op.MULTIPLY:
             lines.append(f'const {kind} v{node} = {term(first)} * {term(second)};')
-        elif op == Op.SIGN:
-            lines.append(f'const {kind} v{node} = sign_of({term(first)});')
-        elif sine_cosine == 'single':
-            lines.append(f'const {kind} v{node} = {"sin" if op == Op.SIN else "cos"}({term(first)});')
-        else:
+        elif lanes and op in (Op.SIN, Op.COS):
             pair = partners.pop(first, None)
             if pair is not None:
                 names = [f'v{pair[o]}' if o in pair else f'unused{node}' for o in (Op.SIN, Op.COS)]
                 lines.append(f'{kind} {names[0]}, {names[1]};')
                 lines.append(f'sine_cosine({term(first)}, &{names[0]}, &{names[1]});')
+        else:
+            name, argument = FUNCTIONS[op].c, f'{"-" if first & 1 else ""}{term(first)}'
+            if lanes and op not in (Op.SIGN, Op.RECIPROCAL):
+                lines.append(f'vec v{node} = {argument};')
+                lines.append(f'for (int k = 0; k < LANES; ++k) v{node}[k] = {name}(v{node}[k]);')
+            else:
+                lines.append(f'const {kind} v{node} = {name}({argument});')
     return lines
 
 
@@ -95,7 +96,7 @@ def batch_source(function: GraphFunction) -> str:
             return f'splat(in{block}[{column}])'
         return f'GATHER(in{block}, {width}, {column})'
 
-    body = statements(function, read, 'pair', 'vec')
+    body = statements(function, read, lanes=True)
     writes = [f'vec rows{b}[{len(block.references)}];' for b, block in enumerate(function.outputs)]
     ends: list[str] = []
     for b, block in enumerate(function.outputs):

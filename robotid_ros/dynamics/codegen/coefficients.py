@@ -40,6 +40,10 @@ class Coefficients:
         """Coefficients from parameters, shape (len(self), count)."""
         return np.array(self._matrix).reshape(-1, self.count)
 
+    def single(self, position: int) -> int:
+        """Return the number of the coefficient that is one parameter."""
+        return self._number(np.eye(self.count)[position])
+
     def extract(self, graph: Graph, outputs: Sequence[int]) -> tuple[Graph, tuple[int, ...]]:
         """Return the graph with coefficients for inputs in place of parameters, and the outputs in it.
 
@@ -106,8 +110,10 @@ class Coefficients:
         leading = form[np.flatnonzero(form)[0]] if form.any() else 1.0
         sign = 1 if leading < 0.0 else 0
         row = -form if sign else form
-        row = row + 0.0
+        return new.input(self.first + self._number(row + 0.0)).reference ^ sign
+
+    def _number(self, row: Array) -> int:
         index = self._rows.setdefault(row.tobytes(), len(self._matrix))
         if index == len(self._matrix):
             self._matrix.append(row)
-        return new.input(self.first + index).reference ^ sign
+        return index

@@ -16,18 +16,18 @@ nothing (it turns an addition into a subtraction).
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
 
-__all__ = ['Expression', 'Graph', 'Number', 'Op', 'OperationCount']
+__all__ = ['FUNCTIONS', 'Expression', 'Graph', 'Number', 'Op', 'OperationCount', 'gradient']
 
 
 class Op:
-    """Kinds of nodes."""
+    """Kinds of nodes; from SIN on, functions of one argument."""
 
     CONSTANT = 0
     INPUT = 1
@@ -36,6 +36,33 @@ class Op:
     SIN = 4
     COS = 5
     SIGN = 6
+    ABS = 7
+    RECIPROCAL = 8
+    EXP = 9
+    TANH = 10
+    ATAN = 11
+
+
+class Function(NamedTuple):
+    """A function of one argument, and what it is called where."""
+
+    numpy: str
+    c: str
+    value: Callable[[float], float]
+    parity: int
+    """1 if f(-x) = f(x), -1 if f(-x) = -f(x), 0 otherwise."""
+
+
+FUNCTIONS = {
+    Op.SIN: Function('sin', 'sin', math.sin, -1),
+    Op.COS: Function('cos', 'cos', math.cos, 1),
+    Op.SIGN: Function('sign', 'sign_of', lambda x: float(x > 0.0) - float(x < 0.0), -1),
+    Op.ABS: Function('abs', 'fabs', abs, 1),
+    Op.RECIPROCAL: Function('reciprocal', '1.0 / ', lambda x: 1.0 / x, -1),
+    Op.EXP: Function('exp', 'exp', math.exp, 0),
+    Op.TANH: Function('tanh', 'tanh', math.tanh, -1),
+    Op.ATAN: Function('arctan', 'atan', math.atan, -1),
+}
 
 
 class OperationCount(tuple[int, int]):
@@ -48,7 +75,7 @@ class OperationCount(tuple[int, int]):
     additions : int
         Every addition and subtraction emitted.
     trigonometric : int
-        Sines and cosines; not part of the pair.
+        Sines and cosines; like other functions not part of the pair.
     """
 
     trigonometric: int
@@ -180,13 +207,12 @@ class Graph:
         return (2 * self._node(Op.MULTIPLY, a, b)) ^ flip
 
     def unary(self, op: int, a: int) -> int:
-        """Return the reference to sin, cos or sign of a."""
+        """Return the reference to a function of a; the minus sign of an argument leaves even and odd functions."""
+        function = FUNCTIONS[op]
         if self.kind[a >> 1] == Op.CONSTANT:
-            x = self.constant_value(a)
-            folded = {Op.SIN: math.sin(x), Op.COS: math.cos(x), Op.SIGN: float(x > 0.0) - float(x < 0.0)}
-            return self.constant_reference(folded[op])
-        odd = 0 if op == Op.COS else a & 1
-        return (2 * self._node(op, a & ~1, 0)) ^ odd
+            return self.constant_reference(function.value(self.constant_value(a)))
+        argument = a & ~1 if function.parity else a
+        return (2 * self._node(op, argument, 0)) ^ (a & 1 if function.parity < 0 else 0)
 
     def constant_value(self, a: int) -> float:
         """Return the value of a reference to a constant."""
@@ -282,17 +308,27 @@ class Expression:
     def __neg__(self) -> 'Expression':
         return Expression(self.graph, self.reference ^ 1)
 
+    def __truediv__(self, other: 'Number') -> 'Expression':
+        return self * (other.function(Op.RECIPROCAL) if isinstance(other, Expression) else 1.0 / float(other))
+
+    def __rtruediv__(self, other: float) -> 'Expression':
+        return other * self.function(Op.RECIPROCAL)
+
+    def function(self, op: int) -> 'Expression':
+        """Return a function of FUNCTIONS."""
+        return Expression(self.graph, self.graph.unary(op, self.reference))
+
     def sin(self) -> 'Expression':
         """Return the sine."""
-        return Expression(self.graph, self.graph.unary(Op.SIN, self.reference))
+        return self.function(Op.SIN)
 
     def cos(self) -> 'Expression':
         """Return the cosine."""
-        return Expression(self.graph, self.graph.unary(Op.COS, self.reference))
+        return self.function(Op.COS)
 
     def sign(self) -> 'Expression':
         """Return -1, 0 or 1."""
-        return Expression(self.graph, self.graph.unary(Op.SIGN, self.reference))
+        return self.function(Op.SIGN)
 
     @property
     def is_zero(self) -> bool:
@@ -352,4 +388,6 @@ def gradient(graph: Graph, seeds: Sequence[tuple[int, int]]) -> dict[int, int]:
             collect(graph.first[node], graph.multiply(bar, graph.unary(Op.COS, graph.first[node])))
         elif kind == Op.COS:
             collect(graph.first[node], graph.multiply(bar, graph.unary(Op.SIN, graph.first[node])) ^ 1)
+        elif kind != Op.SIGN:
+            raise ValueError(f'no derivative of {FUNCTIONS[kind].numpy}: regressors do not have it')
     return result

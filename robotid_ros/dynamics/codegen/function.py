@@ -9,6 +9,7 @@
 
 """A traced formula as a function of arrays, and its numpy kernel."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.codegen.expression import Graph, Op, OperationCount
+from robotid_ros.dynamics.codegen.expression import FUNCTIONS, Graph, Op, OperationCount
 
 __all__ = ['GraphFunction', 'InputBlock', 'NumpyKernel', 'OutputBlock']
 
@@ -81,6 +82,14 @@ class GraphFunction:
         """The nodes to evaluate, in order."""
         return self.graph.schedule(self.references)
 
+    @cached_property
+    def key(self) -> str:
+        """A hash of everything that its value depends on."""
+        digest = hashlib.sha256(repr((self.name, self.inputs, self.outputs)).encode())
+        for array in self.graph.arrays():
+            digest.update(array.tobytes())
+        return digest.hexdigest()
+
     @property
     def operations(self) -> OperationCount:
         """What one sample costs."""
@@ -126,10 +135,9 @@ class NumpyKernel:
         rows = np.empty((self._rows, size))
         for row, value in self._fills:
             rows[row] = value
-        ufuncs: list[Any] = [np.add, np.subtract, np.multiply, np.sin, np.cos, np.sign, np.negative, np.copyto]
         program = [
-            (ufuncs[code], *(rows[x] if isinstance(x, int) else x for x in arguments))
-            for code, *arguments in self._program
+            (getattr(np, name), *(rows[x] if isinstance(x, int) else x for x in arguments))
+            for name, *arguments in self._program
         ]
         for start in range(0, total, size):
             stop = min(start + size, total)
@@ -187,11 +195,15 @@ def _assemble(
             uses.append((graph.first[node], place[node]))
         elif kind == Op.ADD:
             subtract = arguments[1] & 1 and graph.kind[arguments[1] >> 1] != Op.CONSTANT
-            program.append((1 if subtract else 0, value(arguments[0]), value(arguments[1]), place[node]))
+            program.append(('subtract' if subtract else 'add', value(arguments[0]), value(arguments[1]), place[node]))
         elif kind == Op.MULTIPLY:
-            program.append((2, value(arguments[0]), value(arguments[1]), place[node]))
+            program.append(('multiply', value(arguments[0]), value(arguments[1]), place[node]))
         else:
-            program.append(({Op.SIN: 3, Op.COS: 4, Op.SIGN: 5}[kind], value(arguments[0]), place[node]))
+            source = value(arguments[0])
+            if arguments[0] & 1:
+                program.append(('negative', source, place[node]))
+                source = place[node]
+            program.append((FUNCTIONS[kind].numpy, source, place[node]))
         for argument in {a >> 1 for a in arguments}:
             reusable = graph.kind[argument] not in (Op.CONSTANT, Op.INPUT) and place[argument] >= len(references)
             if last[argument] == k and reusable and argument not in rest_of_outputs:
@@ -201,7 +213,7 @@ def _assemble(
         if graph.kind[node] == Op.CONSTANT:
             fills.append((row, graph.constant_value(reference)))
         elif reference & 1:
-            program.append((6, place[node], row))
+            program.append(('negative', place[node], row))
         elif place[node] != row:
-            program.append((7, row, place[node]))
+            program.append(('copyto', row, place[node]))
     return program, rows, fills, uses

@@ -38,9 +38,7 @@ class KernelStore:
     def __reduce__(self) -> tuple[type['KernelStore'], tuple[()]]:
         return (KernelStore, ())
 
-    def get(
-        self, name: str, key: Callable[[], str], make: Callable[[], GraphFunction], *, compiled: bool = True
-    ) -> Kernel:
+    def get(self, name: str, key: str, make: Callable[[], GraphFunction], *, compiled: bool = True) -> Kernel:
         """Return the kernel of this name, making it if it is not there.
 
         Compiled where a C compiler and a cache directory are at hand; else, or if asked for, in numpy.
@@ -49,8 +47,8 @@ class KernelStore:
         ----------
         name : str
             Of the function.
-        key : callable
-            Returns a hash of what the function is made from, see :func:`content_key`.
+        key : str
+            A hash of what the function is made from.
         make : callable
             Returns the function; called only if it is not in the cache.
         compiled : bool
@@ -58,7 +56,7 @@ class KernelStore:
         """
         entry = name if compiled else f'{name} in numpy'
         if entry not in self._kernels:
-            made = _compiled(name, key(), make) if compiled else None
+            made = _compiled(name, key, make) if compiled else None
             self._kernels[entry] = made or NumpyKernel(function=make())
         return self._kernels[entry]
 

@@ -15,10 +15,11 @@ Robotics and Automation 3 (1987), with the choices of :mod:`robotid_ros.dynamics
 searched for the fewest operations.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import scipy.linalg
 
 from robotid_ros.arrays import Array, IntArray, frozen_array
 from robotid_ros.dynamics.base_parameter_set import BaseParameters, base_parameters
@@ -27,49 +28,77 @@ from robotid_ros.dynamics.codegen.c_source import c_header, c_source
 from robotid_ros.dynamics.codegen.cache import content_key, load_arrays, save_arrays
 from robotid_ros.dynamics.codegen.coefficients import Coefficients
 from robotid_ros.dynamics.codegen.compiler import CompiledKernel
-from robotid_ros.dynamics.codegen.expression import Graph, Op, OperationCount
+from robotid_ros.dynamics.codegen.expression import Expression, Graph, Number, Op, OperationCount
 from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock, OutputBlock
 from robotid_ros.dynamics.codegen.kernel import KernelStore, SingleSample, checked_output
 from robotid_ros.dynamics.codegen.minimal_search import shortest_form, trace_torques
 from robotid_ros.dynamics.codegen.python_source import python_source
 from robotid_ros.dynamics.codegen.regressor_function import motion_inputs, regressor_function
 from robotid_ros.dynamics.codegen.simplify import simplified
-from robotid_ros.dynamics.codegen.source_parts import GeneratedCode
+from robotid_ros.dynamics.codegen.source_parts import GeneratedCode, as_comment, base_parameter_unit
 from robotid_ros.dynamics.standard_regressor import drive_symbols
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
-from robotid_ros.progress import Progress
 
-__all__ = ['MinimalModel', 'minimal_model']
+__all__ = ['JointFriction', 'MinimalModel', 'minimal_model']
 
-_FUNCTIONS = ('inverse_dynamics', 'gravity', 'friction')
+_RIGID = ('rigid_body', 'gravity')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class JointFriction:
+    """Friction of all joints as formulas.
+
+    Attributes
+    ----------
+    name : str
+    parameters : tuple of tuple of (str, str)
+        For each joint, names and units of its parameters; equally many.
+    torque : callable
+        From (joint, velocity, its parameters, load, position) to the joint's friction torque, all of
+        them expressions but the joint's number; load is the torque without friction.
+    """
+
+    name: str
+    parameters: tuple[tuple[tuple[str, str], ...], ...]
+    torque: Callable[[int, Expression, Sequence[Expression], Expression, Expression], Number]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MinimalModel:
     """An arm's dynamics in the fewest operations found.
 
+    Its parameters are the base parameters, then those of the friction model joint by joint, if there is one.
+
     Attributes
     ----------
     base : BaseParameters
-        The parameters it is a function of.
-    coefficient_map : ndarray, shape (m, b)
-        What the formulas hold, from the base parameters. Computed once per parameter set; m is b,
+    friction_model : JointFriction or None
+    coefficient_map : ndarray, shape (m, p)
+        What the formulas hold, from the parameters. Computed once per parameter set; m is p,
         or slightly more where a combination of two parameters is used beside them.
     functions : mapping of str to GraphFunction
-        ``inverse_dynamics``, ``gravity`` and ``friction``.
-    key : str
-        A hash of what it was generated from.
-    own_coefficients : ndarray, shape (m,)
-        Coefficients of the model's own parameters.
+        ``inverse_dynamics``, ``rigid_body``, ``gravity`` and ``friction``.
+    parameters : ndarray, shape (p,)
+        Its own parameters.
     """
 
     base: BaseParameters
+    friction_model: JointFriction | None
     coefficient_map: Array
     functions: Mapping[str, GraphFunction]
-    key: str
-    own_coefficients: Array
+    parameters: Array
+    _own_coefficients: Array = field(init=False, repr=False)
     _kernels: KernelStore = field(default_factory=KernelStore, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        own = frozen_array(self.parameters, 'parameters', (self.coefficient_map.shape[1],), ModelError)
+        object.__setattr__(self, 'parameters', own)
+        object.__setattr__(self, '_own_coefficients', self.coefficient_map @ own)
+
+    def with_parameters(self, parameters: Array) -> 'MinimalModel':
+        """Return the same formulas with other parameters of their own, shape (p,)."""
+        return replace(self, parameters=parameters)
 
     @property
     def model(self) -> RobotModel:
@@ -78,8 +107,16 @@ class MinimalModel:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the base parameters."""
-        return self.base.names
+        """Names of the parameters."""
+        friction = () if self.friction_model is None else self.friction_model.parameters
+        return (*self.base.names, *(name for joint in friction for name, _ in joint))
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of the parameters."""
+        friction = () if self.friction_model is None else self.friction_model.parameters
+        rigid = (base_parameter_unit(self.base, k) for k in range(len(self.base.independent)))
+        return (*rigid, *(unit for joint in friction for _, unit in joint))
 
     @property
     def operations(self) -> OperationCount:
@@ -96,8 +133,8 @@ class MinimalModel:
 
         Parameters
         ----------
-        parameters : ndarray, shape (b,), optional
-            Base parameters; by default the model's own.
+        parameters : ndarray, shape (p,), optional
+            By default the model's own.
 
         Returns
         -------
@@ -106,12 +143,12 @@ class MinimalModel:
         Raises
         ------
         ModelError
-            If there are not b finite numbers.
+            If there are not p finite numbers.
         """
         if parameters is None:
-            return self.own_coefficients
-        beta = frozen_array(parameters, 'parameters', (len(self.base.independent),), ModelError)
-        return np.asarray(self.coefficient_map @ beta)
+            return self._own_coefficients
+        given = frozen_array(parameters, 'parameters', (self.coefficient_map.shape[1],), ModelError)
+        return np.asarray(self.coefficient_map @ given)
 
     def inverse_dynamics(
         self,
@@ -123,14 +160,14 @@ class MinimalModel:
         out: Array | None = None,
         compiled: bool = True,
     ) -> Array:
-        """Return the joint torques, of everything the base parameters hold.
+        """Return the joint torques of everything the parameters hold, friction included.
 
         Parameters
         ----------
         q, dq, ddq : ndarray, shape (N, n)
             Joint positions, velocities and accelerations [rad, rad/s, rad/s^2; m for prismatic joints].
-        parameters : ndarray, shape (b,), optional
-            Base parameters; by default the model's own.
+        parameters : ndarray, shape (p,), optional
+            By default the model's own.
         out : ndarray, shape (N, n), optional
             Where to write the result.
         compiled : bool
@@ -153,29 +190,48 @@ class MinimalModel:
         samples = checked_samples(self.model, q=q, dq=dq, ddq=ddq)
         return self._evaluate('inverse_dynamics', samples, parameters, out, compiled)
 
+    def rigid_body(
+        self, q: Array, dq: Array, ddq: Array, parameters: Array | None = None, *, compiled: bool = True
+    ) -> Array:
+        """Return the torques without friction and offsets, shape (N, n) [N m, or N]; arguments as above."""
+        samples = checked_samples(self.model, q=q, dq=dq, ddq=ddq)
+        return self._evaluate('rigid_body', samples, parameters, None, compiled)
+
     def gravity(self, q: Array, parameters: Array | None = None, *, compiled: bool = True) -> Array:
         """Return the torques that hold the arm at rest, shape (N, n) [N m, or N]; arguments as above."""
         samples = checked_samples(self.model, q=q)
         return self._evaluate('gravity', samples, parameters, None, compiled)
 
-    def friction(self, dq: Array, parameters: Array | None = None, *, compiled: bool = True) -> Array:
-        """Return the torques of friction and offsets, shape (N, n) [N m, or N]; arguments as above."""
-        samples = checked_samples(self.model, dq=dq)
+    def friction(
+        self,
+        dq: Array,
+        parameters: Array | None = None,
+        *,
+        q: Array | None = None,
+        load: Array | None = None,
+        compiled: bool = True,
+    ) -> Array:
+        """Return the torques of friction and offsets, shape (N, n) [N m, or N].
+
+        ``q`` matters to a torque ripple and ``load``, the torque of :meth:`rigid_body`, to friction that
+        depends on it; both are zero by default.
+        """
+        rate = np.asarray(dq, dtype=np.float64)
+        position, torque = (np.zeros_like(rate) if x is None else x for x in (q, load))
+        samples = checked_samples(self.model, q=position, dq=rate, load=torque)
         return self._evaluate('friction', samples, parameters, None, compiled)
 
     def regressor(self, q: Array, dq: Array, ddq: Array, *, out: Array | None = None) -> Array:
         """Return the base regressor, shape (N, n, b); see :meth:`BaseParameters.regressor`."""
         return self.base.regressor(q, dq, ddq, out=out)
 
-    def c_source(self, prefix: str = '', *, parameters: Array | None = None, header: str | None = None) -> str:
-        """Return C99 source with inverse_dynamics, regressor, gravity and friction.
+    def c_source(self, prefix: str = '', *, header: str | None = None) -> str:
+        """Return C99 source with inverse_dynamics, rigid_body, gravity, friction and regressor.
 
         Parameters
         ----------
         prefix : str
             Put before every name that is visible outside.
-        parameters : ndarray, shape (b,), optional
-            Base parameters for the tables in the source; by default the model's own.
         header : str, optional
             Name of the header file to include, see :meth:`c_header`; without it the source stands alone.
 
@@ -184,39 +240,42 @@ class MinimalModel:
         ModelError
             If the prefix cannot start a C name.
         """
-        return c_source(self._code(parameters), prefix, header)
+        return c_source(self._code(), prefix, header)
 
     def c_header(self, prefix: str = '', *, name: str = 'inverse_dynamics.h') -> str:
         """Return the header that goes with :meth:`c_source`: declarations, sizes, units."""
-        return c_header(self._code(None), prefix, name)
+        return c_header(self._code(), prefix, name)
 
-    def python_source(self, *, parameters: Array | None = None) -> str:
-        """Return Python source over numpy arrays with inverse_dynamics, regressor, gravity and friction.
+    def python_source(self) -> str:
+        """Return Python source over numpy arrays with the same functions as :meth:`c_source`."""
+        return python_source(self._code())
 
-        Parameters
-        ----------
-        parameters : ndarray, shape (b,), optional
-            Base parameters for the tables in the source; by default the model's own.
-        """
-        return python_source(self._code(parameters))
-
-    def _code(self, parameters: Array | None) -> GeneratedCode:
+    def _code(self) -> GeneratedCode:
         regressor = regressor_function(self.model, drive_symbols(self.base.options), self.base.independent.tolist())
-        beta = self.base.values if parameters is None else parameters
+        if self.friction_model is not None:
+            friction = f'with friction ({as_comment(self.friction_model.name)})'
+        else:
+            drives = drive_symbols(self.base.options)
+            friction = 'with friction' if {'Fv', 'Fc', 'offset'} & set(drives) else 'without friction'
         return GeneratedCode(
-            base=self.base,
+            model=self.model,
+            names=tuple(name.replace('/', '_') for name in self.names),
+            units=self.units,
+            parameters=self.parameters,
+            base=len(self.base.independent),
             coefficient_map=self.coefficient_map,
             functions={**self.functions, 'regressor': regressor},
-            parameters=frozen_array(beta, 'parameters', (len(self.base.independent),), ModelError),
+            friction=friction,
         )
 
     def _evaluate(
         self, name: str, samples: list[Array], parameters: Array | None, out: Array | None, compiled: bool
     ) -> Array:
         result = checked_output(out, samples[0].shape)
-        kernel = self._kernels.get(name, lambda: self.key, lambda: self.functions[name], compiled=compiled)
+        function = self.functions[name]
+        kernel = self._kernels.get(name, function.key, lambda: function, compiled=compiled)
         if name == 'inverse_dynamics' and self._kernels.single is None and isinstance(kernel, CompiledKernel):
-            self._kernels.single = SingleSample(kernel, self.model.n, self.own_coefficients)
+            self._kernels.single = SingleSample(kernel, self.model.n, self._own_coefficients)
         kernel([*samples, self.coefficients(parameters)], [result])
         return result
 
@@ -228,9 +287,10 @@ def minimal_model(
     viscous: bool = False,
     coulomb: bool = False,
     offset: bool = False,
+    friction: JointFriction | None = None,
     tolerance: float = 1e-9,
     snap: float = 1e-12,
-    progress: Progress | None = None,
+    progress: Callable[[float, str], None] | None = None,
 ) -> MinimalModel:
     """Generate the minimal model of an arm.
 
@@ -243,6 +303,8 @@ def minimal_model(
     model : RobotModel
     rotor_inertia, viscous, coulomb, offset : bool
         Which drive parameters stand beside the inertial ones.
+    friction : JointFriction, optional
+        Added to the torques; its parameters are zero until they are given.
     tolerance : float
         Of the base parameters, see :func:`base_parameters`.
     snap : float
@@ -278,65 +340,97 @@ def minimal_model(
         save_arrays(key, arrays)
     if progress is not None:
         progress(1.0, 'minimal model ready')
-    n = model.n
-    functions = {
-        name: GraphFunction(
-            name=name,
-            graph=Graph.from_arrays(arrays[f'{name}_nodes'], arrays[f'{name}_values']),
-            inputs=(*_inputs(name, n), InputBlock('coefficients', len(arrays['coefficient_map']), shared=True)),
-            outputs=(OutputBlock('tau', tuple(arrays[f'{name}_outputs'].tolist())),),
-        )
-        for name in _FUNCTIONS
+    made = 0 if friction is None else sum(len(joint) for joint in friction.parameters)
+    matrix = scipy.linalg.block_diag(arrays['coefficient_map'], np.eye(made))
+    return MinimalModel(
+        base=base,
+        friction_model=friction,
+        coefficient_map=frozen_array(matrix, 'coefficient_map', (None, None), ModelError),
+        functions=_functions(model.n, arrays, friction, matrix.shape[0]),
+        parameters=np.concatenate([base.values, np.zeros(made)]),
+    )
+
+
+def _functions(
+    n: int, arrays: Mapping[str, Array | IntArray], friction: JointFriction | None, coefficients: int
+) -> dict[str, GraphFunction]:
+    motion, last = motion_inputs(n), InputBlock('coefficients', coefficients, shared=True)
+    rigid = Graph.from_arrays(arrays['rigid_body_nodes'], arrays['rigid_body_values'])
+    rigid_torques = tuple(int(reference) for reference in arrays['rigid_body_outputs'])
+
+    def function(name: str, graph: Graph, outputs: tuple[int, ...], inputs: tuple[InputBlock, ...]) -> GraphFunction:
+        return GraphFunction(name=name, graph=graph, inputs=(*inputs, last), outputs=(OutputBlock('tau', outputs),))
+
+    total = Graph.from_arrays(*rigid.arrays())
+    torques = [Expression(total, reference) for reference in rigid_torques]
+    losses = _friction_torques(total, torques, n, arrays, friction)
+    alone = Graph()
+    lost = _friction_torques(alone, alone.inputs(2 * n, n), n, arrays, friction)
+    sums = tuple((torque + loss).reference for torque, loss in zip(torques, losses, strict=True))
+    gravity = Graph.from_arrays(arrays['gravity_nodes'], arrays['gravity_values'])
+    at_rest = tuple(int(reference) for reference in arrays['gravity_outputs'])
+    return {
+        'inverse_dynamics': function('inverse_dynamics', total, sums, motion),
+        'rigid_body': function('rigid_body', rigid, rigid_torques, motion),
+        'gravity': function('gravity', gravity, at_rest, motion[:1]),
+        'friction': function(
+            'friction', alone, tuple(torque.reference for torque in lost), (*motion[:2], InputBlock('load', n))
+        ),
     }
-    count = len(base.independent)
-    matrix = frozen_array(arrays['coefficient_map'], 'coefficient_map', (None, count), ModelError)
-    own = frozen_array(matrix @ base.values, 'own_coefficients', (None,), ModelError)
-    return MinimalModel(base=base, coefficient_map=matrix, functions=functions, key=key, own_coefficients=own)
 
 
-def _inputs(name: str, n: int) -> tuple[InputBlock, ...]:
-    motion = motion_inputs(n)
-    return {'inverse_dynamics': motion, 'gravity': motion[:1], 'friction': motion[1:2]}[name]
+def _friction_torques(
+    graph: Graph,
+    load: Sequence[Expression],
+    n: int,
+    arrays: Mapping[str, Array | IntArray],
+    friction: JointFriction | None,
+) -> list[Expression]:
+    """Return the joints' friction in a graph whose inputs are q, dq, n others, and the coefficients."""
+    q, dq = graph.inputs(0, n), graph.inputs(n, n)
+    torques = [graph.constant(0.0)] * n
+    first = 3 * n
+    for coefficient, kind, joint in arrays['drives'].astype(int).tolist():
+        factor = (dq[joint], dq[joint].sign(), graph.constant(1.0))[kind]
+        torques[joint] = torques[joint] + factor * graph.input(first + coefficient)
+    if friction is not None:
+        first += len(arrays['coefficient_map'])
+        for joint, parameters in enumerate(friction.parameters):
+            own = graph.inputs(first, len(parameters))
+            torques[joint] = torques[joint] + friction.torque(joint, dq[joint], own, load[joint], q[joint])
+            first += len(parameters)
+    return torques
 
 
 def _generate(
-    base: BaseParameters, tolerance: float, snap: float, progress: Progress | None
+    base: BaseParameters, tolerance: float, snap: float, progress: Callable[[float, str], None] | None
 ) -> dict[str, Array | IntArray]:
+    """Return the rigid body's graphs with coefficients for inputs, and which coefficients are friction's."""
     n = base.model.n
     form, chain, local = shortest_form(base, tolerance, snap, progress)
-    dynamics = simplified(*trace_torques(base, chain, local.columns, form))
-    gravity = simplified(*trace_torques(base, chain, local.columns, form, at_rest=True))
-    friction = _friction(base, local.columns)
     coefficients = Coefficients(3 * n, len(local.columns))
     arrays: dict[str, Array | IntArray] = {}
-    for name, (graph, outputs) in zip(_FUNCTIONS, (dynamics, gravity, friction), strict=True):
-        graph, outputs = coefficients.extract(graph, outputs)
-        graph, outputs = _renumbered(graph, outputs, name, n)
+    for name in _RIGID:
+        traced = trace_torques(base, chain, local.columns, form, at_rest=name == 'gravity')
+        graph, outputs = coefficients.extract(*simplified(*traced))
+        if name == 'gravity':
+            graph = _without_motion(graph, n)
         arrays[f'{name}_nodes'], arrays[f'{name}_values'] = graph.arrays()
         arrays[f'{name}_outputs'] = np.array(outputs, dtype=np.int64)
+    symbols = drive_symbols(base.options)
+    drives = []
+    for position, column in enumerate(local.columns.tolist()):
+        symbol = symbols[(column - 10 * n) // n] if column >= 10 * n else ''
+        if symbol in ('Fv', 'Fc', 'offset'):
+            drives.append((coefficients.single(position), ('Fv', 'Fc', 'offset').index(symbol), column % n))
+    arrays['drives'] = np.array(drives, dtype=np.int64).reshape(-1, 3)
     arrays['coefficient_map'] = coefficients.matrix @ local.map[:, base.independent]
     return arrays
 
 
-def _friction(base: BaseParameters, columns: IntArray) -> tuple[Graph, tuple[int, ...]]:
-    graph, n = Graph(), base.model.n
-    torques = [graph.constant(0.0)] * n
-    symbols = drive_symbols(base.options)
-    for position, column in enumerate(columns.tolist()):
-        symbol, joint = (symbols[(column - 10 * n) // n], (column - 10 * n) % n) if column >= 10 * n else ('', 0)
-        if symbol in ('Fv', 'Fc', 'offset'):
-            rate = graph.input(n + joint)
-            factor = {'Fv': rate, 'Fc': rate.sign(), 'offset': graph.constant(1.0)}[symbol]
-            torques[joint] = torques[joint] + factor * graph.input(3 * n + position)
-    return graph, tuple(torque.reference for torque in torques)
-
-
-def _renumbered(graph: Graph, outputs: tuple[int, ...], name: str, n: int) -> tuple[Graph, tuple[int, ...]]:
-    """Number the inputs of q, dq, ddq through those that the function has."""
-    shift = {'inverse_dynamics': (0, 0), 'gravity': (0, 2 * n), 'friction': (n, 2 * n)}[name]
-    kinds = list(graph.kind)
-    first = [
-        slot - shift[0 if slot < 3 * n else 1] if kind == Op.INPUT else slot
-        for kind, slot in zip(kinds, graph.first, strict=True)
-    ]
-    return Graph.restored(kinds, first, list(graph.second), list(graph.value)), outputs
+def _without_motion(graph: Graph, n: int) -> Graph:
+    """Number the coefficients of a function of q alone from n on instead of 3 n."""
+    nodes, values = graph.arrays()
+    moved = (nodes[0] == Op.INPUT) & (nodes[1] >= 3 * n)
+    nodes[1, moved] -= 2 * n
+    return Graph.from_arrays(nodes, values)

@@ -74,7 +74,7 @@ def local_parameters(base: BaseParameters, chain: MinimalChain, tolerance: float
 def trace_torques(
     base: BaseParameters, chain: MinimalChain, columns: IntArray, form: Form, *, at_rest: bool = False
 ) -> tuple[Graph, tuple[int, ...]]:
-    """Return the torques as a graph whose inputs are q, dq, ddq and the local parameters.
+    """Return the torques of the rigid body as a graph whose inputs are q, dq, ddq and the local parameters.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def trace_torques(
         Of :class:`LocalParameters`.
     form : Form
     at_rest : bool
-        Without velocities and accelerations, friction and drives: the torques of gravity.
+        Without velocities and accelerations, and rotor inertias: the torques of gravity.
     """
     model, graph = base.model, Graph()
     n = model.n
@@ -93,19 +93,18 @@ def trace_torques(
         dq = ddq = [graph.constant(0.0)] * n
     parameters: list[dict[str, Number]] = [{} for _ in range(n)]
     symbols = drive_symbols(base.options)
-    drives: list[tuple[str, int, Expression]] = []
+    rotors: list[tuple[int, Expression]] = []
     for position, column in enumerate(columns.tolist()):
         parameter = graph.input(3 * n + position)
         if column < 10 * n:
             parameters[column // 10][PSEUDO_NAMES[column % 10]] = parameter
-        else:
-            drives.append((symbols[(column - 10 * n) // n], (column - 10 * n) % n, parameter))
+        elif symbols[(column - 10 * n) // n] == 'Ia':
+            rotors.append((column % n, parameter))
     moved = [combined(model.coupling, x) for x in (q, dq, ddq)]
     torques = trace_minimal(graph, chain, form, moved[0], moved[1], moved[2], parameters)
     result = combined(model.coupling.T, [torque + graph.constant(0.0) for torque in torques])
-    for symbol, joint, parameter in drives if not at_rest else ():
-        factor = {'Ia': ddq[joint], 'Fv': dq[joint], 'Fc': dq[joint].sign(), 'offset': graph.constant(1.0)}[symbol]
-        result[joint] = result[joint] + factor * parameter
+    for joint, parameter in rotors if not at_rest else ():
+        result[joint] = result[joint] + ddq[joint] * parameter
     return graph, tuple(torque.reference for torque in result)
 
 

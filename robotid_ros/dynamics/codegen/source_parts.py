@@ -7,8 +7,9 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What the emitters of C and Python share: the functions, their parameters, names and units."""
+"""What a source file is made of: functions, parameters, names and units; shared by C and Python."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -18,9 +19,18 @@ from robotid_ros.arrays import Array
 from robotid_ros.dynamics.base_parameter_set import BaseParameters
 from robotid_ros.dynamics.codegen.expression import Op
 from robotid_ros.dynamics.codegen.function import GraphFunction
+from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import INERTIAL_NAMES, INERTIAL_UNITS
 
-__all__ = ['GeneratedCode', 'joint_units', 'parameter_unit', 'used_inputs']
+__all__ = ['SUMMARY', 'GeneratedCode', 'as_comment', 'base_parameter_unit', 'joint_units', 'used_inputs']
+
+SUMMARY = {
+    'inverse_dynamics': 'Joint torques that make the arm move as given, {friction}.',
+    'rigid_body': 'The same without friction and offsets: inertia, Coriolis and centrifugal forces, gravity.',
+    'gravity': 'Joint torques that hold the arm at rest against gravity.',
+    'friction': 'Joint torques of friction and offsets alone; load is the torque of rigid_body.',
+    'regressor': 'Regressor of the base parameters, which come first among the parameters.',
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,23 +39,42 @@ class GeneratedCode:
 
     Attributes
     ----------
-    base : BaseParameters
-    coefficient_map : ndarray, shape (m, b)
-    functions : mapping of str to GraphFunction
-        ``inverse_dynamics``, ``gravity``, ``friction`` and ``regressor``.
-    parameters : ndarray, shape (b,)
+    model : RobotModel
+    names, units : tuple of str, length p
+        Of the parameters: base parameters, then those of friction.
+    parameters : ndarray, shape (p,)
         Values for the tables.
+    base : int
+        How many of them are base parameters.
+    coefficient_map : ndarray, shape (m, p)
+    functions : mapping of str to GraphFunction
+        By the names in SUMMARY.
+    friction : str
+        What friction is in the functions, as half a sentence.
     """
 
-    base: BaseParameters
+    model: RobotModel
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    parameters: Array
+    base: int
     coefficient_map: Array
     functions: Mapping[str, GraphFunction]
-    parameters: Array
+    friction: str
 
     @property
     def coefficients(self) -> Array:
         """Values of the coefficients, shape (m,)."""
         return np.asarray(self.coefficient_map @ self.parameters)
+
+    def summary(self, function: str) -> str:
+        """Return a sentence that says what a function returns."""
+        return SUMMARY[function].format(friction=self.friction)
+
+
+def as_comment(text: str) -> str:
+    """Return a name from outside as it may stand in a comment or a string: letters, digits and some signs."""
+    return re.sub(r'[^A-Za-z0-9_ .,:+()\[\]-]', '_', text)[:200]
 
 
 def used_inputs(function: GraphFunction) -> set[int]:
@@ -54,14 +83,17 @@ def used_inputs(function: GraphFunction) -> set[int]:
     return {function.input_places[graph.first[node]][0] for node in function.schedule if graph.kind[node] == Op.INPUT}
 
 
-def joint_units(base: BaseParameters) -> list[tuple[str, str, str, str, str]]:
-    """Return for each joint its name and the units of q, dq, ddq and tau."""
-    model = base.model
-    units = {'revolute': ('rad', 'rad/s', 'rad/s^2', 'N*m'), 'prismatic': ('m', 'm/s', 'm/s^2', 'N')}
-    return [(name, *units[kind]) for name, kind in zip(model.joint_names, model.joint_types, strict=True)]
+def joint_units(model: RobotModel) -> list[str]:
+    """Return for each joint a line with its name and the units of q, dq, ddq and tau."""
+    units = {
+        'revolute': 'q [rad], dq [rad/s], ddq [rad/s^2], tau [N*m]',
+        'prismatic': 'q [m], dq [m/s], ddq [m/s^2], tau [N]',
+    }
+    names = (as_comment(name) for name in model.joint_names)
+    return [f'{name}: {units[kind]}' for name, kind in zip(names, model.joint_types, strict=True)]
 
 
-def parameter_unit(base: BaseParameters, k: int) -> str:
+def base_parameter_unit(base: BaseParameters, k: int) -> str:
     """Return the unit of base parameter k."""
     n, column = base.model.n, int(base.independent[k])
     if column < 10 * n:

@@ -11,7 +11,6 @@
 
 from pathlib import Path
 
-from robotid_ros.arrays import Array
 from robotid_ros.dynamics.codegen.minimal_model import MinimalModel
 from robotid_ros.errors import ModelError
 from robotid_ros.files import write_text
@@ -26,7 +25,6 @@ def write_code(
     directory: str | Path,
     language: str,
     *,
-    parameters: Array | None = None,
     prefix: str = '',
     name: str = 'inverse_dynamics',
 ) -> tuple[Path, ...]:
@@ -39,8 +37,6 @@ def write_code(
         Made if need be.
     language : {'c', 'python'}
         ``<name>.c`` and ``<name>.h``, or ``<name>.py``.
-    parameters : ndarray, shape (b,), optional
-        Base parameters for the tables; by default the model's own.
     prefix : str
         Put before every C name that is visible outside.
     name : str
@@ -59,10 +55,10 @@ def write_code(
     if language == 'c':
         texts = {
             f'{name}.h': model.c_header(prefix, name=f'{name}.h'),
-            f'{name}.c': model.c_source(prefix, parameters=parameters, header=f'{name}.h'),
+            f'{name}.c': model.c_source(prefix, header=f'{name}.h'),
         }
     elif language == 'python':
-        texts = {f'{name}.py': model.python_source(parameters=parameters)}
+        texts = {f'{name}.py': model.python_source()}
     else:
         raise ModelError(f"language: expected one of {', '.join(map(repr, LANGUAGES))}, got '{language}'")
     folder = Path(directory)
