@@ -13,9 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from robotid_ros.arrays import Array
 from robotid_ros.data import (
     Dataset,
     ProcessingSettings,
@@ -28,18 +25,15 @@ from robotid_ros.data import (
     summarize,
 )
 from robotid_ros.data.storage import DATASET_KIND, npz_kind
-from robotid_ros.dynamics import MinimalModel, minimal_model
 from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.files import write_text
 from robotid_ros.identification import (
     IdentificationConfig,
     IdentificationResult,
-    TorquePredictor,
     calibrated_urdf,
     identify,
 )
 from robotid_ros.identification.plausibility import held_joints, remarks, require_held, require_radians
-from robotid_ros.identification.predictor import RIPPLE
 from robotid_ros.identification.selection import select
 from robotid_ros.model import RobotModel
 from robotid_ros.progress import Progress
@@ -48,7 +42,6 @@ from robotid_ros.report.identification import identification_report
 
 __all__ = [
     'Identification',
-    'generated_model',
     'identify_files',
     'load_datasets',
     'render_again',
@@ -273,71 +266,6 @@ def render_again(folder: Path, model: RobotModel) -> Path:
     validation = load_dataset(held_out) if held_out.exists() else None
     write_report(identification_report(model, result, training, validation=validation), folder / 'report.html')
     return folder / 'report.html'
-
-
-def generated_model(
-    model: RobotModel, result: IdentificationResult | None, *, snap: float = 1e-12
-) -> tuple[MinimalModel, Array, str]:
-    """Return the minimal model of an arm, the parameters to write into its code, and what to know about them.
-
-    Without a result the parameters are the description's. Of an identified friction model,
-    Coulomb, viscous and offset terms go into the code. A torque ripple, which has no mean, is left
-    out; a model with other terms is left out whole, since part of it would be wrong.
-
-    Parameters
-    ----------
-    model : RobotModel
-    result : IdentificationResult or None
-    snap : float
-        Sines and relative lengths taken as zero; see :func:`robotid_ros.dynamics.minimal_model`.
-
-    Returns
-    -------
-    minimal : MinimalModel
-    parameters : ndarray, shape (b,)
-    note : str
-
-    Raises
-    ------
-    RobotIdError
-        If the result belongs to another arm.
-    """
-    if result is None:
-        minimal = minimal_model(
-            model, rotor_inertia=True, viscous=True, coulomb=True, snap=snap, tolerance=max(1e-9, snap)
-        )
-        return minimal, minimal.base.values, 'parameters of the description'
-    predictor = TorquePredictor(model, result)  # refuses the result of another arm
-    known = ('viscous', 'coulomb', 'offset')
-    without_ripple = tuple(name for name in result.friction_names if name not in RIPPLE)
-    friction = without_ripple if set(without_ripple) <= set(known) else ()
-    terms = {name: name in friction for name in known}
-    minimal = minimal_model(
-        model,
-        rotor_inertia=result.has_rotor_inertia,
-        viscous=terms['viscous'],
-        coulomb=terms['coulomb'],
-        offset=terms['offset'],
-        snap=snap,
-        tolerance=max(1e-9, snap),
-    )
-    standard = np.zeros(len(minimal.base.columns))
-    standard[predictor.base.independent] = result.base_values
-    column = len(predictor.base.columns)
-    for name in known:
-        if terms[name]:
-            standard[column : column + model.n] = result.friction_values[:, result.friction_names.index(name)]
-            column += model.n
-    note = f'identified parameters, friction: {", ".join(friction) or "none"}'
-    if friction and without_ripple != result.friction_names:
-        note += ', without the torque ripple'
-    if friction and result.velocity_scale is not None:
-        note += (
-            f', with sign(v) where the model has tanh(v/s), s up to {np.max(result.velocity_scale):.2g} rad/s or m/s'
-        )
-    if not friction and result.friction_names:
-        note += f' (the model {result.friction_name} has terms that generated code does not)'
-    return minimal, minimal.base.map @ standard, note
 
 
 def _of_joints(dataset: Dataset, joints: tuple[str, ...], path: str | Path) -> Dataset:

@@ -28,6 +28,7 @@ LAYERS = [
     {'excitation', 'identification', 'calibration', 'simulation'},
     {'execution'},
     {'free_floating'},  # its trajectories are those of excitation
+    {'export'},
     {'report'},
     {'workflow'},
     {'nodes'},
@@ -46,7 +47,7 @@ OPTIONAL = {
     'diagnostic_msgs': {'nodes'},
     'builtin_interfaces': {'nodes'},
     'rcl_interfaces': {'nodes'},
-    'mujoco': {'simulation'},
+    'mujoco': {'simulation', 'export'},
 }
 
 

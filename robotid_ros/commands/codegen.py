@@ -14,10 +14,10 @@ import argparse
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
-from robotid_ros.dynamics.codegen.write import LANGUAGES, write_code
+from robotid_ros.export.identified_model import described_model, identified_model, require_usable
+from robotid_ros.export.source_code import LANGUAGES, write_code
 from robotid_ros.files import output_folder
 from robotid_ros.identification import IdentificationResult
-from robotid_ros.workflow import generated_model
 
 __all__ = ['COMMAND']
 
@@ -35,19 +35,25 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help='take sines of angles and relative lengths below this as zero: 1e-4 makes shorter code for descriptions '
         'whose right angles are rounded (default: 1e-12)',
     )
+    parser.add_argument('--force', action='store_true', help='write a result that is marked as not usable all the same')
     parser.add_argument('--out', default='.', metavar='DIR', help='default: this folder')
 
 
 def _run(options: argparse.Namespace) -> int:
     model = load_robot(options, load_config(options))
     result = None if options.result is None else IdentificationResult.load(options.result)
+    if result is not None:
+        require_usable(result, force=options.force)
     folder = output_folder(options.out)
     with progress_bar('codegen') as progress:
-        progress(0.0, 'minimal model')
-        minimal, parameters, note = generated_model(model, result, snap=options.snap)
+        if result is None:
+            minimal, note = described_model(model, snap=options.snap, progress=progress), 'of the description'
+        else:
+            minimal = identified_model(model, result, snap=options.snap, progress=progress)
+            note = f'identified, friction: {result.friction_name or "none"}'
     written = write_code(minimal, folder, options.language, prefix=options.prefix)
     multiplications, additions = minimal.operations
-    print(f'inverse dynamics in {multiplications} multiplications and {additions} additions; {note}')
+    print(f'inverse dynamics in {multiplications} multiplications and {additions} additions; parameters {note}')
     for path in written:
         print(f'written: {path}')
     return 0

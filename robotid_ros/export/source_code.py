@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Write a minimal model's source files."""
+"""C and Python: the whole torque as source code without dependencies."""
 
 from pathlib import Path
 
