@@ -26,13 +26,14 @@ from robotid_ros.data.readers import read_recording
 from robotid_ros.data.recording import Recording
 from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.data.stream import NoUsablePeriodError, process_raw_log
+from robotid_ros.data.strokes import FrictionStrokes, cut_strokes
 from robotid_ros.data.torque import measured_torque
 from robotid_ros.errors import DataError
 from robotid_ros.signals.averaging import channel_names
-from robotid_ros.signals.screening import SampleScreen, find_spikes
+from robotid_ros.signals.screening import SampleScreen, ScreenedChunk, find_spikes
 from robotid_ros.signals.turns import TurnUnwrapper
 
-__all__ = ['process_file', 'process_recording', 'summarize']
+__all__ = ['process_file', 'process_recording', 'read_strokes', 'summarize']
 
 _SLOWEST = 0.5  # [s] between samples; times in milliseconds look slower than this up to 2 kHz
 
@@ -62,6 +63,71 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
         If a joint is not in it, torque is missing, its times cannot be seconds, or too little can be used.
     """
     settings = settings or ProcessingSettings()
+    usable, recording, values, screened, step, provenance = _screened(recording, settings)
+    joints = recording.joint_names
+    if settings.period is None:
+        breaks = np.unique(np.searchsorted(usable, screened.jumps)).astype(np.int64)
+        return filtered_dataset(
+            joints,
+            recording.time[usable],
+            values[usable, : len(joints)],
+            values[usable, len(joints) :],
+            breaks[breaks < len(usable)],
+            step,
+            settings,
+            provenance,
+        )
+    kept = usable[~screened.displaced[usable]]
+    if settings.start is None:
+        kept = kept[_moving(values[kept, : len(joints)])]
+    # Nanoseconds first: a double has no room for the seconds since 1970 and a phase.
+    ahead = 0.0 if settings.start is None else (recording.origin - settings.start) * 1e-9
+    zero = recording.time[kept[0]] if settings.start is None else 0.0
+    average = period_average(joints, settings.period, step, settings)
+    for start in range(0, len(kept), 65536):
+        part = kept[start : start + 65536]
+        average.add(recording.time[part] - zero + ahead, values[part])
+    averaged = average.finish()
+    if averaged is None:
+        raise DataError(
+            f'no usable period: expected at least one whole period of {settings.period:g} s after the transient, '
+            f'got {np.ptp(recording.time[kept]):.4g} s of motion'
+        )
+    return averaged_dataset(averaged, joints, settings, provenance)
+
+
+def read_strokes(
+    path: str | Path, settings: ProcessingSettings | None = None, topic: str | None = None
+) -> FrictionStrokes:
+    """Read the recording of a friction sweep and cut out its steady strokes.
+
+    Parameters
+    ----------
+    path : str or Path
+        Anything :func:`read_recording` reads.
+    settings : ProcessingSettings, optional
+        Its joints and their motor side count.
+    topic : str, optional
+        Of a bag.
+
+    Raises
+    ------
+    DataError, MissingDependencyError
+        As :func:`read_recording`, and if there is no steady stroke in it.
+    """
+    settings = settings or ProcessingSettings()
+    usable, recording, values, *_ = _screened(read_recording(path, topic, settings.joints or None), settings)
+    n = len(recording.joint_names)
+    try:
+        return cut_strokes(recording.joint_names, recording.time[usable], values[usable, :n], values[usable, n:])
+    except DataError as cause:
+        raise DataError(f'{path}: {cause}') from cause
+
+
+def _screened(
+    recording: Recording, settings: ProcessingSettings
+) -> tuple[IntArray, Recording, Array, ScreenedChunk, float, dict[str, Any]]:
+    """Return the samples that can be used, the recording, its positions and torques, and what was found in it."""
     if settings.joints:
         recording = recording.select(settings.joints)
     _require_seconds(recording.time)
@@ -95,35 +161,7 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     values[usable, : len(joints)] = unwrapper.unwrap(values[usable, : len(joints)])
     provenance['screening']['wraps'] = unwrapper.wraps
     usable = _without_spikes(usable, values, joints, provenance['screening'])
-    if settings.period is None:
-        breaks = np.unique(np.searchsorted(usable, screened.jumps)).astype(np.int64)
-        return filtered_dataset(
-            joints,
-            recording.time[usable],
-            values[usable, : len(joints)],
-            values[usable, len(joints) :],
-            breaks[breaks < len(usable)],
-            screen.step,
-            settings,
-            provenance,
-        )
-    kept = usable[~screened.displaced[usable]]
-    if settings.start is None:
-        kept = kept[_moving(values[kept, : len(joints)])]
-    # Nanoseconds first: a double has no room for the seconds since 1970 and a phase.
-    ahead = 0.0 if settings.start is None else (recording.origin - settings.start) * 1e-9
-    zero = recording.time[kept[0]] if settings.start is None else 0.0
-    average = period_average(joints, settings.period, screen.step, settings)
-    for start in range(0, len(kept), 65536):
-        part = kept[start : start + 65536]
-        average.add(recording.time[part] - zero + ahead, values[part])
-    averaged = average.finish()
-    if averaged is None:
-        raise DataError(
-            f'no usable period: expected at least one whole period of {settings.period:g} s after the transient, '
-            f'got {np.ptp(recording.time[kept]):.4g} s of motion'
-        )
-    return averaged_dataset(averaged, joints, settings, provenance)
+    return usable, recording, values, screened, screen.step, provenance
 
 
 def _without_spikes(usable: IntArray, values: Array, joints: tuple[str, ...], screening: dict[str, Any]) -> IntArray:

@@ -17,9 +17,11 @@ from typing import Any
 
 from robotid_ros import __version__
 from robotid_ros.data.dataset import Dataset
+from robotid_ros.data.processing import read_strokes
 from robotid_ros.data.raw_log import MessageChunk, RawLogWriter, write_reference, write_summary
 from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.data.stream import PeriodicReference, StreamProcessor
+from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.errors import DataError
 
 __all__ = ['RecordingSession']
@@ -42,8 +44,10 @@ class RecordingSession:
     ----------
     dataset : Dataset or None
         The averaged period, after :meth:`finish`, where there was a reference.
+    strokes : FrictionStrokes or None
+        Those of a friction sweep, after :meth:`finish`.
     problem : str
-        Why there is none, or why raw messages can no longer be written.
+        Why there is neither, or why raw messages can no longer be written.
     """
 
     def __init__(
@@ -51,8 +55,10 @@ class RecordingSession:
     ) -> None:
         self.folder = folder
         self.dataset: Dataset | None = None
+        self.strokes: FrictionStrokes | None = None
         self.problem = ''
         self._lock = threading.Lock()
+        self._settings = settings
         self._processor = StreamProcessor(joints, settings)
         self._description = dict(description)
         self._log = RawLogWriter(folder, {**description, 'joints': list(joints), 'processing': settings.to_dict()})
@@ -100,9 +106,13 @@ class RecordingSession:
             found = self._processor.found()
             recording = {**self._description, 'file': self.folder.name, 'format': 'recorder'}
             provenance = {'recording': recording, 'version': __version__}
-            if self._processor.reference is not None and self._processing:
+            reference = self._processor.reference
+            if reference is not None and self._processing:
                 try:
-                    self.dataset = self._processor.finish(provenance)
+                    if reference.sweep:
+                        self.strokes = read_strokes(self.folder, self._settings)
+                    else:
+                        self.dataset = self._processor.finish(provenance)
                 except DataError as cause:
                     self.problem = str(cause)
             averaging = {} if self.dataset is None else self.dataset.provenance['averaging']

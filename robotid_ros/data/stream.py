@@ -47,20 +47,28 @@ class PeriodicReference:
         [s]
     start : int
         Stamp of the start of the first period [ns].
+    sweep : bool
+        Whether it is a friction sweep, which is cut into strokes in place of being averaged.
     """
 
     joints: tuple[str, ...]
     period: float
     start: int
+    sweep: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        return {'joints': list(self.joints), 'period': self.period, 'start': self.start}
+        return {'joints': list(self.joints), 'period': self.period, 'start': self.start, 'sweep': self.sweep}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> 'PeriodicReference':
         """Return a reference from plain values."""
-        return cls(joints=tuple(content['joints']), period=float(content['period']), start=int(content['start']))
+        return cls(
+            joints=tuple(content['joints']),
+            period=float(content['period']),
+            start=int(content['start']),
+            sweep=bool(content.get('sweep', False)),
+        )
 
 
 def reference_period(times: Array, position: Array, velocity: Array | None) -> float:
@@ -243,7 +251,7 @@ class StreamProcessor:
             self._order = int(known[-1])
 
     def _add(self, stamp: IntArray, values: Array) -> None:
-        if self.reference is None or not len(stamp):
+        if self.reference is None or self.reference.sweep or not len(stamp):
             return
         if self._average is None:
             if not self._screen.step:  # the first few samples tell the rate

@@ -99,6 +99,11 @@ class FrictionStrokes:
         return np.concatenate([[0], np.cumsum(fresh)]).astype(np.int64)[: len(self)]
 
     @property
+    def count(self) -> int:
+        """Number of strokes."""
+        return int(self.stroke[-1]) + 1 if len(self) else 0
+
+    @property
     def seconds(self) -> Array:
         """How long the joint took over each place, shape (N,) [s]: what its torque was averaged over."""
         result = np.zeros(len(self))
@@ -140,18 +145,18 @@ def _groups(labels: IntArray) -> list[IntArray]:
     return [rows.astype(np.int64) for rows in np.split(np.arange(len(labels)), edges) if len(rows)]
 
 
-def is_friction_sweep(velocity: Array, acceleration: Array) -> bool:
+def is_friction_sweep(velocity: Array) -> bool:
     """Return whether a reference is a friction sweep: one joint moves at a time, and mostly at a constant velocity.
 
     Parameters
     ----------
-    velocity, acceleration : ndarray, shape (N, n)
-        Of the reference, sampled.
+    velocity : ndarray, shape (N, n)
+        Of the reference, sampled [rad/s or m/s].
     """
     moving = velocity != 0.0
     some = moving.any(axis=1)
     alone = bool((moving.sum(axis=1) <= 1).all())
-    steady = some & (acceleration == 0.0).all(axis=1)
+    steady = some[1:] & (velocity[1:] == velocity[:-1]).all(axis=1)
     return alone and int(steady.sum()) > 2 and float(steady.sum()) > 0.1 * float(some.sum())
 
 

@@ -10,8 +10,8 @@
 """The node ``recorder``: keeps every joint state, averages the periods of an excitation.
 
 It subscribes ``joint_states`` and ``excitation/reference``, and publishes ``~/averaged`` (latched: one
-averaged, smoothed period), ``~/noise`` (latched: standard deviations of its positions and efforts)
-and ``~/status``. Services: ``~/start``, ``~/stop``, ``~/save``.
+averaged, smoothed period), ``~/noise`` (latched: standard deviations of its positions and efforts), ``~/friction``
+(latched: the steady strokes of a friction sweep) and ``~/status``. Services: ``~/start``, ``~/stop``, ``~/save``.
 """
 
 import sys
@@ -36,6 +36,7 @@ from robotid_ros.data import process_file, save_dataset
 from robotid_ros.data.periodic import thinned
 from robotid_ros.data.session import RecordingSession
 from robotid_ros.data.stream import PeriodicReference, reference_period
+from robotid_ros.data.strokes import is_friction_sweep
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.nodes.capture import Capture
 from robotid_ros.nodes.conversions import LATCHED, status_message, trajectory_arrays, trajectory_message
@@ -69,6 +70,7 @@ class Recorder(Node):
         self._watched = (0, time.monotonic())  # messages received, and when that last changed
         self._seconds_alone = 0
         self._averaged = self.create_publisher(JointTrajectory, '~/averaged', LATCHED)
+        self._friction = self.create_publisher(JointTrajectory, '~/friction', LATCHED)
         self._noise = self.create_publisher(JointState, '~/noise', LATCHED)
         self._status = self.create_publisher(DiagnosticStatus, '~/status', QoSProfile(depth=10))
         self.create_subscription(JointTrajectory, REFERENCE, self._receive_reference, LATCHED)
@@ -144,6 +146,11 @@ class Recorder(Node):
         if self._last is None:
             raise DataError('nothing has been recorded yet')
         dataset = self._last.dataset
+        if self._last.strokes is not None:
+            raise DataError(
+                f'{self._last.folder} is a friction sweep, which is no periodic motion: give the folder itself to an '
+                'identification, with --friction-data'
+            )
         if dataset is None:
             settings = processing_settings(read_parameters(self, RecorderConfig), self._robot)
             dataset, _ = process_file(self._last.folder, settings)
@@ -173,6 +180,9 @@ class Recorder(Node):
             capture.stop()
             session.finish()
             text = f'{why}: {capture.received} messages in {session.folder}'
+            if session.strokes is not None:
+                self._publish_strokes(session)
+                text += f', {session.strokes.count} steady strokes of a friction sweep'
             if session.dataset is not None:
                 self._publish_average(session)
                 text += f', {session.dataset.periods} periods averaged'
@@ -184,6 +194,15 @@ class Recorder(Node):
             return f'{text}; {self._problem}'
         self.get_logger().info(text)
         return text
+
+    def _publish_strokes(self, session: RecordingSession) -> None:
+        strokes, reference = session.strokes, session.reference
+        assert strokes is not None
+        assert reference is not None
+        steady = np.zeros_like(strokes.dq)
+        message = trajectory_message(strokes.joint_names, 0.0, strokes.time, strokes.q, strokes.dq, steady, strokes.tau)
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(reference.start, 1_000_000_000)
+        publish(self._friction, message)
 
     def _publish_average(self, session: RecordingSession) -> None:
         dataset, reference = session.dataset, session.reference
@@ -218,7 +237,8 @@ class Recorder(Node):
         start = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
         first = message.points[0].time_from_start
         start += first.sec * 1_000_000_000 + first.nanosec
-        reference = PeriodicReference(joints=tuple(message.joint_names), period=period, start=start)
+        sweep = velocity is not None and is_friction_sweep(velocity)
+        reference = PeriodicReference(joints=tuple(message.joint_names), period=period, start=start, sweep=sweep)
         self._worker.run(self._reference_started, reference)
 
     def _reference_started(self, reference: PeriodicReference) -> None:

@@ -83,6 +83,8 @@ def recorder_status(
 def _period_values(session: RecordingSession, periods: dict[str, Any]) -> dict[str, object]:
     if session.reference is None:
         return {}
+    if session.reference.sweep:
+        return {'strokes': -1 if session.strokes is None else session.strokes.count}
     excluded = periods['excluded']
     values: dict[str, object] = {
         'period': -1 if periods['current'] is None else periods['current'],
@@ -99,6 +101,8 @@ def _period_values(session: RecordingSession, periods: dict[str, Any]) -> dict[s
 
 def _sentence(recording: bool, values: dict[str, object]) -> str:
     text = f'{"recording" if recording else "recorded"} {values["messages"]} messages'
+    if 'strokes' in values:
+        return f'{text} of a friction sweep' + ('' if recording else f', {values["strokes"]} steady strokes')
     if 'periods_averaged' in values:
         text += f', {values["periods_averaged"]} periods averaged, {values["periods_left_out"]} left out'
     return text
