@@ -23,7 +23,7 @@ import numpy as np
 from benchmark.area import Options, main
 from benchmark.row import Anchor, Bar, Row
 from benchmark.timing import seconds
-from robotid_ros.calibration import CalibrationResult, MeasuredPoints, calibrate
+from robotid_ros.calibration import CalibrationConfig, CalibrationResult, MeasuredPoints, calibrate
 from robotid_ros.calibration.chain import chain_of_dh
 from robotid_ros.calibration.example import SimulatedArm, example_arm, example_table
 from robotid_ros.calibration.pose_selection import select_poses
@@ -70,7 +70,7 @@ def accuracy(options: Options) -> Iterator[Row]:
                 held_out = arm.measure(arm.configurations(300, rng), rng, noise=0.0)
                 for name, q in (('random', arm.configurations(count, rng)), ('selected', chosen)):
                     points = arm.measure(q, rng, noise=NOISE)
-                    result = calibrate(arm.nominal, points, frame=frame, held_out=held_out, folds=0)
+                    result = calibrate(arm.nominal, points, CalibrationConfig(frame=frame, folds=0), held_out=held_out)
                     errors[name].append(result.held_out.after.rms)
                 errors['before'].append(result.held_out.before.rms)
                 if frame == 'known':
@@ -115,9 +115,9 @@ def speed(options: Options) -> Iterator[Row]:
         rng = np.random.default_rng(0)
         arm = example_arm(rng)
         points = arm.measure(arm.configurations(count, rng), rng, angle_noise=1e-4 if full_pose else None)
-        result = calibrate(arm.nominal, points, folds=0)
-        fit = seconds(lambda: calibrate(arm.nominal, points, folds=0), runs)  # noqa: B023 (called at once)
-        whole = seconds(lambda: calibrate(arm.nominal, points, folds=5), 1)  # noqa: B023
+        result = calibrate(arm.nominal, points, CalibrationConfig(folds=0))
+        fit = seconds(lambda: calibrate(arm.nominal, points, CalibrationConfig(folds=0)), runs)  # noqa: B023 (called at once)
+        whole = seconds(lambda: calibrate(arm.nominal, points, CalibrationConfig(folds=5)), 1)  # noqa: B023
         yield Row(
             area=AREA,
             what=f'calibration to convergence, {count} {"poses" if full_pose else "positions"}, '

@@ -19,12 +19,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import robotid_ros
-from robotid_ros.calibration import MeasuredPoints, calibrate
+from robotid_ros.calibration import CalibrationConfig, MeasuredPoints, calibrate
 from robotid_ros.calibration.example import example_arm, example_table
 from robotid_ros.calibration.pose_selection import select_poses
-from robotid_ros.calibration.sampling import random_configurations
 from robotid_ros.calibration.table import accuracy_table
 from robotid_ros.calibration.term_selection import ValidatedColumns, folds_of
+from robotid_ros.calibration.workspace import random_configurations
 from robotid_ros.model import RobotModel
 from robotid_ros.model.dh_file import DHTable
 
@@ -48,11 +48,13 @@ def test_planted_errors_are_recovered(table: DHTable, frame: str) -> None:
     base = random_frame(rng) if frame == 'unknown' else np.eye(4)
     nominal_points = measured(table.joint_names, q, dh_poses(table, q), rng, frame=base, noise=1e-6)
     identifiable = tuple(
-        p.name for p in calibrate(table, nominal_points, frame=frame, folds=0).parameters if not p.reason
+        p.name
+        for p in calibrate(table, nominal_points, CalibrationConfig(frame=frame, folds=0)).parameters
+        if not p.reason
     )
     actual = _spoiled(table, rng, identifiable)
     points = measured(table.joint_names, q, dh_poses(actual, q), rng, frame=base)
-    result = calibrate(table, points, frame=frame, folds=0)
+    result = calibrate(table, points, CalibrationConfig(frame=frame, folds=0))
     assert result.converged
     assert result.after.max < 1e-9
     calibrated = result.calibrated_table()
@@ -85,7 +87,7 @@ def test_any_arm_with_errors_everywhere_is_predicted_at_poses_it_was_not_measure
     frame = random_frame(rng)
     points = measured(table.joint_names, q, dh_poses(actual, q), rng, frame=frame)
     held = measured(table.joint_names, unseen, dh_poses(actual, unseen), rng, frame=frame)
-    result = calibrate(table, points, held_out=held, folds=0)
+    result = calibrate(table, points, CalibrationConfig(folds=0), held_out=held)
     assert result.held_out.after.max < 1e-6
     assert result.held_out.before.rms > 100.0 * result.held_out.after.rms
 
@@ -100,7 +102,9 @@ def test_held_out_error_reaches_the_statistical_limit(count: int, target: float)
         arm = example_arm(rng, known_frame=True)
         held_out = arm.measure(arm.configurations(300, rng), rng, noise=0.0)
         for q, found in ((chosen.q, errors), (arm.configurations(count, rng), anywhere)):
-            result = calibrate(arm.nominal, arm.measure(q, rng), frame='known', held_out=held_out, folds=0)
+            result = calibrate(
+                arm.nominal, arm.measure(q, rng), CalibrationConfig(frame='known', folds=0), held_out=held_out
+            )
             found.append(result.held_out.after.rms)
         before.append(result.held_out.before.rms)
     floor = 1e-4 * np.sqrt(result.identifiable / count)
@@ -118,7 +122,7 @@ def test_deviations_are_those_of_repeated_calibrations() -> None:
     rng = np.random.default_rng(5)
     arm = example_arm(rng)
     q = arm.configurations(60, rng)
-    results = [calibrate(arm.nominal, arm.measure(q, rng), folds=0) for _ in range(40)]
+    results = [calibrate(arm.nominal, arm.measure(q, rng), CalibrationConfig(folds=0)) for _ in range(40)]
     estimated = [k for k, p in enumerate(results[0].parameters) if not p.reason]
     values = np.array([[r.parameters[k].value for k in estimated] for r in results])
     told = np.array([[r.parameters[k].std for k in estimated] for r in results]).mean(axis=0)
@@ -153,7 +157,7 @@ def test_outliers_are_found_and_do_no_harm(share: float, sizes: list[float]) -> 
     position = np.array(points.position)
     position[bad] += rng.normal(0.0, 1.0, (len(bad), 3)) * rng.choice(sizes, (len(bad), 1))
     spoiled = MeasuredPoints(joint_names=points.joint_names, q=points.q, position=position)
-    clean = calibrate(arm.nominal, points, held_out=held_out, folds=0)
+    clean = calibrate(arm.nominal, points, CalibrationConfig(folds=0), held_out=held_out)
     robust = calibrate(arm.nominal, spoiled, held_out=held_out)
     assert {o.index for o in robust.outliers} >= set(
         np.flatnonzero(np.linalg.norm(position - points.position, axis=1) > 2e-3)
@@ -163,7 +167,7 @@ def test_outliers_are_found_and_do_no_harm(share: float, sizes: list[float]) -> 
     assert robust.cross_validation.after_inliers.rms < 3e-4
     assert len(accuracy_table(robust).splitlines()[1].split()) == 11  # however large an error, columns stay apart
     if max(sizes) < 0.01:  # with metres of error, plain squares find nothing at all
-        plain = calibrate(arm.nominal, spoiled, held_out=held_out, loss='linear', folds=0)
+        plain = calibrate(arm.nominal, spoiled, CalibrationConfig(loss='linear', folds=0), held_out=held_out)
         assert plain.held_out.after.rms > 3.0 * robust.held_out.after.rms
 
 
@@ -173,7 +177,7 @@ def test_losses_agree_on_clean_measurements() -> None:
     points = arm.measure(arm.configurations(100, rng), rng)
     held_out = arm.measure(arm.configurations(200, rng), rng, noise=0.0)
     errors = [
-        calibrate(arm.nominal, points, held_out=held_out, loss=loss, folds=0).held_out.after.rms
+        calibrate(arm.nominal, points, CalibrationConfig(loss=loss, folds=0), held_out=held_out).held_out.after.rms
         for loss in ('linear', 'huber', 'hampel')
     ]
     assert max(errors) < 1.15 * min(errors)
@@ -202,7 +206,7 @@ def test_several_sets_and_targets_each_get_their_place() -> None:
     # a set and a target that the calibration never saw are placed by the held-out points alone
     third = replace(arm, frame=random_frame(rng), tool=shift(0.02, 0.02, 0.2))
     held_out = third.measure(arm.configurations(100, rng), rng, noise=0.0, set_name='C', point_name='3')
-    seen = calibrate(arm.nominal, points, held_out=held_out, folds=0).held_out
+    seen = calibrate(arm.nominal, points, CalibrationConfig(folds=0), held_out=held_out).held_out
     assert set(seen.fitted) == {'frame[C]', 'tool[3]'}
     assert seen.after.rms < 1.2e-4
     assert seen.before.rms > 1e-3
@@ -216,14 +220,16 @@ def test_full_poses_use_the_orientation() -> None:
     poses = arm.measure(q, rng, angle_noise=1e-4)
     result = calibrate(arm.nominal, poses, held_out=held_out)
     without = MeasuredPoints(joint_names=poses.joint_names, q=q, position=poses.position)
-    positions = calibrate(arm.nominal, without, folds=0, held_out=replace(held_out, orientation=None))
+    positions = calibrate(
+        arm.nominal, without, CalibrationConfig(folds=0), held_out=replace(held_out, orientation=None)
+    )
     assert result.held_out.after.rms < positions.held_out.after.rms
     assert result.held_out.after.angle_rms < 1.5e-4
     assert result.held_out.before.angle_rms > 1e-3
     assert result.after.angle_rms == pytest.approx(1e-4 * np.sqrt(3.0), rel=0.3)
     some = np.array(poses.orientation)
     some[::3] = np.nan
-    partly = calibrate(arm.nominal, replace(poses, orientation=some), held_out=held_out, folds=0)
+    partly = calibrate(arm.nominal, replace(poses, orientation=some), CalibrationConfig(folds=0), held_out=held_out)
     assert partly.held_out.after.rms < 1.5 * result.held_out.after.rms + 2e-5
 
 
@@ -235,8 +241,10 @@ def test_deviations_of_points_weigh_them() -> None:
     position = points.position + rng.normal(size=(80, 3)) * std
     held_out = arm.measure(arm.configurations(200, rng), rng, noise=0.0)
     weighted = replace(points, position=position, std=std)
-    with_weights = calibrate(arm.nominal, weighted, held_out=held_out, loss='linear', folds=0)
-    without = calibrate(arm.nominal, replace(weighted, std=None), held_out=held_out, loss='linear', folds=0)
+    with_weights = calibrate(arm.nominal, weighted, CalibrationConfig(loss='linear', folds=0), held_out=held_out)
+    without = calibrate(
+        arm.nominal, replace(weighted, std=None), CalibrationConfig(loss='linear', folds=0), held_out=held_out
+    )
     assert with_weights.held_out.after.rms < 0.1 * without.held_out.after.rms
     assert 0.7 < with_weights.noise < 1.3
 
@@ -276,8 +284,8 @@ def test_springs_are_found_where_the_masses_are_known() -> None:
     frame = random_frame(rng)
     points = measured(model.joint_names, q, _bent(model, q, compliance), rng, frame=frame, noise=5e-5)
     held_out = measured(model.joint_names, unseen, _bent(model, unseen, compliance), rng, frame=frame)
-    rigid = calibrate(model, points, held_out=held_out, terms=())
-    result = calibrate(model, points, held_out=held_out, terms=('compliance',))
+    rigid = calibrate(model, points, CalibrationConfig(terms=()), held_out=held_out)
+    result = calibrate(model, points, CalibrationConfig(terms=('compliance',)), held_out=held_out)
     found = {p.name: p for p in result.parameters if p.unit == 'rad/(N*m)'}
     for joint in (1, 2):
         parameter = found[f'{model.joint_names[joint]}.compliance']
@@ -294,7 +302,7 @@ def test_springs_are_followed_where_the_masses_are_not_known() -> None:
     q, unseen = rng.uniform(-3.0, 3.0, (150, 6)), rng.uniform(-3.0, 3.0, (80, 6))
     points = measured(model.joint_names, q, _bent(model, q, compliance), rng, noise=5e-5)
     held_out = measured(model.joint_names, unseen, _bent(model, unseen, compliance), rng)
-    rigid = calibrate(massless, points, held_out=held_out, terms=())
+    rigid = calibrate(massless, points, CalibrationConfig(terms=()), held_out=held_out)
     result = calibrate(massless, points, held_out=held_out)
     assert any('compliance' in term.name for term in result.terms.terms)
     assert result.held_out.after.rms < 0.4 * rigid.held_out.after.rms
@@ -312,7 +320,7 @@ def test_encoder_eccentricity_is_found() -> None:
 
     points, held_out = measure(120, 5e-5), measure(200, 0.0)
     result = calibrate(arm.nominal, points, held_out=held_out)
-    geometric = calibrate(arm.nominal, points, held_out=held_out, terms=())
+    geometric = calibrate(arm.nominal, points, CalibrationConfig(terms=()), held_out=held_out)
     assert result.held_out.after.rms < 0.25 * geometric.held_out.after.rms
     assert result.cross_validation.after.rms < result.cross_validation.geometric.rms
     values = {p.name: p.value for p in result.parameters}
@@ -330,7 +338,7 @@ def test_joint_terms_stay_out_where_there_is_nothing_to_find() -> None:
         held_out = arm.measure(arm.configurations(200, rng), rng, noise=0.0)
         result = calibrate(arm.nominal, points, held_out=held_out)
         used += len(result.terms.terms) > 0
-        rigid = calibrate(arm.nominal, points, held_out=held_out, terms=(), folds=0)
+        rigid = calibrate(arm.nominal, points, CalibrationConfig(terms=(), folds=0), held_out=held_out)
         assert result.held_out.after.rms < 1.3 * rigid.held_out.after.rms
     assert used <= 2
 
@@ -369,12 +377,14 @@ def test_folds_keep_repeated_poses_together_and_share_out_every_set() -> None:
 def test_few_poses_are_warned_of() -> None:
     rng = np.random.default_rng(22)
     arm = example_arm(rng)
-    few = calibrate(arm.nominal, arm.measure(arm.configurations(12, rng), rng), terms=())
+    few = calibrate(arm.nominal, arm.measure(arm.configurations(12, rng), rng), CalibrationConfig(terms=()))
     assert any('12 different poses are few for 27 parameters' in warning for warning in few.warnings)
     assert few.cross_validation is not None  # by leaving one out, where five folds would leave too few
-    fewest = calibrate(arm.nominal, arm.measure(arm.configurations(10, rng), rng), terms=())
+    fewest = calibrate(arm.nominal, arm.measure(arm.configurations(10, rng), rng), CalibrationConfig(terms=()))
     assert any('too few measurements to cross-validate' in warning for warning in fewest.warnings)
-    assert calibrate(arm.nominal, arm.measure(arm.configurations(40, rng), rng), folds=0).warnings == ()
+    assert (
+        calibrate(arm.nominal, arm.measure(arm.configurations(40, rng), rng), CalibrationConfig(folds=0)).warnings == ()
+    )
 
 
 def test_a_table_and_the_model_made_of_it_predict_the_same() -> None:
@@ -382,8 +392,8 @@ def test_a_table_and_the_model_made_of_it_predict_the_same() -> None:
     arm = example_arm(rng)
     points = arm.measure(arm.configurations(60, rng), rng)
     held_out = arm.measure(arm.configurations(100, rng), rng, noise=0.0)
-    table = calibrate(arm.nominal, points, held_out=held_out, prior=None, folds=0)
-    model = calibrate(arm.nominal.robot_model(), points, held_out=held_out, prior=None, folds=0)
+    table = calibrate(arm.nominal, points, CalibrationConfig(prior=None, folds=0), held_out=held_out)
+    model = calibrate(arm.nominal.robot_model(), points, CalibrationConfig(prior=None, folds=0), held_out=held_out)
     assert table.identifiable == model.identifiable
     np.testing.assert_allclose(table.predict(held_out), model.predict(held_out), atol=2e-6)
 
@@ -392,7 +402,7 @@ def test_equal_seeds_give_equal_results() -> None:
     rng = np.random.default_rng(16)
     arm = example_arm(rng)
     points = arm.measure(arm.configurations(50, rng), rng)
-    first, second = (calibrate(arm.nominal, points, rng=np.random.default_rng(3)).to_dict() for _ in range(2))
+    first, second = (calibrate(arm.nominal, points, CalibrationConfig(seed=3)).to_dict() for _ in range(2))
     assert first == second
 
 
@@ -400,7 +410,7 @@ def test_a_thousand_poses_converge_in_a_few_steps() -> None:
     rng = np.random.default_rng(17)
     arm = example_arm(rng)
     points = arm.measure(arm.configurations(1000, rng), rng, angle_noise=1e-4)
-    result = calibrate(arm.nominal, points, folds=0)
+    result = calibrate(arm.nominal, points, CalibrationConfig(folds=0))
     assert result.converged
     assert result.identifiable == 30
     assert result.iterations <= 10

@@ -15,7 +15,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from robotid_ros.calibration import MeasuredPoints, append_points, calibrate, read_points, write_points
+from robotid_ros.calibration import (
+    CalibrationConfig,
+    MeasuredPoints,
+    append_points,
+    calibrate,
+    read_points,
+    write_points,
+)
 from robotid_ros.calibration.example import SimulatedArm, example_arm
 from robotid_ros.errors import CalibrationError, ModelError, RobotIdError
 from robotid_ros.model.dh_file import DHTable, read_dh_file
@@ -34,9 +41,9 @@ def points(arm: SimulatedArm) -> MeasuredPoints:
     return arm.measure(arm.configurations(60, rng), rng)
 
 
-def _message(arm: SimulatedArm, points: MeasuredPoints, **options) -> str:
+def _message(arm: SimulatedArm, points: MeasuredPoints, held_out=None, targets=None, **options) -> str:
     with pytest.raises(CalibrationError) as caught:
-        calibrate(arm.nominal, points, folds=0, **options)
+        calibrate(arm.nominal, points, CalibrationConfig(folds=0, **options), held_out=held_out, targets=targets)
     message = str(caught.value)
     assert '\n' not in message
     return message
@@ -121,7 +128,7 @@ def test_held_out_points_of_another_frame_or_unit(arm: SimulatedArm, points: Mea
 
 
 def test_predictions_of_labels_that_were_not_calibrated(arm: SimulatedArm, points: MeasuredPoints) -> None:
-    result = calibrate(arm.nominal, points, folds=0)
+    result = calibrate(arm.nominal, points, CalibrationConfig(folds=0))
     np.testing.assert_allclose(result.predict(points), points.position, atol=1e-3)
     with pytest.raises(CalibrationError, match="set 'B' is not in the calibration"):
         result.predict(replace(points, sets=('B',) * len(points)))
@@ -143,19 +150,19 @@ def test_unknown_and_missing_joints(arm: SimulatedArm, points: MeasuredPoints) -
 def test_the_order_of_the_columns_does_not_matter(arm: SimulatedArm, points: MeasuredPoints) -> None:
     order = [3, 1, 5, 0, 2, 4]
     shuffled = replace(points, joint_names=tuple(points.joint_names[k] for k in order), q=points.q[:, order])
-    assert calibrate(arm.nominal, shuffled, folds=0).after.rms == pytest.approx(
-        calibrate(arm.nominal, points, folds=0).after.rms, rel=1e-9
+    assert calibrate(arm.nominal, shuffled, CalibrationConfig(folds=0)).after.rms == pytest.approx(
+        calibrate(arm.nominal, points, CalibrationConfig(folds=0)).after.rms, rel=1e-9
     )
 
 
 @pytest.mark.parametrize(
     ('options', 'words'),
     [
-        ({'frame': 'base'}, "frame: expected one of unknown, known, got 'base'"),
+        ({'frame': 'base'}, "frame: expected one of unknown, known; got 'base'"),
         ({'tool': 'none'}, 'tool: expected one of'),
         ({'tool': 'pose'}, 'there are positions only'),
         ({'loss': 'tukey'}, 'loss: expected one of'),
-        ({'prior': -1.0}, 'prior: expected a positive'),
+        ({'prior': -1.0}, 'prior: expected 1e-09 to 1'),
         ({'tool': 'known', 'targets': {'ball': [0, 0, 0]}}, "target 'ball' is not among the measured ones"),
         ({'tool': 'known', 'targets': {'': [0, 0]}}, "target '': expected shape (3)"),
     ],
@@ -167,12 +174,12 @@ def test_wrong_options(arm: SimulatedArm, points: MeasuredPoints, options: dict,
 @pytest.mark.parametrize('folds', [1, -2])
 def test_wrong_folds(arm: SimulatedArm, points: MeasuredPoints, folds: int) -> None:
     with pytest.raises(CalibrationError, match='folds'):
-        calibrate(arm.nominal, points, folds=folds)
+        calibrate(arm.nominal, points, CalibrationConfig(folds=folds))
 
 
 def test_a_wrong_kind_of_term(arm: SimulatedArm, points: MeasuredPoints) -> None:
-    with pytest.raises(CalibrationError, match=r"term: expected one of eccentricity.*got 'magic'"):
-        calibrate(arm.nominal, points, terms=('magic',))
+    with pytest.raises(CalibrationError, match=r"terms: expected one of eccentricity.*; got 'magic'"):
+        calibrate(arm.nominal, points, CalibrationConfig(terms=('magic',)))
 
 
 def test_values_that_are_not_numbers(points: MeasuredPoints) -> None:

@@ -15,17 +15,17 @@ from calibration_helpers import elbow_puma, iiwa_modified, measured, random_fram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robotid_ros.calibration import CalibrationResult, MeasuredPoints, calibrate
+from robotid_ros.calibration import CalibrationConfig, CalibrationResult, MeasuredPoints, calibrate
 from robotid_ros.calibration.chain import chain_of_dh
 from robotid_ros.calibration.example import example_arm, example_table
-from robotid_ros.calibration.sampling import random_configurations
+from robotid_ros.calibration.workspace import random_configurations
 from robotid_ros.model.dh_file import DHTable
 
 OFF_AXIS = (0.06, -0.04, 0.11)
 
 
 def _calibrated(
-    table: DHTable, *, target: tuple[float, ...] = OFF_AXIS, known_frame: bool, **options
+    table: DHTable, *, target: tuple[float, ...] = OFF_AXIS, known_frame: bool, targets=None, **options
 ) -> CalibrationResult:
     rng = np.random.default_rng(0)
     q = random_configurations(table, 60, rng)
@@ -35,7 +35,8 @@ def _calibrated(
     tips[:, :3, :3], tips[:, :3, 3] = pose.rotation, pose.position
     frame = None if known_frame else random_frame(rng)
     points = measured(table.joint_names, q, tips, rng, frame=frame, target=target, noise=1e-5)
-    return calibrate(table, points, frame='known' if known_frame else 'unknown', folds=0, **options)
+    config = CalibrationConfig(frame='known' if known_frame else 'unknown', folds=0, **options)
+    return calibrate(table, points, config, targets=targets)
 
 
 @pytest.mark.parametrize('table', [elbow_puma(), example_table()], ids=['puma', 'elbow'])
@@ -76,10 +77,8 @@ def test_full_pose(known_frame: bool, tool: str, count: int) -> None:
     result = calibrate(
         arm.nominal,
         points,
-        frame='known' if known_frame else 'unknown',
-        tool=tool,
+        CalibrationConfig(frame='known' if known_frame else 'unknown', tool=tool, folds=0),
         targets={'': arm.tool} if tool != 'pose' else None,
-        folds=0,
     )
     assert result.identifiable == count
 
@@ -96,7 +95,7 @@ def test_poses_that_do_not_move_a_joint_say_so() -> None:
     arm = example_arm(rng)
     q = arm.configurations(60, rng)
     q[:, 4] = 0.3
-    result = calibrate(arm.nominal, arm.measure(q, rng), folds=0)
+    result = calibrate(arm.nominal, arm.measure(q, rng), CalibrationConfig(folds=0))
     assert result.identifiable < result.structural == 27
     reasons = [p.reason for p in result.parameters if 'these poses' in p.reason]
     assert reasons
@@ -142,4 +141,4 @@ def test_coincident_measurements_add_no_rank() -> None:
     points = arm.measure(arm.configurations(40, rng), rng)
     twice = points.select(np.tile(np.arange(40), 2))
     assert isinstance(twice, MeasuredPoints)
-    assert calibrate(arm.nominal, twice, folds=0).identifiable == 27
+    assert calibrate(arm.nominal, twice, CalibrationConfig(folds=0)).identifiable == 27

@@ -21,7 +21,7 @@ import yaml
 from calibration_helpers import dh_poses, measured, random_frame, scara, shift, ur10e
 
 import robotid_ros
-from robotid_ros.calibration import CalibrationResult, calibrate, read_points, write_points
+from robotid_ros.calibration import CalibrationConfig, CalibrationResult, calibrate, read_points, write_points
 from robotid_ros.calibration.example import SimulatedArm, example_arm, example_table
 from robotid_ros.calibration.inverse_kinematics import compensated_inverse_kinematics, compensated_joints
 from robotid_ros.calibration.points_file import read_joints
@@ -163,7 +163,7 @@ def test_a_calibrated_urdf_is_the_arm_for_pinocchio_too(tmp_path: Path) -> None:
     q, unseen = rng.uniform(-3.0, 3.0, (60, 6)), rng.uniform(-3.0, 3.0, (40, 6))
     points = measured(model.joint_names, q, _tips(actual, model.tip_name, q), rng, frame=frame, target=target)
     held = measured(model.joint_names, unseen, _tips(actual, model.tip_name, unseen), rng, frame=frame, target=target)
-    result = calibrate(model, points, held_out=held, folds=0)
+    result = calibrate(model, points, CalibrationConfig(folds=0), held_out=held)
     assert result.held_out.after.max < 1e-7
     text = calibrated_urdf(result)
     path = tmp_path / 'calibrated.urdf'

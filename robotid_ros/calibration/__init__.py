@@ -9,7 +9,8 @@
 
 """Kinematic calibration: the geometry of an arm from measured points or poses."""
 
-from robotid_ros.calibration.estimate import calibrate
+from robotid_ros.calibration.calibration import calibrate
+from robotid_ros.calibration.config import CalibrationConfig
 from robotid_ros.calibration.inverse_kinematics import compensated_inverse_kinematics, compensated_joints
 from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.points_file import append_points, read_points, write_points
@@ -18,6 +19,7 @@ from robotid_ros.calibration.result import CalibrationResult
 from robotid_ros.calibration.workspace import sample_workspace
 
 __all__ = [
+    'CalibrationConfig',
     'CalibrationResult',
     'MeasuredPoints',
     'calibrate',

@@ -28,10 +28,19 @@ from robotid_ros.model.dh_file import DHTable
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import rotation_x, rotation_y, rotation_z, translation
 
-__all__ = ['PARALLEL', 'ChainPose', 'Elementary', 'KinematicChain', 'chain_of_dh', 'chain_of_model', 'parallel_rows']
+__all__ = [
+    'PARALLEL',
+    'ChainPose',
+    'Elementary',
+    'KinematicChain',
+    'chain_of',
+    'chain_of_dh',
+    'chain_of_model',
+    'parallel_rows',
+]
 
 PARALLEL = np.deg2rad(5.0)
-"""Neighbouring axes closer than this to parallel get Hayati's beta: their common normal is ill-defined."""
+"""Adjacent axes closer than this to parallel get Hayati's beta: their common normal is ill-defined."""
 
 _ROTATIONS = (rotation_x, rotation_y, rotation_z)
 
@@ -294,3 +303,8 @@ def chain_of_model(model: RobotModel) -> KinematicChain:
         nominal=np.zeros(len(names)),
         zeros=zeros.ravel(),
     )
+
+
+def chain_of(robot: RobotModel | DHTable) -> KinematicChain:
+    """Return the chain of elementary motions that an arm is calibrated in."""
+    return chain_of_dh(robot) if isinstance(robot, DHTable) else chain_of_model(robot)

@@ -7,17 +7,18 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The steps of a calibration for one lot of measurements, as the cross-validation repeats them."""
+"""The fits of a calibration, which the cross-validation repeats for every fold."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from robotid_ros.arrays import IntArray
+from robotid_ros.calibration.config import CalibrationConfig
 from robotid_ros.calibration.identifiability import independent_columns
 from robotid_ros.calibration.joint_terms import JointTerms
 from robotid_ros.calibration.problem import Problem, State
-from robotid_ros.calibration.solver import Fit, Options, fit
+from robotid_ros.calibration.solver import Fit, fit
 from robotid_ros.calibration.term_selection import folds_of, select_terms
 
 __all__ = ['Estimator']
@@ -40,7 +41,7 @@ class Estimator:
     candidates : JointTerms
     groups : tuple of tuple of int
         Candidates that enter together.
-    options : Options
+    config : CalibrationConfig
     """
 
     start: State
@@ -48,15 +49,18 @@ class Estimator:
     free: IntArray
     candidates: JointTerms
     groups: tuple[tuple[int, ...], ...]
-    options: Options
+    config: CalibrationConfig
 
     def nominal(self, problem: Problem) -> Fit:
         """Fit frames and targets to the nominal geometry."""
-        return fit(problem, self.start, self.placed, replace(self.options, prior=None))
+        return fit(problem, self.start, self.placed, loss=self.config.loss)
 
     def geometric(self, problem: Problem, nominal: Fit) -> Fit:
         """Fit geometry, frames and targets."""
-        return fit(problem, nominal.state, self.free, self.options)
+        return self._fit(problem, nominal.state, self.free)
+
+    def _fit(self, problem: Problem, start: State, free: IntArray) -> Fit:
+        return fit(problem, start, free, loss=self.config.loss, prior=self.config.prior)
 
     def with_terms(self, problem: Problem, geometric: Fit) -> tuple[Problem, Fit]:
         """Add the joint terms that lower the cross-validated error, and fit all again."""
@@ -76,4 +80,4 @@ class Estimator:
         free, _ = independent_columns(
             jacobian.reshape(-1, jacobian.shape[2]), [self.free, np.arange(terms.start, terms.stop)], smallest=0.0
         )
-        return extended, fit(extended, start, free, self.options)
+        return extended, self._fit(extended, start, free)

@@ -9,14 +9,26 @@
 
 """Which parameters the measurements can tell apart: column-scaled rank-revealing QR."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
+from robotid_ros.calibration.problem import Problem, State
+from robotid_ros.errors import CalibrationError
 
-__all__ = ['Redundancy', 'independent_columns']
+__all__ = [
+    'Identifiable',
+    'Redundancy',
+    'different_poses',
+    'identifiable',
+    'independent_columns',
+    'placed_columns',
+]
+
+_POSES_PER_LABEL = 20
+_SAME_POSE = 4  # decimals [rad, m]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,3 +103,115 @@ def independent_columns(
         like = tuple(chosen[j] for j in order if shares[j] > 0.05 * shares.max())
         redundant.append(Redundancy(column=k, like=like))
     return np.array(sorted(chosen), dtype=np.int64), tuple(sorted(redundant, key=lambda r: r.column))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identifiable:
+    """Which parameters the measurements determine.
+
+    Attributes
+    ----------
+    free : ndarray of int
+    structural : int
+        How many there would be with unlimited poses.
+    poses, numbers : int
+        Different poses, and independent numbers measured there.
+    reasons : mapping of int to str
+        Why a parameter that was asked for is not free.
+    """
+
+    free: IntArray
+    structural: int
+    poses: int
+    numbers: int
+    reasons: Mapping[int, str]
+
+
+def placed_columns(problem: Problem, unknown: IntArray) -> IntArray:
+    """Return the columns of all frames' and targets' unknown axes."""
+    first_tool = problem.blocks[1].start
+    columns = [6 * s + k for s in range(len(problem.set_names)) for k in unknown if k < 6]
+    columns += [first_tool + 6 * t + k - 6 for t in range(len(problem.point_names)) for k in unknown if k >= 6]
+    return np.array(columns, dtype=np.int64)
+
+
+def identifiable(problem: Problem, state: State, unknown: IntArray) -> Identifiable:
+    """Decide by rank what can be told apart, first by any measurements of this kind, then by these.
+
+    Frames come before targets and targets before the geometry, so that what is fixed is a
+    parameter of the arm with a nominal value; in the geometry the joints' zeros come first.
+
+    Raises
+    ------
+    CalibrationError
+        If there are too few different poses.
+    """
+    geometry = problem.blocks[2]
+    placed = placed_columns(problem, unknown)
+    of_frames = placed[placed < problem.blocks[0].stop]
+    of_tools = placed[placed >= problem.blocks[0].stop]
+    zeros = problem.chain.zeros
+    arm = np.arange(geometry.start, geometry.stop)
+    groups = [of_frames, of_tools, arm[zeros], arm[~zeros]]
+    structural, alike = _independent(_unlimited(problem), state, groups)
+    names = problem.names
+    reasons = {r.column: _reason(r, names, 'no measurement of this kind {} it') for r in alike}
+    different = different_poses(np.column_stack([problem.q, problem.set_index, problem.point_index]))
+    per_pose = int(np.count_nonzero(problem.scale)) // len(problem)
+    numbers = different * per_pose
+    if numbers <= len(structural):
+        raise CalibrationError(
+            f'{len(problem)} measurements at {different} different poses give {numbers} numbers for {len(structural)} '
+            f'parameters; measure at least {len(structural) // per_pose + 1} different poses, better several times that'
+        )
+    kept = set(structural.tolist())
+    free, lacking = _independent(
+        problem, state, [np.array([c for c in g if c in kept], dtype=np.int64) for g in groups]
+    )
+    reasons |= {r.column: _reason(r, names, 'these poses do not {} it') for r in lacking}
+    return Identifiable(free=free, structural=len(structural), poses=different, numbers=numbers, reasons=reasons)
+
+
+def _independent(problem: Problem, state: State, groups: list[IntArray]) -> tuple[IntArray, tuple[Redundancy, ...]]:
+    jacobian = problem.linearise(state)[1] * (problem.scale / problem.scale[:, :3].max())[:, :, None]
+    return independent_columns(jacobian.reshape(-1, jacobian.shape[2]), groups)
+
+
+def _reason(redundancy: Redundancy, names: tuple[str, ...], pattern: str) -> str:
+    """Say why a parameter was left out; the pattern says what cannot "show" it, or "tell" it apart."""
+    structural = pattern.startswith('no ')
+    if not redundancy.like:
+        return pattern.format('shows' if structural else 'show') + ': it does not move the target'
+    like = [names[k] for k in redundancy.like[:6]]
+    more = f' and {len(redundancy.like) - 6} more' if len(redundancy.like) > 6 else ''
+    return pattern.format('tells' if structural else 'tell') + f' apart from {", ".join(like)}{more}'
+
+
+def _unlimited(problem: Problem) -> Problem:
+    """Return the same problem at random poses over full turns, as many as anyone could wish."""
+    rng = np.random.default_rng(0)
+    sets, targets = len(problem.set_names), len(problem.point_names)
+    count = min(max(_POSES_PER_LABEL * sets * targets, 60), 600)
+    q = rng.uniform(-np.pi, np.pi, (count, problem.chain.n))
+    slides = problem.chain.prismatic
+    low, high = problem.q.min(axis=0), problem.q.max(axis=0)
+    q[:, slides] = rng.uniform(low[slides] - 0.2, high[slides] + 0.2, (count, int(slides.sum())))
+    used = sorted(set(zip(problem.set_index.tolist(), problem.point_index.tolist(), strict=True)))
+    pairs = np.array(used, dtype=np.int64)[np.arange(count) % len(used)]
+    typical = np.median(problem.scale[problem.oriented] if problem.oriented.any() else problem.scale, axis=0)
+    return replace(
+        problem,
+        q=q,
+        basis=problem.terms.basis(q),
+        position=np.zeros((count, 3)),
+        rotation=None if problem.rotation is None else np.tile(np.eye(3), (count, 1, 1)),
+        oriented=np.full(count, problem.rotation is not None),
+        set_index=pairs[:, 0],
+        point_index=pairs[:, 1],
+        scale=np.tile(typical, (count, 1)),
+    )
+
+
+def different_poses(q: Array) -> int:
+    """Return how many rows differ by more than rounding."""
+    return len(np.unique(np.round(q, _SAME_POSE), axis=0))

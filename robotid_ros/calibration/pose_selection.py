@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray, IntArray, frozen_array
-from robotid_ros.calibration.estimate import chain_of
+from robotid_ros.calibration.chain import chain_of
+from robotid_ros.calibration.identifiability import identifiable
 from robotid_ros.calibration.joint_terms import joint_terms
 from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.problem import Problem, State
-from robotid_ros.calibration.sampling import random_configurations
-from robotid_ros.calibration.start import FrameOption, identifiable
+from robotid_ros.calibration.workspace import random_configurations
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model.dh_file import DHTable
 from robotid_ros.model.robot_model import RobotModel
@@ -62,7 +62,7 @@ def select_poses(
     *,
     candidates: Array | int = 2000,
     allowed: Callable[[Array], BoolArray] | None = None,
-    frame: FrameOption = 'unknown',
+    frame: str = 'unknown',
     target: Array | None = None,
     full_pose: bool = False,
     rng: np.random.Generator | None = None,
@@ -95,6 +95,8 @@ def select_poses(
     CalibrationError
         If there are too few allowed candidates, or too few poses for the parameters.
     """
+    if frame not in ('unknown', 'known'):
+        raise CalibrationError(f"frame: expected 'unknown' or 'known', got '{frame}'")
     rng = np.random.default_rng(0) if rng is None else rng
     chain = chain_of(robot)
     q = _candidates(robot, candidates, rng)
@@ -130,7 +132,7 @@ def _candidates(robot: RobotModel | DHTable, wanted: Array | int, rng: np.random
 
 
 def _jacobian(
-    robot: RobotModel | DHTable, q: Array, frame: FrameOption, target: Array | None, full_pose: bool
+    robot: RobotModel | DHTable, q: Array, frame: str, target: Array | None, full_pose: bool
 ) -> tuple[Array, tuple[str, ...]]:
     """Return the Jacobian by the independent parameters, (C, 3 or 6, m), and their names."""
     chain = chain_of(robot)

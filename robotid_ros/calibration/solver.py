@@ -18,7 +18,6 @@ maximisation as in Gaussian variance components) are re-estimated between the st
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy.stats import chi2
@@ -26,37 +25,16 @@ from scipy.stats import chi2
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.calibration.problem import Problem, State
 
-__all__ = ['Fit', 'Loss', 'Options', 'fit']
-
-Loss: TypeAlias = Literal['hampel', 'huber', 'linear']
+__all__ = ['Fit', 'fit']
 
 _NOISE_FLOOR = 1e-13  # [m], round-off of a metre-sized arm
 _PRIOR_FLOOR = 1e-7  # [m, rad]
+_MOST_STEPS = 60
 _TUNED_STEPS = 12
 _TUNING_ROUNDS = 3
-_CONVEX_STEPS = 20  # a redescending loss waits for a convex one to settle, lest it locks good points out
+_CONVEX_STEPS = 20  # the redescending loss starts where the convex one ends; from afar it rejects good points
 _SETTLED = 0.01  # squared length of a step in standard deviations
 _WIDEST = 10.0  # times the first guess of the prior deviations
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How to fit.
-
-    Attributes
-    ----------
-    loss : {'hampel', 'huber', 'linear'}
-        Hampel: full weight up to what one in ten thousand Gaussian measurements exceeds, none
-        beyond twice that. Huber: constant influence beyond the 95 % quantile. Linear: plain squares.
-    prior : float or None
-        First guess of how far geometric parameters are from nominal [m, rad]; None: no prior.
-    iterations : int
-        Most steps.
-    """
-
-    loss: Loss = 'hampel'
-    prior: float | None = 0.01
-    iterations: int = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +110,7 @@ class _Linear:
         self.columns = (self.jacobian[:, :, free] * scale[:, :, None]).reshape(len(self.rows), len(free))
 
 
-def fit(problem: Problem, start: State, free: IntArray, options: Options | None = None) -> Fit:
+def fit(problem: Problem, start: State, free: IntArray, *, loss: str = 'hampel', prior: float | None = None) -> Fit:
     """Estimate the free parameters.
 
     Parameters
@@ -141,31 +119,33 @@ def fit(problem: Problem, start: State, free: IntArray, options: Options | None 
     start : State
     free : ndarray of int, shape (f,)
         Indices into the parameter vector.
-    options : Options, optional
+    loss : {'hampel', 'huber', 'linear'}
+        See :class:`robotid_ros.calibration.config.CalibrationConfig`.
+    prior : float, optional
+        First guess of how far geometric parameters are from nominal [m, rad]; no prior without.
     """
-    options = options or Options()
     groups = _prior_groups(problem, free)
-    prior = np.full(len(free), np.inf)
-    if options.prior is not None:
+    widths = np.full(len(free), np.inf)
+    if prior is not None:
         for members in groups:
-            prior[members] = options.prior
-    balance = _Balance(weights=np.ones(len(problem)), noise=0.0, ratio=1.0, prior=prior)
+            widths[members] = prior
+    balance = _Balance(weights=np.ones(len(problem)), noise=0.0, ratio=1.0, prior=widths)
     empty = np.zeros(0)
     at = _Linear(start, *problem.linearise(start), empty, empty)
-    converged, reason, count = False, f'no convergence in {options.iterations} steps', 0
+    converged, reason, count = False, f'no convergence in {_MOST_STEPS} steps', 0
     settled = 0  # steps since the convex loss came to rest
-    for count in range(1, options.iterations + 1):
-        loss: Loss = 'huber' if options.loss == 'hampel' and not settled else options.loss
-        _rebalance(problem, at.residual, balance, loss, len(free))
+    for count in range(1, _MOST_STEPS + 1):
+        convex = 'huber' if loss == 'hampel' and not settled else loss
+        _rebalance(problem, at.residual, balance, convex, len(free))
         at.apply(problem, balance, free)
         if settled <= _TUNED_STEPS:  # then frozen, so that the steps can converge
-            _tune(balance, at, _offset(problem, at.state, free), groups, options)
+            _tune(balance, at, _offset(problem, at.state, free), groups, prior)
         trial, length, tiny = _descend(problem, at, free, balance)
         if trial is None:
             reason = 'no step lowers the error any more'
             break
         at = trial
-        if tiny and (settled or options.loss != 'hampel'):
+        if tiny and (settled or loss != 'hampel'):
             converged, reason = True, 'the last step is far below the noise'
             break
         if settled or tiny or length < _SETTLED or count >= _CONVEX_STEPS:
@@ -235,12 +215,7 @@ def _prior_groups(problem: Problem, free: IntArray) -> list[IntArray]:
     return [np.array(members, dtype=np.int64) for members in kinds.values()]
 
 
-@lru_cache(maxsize=64)
-def _quantile(probability: float, dof: int) -> float:
-    return float(chi2.ppf(probability, dof))
-
-
-def _rebalance(problem: Problem, residual: Array, balance: _Balance, loss: Loss, free: int) -> None:
+def _rebalance(problem: Problem, residual: Array, balance: _Balance, loss: str, free: int) -> None:
     """Update the relation of orientation to position noise, and the robust weights."""
     scaled = residual * problem.scale
     squares = np.square(scaled[:, :3]).sum(axis=1)
@@ -276,7 +251,7 @@ def _quantile_pair(probability: float) -> tuple[float, float]:
     return float(chi2.ppf(probability, 3)), float(chi2.ppf(probability, 6))
 
 
-def _tune(balance: _Balance, at: _Linear, offset: Array, groups: list[IntArray], options: Options) -> None:
+def _tune(balance: _Balance, at: _Linear, offset: Array, groups: list[IntArray], prior: float | None) -> None:
     """Re-estimate noise and prior deviations from the linear problem's solution (EM, a few rounds)."""
     normal, gradient, square = at.columns.T @ at.columns, at.columns.T @ at.rows, float(at.rows @ at.rows)
     count = float(np.count_nonzero(at.rows))
@@ -291,12 +266,12 @@ def _tune(balance: _Balance, at: _Linear, offset: Array, groups: list[IntArray],
         floor = max(_NOISE_FLOOR, 1e-9 * (square / max(count, 1.0)) ** 0.5)  # what cancellation leaves of `left`
         variance = max(float(left), 0.0) / max(count - used, 1.0)
         balance.noise = max(variance**0.5, floor)
-        if options.prior is None:
+        if prior is None:
             continue
         for members in groups:
             spread = np.square(offset + step)[members] + balance.noise**2 * np.diag(inverse)[members]
             deviation = float(np.mean(spread)) ** 0.5
-            balance.prior[members] = min(max(deviation, _PRIOR_FLOOR), _WIDEST * options.prior)
+            balance.prior[members] = min(max(deviation, _PRIOR_FLOOR), _WIDEST * prior)
 
 
 def _solve(hessian: Array, gradient: Array, damping: float) -> Array:

@@ -20,7 +20,7 @@ from robotid_ros.calibration.estimator import Estimator
 from robotid_ros.calibration.placement import place
 from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.problem import Problem, State, labelled
-from robotid_ros.calibration.solver import Options, fit
+from robotid_ros.calibration.solver import fit
 from robotid_ros.model.transforms import nearest_rotation
 
 __all__ = ['CrossValidation', 'HeldOut', 'cross_validate', 'evaluate_held_out', 'mean_tool_rotations']
@@ -198,7 +198,7 @@ def _completed(problem: Problem, known: State, unknown: IntArray) -> tuple[State
         tools[new_targets, :3, :3] = rotations[new_targets]
     columns = [6 * s + k for s in new_sets for k in unknown if k < 6]
     columns += [6 * len(frames) + 6 * t + k - 6 for t in new_targets for k in unknown if k >= 6]
-    result = fit(problem, state, np.array(columns, dtype=np.int64), Options(prior=None))
+    result = fit(problem, state, np.array(columns, dtype=np.int64))
     names = [labelled('frame', problem.set_names[s]) for s in new_sets if (unknown < 6).any()]
     names += [labelled('tool', problem.point_names[t]) for t in new_targets if (unknown >= 6).any()]
     return result.state, names

@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from robotid_ros.arrays import Array, frozen_array
-from robotid_ros.calibration.estimate import chain_of
-from robotid_ros.calibration.sampling import random_configurations
+from robotid_ros.calibration.chain import chain_of
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model.dh_file import DHTable
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['Workspace', 'sample_workspace']
+__all__ = ['Workspace', 'random_configurations', 'sample_workspace']
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +40,27 @@ class Workspace:
     lower: Array
     upper: Array
     reach: float
+
+
+def random_configurations(robot: RobotModel | DHTable, count: int, rng: np.random.Generator) -> Array:
+    """Return joint coordinates drawn uniformly inside the limits, revolute joints within -pi to pi, (count, n).
+
+    Raises
+    ------
+    CalibrationError
+        If the count is not positive, or a prismatic joint has no limits.
+    """
+    if count < 1:
+        raise CalibrationError(f'expected a positive number of poses, got {count}')
+    lower, upper = np.array(robot.limits.lower), np.array(robot.limits.upper)
+    for i, name in enumerate(robot.joint_names):
+        if robot.joint_types[i] == 'revolute':
+            lower[i], upper[i] = max(lower[i], -np.pi), min(upper[i], np.pi)
+            if lower[i] >= upper[i]:  # limits that leave the turn around zero
+                lower[i], upper[i] = robot.limits.lower[i], robot.limits.upper[i]
+        elif not np.isfinite(upper[i] - lower[i]):
+            raise CalibrationError(f"prismatic joint '{name}' has no position limits; give it some")
+    return rng.uniform(lower, upper, (count, len(lower)))
 
 
 def sample_workspace(

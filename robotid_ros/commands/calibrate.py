@@ -18,6 +18,7 @@ import yaml
 
 from robotid_ros import __version__
 from robotid_ros.calibration import (
+    CalibrationConfig,
     CalibrationResult,
     MeasuredPoints,
     calibrate,
@@ -28,12 +29,12 @@ from robotid_ros.calibration import (
     write_points,
 )
 from robotid_ros.calibration.example import example_arm
-from robotid_ros.calibration.joint_terms import TERM_KINDS
 from robotid_ros.calibration.points_file import ANGLE_UNITS, LENGTH_UNITS, read_joints, write_joints
 from robotid_ros.calibration.result_files import write_result
 from robotid_ros.calibration.table import accuracy_table, summary
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
+from robotid_ros.commands.settings import add_settings, settings_from
 from robotid_ros.errors import CalibrationError
 from robotid_ros.files import file_hash, output_folder, write_text
 from robotid_ros.model import RobotModel
@@ -43,15 +44,6 @@ from robotid_ros.report import can_draw, write_report
 from robotid_ros.report.calibration import calibration_report, workspace_report
 
 __all__ = ['COMMAND']
-
-_CHOICES = {
-    'frame': (('unknown', 'known'), 'known: the points are in the base frame of the robot (default: estimate it)'),
-    'tool': (
-        ('auto', 'known', 'position', 'pose'),
-        'what is unknown of the targets in the tip frame (default: all that can be measured)',
-    ),
-    'loss': (('hampel', 'huber', 'linear'), 'hampel and huber resist outliers (default: hampel)'),
-}
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,26 +59,16 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--out', required=True, metavar='DIR', help='folder for the results, made if needed')
     add('--held-out', type=Path, metavar='POINTS.csv', help='measurements kept apart, for the accuracy alone')
     add('--tip', metavar='LINK', help="end of a URDF's chain; by default the last link before it branches")
-    add('--seed', type=int, default=0, help='of everything random (default: 0)')
 
     add = parser.add_argument_group('units of the points files').add_argument
     add('--length-unit', choices=tuple(LENGTH_UNITS), default='m', help='default: m')
     add('--angle-unit', choices=tuple(ANGLE_UNITS), default='rad', help='default: rad')
 
-    add = parser.add_argument_group('what is estimated').add_argument
-    for name, (choices, text) in _CHOICES.items():
-        add(f'--{name}', choices=choices, default=choices[0], help=text)
-    add('--tool-point', nargs=3, type=float, metavar=('X', 'Y', 'Z'), help='with --tool known: the target [m]')
-    add(
-        '--terms',
-        nargs='*',
-        choices=TERM_KINDS,
-        default=list(TERM_KINDS),
-        metavar='TERM',
-        help=f'joint terms to try: {", ".join(TERM_KINDS)} (default: all; none after a bare --terms); '
-        'used only where the cross-validated error falls',
+    group = parser.add_argument_group('what is estimated, and how')
+    add_settings(group, CalibrationConfig)
+    group.add_argument(
+        '--tool-point', nargs=3, type=float, metavar=('X', 'Y', 'Z'), help='with --tool known: the target [m]'
     )
-    add('--folds', type=int, default=5, help='of the cross-validation, 0 for none (default: 5)')
 
     add = parser.add_argument_group('more').add_argument
     add(
@@ -106,26 +88,25 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.seed < 0:
-        raise CalibrationError(f'--seed: expected a number of at least 0, got {options.seed}')
+    config = settings_from(options, CalibrationConfig)
     if options.example:
-        return _write_example(options)
+        return _write_example(options, config)
     if options.robot is None:
         raise CalibrationError('expected --robot, the nominal arm: a DH table or a URDF')
     if options.points is None and options.select_poses is None and options.workspace is None:
         raise CalibrationError('expected POINTS.csv, or --select-poses N or --workspace N')
     if options.points is None and (options.held_out is not None or options.compensate is not None):
         raise CalibrationError('--held-out and --compensate need POINTS.csv to calibrate from')
-    if options.tool_point is not None and options.tool != 'known':
+    if options.tool_point is not None and config.tool != 'known':
         raise CalibrationError('--tool-point is for --tool known; otherwise the target is estimated')
     robot = _load_robot(options)
     folder = output_folder(options.out)
     report = not options.no_report and can_draw()
     if options.workspace is not None:
-        _sample_workspace(options, robot, folder, report)
+        _sample_workspace(options.workspace, config, robot, folder, report)
     if options.select_poses is not None:
-        _select_poses(options, robot, folder)
-    return 0 if options.points is None else _calibrate(options, robot, folder, report)
+        _select_poses(options.select_poses, config, robot, folder)
+    return 0 if options.points is None else _calibrate(options, config, robot, folder, report)
 
 
 def _load_robot(options: argparse.Namespace) -> RobotModel | DHTable:
@@ -143,25 +124,16 @@ def _read_points(path: Path, options: argparse.Namespace, robot: RobotModel | DH
     return read_points(path, **units, prismatic=sliding).for_joints(robot.joint_names)
 
 
-def _calibrate(options: argparse.Namespace, robot: RobotModel | DHTable, folder: Path, report: bool) -> int:
+def _calibrate(
+    options: argparse.Namespace, config: CalibrationConfig, robot: RobotModel | DHTable, folder: Path, report: bool
+) -> int:
     points = _read_points(options.points, options, robot)
     held_out = None if options.held_out is None else _read_points(options.held_out, options, robot)
     joints = None if options.compensate is None else read_joints(options.compensate, robot.joint_names)
     with progress_bar('calibrate') as progress:
-        result = calibrate(
-            robot,
-            points,
-            held_out=held_out,
-            frame=options.frame,
-            tool=options.tool,
-            targets=None if options.tool_point is None else dict.fromkeys(points.points, options.tool_point),
-            terms=options.terms,
-            loss=options.loss,
-            folds=options.folds,
-            rng=np.random.default_rng(options.seed),
-            progress=progress,
-        )
-    written = write_result(result, folder, _provenance(options))
+        targets = None if options.tool_point is None else dict.fromkeys(points.points, options.tool_point)
+        result = calibrate(robot, points, config, held_out=held_out, targets=targets, progress=progress)
+    written = write_result(result, folder, _provenance(options, config))
     if joints is not None:
         written.append(_compensate(result, joints, folder))
     if report:
@@ -176,13 +148,13 @@ def _calibrate(options: argparse.Namespace, robot: RobotModel | DHTable, folder:
     return 0 if result.converged else 1
 
 
-def _provenance(options: argparse.Namespace) -> dict[str, Any]:
+def _provenance(options: argparse.Namespace, config: CalibrationConfig) -> dict[str, Any]:
     files = [path for path in (options.points, options.held_out, options.robot) if path is not None]
-    names = ('length_unit', 'angle_unit', 'frame', 'tool', 'terms', 'tool_point', 'loss', 'folds', 'seed', 'tip')
+    others = {name: getattr(options, name) for name in ('length_unit', 'angle_unit', 'tool_point', 'tip')}
     return {
         'version': __version__,
         'files': {str(path): file_hash(path.expanduser()) for path in files},
-        'settings': {name: getattr(options, name) for name in names},
+        'settings': config.to_dict() | others,
     }
 
 
@@ -195,8 +167,8 @@ def _compensate(result: CalibrationResult, q: np.ndarray, folder: Path) -> Path:
     return folder / 'compensated.csv'
 
 
-def _select_poses(options: argparse.Namespace, robot: RobotModel | DHTable, folder: Path) -> None:
-    selection = select_poses(robot, options.select_poses, frame=options.frame, rng=np.random.default_rng(options.seed))
+def _select_poses(count: int, config: CalibrationConfig, robot: RobotModel | DHTable, folder: Path) -> None:
+    selection = select_poses(robot, count, frame=config.frame, rng=np.random.default_rng(config.seed))
     write_joints(folder / 'poses.csv', robot.joint_names, selection.q)
     print(
         f'{len(selection.q)} poses of {selection.candidates} candidates: observability index O1 '
@@ -205,8 +177,10 @@ def _select_poses(options: argparse.Namespace, robot: RobotModel | DHTable, fold
     )
 
 
-def _sample_workspace(options: argparse.Namespace, robot: RobotModel | DHTable, folder: Path, report: bool) -> None:
-    workspace = sample_workspace(robot, options.workspace, rng=np.random.default_rng(options.seed))
+def _sample_workspace(
+    samples: int, config: CalibrationConfig, robot: RobotModel | DHTable, folder: Path, report: bool
+) -> None:
+    workspace = sample_workspace(robot, samples, rng=np.random.default_rng(config.seed))
     lower, upper = workspace.lower.tolist(), workspace.upper.tolist()
     content = {'samples': len(workspace.positions), 'lower': lower, 'upper': upper, 'reach': workspace.reach}
     write_text(folder / 'workspace.yaml', yaml.safe_dump(content, sort_keys=False))
@@ -216,8 +190,8 @@ def _sample_workspace(options: argparse.Namespace, robot: RobotModel | DHTable, 
     print(f'workspace: {", ".join(extent)}; reach {workspace.reach:.3f} m')
 
 
-def _write_example(options: argparse.Namespace) -> int:
-    rng = np.random.default_rng(options.seed)
+def _write_example(options: argparse.Namespace, config: CalibrationConfig) -> int:
+    rng = np.random.default_rng(config.seed)
     arm, folder = example_arm(rng), output_folder(options.out)
     write_text(folder / 'nominal.yaml', arm.nominal.to_yaml())
     for name, count in (('points', 100), ('held_out', 200)):

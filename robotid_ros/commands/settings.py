@@ -41,7 +41,9 @@ def add_settings(parser: argparse._ActionsContainer, kind: type[Settings], *, sk
         if item.kind is bool:
             parser.add_argument(option, action=argparse.BooleanOptionalAction, **common)
         elif item.form == 'list':
-            parser.add_argument(option, nargs='+', type=item.kind, metavar=_metavar(item.kind), **common)
+            parser.add_argument(
+                option, nargs='+' if item.length else '*', type=item.kind, metavar=_metavar(item.kind), **common
+            )
         elif item.choices:
             parser.add_argument(option, choices=item.choices, **common)
         else:

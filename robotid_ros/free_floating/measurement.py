@@ -10,7 +10,8 @@
 """What is measured on a floating robot, and the noise of its sensors."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,13 @@ import numpy as np
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import DataError
 from robotid_ros.model.transforms import quaternion_of_rotation, rotation_of_quaternion, rotation_of_vector
+from robotid_ros.settings import Settings, setting
 
 __all__ = ['FloatingMeasurement', 'SensorNoise']
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SensorNoise:
+class SensorNoise(Settings):
     """Standard deviations of white measurement noise, per sample and axis.
 
     Attributes
@@ -40,45 +42,14 @@ class SensorNoise:
         As a small rotation about each axis [rad].
     """
 
-    base_linear_velocity: float = 1e-4
-    base_angular_velocity: float = 1e-4
-    joint_velocity: float = 1e-4
-    joint_position: float = 0.0
-    base_position: float = 0.0
-    base_orientation: float = 0.0
+    error = DataError
 
-    def __post_init__(self) -> None:
-        for item in fields(self):
-            value = float(frozen_array(getattr(self, item.name), f'noise: {item.name}', (), DataError))
-            if value < 0.0:
-                raise DataError(f'noise: {item.name}: expected a standard deviation of at least 0, got {value:g}')
-            object.__setattr__(self, item.name, value)
-
-    @classmethod
-    def none(cls) -> 'SensorNoise':
-        """Return perfect sensors."""
-        return cls(base_linear_velocity=0.0, base_angular_velocity=0.0, joint_velocity=0.0)
-
-    @classmethod
-    def from_dict(cls, content: Any) -> 'SensorNoise':
-        """Read the deviations that are given; the others keep their defaults.
-
-        Raises
-        ------
-        DataError
-            If an entry is unknown or no number.
-        """
-        names = [item.name for item in fields(cls)]
-        if not isinstance(content, Mapping):
-            raise DataError(f'noise: expected some of {", ".join(names)}; got {content!r:.80}')
-        unknown = sorted(set(map(str, content)) - set(names))
-        if unknown:
-            raise DataError(f"noise: '{unknown[0]}' is not known; available: {', '.join(names)}")
-        return cls(**content)
-
-    def to_dict(self) -> dict[str, float]:
-        """Return plain numbers."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
+    base_linear_velocity: float = setting(1e-4, 'of the velocity of the base', unit='m/s', range=(0.0, inf))
+    base_angular_velocity: float = setting(1e-4, 'of the rate of the base', unit='rad/s', range=(0.0, inf))
+    joint_velocity: float = setting(1e-4, 'of the joint velocities', unit='rad/s, m/s', range=(0.0, inf))
+    joint_position: float = setting(0.0, 'of the joint positions', unit='rad, m', range=(0.0, inf))
+    base_position: float = setting(0.0, 'of the position of the base', unit='m', range=(0.0, inf))
+    base_orientation: float = setting(0.0, 'of the orientation of the base', unit='rad', range=(0.0, inf))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

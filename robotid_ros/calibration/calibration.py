@@ -1,0 +1,200 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Kinematic calibration of a serial arm from measured points or poses."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robotid_ros.calibration.accuracy import accuracy
+from robotid_ros.calibration.chain import chain_of
+from robotid_ros.calibration.config import CalibrationConfig
+from robotid_ros.calibration.diagnosis import check_fit, check_held_out
+from robotid_ros.calibration.estimator import Estimator
+from robotid_ros.calibration.identifiability import Identifiable, identifiable, placed_columns
+from robotid_ros.calibration.joint_terms import joint_terms
+from robotid_ros.calibration.points import MeasuredPoints
+from robotid_ros.calibration.problem import Problem
+from robotid_ros.calibration.result import CalibrationResult, Outlier, ParameterEstimate
+from robotid_ros.calibration.solver import Fit
+from robotid_ros.calibration.start import check_measurements, placed_start
+from robotid_ros.calibration.term_selection import folds_of
+from robotid_ros.calibration.validation import CrossValidation, cross_validate, evaluate_held_out
+from robotid_ros.model.dh_file import DHTable
+from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.progress import Progress
+
+__all__ = ['calibrate']
+
+_OUTLIER_WEIGHT = 0.5
+_PLENTY = 2.5  # numbers per parameter
+
+
+def calibrate(
+    robot: RobotModel | DHTable,
+    points: MeasuredPoints,
+    config: CalibrationConfig | None = None,
+    *,
+    held_out: MeasuredPoints | None = None,
+    targets: Mapping[str, ArrayLike] | None = None,
+    progress: Progress | None = None,
+) -> CalibrationResult:
+    """Estimate the geometry of an arm from measurements of targets on its tool.
+
+    Minimises the weighted distances between measured and predicted targets,
+
+        p = X_s T(q; geometry) t_k,
+
+    over the frames X_s, the targets t_k and every parameter of the geometry that the measurements
+    can tell apart, starting from a closed-form placement of frames and targets.
+
+    Parameters
+    ----------
+    robot : RobotModel or DHTable
+        Nominal arm. A table is calibrated in theta, d, a, alpha and, between parallel axes,
+        Hayati's beta; a model in the origins of its joints.
+    points : MeasuredPoints
+    config : CalibrationConfig, optional
+    held_out : MeasuredPoints, optional
+        Measurements for the accuracy alone.
+    targets : mapping of str to array_like, shape (3,) or (4, 4), optional
+        Known targets by name [m], for ``tool='known'`` (the tip's origin by default), or the known
+        orientation for ``tool='position'``.
+    progress : callable, optional
+
+    Returns
+    -------
+    CalibrationResult
+
+    Raises
+    ------
+    CalibrationError
+        If joints do not match, there are too few different poses, or the nominal geometry does
+        not fit at all (wrong units, a mirrored frame, wrong signs: the message says which).
+    """
+    config = config or CalibrationConfig()
+    tell = progress or (lambda done, step: None)
+    rng = np.random.default_rng(config.seed)
+    chain = chain_of(robot)
+    points = points.for_joints(chain.joint_names)
+    check_measurements(points)
+    candidates, groups = joint_terms(
+        chain, config.terms if config.folds else (), robot.gravity, robot if isinstance(robot, RobotModel) else None
+    )
+    problem = extended = Problem.of(points, chain, candidates.selected([]))
+
+    tell(0.0, 'placing frames and targets')
+    start, unknown, warning = placed_start(problem, config, targets, rng)
+    can = identifiable(problem, start, unknown)
+    placed = np.intersect1d(can.free, placed_columns(problem, unknown))
+    estimator = Estimator(
+        start=start, placed=placed, free=can.free, candidates=candidates, groups=groups, config=config
+    )
+    nominal = estimator.nominal(problem)
+    tell(0.1, 'estimating the geometry')
+    geometric = final = estimator.geometric(problem, nominal)
+    check_fit(chain, problem.q, float(np.median(np.linalg.norm(geometric.residual[:, :3], axis=1))))
+    cross = None
+    if config.folds:
+        tell(0.2, 'choosing joint terms')
+        extended, final = estimator.with_terms(problem, geometric)
+        parts = folds_of(problem.q, problem.set_index, _fold_count(problem, can, config.folds), rng)
+        good = final.weights >= _OUTLIER_WEIGHT
+        cross = cross_validate(problem, estimator, parts, good, lambda done: tell(0.3 + 0.6 * done, 'cross-validating'))
+        if cross is None or cross.after_inliers.rms >= cross.geometric_inliers.rms or not extended.terms.terms:
+            extended, final = problem, geometric
+            cross = cross and cross.without_terms()
+
+    tell(0.95, 'evaluating')
+    apart = None
+    if held_out is not None:
+        held_out = held_out.for_joints(chain.joint_names)
+        apart = evaluate_held_out(held_out, extended, final.state, nominal.state, unknown)
+        check_held_out(chain, problem.q, nominal.residual, apart.residual_before)
+    bad = final.weights < _OUTLIER_WEIGHT
+    distance = np.linalg.norm(final.residual[:, :3], axis=1)
+    oriented = problem.oriented
+    flat = final.jacobian.reshape(-1, len(final.free))
+    singular = np.linalg.svd(flat, compute_uv=False)
+    return CalibrationResult(
+        robot=robot,
+        points=points,
+        problem=extended,
+        state=final.state,
+        nominal_state=nominal.state,
+        parameters=_parameters(extended, final, can),
+        frames=dict(zip(problem.set_names, final.state.frames, strict=True)),
+        tools=dict(zip(problem.point_names, final.state.tools, strict=True)),
+        before=accuracy(nominal.residual, oriented),
+        after=accuracy(final.residual, oriented),
+        before_inliers=accuracy(nominal.residual[~bad], oriented[~bad]) if bad.any() else None,
+        after_inliers=accuracy(final.residual[~bad], oriented[~bad]) if bad.any() else None,
+        cross_validation=cross,
+        held_out=apart,
+        outliers=tuple(
+            Outlier(index=int(k), distance=float(distance[k]), weight=float(final.weights[k]))
+            for k in np.flatnonzero(bad)
+        ),
+        identifiable=len(can.free),
+        structural=can.structural,
+        condition_number=float(np.linalg.cond(flat / np.linalg.norm(flat, axis=0))),
+        observability_index=float(np.exp(np.mean(np.log(singular))) / np.sqrt(len(problem))),
+        noise=final.noise,
+        covariance=final.covariance,
+        covariance_names=tuple(extended.names[k] for k in final.free),
+        residual_before=nominal.residual,
+        residual=final.residual,
+        weights=final.weights,
+        converged=final.converged,
+        iterations=final.iterations,
+        reason=final.reason,
+        warnings=tuple(text for text in (warning, *_warnings(can, config.folds, cross, final)) if text),
+    )
+
+
+def _fold_count(problem: Problem, can: Identifiable, wanted: int) -> int:
+    """Return the number of folds: more than wanted where few measurements could not spare so large a part."""
+    numbers = np.count_nonzero(problem.scale)
+    enough = numbers * (1.0 - 1.0 / wanted) > 1.3 * len(can.free)
+    return min(wanted, len(problem)) if enough else len(problem)
+
+
+def _warnings(can: Identifiable, folds: int, cross: CrossValidation | None, final: Fit) -> list[str]:
+    warnings = []
+    if can.numbers < _PLENTY * len(can.free):
+        warnings.append(
+            f'{can.poses} different poses are few for {len(can.free)} parameters: at other poses the error is clearly '
+            'larger than at these; measure more'
+        )
+    if folds and cross is None:
+        warnings.append('too few measurements to cross-validate: the accuracy is that on the measurements fitted to')
+    if not final.converged:
+        warnings.append(f'the iteration did not converge: {final.reason}')
+    return warnings
+
+
+def _parameters(problem: Problem, final: Fit, can: Identifiable) -> tuple[ParameterEstimate, ...]:
+    deviations = dict(zip(final.free.tolist(), np.sqrt(np.diag(final.covariance)).tolist(), strict=True))
+    geometry, terms = problem.blocks[2:]
+    nominal = np.concatenate([problem.chain.nominal, np.zeros(terms.stop - terms.start)])
+    values = np.concatenate([final.state.geometry, final.state.coefficients])
+    names, units = problem.names, problem.units
+    return tuple(
+        ParameterEstimate(
+            name=names[column],
+            unit=units[column],
+            nominal=float(nominal[k]),
+            value=float(values[k]),
+            std=deviations.get(column),
+            reason='' if column in deviations else can.reasons.get(column, 'redundant'),
+        )
+        for k, column in enumerate(range(geometry.start, terms.stop))
+    )
