@@ -252,7 +252,7 @@ def test_measurements_that_cannot_be_are_refused():
             FloatingMeasurement(**{**good, 'base_twist': twist, **change})
     with pytest.raises(DataError, match='expected 0 or more'):
         SensorNoise(joint_velocity=-1.0)
-    with pytest.raises(DataError, match="'gyro' is not known; available: base_linear"):
+    with pytest.raises(DataError, match="'gyro' is not a setting; there are: base_linear"):
         SensorNoise.from_dict({'gyro': 1.0})
 
 
