@@ -388,6 +388,6 @@ def gradient(graph: Graph, seeds: Sequence[tuple[int, int]]) -> dict[int, int]:
             collect(graph.first[node], graph.multiply(bar, graph.unary(Op.COS, graph.first[node])))
         elif kind == Op.COS:
             collect(graph.first[node], graph.multiply(bar, graph.unary(Op.SIN, graph.first[node])) ^ 1)
-        elif kind != Op.SIGN:
+        elif kind not in (Op.SIGN, Op.CONSTANT):
             raise ValueError(f'no derivative of {FUNCTIONS[kind].numpy}: regressors do not have it')
     return result
