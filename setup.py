@@ -31,10 +31,10 @@ ROS = [
     'ros-rosgraph-msgs',
     'ros-ament-index-python',
 ]
-BAG = ['rosbags>=0.10']
+BAG = ['mcap>=1.6,<2']
 PLOT = ['plotly>=6.0', 'matplotlib>=3.6']
 SIM = ['mujoco>=3.2']
-TEST = ['pytest>=7,<9', 'pytest-xdist>=3.8', 'hypothesis>=6.80', 'pin>=2.7']
+TEST = ['pytest>=7,<9', 'pytest-xdist>=3.8', 'hypothesis>=6.80', 'pin>=2.7', 'rosbags>=0.10']
 DOCS = ['sphinx>=8', 'furo', 'myst-parser>=4', 'numpydoc>=1.8', 'latex2mathml>=3.77']
 BENCH = ['pytest-benchmark>=5']
 LINT = ['ruff', 'mypy', 'types-PyYAML']
@@ -75,7 +75,7 @@ setup(
     python_requires='>=3.10',
     install_requires=['numpy>=1.21', 'scipy>=1.8', 'PyYAML>=6.0', 'joblib>=1.3'],
     extras_require={
-        'ros': ROS,
+        'ros': [*ROS, *BAG],  # the recorder writes bags
         'bag': BAG,
         'plot': PLOT,
         'sim': SIM,

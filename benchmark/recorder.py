@@ -37,9 +37,10 @@ from benchmark.area import Options, main
 from benchmark.row import Anchor, Bar, Row
 from robotid_ros.data import ProcessingSettings
 from robotid_ros.data.joint_state_cdr import decode_layout
-from robotid_ros.data.raw_log import MessageChunk
+from robotid_ros.data.messages import MessageChunk
 from robotid_ros.data.session import RecordingSession
-from robotid_ros.data.stream import PeriodicReference, process_raw_log
+from robotid_ros.data.stream import process_raw_log
+from robotid_ros.nodes.conversions import trajectory_message
 from robotid_ros.nodes.loop_client import LoopClient
 
 AREA = 'recorder'
@@ -303,8 +304,11 @@ def long_run(options: Options) -> Iterator[Row]:
 def _long_run(folder: Path, periods: int) -> Iterator[Row]:
     rng, start = np.random.default_rng(0), 1_700_000_000_000_000_000
     count = int(PERIOD * RATE)
-    session = RecordingSession(folder, JOINTS, ProcessingSettings(), {'topic': 'joint_states'})
-    session.follow(PeriodicReference(joints=JOINTS, period=PERIOD, start=start))
+    session = RecordingSession(folder, JOINTS, ProcessingSettings(), {})
+    times = np.linspace(0.0, PERIOD, 501)
+    reference = trajectory_message(JOINTS, 0.0, times, *motion(times))
+    reference.header.stamp.sec, reference.header.stamp.nanosec = divmod(start, 10**9)
+    session.follow(serialize_message(reference), start)
     spent, memory = 0.0, []
     for period in range(periods):
         rows, stamps = serialised(np.arange(period * count, (period + 1) * count) / RATE, start, rng)

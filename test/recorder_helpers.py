@@ -21,36 +21,69 @@ START = 1_700_000_000_123_456_789  # ns; a stamp that no double can hold
 JOINTS = ('shoulder', 'elbow', 'wrist')
 
 
+class Message:
+    """Plain CDR, field by field."""
+
+    def __init__(self, order, align_empty):
+        self.order, self.align_empty = order, align_empty
+        self.out = bytearray(b'\x00\x01\x00\x00' if order == '<' else b'\x00\x00\x00\x00')
+
+    def align(self, size):
+        self.out.extend(b'\xcd' * (-(len(self.out) - 4) % size))  # padding is whatever was in the buffer
+
+    def numbers(self, form, *values):
+        self.align(4)
+        self.out.extend(struct.pack(f'{self.order}{form}', *values))
+
+    def text(self, value):
+        data = value.encode() + b'\0'
+        self.numbers('I', len(data))
+        self.out.extend(data)
+
+    def texts(self, values):
+        self.numbers('I', len(values))
+        for value in values:
+            self.text(value)
+
+    def doubles(self, values):
+        values = list(values)
+        self.numbers('I', len(values))
+        if values or self.align_empty:
+            self.align(8)
+        self.out.extend(struct.pack(f'{self.order}{len(values)}d', *values))
+
+
 def joint_state(stamp, names, position, velocity=(), effort=(), frame='', order='<', align_empty=False):
     """Return one serialised JointState."""
-    out = bytearray(b'\x00\x01\x00\x00' if order == '<' else b'\x00\x00\x00\x00')
-
-    def align(size):
-        out.extend(b'\xcd' * (-(len(out) - 4) % size))  # padding is whatever was in the buffer
-
-    def number(value):
-        align(4)
-        out.extend(struct.pack(f'{order}I', value))
-
-    def text(value):
-        data = value.encode() + b'\0'
-        number(len(data))
-        out.extend(data)
-
-    def doubles(values):
-        number(len(values))
-        if len(values) or align_empty:
-            align(8)
-        out.extend(struct.pack(f'{order}{len(values)}d', *values))
-
-    out.extend(struct.pack(f'{order}iI', stamp // 10**9, stamp % 10**9))
-    text(frame)
-    number(len(names))
-    for name in names:
-        text(name)
+    message = Message(order, align_empty)
+    message.numbers('iI', *divmod(stamp, 10**9))
+    message.text(frame)
+    message.texts(names)
     for values in (position, velocity, effort):
-        doubles(list(values))
-    return bytes(out)
+        message.doubles(values)
+    return bytes(message.out)
+
+
+def joint_trajectory(stamp, names, points, order='<', align_empty=False):
+    """Return one serialised JointTrajectory; a point is (time [ns], positions, velocities, accelerations)."""
+    message = Message(order, align_empty)
+    message.numbers('iI', *divmod(stamp, 10**9))
+    message.text('')
+    message.texts(names)
+    message.numbers('I', len(points))
+    for time_, *arrays in points:
+        for values in (*arrays, ()):
+            message.doubles(values)
+        message.numbers('iI', *divmod(time_, 10**9))
+    return bytes(message.out)
+
+
+def reference_message(joints, period, start):
+    """Return one serialised period of :func:`harmonics`, from its start to its end."""
+    times = np.linspace(0.0, period, 101)
+    columns = [np.zeros((101, len(joints))), *harmonics(times, period, len(joints))[:2]]
+    points = zip([round(t * 1e9) for t in times], *[c.tolist() for c in (*columns[1:], columns[0])], strict=True)
+    return joint_trajectory(start, joints, list(points))
 
 
 def harmonics(time_, period, joints=3, amplitude=1.0):

@@ -190,7 +190,6 @@ def test_an_unknown_option_exits_with_2() -> None:
 @needs_bag
 @pytest.mark.filterwarnings('ignore::robotid_ros.errors.ModelWarning')
 def test_the_real_arm_is_predicted_better_than_any_published_fit(tmp_path: Path) -> None:
-    pytest.importorskip('rosbags', reason='needs the bag extra')
     pytest.importorskip('plotly', reason='needs the plot extra')
     arguments = ['identify', str(BAG), '--robot', str(BAG / 'ur10.urdf'), '--train-fraction', '0.5']
     assert main([*arguments, '--out', str(tmp_path)]) == 0

@@ -126,7 +126,7 @@ def test_two_arms_come_to_results_of_their_own(environment, configuration, tmp_p
         assert result['robot'] == 'ur10e'
         assert result['metrics']['training']['relative_error_total'] < 20.0, name
         (folder,) = (tmp_path / 'recordings' / name).iterdir()
-        assert (folder / 'messages.log').stat().st_size > 0
+        assert (folder / f'{folder.name}_0.mcap').stat().st_size > 0
     values = [[entry['value'] for entry in result['base_parameters']] for result in results.values()]
     assert values[0] != values[1]
 

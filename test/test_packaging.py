@@ -42,8 +42,8 @@ def test_every_requirement_is_pinned() -> None:
     text = (ROOT / 'setup.py').read_text(encoding='utf-8')
     wanted = set(re.findall(r"'((?:ros-)?[A-Za-z][\w-]*)(?:\[\w+\])?(?:[<>=,.\d]+)?',?", text)) & {
         *re.findall(r"'(ros-[\w-]+)", text),
-        *('numpy', 'scipy', 'PyYAML', 'joblib', 'rosbags', 'matplotlib', 'mujoco', 'pytest', 'hypothesis', 'pin'),
-        *('plotly', 'ruff', 'mypy', 'types-PyYAML'),
+        *('numpy', 'scipy', 'PyYAML', 'joblib', 'mcap', 'matplotlib', 'mujoco', 'pytest', 'hypothesis', 'pin'),
+        *('plotly', 'rosbags', 'ruff', 'mypy', 'types-PyYAML'),
     }
     pins = re.findall(r'^([\w.-]+)==', (ROOT / 'constraints.txt').read_text(encoding='utf-8'), re.MULTILINE)
     pinned = {name.lower().replace('_', '-') for name in pins}
@@ -79,8 +79,8 @@ def _foreign_imports(folder: Path) -> set[str]:
 
 
 ROSDEP = {'numpy': 'python3-numpy', 'scipy': 'python3-scipy', 'yaml': 'python3-yaml', 'joblib': 'python3-joblib'}
-# Imported only where they are installed:
-FROM_PYPI = {'mujoco', 'plotly', 'rosbags', 'pinocchio', 'coal', 'control_msgs'}
+# Imported only where they are installed.
+FROM_PYPI = {'mujoco', 'plotly', 'mcap', 'zstandard', 'pinocchio', 'coal', 'control_msgs'}
 
 
 @pytest.mark.parametrize('folder', ['robotid_ros', 'launch'])

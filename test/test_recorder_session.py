@@ -14,30 +14,34 @@ import os
 import signal
 import subprocess
 import sys
-import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recorder_helpers import JOINTS, START, harmonics, joint_state, stream
+from recorder_helpers import JOINTS, START, harmonics, joint_state, reference_message, stream
 
 from robotid_ros.data import ProcessingSettings, process_file, read_recording
-from robotid_ros.data.raw_log import MessageChunk, RawLogWriter, iterate_raw_log
+from robotid_ros.data.bag import Bag
+from robotid_ros.data.bag_writer import BagWriter
+from robotid_ros.data.joint_state_cdr import JointStateDecoder
+from robotid_ros.data.messages import MessageChunk
 from robotid_ros.data.session import RecordingSession
-from robotid_ros.data.stream import PeriodicReference, process_raw_log
+from robotid_ros.data.stream import process_raw_log
 from robotid_ros.errors import DataError
 
+make_reader = pytest.importorskip('mcap.reader').make_reader
+
 PERIOD, RATE = 1.0, 500
-REFERENCE = PeriodicReference(joints=JOINTS, period=PERIOD, start=START)
+REFERENCE = reference_message(JOINTS, PERIOD, START)
 MS = 1_000_000
 
 
 def record(folder, messages, arrival=None, sequence=None, reference=REFERENCE, joints=(), settings_=None, chunk=60):
     session = RecordingSession(folder, joints, settings_ or ProcessingSettings(), {'topic': '/joint_states'})
     if reference is not None:
-        session.follow(reference)
+        session.follow(reference, START - 10**9)
     arrival = [START + k * 2 * MS for k in range(len(messages))] if arrival is None else arrival
     sequence = list(range(1, len(messages) + 1)) if sequence is None else sequence
     for k in range(0, len(messages), chunk):
@@ -71,8 +75,9 @@ def test_a_clean_run_is_averaged_and_can_be_read_again(tmp_path):
     again, text = process_file(tmp_path / 'r')
     assert np.allclose(again.tau, session.dataset.tau, rtol=0, atol=1e-12)
     assert '7 of 1 s averaged into 500 bins' in text
-    summary = json.loads((tmp_path / 'r' / 'summary.json').read_text())
-    assert summary['averaging']['periods_used'] == list(range(1, 8))
+    with open(tmp_path / 'r' / 'r_0.mcap', 'rb') as file:
+        (text,) = [m.metadata['summary'] for m in make_reader(file).iter_metadata() if m.name == 'robotid_ros_summary']
+    assert json.loads(text)['averaging']['periods_used'] == list(range(1, 8))
 
 
 @pytest.mark.parametrize('chunk', [1, 37, 5000])
@@ -158,7 +163,7 @@ def test_every_fault_is_counted_exactly_and_none_reaches_the_average(tmp_path, c
 
 def test_joints_come_from_the_reference_where_none_are_given(tmp_path):
     messages, _ = stream(PERIOD, 4, RATE, np.random.default_rng(3))
-    some = PeriodicReference(joints=JOINTS[::-1][:2], period=PERIOD, start=START)
+    some = reference_message(JOINTS[::-1][:2], PERIOD, START)
     session = record(tmp_path / 'r', messages, reference=some)
     assert session.dataset.joint_names == ('wrist', 'elbow')
     q = harmonics(session.dataset.time, PERIOD)[0]
@@ -168,7 +173,7 @@ def test_joints_come_from_the_reference_where_none_are_given(tmp_path):
 def test_a_reference_of_joints_that_are_not_recorded_is_refused(tmp_path):
     session = RecordingSession(tmp_path / 'r', JOINTS, ProcessingSettings(), {})
     with pytest.raises(DataError, match="joint 'tail' is not in the recording; it has: shoulder, elbow, wrist"):
-        session.follow(PeriodicReference(joints=('tail',), period=1.0, start=0))
+        session.follow(reference_message(('tail',), 1.0, START), START)
     session.finish()
 
 
@@ -185,7 +190,7 @@ def test_a_gripper_that_speaks_first_on_the_topic_is_not_taken_for_the_arm(tmp_p
         assert read_recording(tmp_path / name).joint_names == JOINTS
     late = RecordingSession(tmp_path / 'late', (), ProcessingSettings(), {})
     late.take(MessageChunk.of(mixed[:1], arrival[:1]))  # nothing but the gripper so far
-    late.follow(REFERENCE)
+    late.follow(REFERENCE, START)
     late.take(MessageChunk.of(mixed[1:], arrival[1:]))
     late.finish()
     assert late.dataset.periods == 3
@@ -256,28 +261,52 @@ def test_two_runs_in_one_recording_are_not_mixed(tmp_path):
     first, _ = stream(PERIOD, 4, RATE, np.random.default_rng(7))
     later = START + 60 * 10**9
     second, stamps = stream(PERIOD, 4, RATE, np.random.default_rng(8), start=later, amplitude=0.5)
-    session.follow(REFERENCE)
+    session.follow(REFERENCE, START)
     session.take(MessageChunk.of(first, [START + k * 2 * MS for k in range(len(first))]))
-    session.follow(PeriodicReference(joints=JOINTS, period=PERIOD, start=later))
+    session.follow(reference_message(JOINTS, PERIOD, later), later)
     session.take(MessageChunk.of(second, stamps))
     session.finish()
     assert session.dataset.periods == 3
     assert np.abs(session.dataset.q - harmonics(session.dataset.time, PERIOD, amplitude=0.5)[0]).max() < 2e-4
 
 
-def test_a_full_disk_ends_the_raw_recording_only(tmp_path):
-    messages, _ = stream(PERIOD, 4, RATE, np.random.default_rng(9))
-    session = RecordingSession(tmp_path / 'r', JOINTS, ProcessingSettings(), {})
-    session.follow(REFERENCE)
-    with open('/dev/full', 'wb', buffering=0) as full:
-        real, session._log._file = session._log._file, full
-        session.take(MessageChunk.of(messages[:100], [START + k * 2 * MS for k in range(100)]))
-        session._log._file = real
-    assert session.problem.startswith('raw messages are no longer written to')
-    assert 'No space left on device' in session.problem
-    session.take(MessageChunk.of(messages[100:], [START + k * 2 * MS for k in range(100, len(messages))]))
-    session.finish()
-    assert session.dataset.periods == 3
+FULL = """
+import resource, signal, sys
+sys.path.insert(0, {here!r})
+from pathlib import Path
+from recorder_helpers import *
+from robotid_ros.data import ProcessingSettings
+from robotid_ros.data.messages import MessageChunk
+from robotid_ros.data.session import RecordingSession
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+messages, stamps = stream(1.0, 4, 500, np.random.default_rng(9))
+session = RecordingSession(Path({folder!r}), JOINTS, ProcessingSettings(), {{}})
+session.follow(reference_message(JOINTS, 1.0, START), START)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, -1))
+for k in range(0, len(messages), 100):
+    session.take(MessageChunk.of(messages[k:k + 100], stamps[k:k + 100]))
+    if k == 1000:  # there is room again: what could not be written stays away
+        resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))
+session.finish()
+print(session.dataset.periods, session.problem)
+"""
+
+
+@pytest.mark.parametrize('size', [8_000, 60_000, 61_000])
+def test_a_full_disk_ends_the_raw_recording_only(tmp_path, size):
+    folder = tmp_path / 'r'
+    code = FULL.format(here=str(Path(__file__).parent), folder=str(folder), size=size)
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=300)
+    assert done.stdout.startswith('3 raw messages are no longer written to'), done.stderr
+    assert 'File too large' in done.stdout
+    if size == 8_000:
+        with pytest.raises(DataError, match='has no messages'):
+            read_recording(folder)
+        return
+    recording = read_recording(folder)
+    assert len(recording) in (100, 200, 300, 400)
+    assert np.allclose(recording.time, np.arange(len(recording)) / 500, atol=1e-8)
+    assert recording.provenance['ended_properly'] is False
 
 
 def test_a_folder_is_never_recorded_over(tmp_path):
@@ -293,7 +322,7 @@ sys.path.insert(0, {here!r})
 from pathlib import Path
 from recorder_helpers import *
 from robotid_ros.data import ProcessingSettings
-from robotid_ros.data.raw_log import MessageChunk
+from robotid_ros.data.messages import MessageChunk
 from robotid_ros.data.session import RecordingSession
 session = RecordingSession(Path({folder!r}), JOINTS, ProcessingSettings(), {{'topic': 't'}})
 template = bytearray(joint_state(START, JOINTS, (1, 2, 3), (4, 5, 6), (7, 8, 9)))
@@ -330,56 +359,63 @@ def test_after_kill_9_everything_handed_over_is_readable(tmp_path):
     assert recording.joint_names == JOINTS
 
 
-def small_log(folder, frames=4):
-    writer = RawLogWriter(folder, {'joints': list(JOINTS)})
-    for f in range(frames):
+def small_bag(folder, chunks=4):
+    writer = BagWriter(folder, {'/joint_states': 'sensor_msgs/msg/JointState'}, {'joints': list(JOINTS)})
+    for f in range(chunks):
         messages = [joint_state(START + k * MS, JOINTS, (k, 0, 0)) for k in range(5 * f, 5 * f + 5)]
-        writer.append(MessageChunk.of(messages, range(5 * f, 5 * f + 5), range(5 * f, 5 * f + 5)))
+        writer.append('/joint_states', MessageChunk.of(messages, range(5 * f, 5 * f + 5), range(5 * f + 1, 5 * f + 6)))
     writer.close()
-    return folder / 'messages.log'
+    return folder / f'{folder.name}_0.mcap'
+
+
+def kept(folder):
+    """Return the first positions of the messages that can be read, and what was found."""
+    bag = Bag.open(folder)
+    found = [chunks['/joint_states'] for chunks in bag.messages(['/joint_states'])]
+    messages = [message for chunk in found for message in chunk.messages()]
+    return JointStateDecoder(joints=JOINTS).decode(messages).position[:, 0].tolist(), bag
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.integers(1, 100_000))
-def test_a_log_cut_off_anywhere_gives_its_whole_frames_and_says_what_is_missing(tmp_path_factory, cut):
-    folder = tmp_path_factory.mktemp('log')
-    path = small_log(folder)
+@given(st.integers(8, 100_000))
+def test_a_bag_cut_off_anywhere_gives_its_whole_chunks_and_says_what_is_missing(tmp_path_factory, cut):
+    folder = tmp_path_factory.mktemp('bag')
+    path = small_bag(folder)
     whole = path.read_bytes()
-    frame = len(whole) // 4
-    cut %= len(whole)
+    cut = 8 + cut % (len(whole) - 8)
+    with open(path, 'rb') as file:
+        indices = make_reader(file).get_summary().chunk_indexes
+    chunks = sum(index.chunk_start_offset + index.chunk_length <= cut for index in indices)
     path.write_bytes(whole[:cut])
-    faults = {}
-    count = sum(len(chunk) for chunk in iterate_raw_log(folder, faults))
-    assert count == 5 * (cut // frame)
-    assert faults['cut_off_bytes'] == cut % frame
-    if count:
-        assert read_recording(folder).provenance['faults']['cut_off_bytes'] == cut % frame
-    else:
-        with pytest.raises(DataError, match='holds no complete message'):
+    if not chunks:
+        with pytest.raises(DataError, match='expected a topic of sensor_msgs'):
             read_recording(folder)
+        return
+    values, bag = kept(folder)
+    assert values == list(range(5 * chunks))
+    assert not bag.complete
+    assert bag.faults['damaged_chunks'] == 0
+    provenance = read_recording(folder).provenance
+    assert provenance['faults']['cut_off_bytes'] == bag.faults['cut_off_bytes'] < len(whole)
+    assert provenance['ended_properly'] is False
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=120)
 @given(st.integers(0, 100_000), st.integers(1, 255))
-def test_a_damaged_byte_costs_its_frame_only(tmp_path_factory, place, flip):
-    folder = tmp_path_factory.mktemp('log')
-    path = small_log(folder)
+def test_a_damaged_byte_never_changes_a_value(tmp_path_factory, place, flip):
+    folder = tmp_path_factory.mktemp('bag')
+    path = small_bag(folder)
     data = bytearray(path.read_bytes())
-    frame = len(data) // 4
-    place %= 3 * frame  # the last frame stays whole, so that the damage is not an end
+    place %= len(data)
     data[place] ^= flip
     path.write_bytes(data)
-    faults = {}
-    kept = np.concatenate([chunk.sequence for chunk in iterate_raw_log(folder, faults)])
-    hit = place // frame
-    assert kept.tolist() == [k for k in range(20) if k // 5 != hit]
-    assert faults == {'damaged_frames': 1, 'damaged_bytes': frame, 'cut_off_bytes': 0}
-
-
-def test_frames_carry_the_checksum_that_zlib_computes(tmp_path):
-    data = small_log(tmp_path, frames=1).read_bytes()
-    assert data[:4] == b'RIDF'
-    assert int.from_bytes(data[12:16], 'little') == zlib.crc32(data[16:])
+    try:
+        values, bag = kept(folder)
+    except (DataError, KeyError):
+        return
+    assert set(values) <= set(range(20))
+    assert values == sorted(values)
+    assert len(values) == 20 or any(bag.faults.values()) or not bag.complete
 
 
 def test_memory_does_not_grow_with_the_length_of_a_recording(tmp_path):
@@ -390,11 +426,10 @@ sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
 from recorder_helpers import *
 from robotid_ros.data import ProcessingSettings
-from robotid_ros.data.raw_log import MessageChunk
+from robotid_ros.data.messages import MessageChunk
 from robotid_ros.data.session import RecordingSession
-from robotid_ros.data.stream import PeriodicReference
 session = RecordingSession(Path({str(tmp_path / 'r')!r}), JOINTS, ProcessingSettings(), {{}})
-session.follow(PeriodicReference(joints=JOINTS, period=2.0, start=START))
+session.follow(reference_message(JOINTS, 2.0, START), START)
 messages, stamps = stream(2.0, 1, 1000, np.random.default_rng(0))
 block = np.frombuffer(b''.join(messages), np.uint8).reshape(len(messages), -1).copy()
 for period in range(50):

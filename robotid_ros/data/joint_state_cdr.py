@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robotid_ros.arrays import Array, IntArray
+from robotid_ros.data.cdr import HEADER, CdrReader
 
 __all__ = ['JointStateBatch', 'JointStateDecoder', 'decode_layout']
 
 ByteArray = NDArray[np.uint8]
-HEADER = 4  # encapsulation bytes; alignment counts from behind them
 FIELDS = ('position', 'velocity', 'effort')
 
 # Why a message gave no sample.
@@ -54,55 +54,6 @@ class Layout:
     little_endian: bool
 
 
-class _Reader:
-    """Field-by-field reading of one message, with bounds."""
-
-    def __init__(self, data: bytes, aligned_empty: bool) -> None:
-        self.data = data
-        self.at = HEADER
-        self.order = 'little' if data[1] & 1 else 'big'
-        self.aligned_empty = aligned_empty
-        self.fixed: list[tuple[int, int]] = [(0, 2)]
-
-    def align(self, size: int) -> None:
-        self.at += -(self.at - HEADER) % size
-
-    def skip(self, size: int) -> None:
-        self.at += size
-        if self.at > len(self.data):
-            raise ValueError('the message ends too early')
-
-    def length(self, largest: int) -> int:
-        self.align(4)
-        start = self.at
-        self.skip(4)
-        value = int.from_bytes(self.data[start : self.at], 'little' if self.order == 'little' else 'big')
-        if value > largest:
-            raise ValueError('a length exceeds the message')
-        self.fixed.append((start, self.at))
-        return value
-
-    def string(self) -> str:
-        size = self.length(len(self.data))
-        start = self.at
-        self.skip(size)
-        self.fixed.append((start, self.at))
-        return self.data[start : self.at].rstrip(b'\0').decode('utf-8')
-
-    def doubles(self, names: int) -> int:
-        count = self.length(len(self.data) // 8)
-        if count == 0:
-            if self.aligned_empty:
-                self.align(8)
-            return -1
-        if count != names:
-            raise ValueError('an array is not as long as the list of names')
-        self.align(8)
-        start = self.at
-        self.skip(8 * count)
-        return start
-
-
 def decode_layout(data: bytes) -> Layout | None:
     """Return the layout of one serialised message, or None where it is not a JointState.
 
@@ -113,20 +64,22 @@ def decode_layout(data: bytes) -> Layout | None:
     data : bytes
         Encapsulation header and plain CDR, either byte order.
     """
-    if len(data) < HEADER + 24 or data[0] != 0 or data[1] > 1:
+    if len(data) < HEADER + 24:
         return None
     for aligned_empty in (False, True):
-        reader = _Reader(data, aligned_empty)
         try:
+            reader = CdrReader(data, aligned_empty)
             reader.skip(8)  # the stamp
             reader.string()
-            names = tuple(reader.string() for _ in range(reader.length(len(data) // 5)))
-            offsets = (reader.doubles(len(names)), reader.doubles(len(names)), reader.doubles(len(names)))
-        except (ValueError, UnicodeDecodeError):
+            names = reader.strings()
+            arrays = [reader.skip_doubles() for _ in FIELDS]
+        except ValueError:
             continue
-        if len(data) - reader.at <= 7:  # nothing but padding may follow
+        # An array is empty or as long as the list of names; nothing but padding may follow the last one.
+        if len(data) - reader.at <= 7 and all(count in (0, len(names)) for count, _ in arrays):
             fixed = np.concatenate([np.arange(a, b) for a, b in reader.fixed])
-            return Layout(names, offsets, fixed, reader.order == 'little')
+            offsets = [start if count else -1 for count, start in arrays]
+            return Layout(names, (offsets[0], offsets[1], offsets[2]), fixed, reader.little_endian)
     return None
 
 

@@ -21,11 +21,10 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data.continuous import filtered_dataset
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.periodic import averaged_dataset, period_average
-from robotid_ros.data.raw_log import is_raw_log, read_reference
 from robotid_ros.data.readers import read_recording
 from robotid_ros.data.recording import Recording
 from robotid_ros.data.settings import ProcessingSettings
-from robotid_ros.data.stream import NoUsablePeriodError, process_raw_log
+from robotid_ros.data.stream import NoUsablePeriodError, has_reference, process_raw_log
 from robotid_ros.data.strokes import FrictionStrokes, cut_strokes
 from robotid_ros.data.torque import measured_torque
 from robotid_ros.errors import DataError
@@ -235,7 +234,7 @@ def process_file(
     settings = settings or ProcessingSettings()
     folder = Path(path)
     why_not = ''
-    if is_raw_log(folder) and read_reference(folder):
+    if has_reference(folder):
         try:
             dataset = process_raw_log(folder, settings)
             return dataset, summarize(dataset)

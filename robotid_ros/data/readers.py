@@ -12,10 +12,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from robotid_ros.data.bag import read_bag
 from robotid_ros.data.csv_table import read_csv
-from robotid_ros.data.raw_log import is_raw_log, read_raw_log
 from robotid_ros.data.recording import Recording
-from robotid_ros.data.rosbag import read_rosbag
 from robotid_ros.data.storage import load_recording
 from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash
@@ -24,13 +23,12 @@ __all__ = ['read_recording']
 
 
 def read_recording(path: str | Path, topic: str | None = None, joints: Sequence[str] | None = None) -> Recording:
-    """Read a recording: CSV, npz, a bag, or a folder that the recorder node wrote.
+    """Read a recording: CSV, npz, or a bag, such as the recorder node writes.
 
     Parameters
     ----------
     path : str or Path
-        ``*.csv``; ``*.npz``; a rosbag2 folder, its ``metadata.yaml``, ``*.db3`` or ``*.mcap``; a
-        folder of the recorder node.
+        ``*.csv``; ``*.npz``; a rosbag2 folder, its ``metadata.yaml``, ``*.db3`` or ``*.mcap``.
     topic : str, optional
         Which topic of a bag.
     joints : sequence of str, optional
@@ -46,7 +44,7 @@ def read_recording(path: str | Path, topic: str | None = None, joints: Sequence[
     DataError
         If there is no such file, it is none of these, it is damaged, or a joint is not in it.
     MissingDependencyError
-        If it is a bag and ``rosbags`` is not installed.
+        If it is a bag and ``mcap`` is not installed.
 
     Examples
     --------
@@ -57,10 +55,10 @@ def read_recording(path: str | Path, topic: str | None = None, joints: Sequence[
     path = Path(path)
     if not path.exists():
         raise DataError(f'{path} does not exist')
-    if path.is_dir() and is_raw_log(path):
-        return read_raw_log(path, joints)
-    if path.is_dir() or path.name == 'metadata.yaml' or path.suffix in ('.db3', '.mcap'):
-        return read_rosbag(path, topic, joints)
+    if path.is_dir() and (path / 'messages.log').is_file():
+        raise DataError(f'{path}: recorded before recordings were bags; process it with the version that wrote it')
+    if path.is_dir() or path.name == 'metadata.yaml' or path.suffix in ('.db3', '.mcap', '.zstd'):
+        return read_bag(path, topic, joints)
     if topic is not None:
         raise DataError(f"{path} has no topics; leave the topic '{topic}' out")
     if path.suffix == '.npz':
@@ -74,7 +72,6 @@ def read_recording(path: str | Path, topic: str | None = None, joints: Sequence[
         recording = read_csv(path)
     else:
         raise DataError(
-            f'{path}: expected .csv, .npz, .db3, .mcap, or the folder of a bag or of the recorder node; '
-            f"got '{path.suffix or path.name}'"
+            f"{path}: expected .csv, .npz, .db3, .mcap, or the folder of a bag; got '{path.suffix or path.name}'"
         )
     return recording if joints is None else recording.select(tuple(joints))

@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from robotid_ros import __version__
+from robotid_ros.data.bag import JOINT_STATE, TRAJECTORY
+from robotid_ros.data.bag_writer import BagWriter
 from robotid_ros.data.dataset import Dataset
+from robotid_ros.data.messages import MessageChunk
 from robotid_ros.data.processing import read_strokes
-from robotid_ros.data.raw_log import MessageChunk, RawLogWriter, write_reference, write_summary
+from robotid_ros.data.reference import PeriodicReference, decode_reference
 from robotid_ros.data.settings import ProcessingSettings
-from robotid_ros.data.stream import PeriodicReference, StreamProcessor
+from robotid_ros.data.stream import StreamProcessor
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.errors import DataError
 
@@ -38,7 +41,9 @@ class RecordingSession:
         Joints wanted; empty takes those of the reference, or of the first messages.
     settings : ProcessingSettings
     description : mapping
-        What the recording shall say about itself: topic, robot, versions.
+        What the recording shall say about itself: robot, versions.
+    topic, reference_topic : str
+        Where the joint states and the reference come from.
 
     Attributes
     ----------
@@ -51,32 +56,63 @@ class RecordingSession:
     """
 
     def __init__(
-        self, folder: Path, joints: Sequence[str], settings: ProcessingSettings, description: Mapping[str, Any]
+        self,
+        folder: Path,
+        joints: Sequence[str],
+        settings: ProcessingSettings,
+        description: Mapping[str, Any],
+        topic: str = '/joint_states',
+        reference_topic: str = '/excitation/reference',
     ) -> None:
         self.folder = folder
         self.dataset: Dataset | None = None
         self.strokes: FrictionStrokes | None = None
         self.problem = ''
+        self._topic, self._reference_topic = topic, reference_topic
         self._lock = threading.Lock()
         self._settings = settings
         self._processor = StreamProcessor(joints, settings)
-        self._description = dict(description)
-        self._log = RawLogWriter(folder, {**description, 'joints': list(joints), 'processing': settings.to_dict()})
+        self._description = {**description, 'version': __version__, 'topic': topic}
+        self._bag = BagWriter(
+            folder,
+            {topic: JOINT_STATE, reference_topic: TRAJECTORY},
+            {**self._description, 'joints': list(joints), 'processing': settings.to_dict()},
+            latched=[reference_topic],
+        )
         self._writing = self._processing = True
 
-    def follow(self, reference: PeriodicReference) -> None:
-        """Average over the periods of this reference from now on.
+    def follow(self, message: bytes, arrival: int) -> PeriodicReference | None:
+        """Record a reference and average over its periods from now on.
+
+        Parameters
+        ----------
+        message : bytes
+            Serialised ``trajectory_msgs/msg/JointTrajectory``; one without points says that the arm stops.
+        arrival : int
+            When it came [ns].
+
+        Returns
+        -------
+        PeriodicReference or None
+            What the message holds.
 
         Raises
         ------
         DataError
-            If its joints are not recorded.
+            If it cannot be decoded, or its joints are not recorded. The message is recorded nonetheless.
         """
         with self._lock:
-            if reference == self._processor.reference:  # said once more
-                return
-            self._processor.follow(reference)
-            write_reference(self.folder, reference.to_dict())
+            try:
+                reference = decode_reference(message)
+            except DataError:
+                self._write(self._reference_topic, MessageChunk.of([message], [arrival]))
+                raise
+            if reference is not None and reference == self._processor.reference:  # said once more
+                return reference
+            self._write(self._reference_topic, MessageChunk.of([message], [arrival]))
+            if reference is not None:
+                self._processor.follow(reference)
+            return reference
 
     @property
     def reference(self) -> PeriodicReference | None:
@@ -84,14 +120,9 @@ class RecordingSession:
         return self._processor.reference
 
     def take(self, chunk: MessageChunk) -> None:
-        """Write messages to disk, then add them to the average; what ends the one does not end the other."""
+        """Write messages to disk, then add them to the average; where one of the two fails, the other goes on."""
         with self._lock:
-            if self._writing:
-                try:
-                    self._log.append(chunk)
-                except OSError as cause:
-                    self._writing = False
-                    self.problem = f'raw messages are no longer written to {self.folder}: {cause.strerror}'
+            self._write(self._topic, chunk)
             if self._processing:
                 try:
                     self._processor.take(chunk)
@@ -100,11 +131,10 @@ class RecordingSession:
                     self.problem = f'raw messages are recorded, but no longer averaged: {cause}'
 
     def finish(self) -> None:
-        """End the recording: close the files, write the summary, compute the averaged period."""
+        """End the recording: compute the averaged period, write the summary, close the file."""
         with self._lock:
-            self._log.close()
             found = self._processor.found()
-            recording = {**self._description, 'file': self.folder.name, 'format': 'recorder'}
+            recording = {**self._description, 'file': self.folder.name, 'format': 'rosbag2 mcap'}
             provenance = {'recording': recording, 'version': __version__}
             reference = self._processor.reference
             if reference is not None and self._processing:
@@ -116,15 +146,29 @@ class RecordingSession:
                 except DataError as cause:
                     self.problem = str(cause)
             averaging = {} if self.dataset is None else self.dataset.provenance['averaging']
-            write_summary(
-                self.folder,
-                {'found': found, 'averaging': averaging, 'problem': self.problem, 'raw_bytes': self._log.size},
-            )
+            if self._writing:
+                try:
+                    self._bag.close({'found': found, 'averaging': averaging, 'problem': self.problem})
+                except (OSError, DataError) as cause:
+                    self._stop_writing(cause)
+
+    def _write(self, topic: str, chunk: MessageChunk) -> None:
+        if self._writing:
+            try:
+                self._bag.append(topic, chunk)
+            except (OSError, DataError) as cause:
+                self._stop_writing(cause)
+
+    def _stop_writing(self, cause: Exception) -> None:
+        self._writing = False
+        self._bag.abandon()
+        reason = cause.strerror if isinstance(cause, OSError) else cause
+        self.problem = f'raw messages are no longer written to {self.folder}: {reason}'
 
     def discard(self) -> None:
         """Remove the folder of a recording that never began."""
         with self._lock:
-            self._log.close()
+            self._bag.abandon()
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def progress(self) -> dict[str, Any]:
@@ -133,7 +177,7 @@ class RecordingSession:
             return {
                 'found': self._processor.found(),
                 'periods': self._processor.periods(),
-                'raw_bytes': self._log.size,
+                'raw_bytes': self._bag.size,
                 'last_stamp': self._processor.last_stamp,
                 'joints': self._processor.joints,
             }

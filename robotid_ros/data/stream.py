@@ -9,8 +9,8 @@
 
 """Serialised joint states to a period average as they come: memory that does not grow with the recording."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,85 +18,25 @@ import numpy as np
 
 from robotid_ros import __version__
 from robotid_ros.arrays import Array, IntArray, require_names
+from robotid_ros.data.bag import BATCH, Bag, joined
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.joint_state_cdr import COMPLETE, INCOMPLETE, OTHER_JOINTS, UNDECODABLE, JointStateDecoder
+from robotid_ros.data.messages import LossCounter, MessageChunk
 from robotid_ros.data.periodic import averaged_dataset, period_average
-from robotid_ros.data.raw_log import LossCounter, MessageChunk, iterate_raw_log, log_provenance, read_reference
+from robotid_ros.data.reference import PeriodicReference, decode_reference
 from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.data.torque import torque_factors
 from robotid_ros.errors import DataError
+from robotid_ros.progress import Progress
 from robotid_ros.signals.averaging import PeriodAverage, channel_names
 from robotid_ros.signals.screening import SampleScreen
 from robotid_ros.signals.turns import TurnUnwrapper
 
-__all__ = ['NoUsablePeriodError', 'PeriodicReference', 'StreamProcessor', 'process_raw_log', 'reference_period']
+__all__ = ['NoUsablePeriodError', 'StreamProcessor', 'has_reference', 'process_raw_log']
 
 
 class NoUsablePeriodError(DataError):
     """There are samples, but no whole period that could be averaged."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeriodicReference:
-    """What the arm is told to repeat.
-
-    Attributes
-    ----------
-    joints : tuple of str
-    period : float
-        [s]
-    start : int
-        Stamp of the start of the first period [ns].
-    sweep : bool
-        Whether it is a friction sweep, which is cut into strokes in place of being averaged.
-    """
-
-    joints: tuple[str, ...]
-    period: float
-    start: int
-    sweep: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {'joints': list(self.joints), 'period': self.period, 'start': self.start, 'sweep': self.sweep}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> 'PeriodicReference':
-        """Return a reference from plain values."""
-        return cls(
-            joints=tuple(content['joints']),
-            period=float(content['period']),
-            start=int(content['start']),
-            sweep=bool(content.get('sweep', False)),
-        )
-
-
-def reference_period(times: Array, position: Array, velocity: Array | None) -> float:
-    """Return the period of one sampled period, whether or not its last point repeats the first.
-
-    Where the last point is the first one again, the period ends with it; where one step further
-    along its velocity leads to the first point, it ends one step later.
-
-    Parameters
-    ----------
-    times : ndarray, shape (N,)
-        [s]
-    position : ndarray, shape (N, n)
-    velocity : ndarray, shape (N, n), or None
-
-    Raises
-    ------
-    DataError
-        If there are fewer than three points or the times do not increase.
-    """
-    if len(times) < 3 or not (np.diff(times) > 0.0).all():
-        raise DataError(f'reference: expected at least 3 points with increasing times, got {len(times)}')
-    step = float(times[1] - times[0])
-    last = position[-1] - position[-2] if velocity is None else velocity[-1] * step
-    closed = float(np.abs(position[-1] - position[0]).max())
-    one_more = float(np.abs(position[-1] + last - position[0]).max())
-    span = float(times[-1] - times[0])
-    return span if closed <= one_more else span + step
 
 
 class StreamProcessor:
@@ -273,34 +213,84 @@ class StreamProcessor:
         )
 
 
-def process_raw_log(folder: Path, settings: ProcessingSettings) -> Dataset:
-    """Average a folder of the recorder node from disk, a piece at a time.
+def process_raw_log(folder: Path, settings: ProcessingSettings, progress: Progress | None = None) -> Dataset:
+    """Average the periods of a bag with a reference from disk, some thousand messages at a time.
+
+    Memory does not grow with the recording. Messages behind the end of the reference are left out.
 
     Parameters
     ----------
     folder : Path
+        A bag with joint states and what was published on ``excitation/reference``.
     settings : ProcessingSettings
         Its joints, period and start count where they are given, else those of the reference that was
         recorded.
+    progress : callable, optional
+        Gets the share that was read and a word.
 
     Raises
     ------
     DataError
         If no reference was recorded, or no period is usable.
     """
-    recorded = read_reference(folder)
-    if not recorded:
+    bag = Bag.open(folder)
+    announced = bag.reference_topic
+    topic = bag.choose(None)
+    processor: StreamProcessor | None = None
+    running = False
+    for chunks in _with_references(bag.messages([topic, *([announced] if announced else [])], progress), announced):
+        references = [] if announced not in chunks else chunks[announced].messages()
+        decoded = [_adapted(decode_reference(message), settings) for message in references]
+        started = [reference for reference in decoded if reference is not None]
+        if started:
+            if processor is None:
+                processor = StreamProcessor(settings.joints, settings)
+            processor.follow(started[-1])
+            running = True
+        if processor is not None and running and topic in chunks:
+            processor.take(chunks[topic])
+        running = running and not (decoded and decoded[-1] is None)
+    if processor is None:
         raise DataError(f'{folder}: no reference was recorded whose periods could be averaged')
-    reference = PeriodicReference.from_dict(recorded)
-    reference = replace(
+    return processor.finish(
+        {'recording': bag.provenance(topic, processor.found()['lost_before_capture']), 'version': __version__}
+    )
+
+
+def has_reference(path: str | Path) -> bool:
+    """Return whether a path is a bag in which an excitation was announced."""
+    path = Path(path)
+    if not (path.is_dir() or path.suffix in ('.mcap', '.db3', '.zstd') or path.name == 'metadata.yaml'):
+        return False
+    return Bag.open(path).reference_topic is not None
+
+
+def _with_references(
+    blocks: Iterator[Mapping[str, MessageChunk]], announced: str | None
+) -> Iterator[dict[str, MessageChunk]]:
+    """Yield the same messages, more at a time up to the next reference."""
+    held: dict[str, list[MessageChunk]] = {}
+    for block in blocks:
+        alone = announced in block
+        if held and (alone or max(sum(map(len, chunks)) for chunks in held.values()) >= BATCH):
+            yield {name: joined(chunks) for name, chunks in held.items()}
+            held = {}
+        if alone:
+            yield dict(block)
+        else:
+            for name, chunk in block.items():
+                held.setdefault(name, []).append(chunk)
+    if held:
+        yield {name: joined(chunks) for name, chunks in held.items()}
+
+
+def _adapted(reference: PeriodicReference | None, settings: ProcessingSettings) -> PeriodicReference | None:
+    """Return a reference with the joints, period and start that the settings give."""
+    if reference is None:
+        return None
+    return replace(
         reference,
         joints=settings.joints or reference.joints,
         period=reference.period if settings.period is None else settings.period,
         start=reference.start if settings.start is None else settings.start,
     )
-    processor = StreamProcessor(reference.joints, settings)
-    processor.follow(reference)
-    faults: dict[str, int] = {}
-    for chunk in iterate_raw_log(folder, faults):
-        processor.take(chunk)
-    return processor.finish({'recording': log_provenance(folder, faults), 'version': __version__})

@@ -27,7 +27,7 @@ from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
-from robotid_ros.data.raw_log import MessageChunk
+from robotid_ros.data.messages import MessageChunk
 
 __all__ = ['Capture']
 

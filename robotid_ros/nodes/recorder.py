@@ -31,15 +31,13 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from robotid_ros import __version__
 from robotid_ros.data import process_file, save_dataset
 from robotid_ros.data.periodic import thinned
+from robotid_ros.data.reference import decode_reference
 from robotid_ros.data.session import RecordingSession
-from robotid_ros.data.stream import PeriodicReference, reference_period
-from robotid_ros.data.strokes import is_friction_sweep
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.nodes.capture import Capture
-from robotid_ros.nodes.conversions import LATCHED, status_message, trajectory_arrays, trajectory_message
+from robotid_ros.nodes.conversions import LATCHED, status_message, trajectory_message
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings
@@ -65,7 +63,7 @@ class Recorder(Node):
         self._session: RecordingSession | None = None
         self._capture: Capture | None = None
         self._last: RecordingSession | None = None
-        self._reference: PeriodicReference | None = None
+        self._reference: tuple[bytes, int] | None = None  # serialised, and when it came [ns]
         self._problem = ''
         self._watched = (0, time.monotonic())  # messages received, and when that last changed
         self._seconds_alone = 0
@@ -73,7 +71,7 @@ class Recorder(Node):
         self._friction = self.create_publisher(JointTrajectory, '~/friction', LATCHED)
         self._noise = self.create_publisher(JointState, '~/noise', LATCHED)
         self._status = self.create_publisher(DiagnosticStatus, '~/status', QoSProfile(depth=10))
-        self.create_subscription(JointTrajectory, REFERENCE, self._receive_reference, LATCHED)
+        self.create_subscription(JointTrajectory, REFERENCE, self._receive_reference, LATCHED, raw=True)
         for name, action in (('start', self._start), ('stop', self._stop), ('save', self._save)):
             self.create_service(Trigger, f'~/{name}', self._answering(action))
         # By a clock of its own: the status tells that simulated time stands still, too.
@@ -118,8 +116,14 @@ class Recorder(Node):
         # The namespace keeps several arms apart that share a folder.
         parent = Path(config.output_folder).expanduser() / self.get_namespace().strip('/')
         folder = parent / datetime.now().strftime('%Y%m%d-%H%M%S-%f')
-        description = {'topic': self.resolve_topic_name(TOPIC), 'version': __version__, 'began': time.time()}
-        session = RecordingSession(folder, settings.joints, settings, description)
+        session = RecordingSession(
+            folder,
+            settings.joints,
+            settings,
+            {'began': time.time()},
+            topic=self.resolve_topic_name(TOPIC),
+            reference_topic=self.resolve_topic_name(REFERENCE),
+        )
         capture = Capture(self, JointState, TOPIC, session.take, config.depth, reliability)
         if not capture.first.wait(config.start_timeout):
             capture.stop()
@@ -131,7 +135,7 @@ class Recorder(Node):
         self._problem = ''
         self._session, self._capture, self._watched = session, capture, (0, time.monotonic())
         if self._reference is not None:
-            session.follow(self._reference)
+            session.follow(*self._reference)
         self.get_logger().info(f'recording to {folder}')
         return f'recording to {folder}'
 
@@ -223,41 +227,38 @@ class Recorder(Node):
 
     # --- callbacks: in the executor's thread ---
 
-    def _receive_reference(self, message: JointTrajectory) -> None:
-        if not message.points:
-            self._worker.run(self._reference_ended, 'the excitation ended')
-            return
+    def _receive_reference(self, message: bytes) -> None:
+        arrival = time.time_ns()
         try:
-            times, position, velocity, _, _ = trajectory_arrays(message, message.joint_names)
-            period = reference_period(times, position, velocity)
+            reference = decode_reference(message)
         except RobotIdError as refusal:
             self._problem = f'the reference cannot be used: {refusal}'
             self.get_logger().error(self._problem)
             return
-        start = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
-        first = message.points[0].time_from_start
-        start += first.sec * 1_000_000_000 + first.nanosec
-        sweep = velocity is not None and is_friction_sweep(velocity)
-        reference = PeriodicReference(joints=tuple(message.joint_names), period=period, start=start, sweep=sweep)
-        self._worker.run(self._reference_started, reference)
+        if reference is None:
+            self._worker.run(self._reference_ended, 'the excitation ended', message, arrival)
+        else:
+            self._worker.run(self._reference_started, message, arrival)
 
-    def _reference_started(self, reference: PeriodicReference) -> None:
+    def _reference_started(self, message: bytes, arrival: int) -> None:
         with self._lock:
-            self._reference = reference
+            self._reference = message, arrival
             try:
                 if self._session is None and read_parameters(self, RecorderConfig).follow_reference:
                     self._start()
                 elif self._session is not None:
-                    self._session.follow(reference)
+                    self._session.follow(message, arrival)
             except RobotIdError as refusal:
                 self._problem = f'the excitation is not recorded: {refusal}'
                 self.get_logger().error(self._problem)
         self._publish_status()
 
-    def _reference_ended(self, why: str) -> None:
+    def _reference_ended(self, why: str, message: bytes | None = None, arrival: int = 0) -> None:
         with self._lock:
             self._reference = None
             if self._session is not None and self._session.reference is not None:
+                if message is not None:
+                    self._session.follow(message, arrival)
                 self._end(why)
                 self._publish_status()
 

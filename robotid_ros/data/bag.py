@@ -1,0 +1,358 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Bags of ROS 2 (rosbag2: MCAP or sqlite3), those of the recorder node included, read without ROS."""
+
+import json
+import re
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from robotid_ros.arrays import Array
+from robotid_ros.data.joint_state_cdr import INCOMPLETE, OTHER_JOINTS, UNDECODABLE, JointStateBatch, JointStateDecoder
+from robotid_ros.data.mcap_file import McapFile
+from robotid_ros.data.messages import LossCounter, MessageChunk
+from robotid_ros.data.recording import Recording
+from robotid_ros.data.sqlite_file import SqliteFile
+from robotid_ros.errors import DataError, MissingDependencyError
+from robotid_ros.files import file_hash
+from robotid_ros.progress import Progress
+
+__all__ = ['DESCRIPTION', 'JOINT_STATE', 'TRAJECTORY', 'Bag', 'read_bag']
+
+JOINT_STATE = 'sensor_msgs/msg/JointState'
+TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'
+DESCRIPTION = 'robotid_ros'  # name of the metadata record in which the recorder node describes its recording
+METADATA = 'metadata.yaml'
+DATA_FILE = re.compile(r'\.(db3|mcap)(\.zstd)?$')
+BATCH = 4096  # messages decoded at a time
+
+
+@dataclass(slots=True)
+class Bag:
+    """A bag, its files one after the other.
+
+    Attributes
+    ----------
+    path : Path
+    files : list of McapFile or SqliteFile
+    names : list of Path
+        The data files as they are on disk.
+    """
+
+    path: Path
+    files: list[McapFile | SqliteFile]
+    names: list[Path]
+    _unpacked: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
+
+    @classmethod
+    def open(cls, path: str | Path) -> 'Bag':
+        """Open a bag.
+
+        Parameters
+        ----------
+        path : str or Path
+            Its folder, its ``metadata.yaml``, or one of its ``.mcap`` or ``.db3`` files.
+
+        Raises
+        ------
+        DataError
+            If it is no bag that can be read.
+        MissingDependencyError
+            If it needs a library that is not installed.
+        """
+        path = Path(path)
+        names, by_message = _locate(path)
+        bag = cls(path=path, files=[], names=names)
+        try:
+            for name in names:
+                if name.suffix == '.zstd':
+                    name = bag._unpack(name)
+                if name.suffix == '.mcap':
+                    bag.files.append(McapFile.open(name))
+                else:
+                    bag.files.append(SqliteFile.open(name, _zstandard().decompress if by_message else None))
+        except OSError as cause:
+            raise DataError(f'{path}: this bag cannot be read: {cause.strerror}') from cause
+        return bag
+
+    @property
+    def topics(self) -> dict[str, str]:
+        """Types of the topics."""
+        return {topic: kind.replace('/msg/', '/') for file in self.files for topic, kind in file.topics.items()}
+
+    @property
+    def reference_topic(self) -> str | None:
+        """The topic on which an excitation was announced, if there is one."""
+        kind = TRAJECTORY.replace('/msg/', '/')
+        return next((n for n, t in self.topics.items() if t == kind and n.rsplit('/', 1)[-1] == 'reference'), None)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every file has its end."""
+        return all(file.complete for file in self.files)
+
+    @property
+    def faults(self) -> dict[str, int]:
+        """Counts of what was damaged in the part that was read."""
+        found: dict[str, int] = {}
+        for file in self.files:
+            for name, count in file.faults.items():
+                found[name] = found.get(name, 0) + count
+        return found
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What the recorder node says about the recording; empty for other bags."""
+        try:
+            return dict(json.loads(self.files[0].metadata[DESCRIPTION]['description']))
+        except (KeyError, ValueError, TypeError):
+            return {}
+
+    def choose(self, topic: str | None) -> str:
+        """Return the topic of joint states to be read.
+
+        Raises
+        ------
+        DataError
+            If there is none, or several and it is not said which.
+        """
+        kind = JOINT_STATE.replace('/msg/', '/')
+        names = sorted(name for name, its in self.topics.items() if its == kind)
+        if not names:
+            raise DataError(f'{self.path}: expected a topic of {JOINT_STATE}, the bag has none')
+        if topic is None:
+            short = [name for name in names if name.rsplit('/', 1)[-1] == 'joint_states']
+            if len(names) > 1 and len(short) != 1:
+                raise DataError(f'{self.path}: say which topic to read; joint states are on: {_listed(names)}')
+            topic = names[0] if len(names) == 1 else short[0]
+        if topic not in names:
+            raise DataError(f"{self.path}: topic '{topic}' has no joint states; they are on: {_listed(names)}")
+        return topic
+
+    def messages(
+        self, topics: Collection[str], progress: Progress | None = None
+    ) -> Iterator[Mapping[str, MessageChunk]]:
+        """Yield the messages of some topics in the order in which they were written, by topic."""
+        total = max(1, sum(file.path.stat().st_size for file in self.files))
+        before = 0
+        for file in self.files:
+            for place, chunks in file.messages(topics):
+                yield chunks
+                if progress is not None:
+                    progress((before + place) / total, 'reading')
+            before += file.path.stat().st_size
+
+    def provenance(self, topic: str, lost: int) -> dict[str, Any]:
+        """Return where the data come from, once the messages were read."""
+        path = self.path.parent if self.path.name == METADATA else self.path
+        kind = DATA_FILE.search(self.names[0].name)
+        own = {'description': self.description} if self.description else {}
+        return {
+            'file': path.name,
+            'sha256': {name.name: file_hash(name) for name in self.names},
+            'format': f'rosbag2 {kind[1] if kind else ""}',
+            'topic': topic,
+            'ended_properly': self.complete,
+            'faults': {**self.faults, **({'lost_before_capture': lost} if own else {})},
+            **own,
+        }
+
+    def _unpack(self, path: Path) -> Path:
+        """Return a data file without the compression of the whole file."""
+        if self._unpacked is None:
+            self._unpacked = tempfile.TemporaryDirectory(prefix='robotid-bag-')
+        target = Path(self._unpacked.name) / path.stem
+        library = _zstandard()
+        try:
+            with open(path, 'rb') as source, open(target, 'wb') as file:
+                library.ZstdDecompressor().copy_stream(source, file)
+        except library.ZstdError as cause:
+            raise DataError(f'{path}: this bag cannot be read: {cause}') from cause
+        return target
+
+
+def read_bag(path: str | Path, topic: str | None = None, joints: Sequence[str] | None = None) -> Recording:
+    """Read the joint states of a bag.
+
+    Parameters
+    ----------
+    path : str or Path
+        The bag's folder, its ``metadata.yaml``, or its ``.db3`` or ``.mcap`` file.
+    topic : str, optional
+        Needed where the bag has several topics of joint states.
+    joints : sequence of str, optional
+        Joints to take; otherwise those of the message with the most joints among the first ones.
+
+    Returns
+    -------
+    Recording
+        Times are the header stamps (those of the bag where no header has one), from the first.
+
+    Raises
+    ------
+    DataError
+        If it is no readable bag, or the topic or a joint is not in it.
+    MissingDependencyError
+        If it needs a library that is not installed.
+    """
+    bag = Bag.open(path)
+    chosen = bag.choose(topic)
+    decoder = JointStateDecoder(joints=tuple(joints or bag.description.get('joints', ())))
+    lost = LossCounter()
+    batches, arrivals = [], []
+    for chunk in batched(chunks[chosen] for chunks in bag.messages([chosen])):
+        lost.count(chunk)
+        batches.append(decoder.decode_block(chunk.payload, chunk.lengths))
+        arrivals.append(chunk.arrival)
+    if not batches:
+        raise DataError(f'{path}: topic {chosen} has no messages')
+    if not decoder.joints:
+        raise DataError(f'{path}: no message of topic {chosen} could be read as {JOINT_STATE}')
+    if not any((batch.reason == 0).any() for batch in batches):
+        have = sorted({name for layout in decoder.layouts for name in layout.names})
+        raise DataError(
+            f'{path}: no message has all of the joints {_listed(decoder.joints)}; there are: {_listed(have)}'
+        )
+    return _assemble(decoder, batches, np.concatenate(arrivals), bag.provenance(chosen, lost.lost))
+
+
+def batched(chunks: Iterator[MessageChunk]) -> Iterator[MessageChunk]:
+    """Yield the same messages, more at a time where there are few in a chunk."""
+    held: list[MessageChunk] = []
+    for chunk in chunks:
+        held.append(chunk)
+        if sum(map(len, held)) >= BATCH:
+            yield joined(held)
+            held = []
+    if held:
+        yield joined(held)
+
+
+def joined(chunks: Sequence[MessageChunk]) -> MessageChunk:
+    """Return the messages of several chunks as one."""
+    if len(chunks) == 1:
+        return chunks[0]
+    return MessageChunk(
+        **{name: np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in MessageChunk.__slots__}
+    )
+
+
+def _assemble(
+    decoder: JointStateDecoder, batches: Sequence[JointStateBatch], arrival: Any, provenance: dict[str, Any]
+) -> Recording:
+    """Return decoded messages as one recording; those without all joints or without stamp are counted and left out.
+
+    Where no message has a stamp, the times of arrival stand in for them.
+
+    Parameters
+    ----------
+    decoder : JointStateDecoder
+        Knows the joints and layouts.
+    batches : sequence of JointStateBatch
+        In the order of arrival.
+    arrival : ndarray of int64
+        When each message was written or received [ns].
+    provenance : dict
+        What is known already; counts are added.
+    """
+    reason = np.concatenate([b.reason for b in batches])
+    stamps = np.concatenate([b.stamp for b in batches])
+    complete = reason == 0
+    unstamped = complete & (stamps == 0)
+    if (complete & ~unstamped).any():
+        complete &= ~unstamped
+    stamp = stamps[complete]
+    order = np.concatenate([b.order for b in batches])[complete]
+    arrived = np.asarray(arrival, dtype=np.int64)[complete]
+    counts = {
+        'messages': len(reason),
+        'undecodable': int((reason == UNDECODABLE).sum()),
+        'other_joints': int((reason == OTHER_JOINTS).sum()),
+        'missing_joints': int((reason == INCOMPLETE).sum()),
+        'order_changes': int((np.diff(order) != 0).sum()),
+        'unstamped': int(unstamped.sum()),
+    }
+    extra = sorted({name for item in decoder.layouts for name in item.names} - set(decoder.joints))
+    if not stamp.any():
+        stamp = arrived
+    origin = int(stamp[0]) if len(stamp) else 0
+
+    def collect(name: str) -> Array | None:
+        value: Array = np.concatenate([getattr(b, name) for b in batches])[complete]
+        return None if np.isnan(value).all() else value
+
+    position = collect('position')
+    if position is None:
+        raise DataError('no joint state has a position; expected one for each joint')
+    return Recording(
+        joint_names=decoder.joints,
+        time=(stamp - origin) * 1e-9,
+        position=position,
+        velocity=collect('velocity'),
+        effort=collect('effort'),
+        origin=origin,
+        arrival=(arrived - arrived[0]) * 1e-9 if len(arrived) else None,
+        provenance={**provenance, 'counts': counts, 'extra_joints': extra},
+    )
+
+
+def _locate(path: Path) -> tuple[list[Path], bool]:
+    """Return the data files of a bag in their order, and whether each message is compressed."""
+    if not path.exists():
+        raise DataError(f'{path} does not exist')
+    folder = path if path.is_dir() else path.parent
+    content = _metadata(folder / METADATA)
+    by_message = str(content.get('compression_mode', '')).lower() == 'message'
+    files = [file for file in folder.iterdir() if DATA_FILE.search(file.name) and file.is_file()]
+    listed = content.get('relative_file_paths', [])
+    if not content and path.is_file():
+        files = []
+    elif isinstance(listed, list):
+        wanted = {Path(str(name)).name: k for k, name in enumerate(listed)}
+        # rosbag2 lists a compressed file with or without the suffix of the compression.
+        known = [file for file in files if file.name in wanted or file.name.removesuffix('.zstd') in wanted]
+        files = known or files
+    if path.is_file() and path.name != METADATA and path not in files:
+        return [path], by_message
+    if not files:
+        raise DataError(
+            f'{path}: expected a bag (a folder with metadata.yaml and .db3 or .mcap files), got none of these'
+        )
+    return sorted(
+        files, key=lambda file: [int(s) if s.isdigit() else s for s in re.split(r'(\d+)', file.name)]
+    ), by_message
+
+
+def _metadata(path: Path) -> dict[str, Any]:
+    """Return what metadata.yaml says; nothing where it is missing or damaged, as after a crash."""
+    try:
+        return dict(yaml.safe_load(path.read_text(encoding='utf-8'))['rosbag2_bagfile_information'])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, yaml.YAMLError):
+        return {}
+
+
+def _zstandard() -> Any:
+    try:
+        import zstandard
+    except ImportError as cause:
+        raise MissingDependencyError.of('zstandard', 'bag', 'read compressed bags') from cause
+    return zstandard
+
+
+def _listed(names: Collection[str]) -> str:
+    """Return names for a message, cut where there are many."""
+    text = ', '.join(names)
+    return text if len(text) <= 160 else f'{text[:150]} ... ({len(names)} in all)'

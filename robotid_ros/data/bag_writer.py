@@ -1,0 +1,256 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Bags as the recorder node writes them: rosbag2 folders with MCAP files, readable up to the last chunk at any time."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from io import BufferedWriter
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from robotid_ros.data.bag import DESCRIPTION, JOINT_STATE, TRAJECTORY
+from robotid_ros.data.messages import MessageChunk
+from robotid_ros.errors import DataError, MissingDependencyError
+from robotid_ros.files import write_text
+
+__all__ = ['BagWriter']
+
+LARGEST_FILE = 1 << 30  # [bytes]; about an hour at 1 kHz. The writer keeps an index of the present file in memory.
+LARGEST_CHUNK = 1 << 20  # [bytes]
+# Version 5 is that of ROS 2 Humble; later releases read it too. Durations of this length mean "without end".
+VERSION = 5
+FOREVER = {'sec': 9223372036, 'nsec': 854775807}
+
+HEADER = 'std_msgs/Header header\n'
+PARTS = {
+    'std_msgs/Header': 'builtin_interfaces/Time stamp\nstring frame_id\n',
+    'builtin_interfaces/Time': 'int32 sec\nuint32 nanosec\n',
+    'builtin_interfaces/Duration': 'int32 sec\nuint32 nanosec\n',
+    'trajectory_msgs/JointTrajectoryPoint': 'float64[] positions\nfloat64[] velocities\nfloat64[] accelerations\n'
+    'float64[] effort\nbuiltin_interfaces/Duration time_from_start\n',
+}
+# Each message definition, followed by those of the types in it, as MCAP's encoding "ros2msg" has them.
+DEFINITIONS = {
+    JOINT_STATE: (
+        f'{HEADER}string[] name\nfloat64[] position\nfloat64[] velocity\nfloat64[] effort\n',
+        ('std_msgs/Header', 'builtin_interfaces/Time'),
+    ),
+    TRAJECTORY: (
+        f'{HEADER}string[] joint_names\ntrajectory_msgs/JointTrajectoryPoint[] points\n',
+        tuple(PARTS),
+    ),
+}
+
+
+class BagWriter:
+    """Writes serialised messages of some topics to a folder of its own.
+
+    Parameters
+    ----------
+    folder : Path
+        Created; must not hold a recording yet.
+    topics : mapping of str to str
+        Types of the topics, ``sensor_msgs/msg/JointState`` or ``trajectory_msgs/msg/JointTrajectory``.
+    description : mapping
+        Plain values, kept as a metadata record in each file.
+    latched : sequence of str
+        Topics whose last message ``ros2 bag play`` shall give to late subscribers.
+
+    Raises
+    ------
+    DataError
+        If the folder cannot be made or has a recording already.
+    MissingDependencyError
+        If ``mcap`` is not installed.
+    """
+
+    def __init__(
+        self, folder: Path, topics: Mapping[str, str], description: Mapping[str, Any], latched: Sequence[str] = ()
+    ) -> None:
+        try:
+            import mcap.writer
+        except ImportError as cause:
+            raise MissingDependencyError.of('mcap', 'bag', 'record') from cause
+        self._library = mcap.writer
+        self.folder = folder
+        self.topics = dict(topics)
+        self.description = dict(description)
+        self.latched = tuple(latched)
+        self.messages = dict.fromkeys(topics, 0)
+        self.size = 0  # [bytes], of all files
+        self._files: list[dict[str, Any]] = []
+        self._written = 0  # [bytes] of the present file that are whole records
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if any(folder.glob('*.mcap')):
+                raise DataError(f'{folder} holds a recording already; expected a new folder')
+            self._open()
+        except OSError as cause:
+            raise DataError(f'cannot record to {folder}: {cause.strerror}') from cause
+
+    def append(self, topic: str, chunk: MessageChunk) -> None:
+        """Write messages, so that they are in the file when this returns.
+
+        Raises
+        ------
+        OSError
+            If the disk is full or gone; the file then ends with the last messages that were written whole.
+        """
+        if not len(chunk):
+            return
+        if self._written > LARGEST_FILE:
+            self._finish()
+            self._open()
+        add, channel, file = self._writer.add_message, self._channels[topic], self._files[-1]
+        arrival = chunk.arrival.tolist()
+        # One channel has one count: with several publishers there is none. DDS counts from 1.
+        sequence = [max(0, number) & 0xFFFFFFFF for number in chunk.sequence.tolist()]
+        if chunk.publisher.any():
+            sequence = [0] * len(sequence)
+        try:
+            for message, stamp, number in zip(chunk.messages(), arrival, sequence, strict=True):
+                add(channel, stamp, message, stamp, number)
+            self._writer.flush()
+        except OSError:
+            self._cut()
+            raise
+        self._advance()
+        self.messages[topic] += len(chunk)
+        file['message_count'] += len(chunk)
+        file['first'] = min(file['first'] or arrival[0], *arrival)
+        file['last'] = max(file['last'], *arrival)
+
+    def close(self, summary: Mapping[str, Any] | None = None) -> None:
+        """Write the end of the file and ``metadata.yaml``.
+
+        Parameters
+        ----------
+        summary : mapping, optional
+            What the recording was found to hold; plain values, kept as a metadata record.
+
+        Raises
+        ------
+        OSError, DataError
+            If the disk is full or gone.
+        """
+        if summary is not None:
+            self._writer.add_metadata(f'{DESCRIPTION}_summary', {'summary': json.dumps(summary)})
+        self._finish()
+
+    def abandon(self) -> None:
+        """Close the file as it is, without its end."""
+        with suppress(OSError, ValueError):
+            self._file.raw.close()  # what a full disk has left in the buffer is not tried once more
+
+    def _open(self) -> None:
+        path = self.folder / f'{self.folder.name}_{len(self._files)}.mcap'
+        self._file: BufferedWriter = open(path, 'xb')  # noqa: SIM115  # closed by _finish()
+        self._files.append({'path': path.name, 'first': 0, 'last': 0, 'message_count': 0})
+        library = self._library
+        # Compression takes more processor time than it saves: doubles hardly shrink.
+        self._writer = library.Writer(
+            self._file, chunk_size=LARGEST_CHUNK, compression=library.CompressionType.NONE, enable_data_crcs=False
+        )
+        self._written = 0
+        self._writer.start('ros2', library.LIBRARY_IDENTIFIER)
+        self._writer.add_metadata(DESCRIPTION, {'description': json.dumps(self.description)})
+        self._channels = {}
+        for topic, kind in self.topics.items():
+            schema = self._writer.register_schema(kind, 'ros2msg', _definition(kind).encode())
+            self._channels[topic] = self._writer.register_channel(
+                topic, 'cdr', schema, {'offered_qos_profiles': self._quality(topic)}
+            )
+        self._writer.flush()
+        self._advance()
+        self._write_metadata()
+
+    def _finish(self) -> None:
+        try:
+            self._writer.finish()
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError:
+            self._cut()
+            raise
+        finally:
+            self.abandon()
+        self._write_metadata()
+
+    def _cut(self) -> None:
+        """Remove what was written in part."""
+        with suppress(OSError):  # the reason of the failure is worth more than a failed repair
+            os.ftruncate(self._file.fileno(), self._written)
+
+    def _advance(self) -> None:
+        place = self._file.tell()
+        self.size += place - self._written
+        self._written = place
+
+    def _write_metadata(self) -> None:
+        files = [file for file in self._files if file['message_count']]
+        first = min((file['first'] for file in files), default=0)
+        last = max((file['last'] for file in files), default=0)
+        content = {
+            'version': VERSION,
+            'storage_identifier': 'mcap',
+            'duration': {'nanoseconds': last - first},
+            'starting_time': {'nanoseconds_since_epoch': first},
+            'message_count': sum(self.messages.values()),
+            'topics_with_message_count': [
+                {
+                    'topic_metadata': {
+                        'name': topic,
+                        'type': kind,
+                        'serialization_format': 'cdr',
+                        'offered_qos_profiles': self._quality(topic),
+                    },
+                    'message_count': self.messages[topic],
+                }
+                for topic, kind in self.topics.items()
+            ],
+            'compression_format': '',
+            'compression_mode': '',
+            'relative_file_paths': [file['path'] for file in self._files],
+            'files': [
+                {
+                    'path': file['path'],
+                    'starting_time': {'nanoseconds_since_epoch': file['first']},
+                    'duration': {'nanoseconds': file['last'] - file['first']},
+                    'message_count': file['message_count'],
+                }
+                for file in self._files
+            ],
+        }
+        text = yaml.safe_dump({'rosbag2_bagfile_information': content}, sort_keys=False)
+        write_text(self.folder / 'metadata.yaml', text)
+
+    def _quality(self, topic: str) -> str:
+        """Return the quality of service with which a topic is to be played, as rosbag2 spells it."""
+        profile = {
+            'history': 1,  # keep last
+            'depth': 1 if topic in self.latched else 10,
+            'reliability': 1,  # reliable
+            'durability': 1 if topic in self.latched else 2,  # transient local or volatile
+            'deadline': FOREVER,
+            'lifespan': FOREVER,
+            'liveliness': 1,  # automatic
+            'liveliness_lease_duration': FOREVER,
+            'avoid_ros_namespace_conventions': False,
+        }
+        return str(yaml.safe_dump([profile], sort_keys=False))
+
+
+def _definition(kind: str) -> str:
+    text, parts = DEFINITIONS[kind]
+    return text + ''.join(f'{"=" * 80}\nMSG: {name}\n{PARTS[name]}' for name in parts)

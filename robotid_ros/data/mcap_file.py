@@ -1,0 +1,297 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""MCAP files, thousands of messages at a time, complete or cut off.
+
+The records of a file lie one behind the other, each with its length; messages lie in chunks, which may be
+compressed and have a checksum. The summary at the end of a complete file lists topics and chunks. It is not
+needed: a file without it, as a crash leaves it, is read up to its last whole record.
+Format: https://mcap.dev/spec.
+"""
+
+import io
+import struct
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from robotid_ros.arrays import IntArray
+from robotid_ros.data.messages import MessageChunk
+from robotid_ros.errors import DataError, MissingDependencyError
+
+__all__ = ['McapFile']
+
+MAGIC = b'\x89MCAP0\r\n'
+FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, STATISTICS, METADATA, METADATA_INDEX, DATA_END = 2, 3, 4, 5, 6, 11, 12, 13, 15
+RECORD = struct.Struct('<BQ')  # opcode, length of the content
+MESSAGE_HEAD = 22  # bytes of a message's content before its data: channel, sequence, log time, publish time
+FOOTER_SIZE = RECORD.size + 20 + len(MAGIC)
+LARGEST_CHUNK = 1 << 30  # [bytes]; what claims to be larger is damaged
+WINDOW = 1 << 20  # [bytes] of messages outside of chunks that are read at a time
+RUN = 256  # messages compared at a time
+
+
+@dataclass(slots=True)
+class McapFile:
+    """One MCAP file.
+
+    Attributes
+    ----------
+    path : Path
+    channels : dict of int to (topic, type, encoding of the messages)
+    metadata : dict of str to dict
+        Metadata records by their name.
+    complete : bool
+        Whether the file has its end.
+    faults : dict of str to int
+        ``cut_off_bytes`` behind the last whole record, ``damaged_chunks`` that were left out,
+        ``absent_messages`` that the summary counts and that were not found.
+    """
+
+    path: Path
+    channels: dict[int, tuple[str, str, str]] = field(default_factory=dict)
+    metadata: dict[str, dict[str, str]] = field(default_factory=dict)
+    complete: bool = False
+    faults: dict[str, int] = field(default_factory=dict)
+    _schemas: dict[int, str] = field(default_factory=dict)
+    _counts: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, path: Path) -> 'McapFile':
+        """Return a file with its channels and metadata: from its summary, or from all of it where that is missing.
+
+        Raises
+        ------
+        DataError
+            If it is no MCAP file.
+        MissingDependencyError
+            If ``mcap`` is not installed.
+        """
+        file = cls(path)
+        with open(path, 'rb') as stream:
+            if stream.read(len(MAGIC)) != MAGIC:
+                raise DataError(f'{path}: expected an MCAP file, got something else')
+            file.complete = file._read_summary(stream)
+        if not file.channels:
+            for _ in file.messages(()):
+                pass
+        return file
+
+    @property
+    def topics(self) -> dict[str, str]:
+        """Types of the topics that have messages in CDR, as far as the summary tells."""
+        return {
+            topic: kind
+            for key, (topic, kind, encoding) in self.channels.items()
+            if encoding == 'cdr' and (not self._counts or self._counts.get(key))
+        }
+
+    def messages(self, topics: Collection[str]) -> Iterator[tuple[int, Mapping[str, MessageChunk]]]:
+        """Yield the messages of some topics, block by block.
+
+        Yields
+        ------
+        place : int
+            How many bytes of the file were read.
+        chunks : mapping of str to MessageChunk
+            By topic.
+        """
+        self.faults.update(damaged_chunks=0, cut_off_bytes=0, absent_messages=0)
+        read = 0
+        with open(self.path, 'rb') as stream:
+            for place, block in self._blocks(stream):
+                offsets, lengths, channels = self._scan(block, topics)
+                read += len(offsets)
+                if offsets:
+                    yield place, self._chunks(block, np.array(offsets), np.array(lengths), np.array(channels))
+        expected = sum(self._counts.get(key, 0) for key, (topic, _, _) in self.channels.items() if topic in topics)
+        self.faults['absent_messages'] = max(0, expected - read)
+
+    def _blocks(self, stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+        """Yield the content of each chunk, and messages outside of chunks some at a time."""
+        size = stream.seek(0, 2)
+        at = len(MAGIC)
+        while at < size:
+            stream.seek(at)
+            head = stream.read(RECORD.size)
+            opcode, length = RECORD.unpack(head) if len(head) == RECORD.size else (0, size)
+            end = at + RECORD.size + length
+            if end > size:
+                self.faults['cut_off_bytes'] = size - at
+                return
+            if opcode in (DATA_END, FOOTER):
+                return
+            if opcode == CHUNK:
+                block = self._unpacked(stream.read(length))
+                if block is not None:
+                    yield end, block
+            elif opcode in (SCHEMA, CHANNEL, METADATA):
+                self._define(opcode, stream.read(length))
+            elif opcode == MESSAGE:
+                stream.seek(at)
+                block = stream.read(max(WINDOW, end - at))
+                end = at + _whole_messages(block)
+                yield end, block[: end - at]
+            at = end
+
+    def _damaged(self) -> None:
+        self.faults['damaged_chunks'] = self.faults.get('damaged_chunks', 0) + 1
+
+    def _unpacked(self, content: bytes) -> bytes | None:
+        """Return the records of a chunk, or None where it is damaged."""
+        try:
+            from mcap.data_stream import ReadDataStream
+            from mcap.records import Chunk
+            from mcap.stream_reader import get_chunk_data_stream
+        except ImportError as cause:
+            raise MissingDependencyError.of('mcap', 'bag', 'read MCAP recordings') from cause
+        try:
+            chunk = Chunk.read(ReadDataStream(io.BytesIO(content)))
+            if chunk.uncompressed_size > LARGEST_CHUNK:
+                raise ValueError('too large')
+            stream, length = get_chunk_data_stream(chunk, validate_crc=True)
+            return bytes(stream.read(length))
+        except Exception:  # each decompressor has errors of its own
+            self._damaged()
+            return None
+
+    def _define(self, opcode: int, content: bytes) -> None:
+        """Take in a schema, a channel, metadata or counts; a record that is damaged is left out."""
+        from mcap.data_stream import ReadDataStream
+        from mcap.records import Channel, Metadata, Schema, Statistics
+
+        stream: Any = ReadDataStream(io.BytesIO(content))
+        try:
+            if opcode == SCHEMA:
+                schema = Schema.read(stream)
+                self._schemas[schema.id] = schema.name
+            elif opcode == CHANNEL:
+                channel = Channel.read(stream)
+                kind = self._schemas.get(channel.schema_id, '')
+                self.channels[channel.id] = (channel.topic, kind, channel.message_encoding)
+            elif opcode == STATISTICS:
+                self._counts = dict(Statistics.read(stream).channel_message_counts)
+            else:
+                record = Metadata.read(stream)
+                self.metadata[record.name] = record.metadata
+        except Exception:  # struct.error, UnicodeDecodeError and mcap's own
+            self._damaged()
+
+    def _scan(self, block: bytes, topics: Collection[str]) -> tuple[list[int], list[int], list[int]]:
+        """Return where the messages of some topics begin, the length of their records, and their channels."""
+        offsets: list[int] = []
+        lengths: list[int] = []
+        channels: list[int] = []
+        at = 0
+        while at + RECORD.size <= len(block):
+            opcode, length = RECORD.unpack_from(block, at)
+            stride = RECORD.size + length
+            if at + stride > len(block):
+                self._damaged()
+                break
+            count = 1
+            if opcode == MESSAGE and length >= MESSAGE_HEAD:
+                count = _run(block, at, stride)
+                channel = int.from_bytes(block[at + 9 : at + 11], 'little')
+                if channel in self.channels and self.channels[channel][0] in topics:
+                    offsets += range(at, at + count * stride, stride)
+                    lengths += [stride] * count
+                    channels += [channel] * count
+            elif opcode in (SCHEMA, CHANNEL):
+                self._define(opcode, block[at + RECORD.size : at + stride])
+            at += count * stride
+        return offsets, lengths, channels
+
+    def _chunks(
+        self, block: bytes, offsets: IntArray, lengths: IntArray, channels: IntArray
+    ) -> dict[str, MessageChunk]:
+        """Return messages by topic."""
+        found: dict[str, MessageChunk] = {}
+        data = np.frombuffer(block, dtype=np.uint8)
+        for topic in dict.fromkeys(self.channels[channel][0] for channel in np.unique(channels).tolist()):
+            own = np.isin(channels, [key for key, value in self.channels.items() if value[0] == topic])
+            at, stride = offsets[own], lengths[own]
+            # Behind opcode, length and channel: the sequence number (4 bytes) and the log time (8 bytes).
+            sequence = data[at[:, None] + np.arange(11, 15)].view('<u4')[:, 0].astype(np.int64)
+            arrival = data[at[:, None] + np.arange(15, 23)].view('<i8')[:, 0].astype(np.int64)
+            first, step = int(at[0]), int(stride[0])
+            if (np.diff(at) == step).all() and (stride == step).all():
+                rows = data[first : first + len(at) * step].reshape(len(at), step)[:, RECORD.size + MESSAGE_HEAD :]
+                payload = np.ascontiguousarray(rows).reshape(-1)
+            else:
+                starts, ends = (at + RECORD.size + MESSAGE_HEAD).tolist(), (at + stride).tolist()
+                parts = [block[start:end] for start, end in zip(starts, ends, strict=True)]
+                payload = np.frombuffer(b''.join(parts), dtype=np.uint8)
+            found[topic] = MessageChunk(
+                payload=payload,
+                lengths=stride - (RECORD.size + MESSAGE_HEAD),
+                arrival=arrival,
+                sequence=np.where(sequence > 0, sequence, -1),
+                publisher=np.zeros(len(at), dtype=np.int64),
+            )
+        return found
+
+    def _read_summary(self, stream: BinaryIO) -> bool:
+        """Take in channels and metadata from the end of the file; return whether it has one."""
+        size = stream.seek(0, 2)
+        if size < len(MAGIC) + FOOTER_SIZE:
+            return False
+        stream.seek(size - FOOTER_SIZE)
+        opcode, length, start, _, _ = struct.unpack('<BQQQI', stream.read(FOOTER_SIZE - len(MAGIC)))
+        if stream.read() != MAGIC or (opcode, length) != (FOOTER, 20) or start > size - FOOTER_SIZE:
+            return False
+        if not start:  # a file may have no summary
+            return True
+        stream.seek(start)
+        summary = stream.read(size - FOOTER_SIZE - start)
+        self._scan(summary, ())
+        at = 0
+        while at + RECORD.size <= len(summary):
+            opcode, length = RECORD.unpack_from(summary, at)
+            if opcode == STATISTICS:
+                self._define(STATISTICS, summary[at + RECORD.size : at + RECORD.size + length])
+            elif opcode == METADATA_INDEX and length >= 16:
+                (offset,) = struct.unpack_from('<Q', summary, at + RECORD.size)
+                stream.seek(min(offset, size))
+                head = stream.read(RECORD.size)
+                if len(head) == RECORD.size and head[0] == METADATA:
+                    self._define(METADATA, stream.read(min(size, RECORD.unpack(head)[1])))
+            at += RECORD.size + length
+        return True
+
+
+def _run(block: bytes, at: int, stride: int) -> int:
+    """Return how many messages of the same length and channel lie one behind the other."""
+    head = block[at : at + 11]  # opcode, length, channel
+    count = 1
+    while block[at + count * stride : at + count * stride + 11] == head:
+        start = at + count * stride
+        most = min(RUN, (len(block) - start) // stride)
+        if most < 1:
+            break
+        rows = np.frombuffer(block, dtype=np.uint8, count=most * stride, offset=start).reshape(most, stride)
+        same = (rows[:, :11] == rows[0, :11]).all(axis=1)
+        if not same.all():
+            return count + int(np.argmin(same))
+        count += most
+    return count
+
+
+def _whole_messages(block: bytes) -> int:
+    """Return where the messages end with which a block begins."""
+    at = 0
+    while at + RECORD.size <= len(block):
+        opcode, length = RECORD.unpack_from(block, at)
+        if opcode != MESSAGE or at + RECORD.size + length > len(block):
+            break
+        at += RECORD.size + length
+    return at

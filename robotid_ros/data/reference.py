@@ -1,0 +1,116 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""What the arm is told to repeat."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.data.cdr import CdrReader
+from robotid_ros.data.strokes import is_friction_sweep
+from robotid_ros.errors import DataError
+
+__all__ = ['PeriodicReference', 'decode_reference', 'reference_period']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodicReference:
+    """One period of a motion that repeats itself.
+
+    Attributes
+    ----------
+    joints : tuple of str
+    period : float
+        [s]
+    start : int
+        Stamp of the start of the first period [ns].
+    sweep : bool
+        Whether it is a friction sweep, which is cut into strokes in place of being averaged.
+    """
+
+    joints: tuple[str, ...]
+    period: float
+    start: int
+    sweep: bool = False
+
+
+def decode_reference(message: bytes) -> PeriodicReference | None:
+    """Return the reference in a serialised ``trajectory_msgs/msg/JointTrajectory``, None where it has no points.
+
+    Parameters
+    ----------
+    message : bytes
+        One period; its first point begins at the stamp of the header.
+
+    Raises
+    ------
+    DataError
+        If it cannot be decoded, or there are fewer than three points, or their times do not increase.
+    """
+    for aligned_empty in (False, True):
+        try:
+            return _decode(CdrReader(message, aligned_empty))
+        except DataError:
+            raise
+        except ValueError as cause:  # UnicodeDecodeError is one, too
+            reason = cause
+    raise DataError(f'reference: expected a serialised JointTrajectory, got {len(message)} other bytes') from reason
+
+
+def _decode(reader: CdrReader) -> PeriodicReference | None:
+    start = reader.time()
+    reader.string()
+    joints = reader.strings()
+    times, position, velocity = [], [], []
+    for _ in range(reader.length(len(reader.data) // 24)):
+        position.append(reader.doubles())
+        velocity.append(reader.doubles())
+        reader.skip_doubles()
+        reader.skip_doubles()
+        times.append(reader.time())
+    if len(reader.data) - reader.at > 7:  # more than padding
+        raise ValueError('the message does not end where it should')
+    if not times:
+        return None
+    if any(len(row) != len(joints) for row in position) or any(len(row) not in (0, len(joints)) for row in velocity):
+        raise ValueError('a point has not one value per joint')
+    rates = np.array(velocity) if all(velocity) else None
+    period = reference_period(np.array(times) * 1e-9, np.array(position), rates)
+    sweep = rates is not None and is_friction_sweep(rates)
+    return PeriodicReference(joints=joints, period=period, start=start + times[0], sweep=sweep)
+
+
+def reference_period(times: Array, position: Array, velocity: Array | None) -> float:
+    """Return the period of one sampled period, whether or not its last point repeats the first.
+
+    Where the last point is the first one again, the period ends with it; where one step further
+    along its velocity leads to the first point, it ends one step later.
+
+    Parameters
+    ----------
+    times : ndarray, shape (N,)
+        [s]
+    position : ndarray, shape (N, n)
+    velocity : ndarray, shape (N, n), or None
+
+    Raises
+    ------
+    DataError
+        If there are fewer than three points or the times do not increase.
+    """
+    if len(times) < 3 or not (np.diff(times) > 0.0).all():
+        raise DataError(f'reference: expected at least 3 points with increasing times, got {len(times)}')
+    step = float(times[1] - times[0])
+    last = position[-1] - position[-2] if velocity is None else velocity[-1] * step
+    closed = float(np.abs(position[-1] - position[0]).max())
+    one_more = float(np.abs(position[-1] + last - position[0]).max())
+    span = float(times[-1] - times[0])
+    return span if closed <= one_more else span + step
