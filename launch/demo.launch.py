@@ -62,12 +62,14 @@ def arm_and_loop(context):
         'seed': ParameterValue(LaunchConfiguration('seed'), value_type=int),
         'publish_clock': True,
     }
+    end_of_all = runpy.run_path(identify)['end_of_all']
     arm = Node(
         package='robotid_ros',
         executable='simulated_arm',
         name='simulated_arm',
         output='screen',
         parameters=[*([config] if config else []), own],
+        on_exit=end_of_all,
     )
     run = Node(package='robotid_ros', executable='demo_run', name='demo_run', output='screen')
     loop = IncludeLaunchDescription(

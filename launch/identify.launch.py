@@ -20,7 +20,8 @@ from pathlib import Path
 
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, GroupAction, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, EmitEvent, GroupAction, LogInfo, OpaqueFunction
+from launch.events import Shutdown
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node, PushRosNamespace
 from launch_ros.parameter_descriptions import ParameterValue
@@ -59,6 +60,14 @@ def config_file(name):
     raise FileNotFoundError(f"robot configuration '{name}': no such file, and none of that name is shipped")
 
 
+def end_of_all(event, context):
+    """End everything when a node ends by itself: the excitation node brings the arm to rest on its way out."""
+    if context.is_shutdown:
+        return []
+    message = f'{event.process_name} ended with exit code {event.returncode}; the others are ended too'
+    return [LogInfo(msg=message), EmitEvent(event=Shutdown(reason=message))]
+
+
 def nodes(context):
     def value(name):
         return LaunchConfiguration(name).perform(context)
@@ -88,6 +97,7 @@ def nodes(context):
             output='screen',
             parameters=[*shared, *([own] if own else [])],
             remappings=remappings,
+            on_exit=end_of_all,
         )
         for name, own in extra.items()
     ]

@@ -12,22 +12,28 @@
     ros2 launch robotid_ros real_arm.launch.py robot:=ur
     ros2 launch robotid_ros real_arm.launch.py robot:=/home/me/my_arm.yaml
 
-The driver of the arm must run. Nothing moves until the service excitation/start is called.
+The driver of the arm must run. Where a topic of the configuration does not work but the graph has one that
+does, that one is taken, and said. Nothing moves until the service excitation/start is called.
 """
 
 import os
+from pathlib import Path
 
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription, OpaqueFunction
+from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription, LogInfo, OpaqueFunction
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 
 from robotid_ros.model import RobotConfig
+from robotid_ros.nodes.discovery import find_topics
 
 ARGUMENTS = (
     ('robot', 'configuration: ur, franka, xarm, kinova_gen3, kuka_lbr, or a file like own_arm.yaml'),
     ('namespace', 'namespace of the nodes; give each arm of a graph its own'),
+    ('controller', "name of the trajectory controller; empty: the configuration's, or one found in its place"),
+    ('joint_states_topic', "topic of the joint states; empty: the configuration's, or one found in its place"),
+    ('discover', 'true: look for working topics in the graph; false: take those of the configuration'),
     ('trajectory', 'excitation YAML to run; empty: excitation/design makes one'),
     ('controller_interface', 'topic, or action (needs control_msgs); empty: what the configuration says, or topic'),
     ('output_folder', 'where the recorder keeps its files; empty: ~/.ros/robotid'),
@@ -35,17 +41,20 @@ ARGUMENTS = (
     ('periods', "how many periods are run; empty: the node's default"),
     ('seed', "of the excitation's design; empty: the node's default"),
 )
-TOPICS = {
-    'controller_topic': 'joint_trajectory_topic',
-    'joint_states_topic': 'joint_states_topic',
-    'robot_description_topic': 'robot_description_topic',
-}
+OWN = ('robot', 'controller', 'joint_states_topic', 'discover')
 
 
 def configuration(robot):
     """Return the path of a configuration given by its name or as a file."""
-    shipped = os.path.join(get_package_share_directory('robotid_ros'), 'config', f'{robot}.yaml')
-    return shipped if os.path.isfile(shipped) else robot
+    if os.path.isfile(robot):
+        return robot
+    folder = Path(get_package_share_directory('robotid_ros')) / 'config'
+    shipped = sorted(path.stem for path in folder.glob('*.yaml') if not path.stem.startswith('gazebo'))
+    if robot in shipped:
+        return str(folder / f'{robot}.yaml')
+    raise FileNotFoundError(
+        f'robot:={robot}: no such file, and none of that name is shipped; there are: {", ".join(shipped)}'
+    )
 
 
 def nodes(context):
@@ -55,16 +64,37 @@ def nodes(context):
     path = configuration(value('robot'))
     config = RobotConfig.from_yaml(path)
     config.meaning(config.joints)  # refused here, before anything starts, if effort has no meaning
-    topics = {name: getattr(config, key) for name, key in TOPICS.items() if getattr(config, key)}
-    passed = {name: value(name) for name, _ in ARGUMENTS if name != 'robot'}
+    trajectory = config.joint_trajectory_topic or 'joint_trajectory'
+    if value('controller'):
+        above = trajectory.rsplit('/', 2)[0]
+        trajectory = f'{above}/{value("controller")}/joint_trajectory'
+    states = value('joint_states_topic') or config.joint_states_topic or 'joint_states'
+    said = []
+    if value('discover') == 'true' and states.startswith('/') and trajectory.startswith('/'):
+        found = find_topics(config.joints, states, trajectory)
+        states = value('joint_states_topic') or found.joint_states
+        trajectory = trajectory if value('controller') else found.trajectory
+        said = [LogInfo(msg=f'[robotid] {sentence}') for sentence in found.remarks]
+    arguments = {
+        'config': path,
+        'joint_states_topic': states,
+        'controller_topic': trajectory,
+        **({'robot_description_topic': config.robot_description_topic} if config.robot_description_topic else {}),
+        **{name: value(name) for name, _ in ARGUMENTS if name not in OWN},
+    }
     identify = os.path.join(get_package_share_directory('robotid_ros'), 'launch', 'identify.launch.py')
-    arguments = {'config': path, **topics, **passed}
-    return [IncludeLaunchDescription(PythonLaunchDescriptionSource(identify), launch_arguments=arguments.items())]
+    return [
+        *said,
+        IncludeLaunchDescription(PythonLaunchDescriptionSource(identify), launch_arguments=arguments.items()),
+    ]
 
 
 def generate_launch_description():
+    defaults = {'discover': 'true'}
     declared = [
-        DeclareLaunchArgument(name, description=text, **({} if name == 'robot' else {'default_value': ''}))
+        DeclareLaunchArgument(
+            name, description=text, **({} if name == 'robot' else {'default_value': defaults.get(name, '')})
+        )
         for name, text in ARGUMENTS
     ]
     return LaunchDescription([*declared, OpaqueFunction(function=nodes)])

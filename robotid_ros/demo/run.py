@@ -176,7 +176,9 @@ def _node_parameters(settings: DemoSettings, truth_file: Path) -> dict[str, dict
             'seed': settings.seed,
             # Periods that join in motion: a stop in each would leave friction undetermined there.
             'start_at_rest': False,
-            # No arm can be damaged here, so that a machine that stands still for a moment is no reason to stop.
+            # No arm can be damaged here: an unknown one has no ground, and a machine
+            # that stands still for a moment is no reason to stop.
+            'start_anyway': ['unchecked_workspace', 'implausible_velocity'],
             'joint_state_timeout': PATIENCE,
             'controller_timeout': PATIENCE,
         },

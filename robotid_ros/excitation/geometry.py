@@ -23,7 +23,7 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['Capsule', 'Geometry', 'closest_points', 'find_frame', 'load_geometry', 'skeleton']
+__all__ = ['Capsule', 'Geometry', 'closest_points', 'find_frame', 'load_geometry', 'random_positions', 'skeleton']
 
 _ALWAYS = 0.95
 _POSES = 400
@@ -88,10 +88,7 @@ class Geometry:
             if abs(links[i] - links[j]) > 1
             and frozenset((self.capsules[i].frame, self.capsules[j].frame)) not in self.ignored
         ]
-        span = np.where([kind == 'revolute' for kind in model.joint_types], np.pi, 1.0)
-        low, high = np.maximum(model.limits.lower, -span), np.minimum(model.limits.upper, span)
-        low, high = np.minimum(low, high), np.maximum(low, high)
-        poses = link_transforms(model, np.random.default_rng(0).uniform(low, high, (_POSES, model.n)))
+        poses = link_transforms(model, random_positions(model, _POSES))
         ends = [capsule_ends(model, capsule, poses) for capsule in self.capsules]
         result = []
         for i, j in wanted:
@@ -100,6 +97,15 @@ class Geometry:
             if np.mean(gap <= distance) < _ALWAYS:
                 result.append((i, j))
         return result
+
+
+def random_positions(model: RobotModel, count: int) -> Array:
+    """Return joint positions spread over the ranges of an arm, the same ones each time, shape (count, n)."""
+    span = np.where([kind == 'revolute' for kind in model.joint_types], np.pi, 1.0)
+    low, high = np.maximum(model.limits.lower, -span), np.minimum(model.limits.upper, span)
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    drawn: Array = np.random.default_rng(0).uniform(low, high, (count, model.n))
+    return drawn
 
 
 def find_frame(model: RobotModel, name: str) -> tuple[int, Array]:

@@ -13,17 +13,30 @@ from dataclasses import replace
 
 import numpy as np
 
+from robotid_ros.arrays import Array
+from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.excitation.constraints import Constraint, JointRanges, TorqueLimits, scaled_limits
+from robotid_ros.excitation.geometry import random_positions
+from robotid_ros.excitation.motion import Motion
 from robotid_ros.excitation.observation import Observation, observation_of
 from robotid_ros.excitation.reference_check import ReferenceCheck
-from robotid_ros.excitation.workspace import workspace_constraints
+from robotid_ros.excitation.workspace import WORKSPACE_SCALE, workspace_constraints
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['design_limits', 'design_observation', 'other_constraints', 'reference_check', 'validation_config']
+__all__ = [
+    'clear_pose',
+    'design_limits',
+    'design_observation',
+    'other_constraints',
+    'reference_check',
+    'validation_config',
+]
 
 _OTHER_SEED = 7919
+_POSES = 2000
+_CLEAR = 0.05  # [m]
 
 
 def design_limits(model: RobotModel, config: ExcitationConfig) -> JointLimits:
@@ -68,6 +81,38 @@ def reference_check(model: RobotModel, config: ExcitationConfig) -> ReferenceChe
     observation = design_observation(model, config).exact
     constraints = (JointRanges(model, limits), *other_constraints(model, config, limits, observation))
     return ReferenceCheck(model=model, limits=limits, constraints=constraints, observation=observation)
+
+
+def clear_pose(model: RobotModel, config: ExcitationConfig) -> Array:
+    """Return a pose to start a simulated arm in, shape (n,): inside its limits, off the ground and off itself.
+
+    It is the middle of the joints' ranges, or the nearest of many others that is 5 cm clear of
+    everything, or else the clearest.
+
+    Raises
+    ------
+    ExcitationError
+        If none of them keeps the limits of the workspace.
+    """
+    limits = design_limits(model, config)
+    drawn = random_positions(model.with_inertial(model.inertial, limits=limits), _POSES)
+    closed = np.isfinite(limits.upper - limits.lower)
+    middle = np.clip(0.0, limits.lower, limits.upper)
+    middle[closed] = 0.5 * (limits.lower + limits.upper)[closed]
+    distance = np.linalg.norm((drawn - middle) / np.ptp(drawn, axis=0), axis=1)
+    poses = np.vstack([middle, drawn[np.argsort(distance)]])
+    still = np.zeros_like(poses)
+    motion = Motion(model, np.zeros(len(poses)), (poses, still, still, still))
+    excesses = [constraint.evaluate(motion)[0] for constraint in workspace_constraints(model, config)]
+    worst = np.max(np.hstack([np.full((len(poses), 1), -np.inf), *excesses]), axis=1)
+    clear = np.flatnonzero(worst <= -_CLEAR / WORKSPACE_SCALE)
+    chosen = int(clear[0] if len(clear) else np.argmin(worst))
+    if worst[chosen] > 0.0:
+        raise ExcitationError(
+            'no pose of the arm is off the ground, the walls and itself: check link_radius and ground'
+        )
+    found: Array = poses[chosen]
+    return found
 
 
 def validation_config(config: ExcitationConfig) -> ExcitationConfig:

@@ -23,14 +23,16 @@ from robotid_ros.excitation.geometry import (
     closest_points,
     find_frame,
     load_geometry,
+    random_positions,
     skeleton,
 )
 from robotid_ros.excitation.motion import Motion, MotionGradient
+from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['Clearance', 'PointBox', 'ground_clearance', 'workspace_box', 'workspace_constraints']
+__all__ = ['WORKSPACE_SCALE', 'Clearance', 'PointBox', 'ground_clearance', 'workspace_box', 'workspace_constraints']
 
-_SCALE = 0.1
+WORKSPACE_SCALE = 0.1
 """Excess in space is counted in decimetres, comparable with a tenth of a joint's range."""
 
 
@@ -62,7 +64,7 @@ class PointBox:
                                 unit='m',
                                 bound=float(wall),
                                 sign=sign,
-                                scale=_SCALE,
+                                scale=WORKSPACE_SCALE,
                             )
                         )
                         self._columns.append((len(self._points) - 1, axis))
@@ -112,7 +114,7 @@ class Clearance:
                 unit='m',
                 bound=distance,
                 sign=-1.0,
-                scale=_SCALE,
+                scale=WORKSPACE_SCALE,
             )
             for i, j in self._pairs
         )
@@ -131,7 +133,7 @@ class Clearance:
             apart = first - second
             distance = np.sqrt(np.sum(apart * apart, axis=1) + 1e-18)
             gap = distance - self._capsules[i].radius - self._capsules[j].radius
-            excess[:, k] = (self.bounds[k].bound - gap) / _SCALE
+            excess[:, k] = (self.bounds[k].bound - gap) / WORKSPACE_SCALE
             contacts.append((first, second, apart / distance[:, None]))
 
         def pullback(weights: Array, gradient: MotionGradient) -> None:
@@ -140,7 +142,7 @@ class Clearance:
                 if not len(touched):
                     continue
                 first, second, direction = contacts[k]
-                force = -weights[:, k, None] / _SCALE * direction
+                force = -weights[:, k, None] / WORKSPACE_SCALE * direction
                 gradient.add_point(motion, self._links[i], first, force)
                 gradient.add_point(motion, self._links[j], second, -force)
 
@@ -166,7 +168,8 @@ def workspace_box(model: RobotModel, frames: Sequence[str], lower: Sequence[floa
 def ground_clearance(model: RobotModel, capsules: Sequence[Capsule], height: float, distance: float) -> PointBox:
     """Return the limits that keep moving capsules above the ground.
 
-    A capsule is above a plane when both ends of its segment are its radius above it.
+    A capsule is above a plane when both ends of its segment are its radius above it. Ends whose height no
+    joint changes are left out.
 
     Parameters
     ----------
@@ -178,13 +181,20 @@ def ground_clearance(model: RobotModel, capsules: Sequence[Capsule], height: flo
         Least distance from the ground [m].
     """
     points = []
+    poses = link_transforms(model, random_positions(model, 50))
     for capsule in capsules:
         link, _ = find_frame(model, capsule.frame)
         if link < 0:
             continue
         floor = np.array([-np.inf, -np.inf, height + distance + capsule.radius])
         ends = [capsule.start] if np.array_equal(capsule.start, capsule.end) else [capsule.start, capsule.end]
-        points += [(f"capsule of '{capsule.frame}'", capsule.frame, end, floor, np.full(3, np.inf)) for end in ends]
+        heights = [reached[:, 2] for reached in capsule_ends(model, capsule, poses)]
+        # An end that no joint lifts or lowers, as on a base that turns about the vertical, is where it is.
+        points += [
+            (f"capsule of '{capsule.frame}'", capsule.frame, end, floor, np.full(3, np.inf))
+            for end, height in zip(ends, heights, strict=False)
+            if np.ptp(height) > 1e-9
+        ]
     return PointBox(model, points)
 
 

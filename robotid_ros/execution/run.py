@@ -15,16 +15,15 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
+from robotid_ros.excitation.approach import approach
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep
 from robotid_ros.excitation.reference import (
     Chain,
     FourierRun,
-    Move,
     Reference,
     Rest,
     SpedUp,
-    move_duration,
 )
 from robotid_ros.excitation.reference_check import ReferenceCheck
 from robotid_ros.execution.path_stop import plan_stop, stop_durations
@@ -144,16 +143,14 @@ def plan_run(
     first = (before[0] if before else middle).evaluate([0.0])[0][0]
     last_part = after[-1] if after else middle
     last = last_part.evaluate([last_part.duration])[0][0]
-    duration = move_duration(position, first, check.limits, config.ramp_velocity)
-    ramp = Move(start=np.array(position), goal=first, duration=duration)
-    check.require(ramp, 'the straight way to the start of the trajectory')
+    way = approach(position, first, check, config.ramp_velocity)
     for part in (*before, *after):
         check.require(part, 'the way into or out of the periods')
     rest_before = Rest(position=first, duration=config.settling_time)
     reference = Chain(
-        parts=(ramp, rest_before, *before, middle, *after, Rest(position=last, duration=config.settling_time))
+        parts=(*way, rest_before, *before, middle, *after, Rest(position=last, duration=config.settling_time))
     )
-    begin = float(reference.starts[2 + len(before)])
+    begin = float(reference.starts[len(way) + 1 + len(before)])
     history = 0.5 if config.trajectory_replacement == 'immediate' else -0.5
     knots = KnotPlan(rate=config.knot_rate, points=config.window_points, history=history)
     windows = WindowPlan(reference, check, knots)

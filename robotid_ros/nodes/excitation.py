@@ -16,6 +16,7 @@ moves the arm. This module holds the services and their order.
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -44,10 +45,17 @@ from robotid_ros.nodes.action_link import ActionLink
 from robotid_ros.nodes.arm_driver import ArmDriver
 from robotid_ros.nodes.controller_link import ControllerLink, TopicLink
 from robotid_ros.nodes.conversions import LATCHED
-from robotid_ros.nodes.excitation_config import ActionLinkConfig, ExcitationNodeConfig, build_model, reordered
+from robotid_ros.nodes.excitation_config import (
+    ActionLinkConfig,
+    ExcitationNodeConfig,
+    StartConfig,
+    build_model,
+    reordered,
+)
 from robotid_ros.nodes.excitation_status import ExcitationStatus
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+from robotid_ros.nodes.start_checks import StartChecks
 
 __all__ = ['ExcitationNode', 'main']
 
@@ -65,11 +73,12 @@ class ExcitationNode(Node):
         declare_parameters(self, FrictionSweepConfig)
         declare_parameters(self, RunConfig)
         declare_parameters(self, WatchdogConfig)
+        declare_parameters(self, StartConfig)
         self._robot = declare_robot_config(self)
         self._model: RobotModel | None = None
         self._description = self._description_problem = ''
         self._motion: FourierTrajectory | FrictionSweep | None = None
-        self._motion_values: dict[str, object] = {}
+        self._motion_values: dict[str, Any] = {}
         self._loaded = ''
         self._busy = ''
         self._cancelled = threading.Event()
@@ -78,6 +87,7 @@ class ExcitationNode(Node):
         self._link = self._controller_link()
         topic = self._config.speed_scaling_topic or (self._robot.speed_scaling_topic if self._robot else None)
         self._driver = ArmDriver(self, self._link, self._status, self._worker, topic)
+        self._checks = StartChecks(self, self._worker, topic)
         if self._config.urdf_file:
             self._take_description(self._config.urdf_file)
         else:
@@ -151,7 +161,8 @@ class ExcitationNode(Node):
             response.success = True
         except RobotIdError as cause:
             response.message = str(cause)
-            self._status.set('ready' if self._motion is not None else 'idle', DiagnosticStatus.ERROR, str(cause))
+            text = str(cause).replace('\n', '; ')
+            self._status.set('ready' if self._motion is not None else 'idle', DiagnosticStatus.ERROR, text)
         finally:
             self._busy = ''
             if self._driver.run is None:
@@ -187,6 +198,7 @@ class ExcitationNode(Node):
         return self._model
 
     async def _design(self, model: RobotModel) -> str:
+        self._checks.require_design(model, read_parameters(self, ExcitationConfig), read_parameters(self, StartConfig))
         if self._config.run == 'friction_sweep':
             return await self._design_sweep(model)
         config = read_parameters(self, ExcitationConfig)
@@ -247,6 +259,12 @@ class ExcitationNode(Node):
         self._driver.require_full_speed()
         position = await self._driver.measure(model.joint_names)
         config, run_config = read_parameters(self, ExcitationConfig), read_parameters(self, RunConfig)
+        await self._checks.require_start(
+            model,
+            config,
+            read_parameters(self, StartConfig),
+            self._motion_values.get('condition_number_scaled'),
+        )
 
         def work() -> tuple[RunPlan, Window]:
             self._link.require_controller(self._config.controller_timeout, self._cancelled)

@@ -19,7 +19,20 @@ from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import RobotConfig
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['ActionLinkConfig', 'ExcitationNodeConfig', 'build_model', 'reordered']
+__all__ = ['ActionLinkConfig', 'ExcitationNodeConfig', 'StartConfig', 'build_model', 'reordered']
+
+_RISKS = (
+    'no_recorder',
+    'no_effort',
+    'slow_joint_states',
+    'unstamped',
+    'unchecked_workspace',
+    'no_acceleration_limit',
+    'implausible_velocity',
+    'poor_condition',
+    'other_commanders',
+    'silent_speed_scaling',
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +70,29 @@ class ExcitationNodeConfig(Settings):
         '',
         "Name of the controller's action; empty: follow_joint_trajectory beside the topic joint_trajectory",
         read_only=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartConfig(Settings):
+    """What a start, and a design, are refused for."""
+
+    error = ExcitationError
+
+    start_anyway: tuple[str, ...] = setting(
+        (), 'Reasons that do not refuse a start or a design; each refusal names its own', choices=_RISKS
+    )
+    # Below 50 Hz an arm moves by several degrees between two joint states, and accelerations are lost.
+    least_joint_state_rate: float = setting(
+        50.0, 'Lowest rate of joint states that an arm is started with', unit='Hz', range=(0.0, 1e5)
+    )
+    # Well excited trajectories have some tens; at a thousand a noise of 1 % is ten times the smallest parameter.
+    largest_condition_number: float = setting(
+        1000.0, 'Largest condition number of the scaled regressor that an arm is started with', range=(1.0, 1e12)
+    )
+    # The fastest wrists of industrial arms turn at about 15 rad/s; URDFs with 100 rad/s hold a placeholder.
+    largest_velocity_limit: float = setting(
+        20.0, 'Largest velocity limit that is believed', unit='rad/s or m/s', range=(0.01, 1000.0)
     )
 
 

@@ -44,8 +44,7 @@ def declare_parameters(node: Node, config_type: type[Config]) -> Config:
     for name, item in known.items():
         value = list(item.default) if isinstance(item.default, tuple) else item.default
         try:
-            # An empty list has no type in ROS: it is declared without a value.
-            node.declare_parameter(name, None if value == [] else value, _descriptor(item))
+            node.declare_parameter(name, value, _descriptor(item))
         except (ParameterException, InvalidParameterException, TypeError) as cause:
             raise config_type.error(f"parameter '{name}': {cause}") from cause
 

@@ -10,7 +10,7 @@
 """A simulated arm in MuJoCo, with friction, drives and sensors, and known truth."""
 
 from robotid_ros.simulation.arm_truth import ArmTruth, nominal_truth, perturb, read_truth, write_truth
-from robotid_ros.simulation.gazebo_description import gazebo_description
+from robotid_ros.simulation.gazebo_description import gazebo_controllers, gazebo_description, world_physics
 from robotid_ros.simulation.joint_friction import LAWS, JointFriction, prior_friction
 from robotid_ros.simulation.plant import Plant, PlantMotion
 from robotid_ros.simulation.sensors import Sensors, effort_scale
@@ -29,6 +29,7 @@ __all__ = [
     'SimulatedRun',
     'TrajectoryFollower',
     'effort_scale',
+    'gazebo_controllers',
     'gazebo_description',
     'nominal_truth',
     'perturb',
@@ -36,5 +37,6 @@ __all__ = [
     'read_truth',
     'simulate_trajectory',
     'start_position',
+    'world_physics',
     'write_truth',
 ]

@@ -7,20 +7,24 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The URDF of any arm, made ready for Gazebo and ros2_control.
+"""Any arm made ready for Gazebo and ros2_control: its URDF, its controllers, and what a world says.
 
 Element names and meanings: gz_ros2_control's documentation and source, branches jazzy and rolling.
 """
 
+from collections.abc import Sequence
+from pathlib import Path
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
+
+import yaml
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.simulation.start_position import start_position
 
-__all__ = ['gazebo_description']
+__all__ = ['gazebo_controllers', 'gazebo_description', 'world_physics']
 
 # gz_ros2_control turns a position error into a velocity: this part of it per control period. Its
 # default of 0.1 lags ten periods behind; at 1 the arm would be where it should one period later,
@@ -68,6 +72,62 @@ def gazebo_description(
         start = frozen_array(initial_position, 'initial_position', (model.n,), ModelError)
     body, closing, rest = description.rpartition('</robot>')
     return body + _world(tree) + _control(model, start) + _plugin(controllers, namespace) + closing + rest
+
+
+def gazebo_controllers(template: str, joints: Sequence[str], rate: float) -> str:
+    """Return the controllers' parameters of an arm, as YAML.
+
+    Control has to run at every step of the physics: the effort that a slower controller sees carries no
+    inertial torque.
+
+    Parameters
+    ----------
+    template : str
+        The parameters of another arm, as ``config/gazebo_controllers.yaml`` has them.
+    joints : sequence of str
+    rate : float
+        Of the physics [Hz].
+
+    Raises
+    ------
+    ModelError
+        If the rate is not a whole number, which the controller manager asks for.
+    """
+    if abs(rate - round(rate)) > 1e-6 * rate:
+        raise ModelError(f'the physics runs at {rate:g} Hz; controllers need a whole number: change max_step_size')
+    content = yaml.safe_load(template)
+    for node, values in content.items():
+        parameters = values['ros__parameters']
+        if node.endswith('controller_manager'):
+            parameters['update_rate'] = round(rate)
+        if 'joints' in parameters:
+            parameters['joints'] = list(joints)
+    return yaml.safe_dump(content, sort_keys=False)
+
+
+def world_physics(path: str | Path) -> tuple[tuple[float, float, float], float]:
+    """Return the gravity [m/s^2] and the rate of the physics [Hz] of a world file (SDF).
+
+    Raises
+    ------
+    ModelError
+        If the file cannot be read.
+
+    Notes
+    -----
+    What the file leaves out has the defaults of the SDF specification: 9.8 m/s^2 and steps of 1 ms.
+    """
+    try:
+        world = ElementTree.parse(path).getroot().find('world')
+        if world is None:
+            raise ModelError(f"world file '{path}': expected an <sdf> with a <world>")
+        gravity = [float(word) for word in world.findtext('gravity', '0 0 -9.8').split()]
+        step = float(world.findtext('physics/max_step_size', '0.001'))
+    except (OSError, ElementTree.ParseError, ValueError) as cause:
+        raise ModelError(f"world file '{path}' cannot be read: {cause}") from cause
+    if len(gravity) != 3 or not step > 0.0:
+        raise ModelError(f"world file '{path}': expected three numbers of gravity and a positive step")
+    return (gravity[0], gravity[1], gravity[2]), 1.0 / step
 
 
 def _world(tree: ElementTree.Element) -> str:

@@ -1,0 +1,230 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""What stands against a start or a design, beside the trajectory itself.
+
+Each reason is one line and has a name; a reason whose name is in the parameter ``start_anyway`` is
+left out.
+"""
+
+import threading
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64
+
+from robotid_ros.errors import DataError, ExcitationError
+from robotid_ros.excitation import ExcitationConfig
+from robotid_ros.excitation.preparation import design_limits
+from robotid_ros.model import RobotModel
+from robotid_ros.nodes.conversions import joint_state_values, seconds
+from robotid_ros.nodes.excitation_config import StartConfig
+from robotid_ros.nodes.runtime import BackgroundWorker
+
+__all__ = ['StartChecks']
+
+_COMMAND = 'joint_trajectory'
+_REFERENCE = '~/reference'
+_MESSAGES = 26
+_LONGEST = 1.0
+"""How long joint states are looked at once they come [s]; 26 of them are enough."""
+_PATIENCE = 3.0
+"""How long the first joint state, the recorder's status and the speed scaling may take to come [s]."""
+
+
+class StartChecks:
+    """Looks at the graph, the joint states and the settings before an arm is moved.
+
+    Parameters
+    ----------
+    node : Node
+    worker : BackgroundWorker
+    speed_scaling_topic : str or None
+        Topic that has to be alive (``std_msgs/Float64``).
+    """
+
+    def __init__(self, node: Node, worker: BackgroundWorker, speed_scaling_topic: str | None) -> None:
+        self._node, self._worker = node, worker
+        self._scaling_topic = speed_scaling_topic
+        self._scaling = threading.Event()
+        self._recorder_refusal: str | None = None
+        self._recorder = threading.Event()
+        self._messages: list[tuple[float, JointState]] = []
+        self._enough = threading.Event()
+        node.create_subscription(DiagnosticStatus, 'recorder/status', self._on_recorder, 10)
+        if speed_scaling_topic:
+            node.create_subscription(Float64, speed_scaling_topic, lambda _: self._scaling.set(), 10)
+
+    def require_design(self, model: RobotModel, config: ExcitationConfig, start: StartConfig) -> None:
+        """Refuse limits and a workspace that a design could not keep the arm safe with.
+
+        Raises
+        ------
+        ExcitationError
+            With one line per reason.
+        """
+        _refuse(_design_reasons(model, config, start), start)
+
+    async def require_start(
+        self, model: RobotModel, config: ExcitationConfig, start: StartConfig, condition: float | None
+    ) -> None:
+        """Refuse a start that could not be recorded, or that others would disturb.
+
+        Parameters
+        ----------
+        model : RobotModel
+        config : ExcitationConfig
+        start : StartConfig
+        condition : float or None
+            Condition number of the trajectory's scaled regressor; None for a friction sweep.
+
+        Raises
+        ------
+        ExcitationError
+            With one line per reason.
+        """
+        reasons = _design_reasons(model, config, start)
+        if condition is not None and condition > start.largest_condition_number:
+            reasons['poor_condition'] = (
+                f'the condition number is {condition:.3g} (columns scaled; largest_condition_number is '
+                f'{start.largest_condition_number:g}): the parameters could not be told apart; give it a longer '
+                'period, more harmonics or more room'
+            )
+        others = self._other_commanders()
+        if others:
+            reasons['other_commanders'] = (
+                f'{", ".join(others)} can command the arm too, on {self._node.resolve_topic_name(_COMMAND)}: end it'
+            )
+        self._scaling.clear()
+        self._messages.clear()
+        self._enough.clear()
+        subscription = self._node.create_subscription(
+            JointState,
+            'joint_states',
+            self._on_joint_state,
+            QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT),
+        )
+        try:
+            await self._worker.run(self._look, start)
+        finally:
+            self._node.destroy_subscription(subscription)
+        reasons |= self._recording_reasons(model.joint_names, start)
+        if self._scaling_topic and not self._scaling.is_set():
+            reasons['silent_speed_scaling'] = (
+                f'nothing comes on the speed scaling topic {self._scaling_topic}: start its broadcaster, or correct '
+                'speed_scaling_topic'
+            )
+        _refuse(reasons, start)
+
+    # -- what comes in ------------------------------------------------------------------------------
+
+    def _on_recorder(self, message: DiagnosticStatus) -> None:
+        self._recorder_refusal = next((item.value for item in message.values if item.key == 'refusal'), None)
+        self._recorder.set()
+
+    def _on_joint_state(self, message: JointState) -> None:
+        self._messages.append((time.monotonic(), message))
+        if len(self._messages) >= _MESSAGES:
+            self._enough.set()
+
+    def _look(self, start: StartConfig) -> None:
+        """Wait, off the executor's thread, until there is enough to judge."""
+        begun = time.monotonic()
+        while not self._messages and time.monotonic() < begun + _PATIENCE:
+            time.sleep(0.01)
+        self._enough.wait(_LONGEST)
+        if self._scaling_topic and 'silent_speed_scaling' not in start.start_anyway:
+            self._scaling.wait(max(0.0, begun + _PATIENCE - time.monotonic()))
+        if 'no_recorder' not in start.start_anyway:
+            while not self._node.count_subscribers(_REFERENCE) and time.monotonic() < begun + _PATIENCE:
+                time.sleep(0.05)
+
+    def _other_commanders(self) -> list[str]:
+        own = (self._node.get_name(), self._node.get_namespace())
+        found = self._node.get_publishers_info_by_topic(_COMMAND)
+        names = {(item.node_name, item.node_namespace) for item in found} - {own}
+        return sorted(f'{namespace.rstrip("/")}/{name}' for name, namespace in names)
+
+    def _recording_reasons(self, joints: Sequence[str], start: StartConfig) -> dict[str, str]:
+        reasons: dict[str, str] = {}
+        if not self._node.count_subscribers(_REFERENCE):
+            reasons['no_recorder'] = (
+                f'nobody records: no recorder takes {self._node.resolve_topic_name(_REFERENCE)}; start the recorder'
+            )
+        elif self._recorder.is_set() and self._recorder_refusal:
+            reasons['no_recorder'] = f'the recorder cannot record: {self._recorder_refusal}'
+        efforts, stamps = [], []
+        for _, message in self._messages:
+            try:
+                _, _, effort = joint_state_values(message, joints)
+            except DataError:
+                continue  # the joints of a gripper, say, may come by themselves
+            stamps.append(seconds(message.header.stamp))
+            efforts.append(np.full(len(joints), np.nan) if effort is None else effort)
+        if not efforts:
+            return reasons  # the driver of the arm says what is wrong with the joint states
+        effort = np.array(efforts)
+        missing = [name for name, column in zip(joints, effort.T, strict=True) if not np.isfinite(column).any()]
+        if missing or not effort.any():
+            what = f'no effort for {", ".join(missing)}' if missing else 'efforts that are all exactly zero'
+            reasons['no_effort'] = (
+                f'the joint states on {self._node.resolve_topic_name("joint_states")} have {what}: without a torque '
+                'or a current nothing can be identified; see the effort state interface of the driver'
+            )
+        if not all(stamps):
+            reasons['unstamped'] = (
+                'the joint states have no stamp: when they were measured is not known; mend the driver'
+            )
+        elif len(stamps) > 1 and stamps[-1] > stamps[0]:
+            rate = (len(stamps) - 1) / (stamps[-1] - stamps[0])
+            if rate < start.least_joint_state_rate:
+                reasons['slow_joint_states'] = (
+                    f'joint states come at {rate:.3g} Hz, expected at least {start.least_joint_state_rate:g} Hz '
+                    "(least_joint_state_rate): take the broadcaster's own topic, or raise its rate"
+                )
+        return reasons
+
+
+def _design_reasons(model: RobotModel, config: ExcitationConfig, start: StartConfig) -> dict[str, str]:
+    reasons: dict[str, str] = {}
+    if not (config.ground or config.workspace_frames or config.geometry or config.link_radius > 0.0):
+        reasons['unchecked_workspace'] = (
+            'nothing keeps the arm off the ground, a wall or itself: set ground and link_radius, workspace_frames with '
+            'their box, or geometry'
+        )
+    limits = design_limits(model, config)
+    without = [name for name, most in zip(model.joint_names, limits.acceleration, strict=True) if not np.isfinite(most)]
+    if without:
+        reasons['no_acceleration_limit'] = (
+            f'no acceleration limit for {", ".join(without)}: a URDF has none; give limits: acceleration in the robot '
+            'configuration, or acceleration_limit'
+        )
+    for name, most in zip(model.joint_names, limits.velocity, strict=True):
+        if not most <= start.largest_velocity_limit:
+            reasons['implausible_velocity'] = (
+                f"the velocity limit of joint '{name}' is {most:g} rad/s or m/s, more than largest_velocity_limit "
+                f'({start.largest_velocity_limit:g}): give limits: velocity in the robot configuration'
+            )
+            break
+    return reasons
+
+
+def _refuse(reasons: dict[str, str], start: StartConfig) -> None:
+    lines = [
+        f'{text} (or allow it: start_anyway: [{name}])'
+        for name, text in reasons.items()
+        if name not in start.start_anyway
+    ]
+    if lines:
+        raise ExcitationError('\n'.join(lines))

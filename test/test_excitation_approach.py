@@ -1,0 +1,84 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Where a simulated arm starts, and how an arm gets to the start of its motion, on a table."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from excitation_helpers import UR10E, planar_arm
+
+from robotid_ros.errors import ExcitationError
+from robotid_ros.excitation import ExcitationConfig
+from robotid_ros.excitation.approach import approach
+from robotid_ros.excitation.geometry import random_positions, skeleton
+from robotid_ros.excitation.preparation import clear_pose, reference_check
+from robotid_ros.excitation.reference import Move, Rest
+from robotid_ros.excitation.workspace import ground_clearance
+from robotid_ros.model import RobotConfig, RobotModel
+from robotid_ros.model.kinematics import link_transforms
+
+
+def _table(radius=0.06):
+    """Return the shipped arm on its table, the settings of that place, and their check."""
+    config = RobotConfig.from_yaml(UR10E.with_suffix('.yaml'))
+    model = RobotModel.from_urdf(UR10E)
+    model = model.with_inertial(model.inertial, limits=config.apply_limits(model.joint_names, model.limits))
+    settings = ExcitationConfig(**{**config.design, 'link_radius': radius})
+    return model, settings, reference_check(model, settings)
+
+
+def test_the_ground_asks_nothing_of_what_no_joint_lifts():
+    scara = RobotModel.from_mdh([(0.0, 0.0, 0.0, 0.0), (0.0, 0.4, 0.0, 0.0)], inertial=np.zeros((2, 10)))
+    assert ground_clearance(scara, skeleton(scara, 0.05).capsules, 0.0, 0.02).bounds == ()
+    arm = planar_arm(2)  # about horizontal axes: the far ends rise and fall, the first joint stays where it is
+    bounds = ground_clearance(arm, skeleton(arm, 0.05).capsules, 0.0, 0.02).bounds
+    assert len(bounds) == 3
+
+
+def test_a_simulated_arm_starts_clear_of_everything():
+    model, settings, check = _table()
+    pose = clear_pose(model, settings)
+    assert (pose >= model.limits.lower).all()
+    assert (pose <= model.limits.upper).all()
+    assert check.excess(Rest(position=pose, duration=1.0)) <= -0.2
+    poses = link_transforms(model, pose[None])[0]
+    assert poses[1:, 2, 3].min() > 0.1
+    with pytest.raises(ExcitationError, match='no pose of the arm'):
+        clear_pose(model, replace(settings, ground_height=3.0))
+
+
+def test_the_way_to_the_start_goes_round_what_is_in_the_straight_way():
+    """From one side of the table to the other the straight way dips the arm into it."""
+    model, _, check = _table()
+    start = np.array([0.0, -0.35, 0.3, -1.5, -1.57, 0.0])
+    goal = np.array([0.0, -2.79, -0.3, -1.6, 1.57, 0.0])
+    found = 0
+    for a, b in ((start, goal), *zip(*np.split(_clear_poses(model, check, 24), 2), strict=True)):
+        moves = approach(a, b, check, 0.5)
+        np.testing.assert_array_equal(moves[0].evaluate([0.0])[0][0], a)
+        np.testing.assert_allclose(moves[-1].evaluate([moves[-1].duration])[0][0], b, atol=1e-12)
+        for move in moves:
+            assert check.excess(move, rate=400.0) <= 1e-9
+            assert np.abs(move.evaluate(np.linspace(0.0, move.duration, 200))[1]).max() <= 0.5 + 1e-9
+        if len(moves) == 2:
+            found += 1
+            np.testing.assert_allclose(moves[0].goal, moves[1].start)
+            straight = Move(start=a, goal=b, duration=30.0)
+            assert check.excess(straight) > 0.0
+    assert found >= 1
+    buried = np.array([0.0, -0.26, 2.5, 0.0, 0.0, 0.0])
+    with pytest.raises(ExcitationError, match='no other way was found: move the arm to a pose with more room'):
+        approach(buried, goal, check, 0.5)
+
+
+def _clear_poses(model, check, count):
+    poses = random_positions(model, 400)
+    return np.array([q for q in poses if check.excess(Rest(position=q, duration=0.1)) <= -0.2][:count])
