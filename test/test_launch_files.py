@@ -90,7 +90,8 @@ def test_what_is_passed_on_is_an_argument_there() -> None:
     taken = set(arguments(ROOT / 'launch' / 'identify.launch.py'))
     demo, real = ROOT / 'launch' / 'demo.launch.py', ROOT / 'launch' / 'real_arm.launch.py'
     assert set(constant(demo, 'PASSED')) <= taken & set(arguments(demo))
-    assert (set(arguments(real)) - {'robot'}) | {'config'} | set(constant(real, 'TOPICS')) <= taken
+    topics = {'controller_topic', 'joint_states_topic', 'robot_description_topic'}
+    assert (set(arguments(real)) - set(constant(real, 'OWN'))) | {'config'} | topics <= taken
 
 
 def test_parameters_that_are_arguments_are_those_of_the_node() -> None:
