@@ -50,5 +50,5 @@ def newest(session: nox.Session) -> None:
 
 @nox.session(python='3.13')
 def core(session: nox.Session) -> None:
-    """The numerical core alone: no ROS, no MuJoCo, no matplotlib, no mcap, no Pinocchio."""
+    """The numerical core alone: no ROS, no MuJoCo, no plotly, no mcap, no Pinocchio."""
     _test(session, '.', *TESTS)

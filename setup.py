@@ -32,7 +32,7 @@ ROS = [
     'ros-ament-index-python',
 ]
 BAG = ['mcap>=1.6,<2']
-PLOT = ['plotly>=6.0', 'matplotlib>=3.6']
+PLOT = ['plotly>=6.0', 'trimesh>=4.0']
 SIM = ['mujoco>=3.2']
 TEST = ['pytest>=7,<9', 'pytest-xdist>=3.8', 'hypothesis>=6.80', 'pin>=2.7', 'rosbags>=0.10']
 DOCS = ['sphinx>=8', 'furo', 'myst-parser>=4', 'numpydoc>=1.8', 'latex2mathml>=3.77']

@@ -60,7 +60,13 @@ class Chromium:
         self._profile = tempfile.mkdtemp(prefix='chromium-')
         inward, self._write = os.pipe()
         self._read, outward = os.pipe()
-        options = ['--headless=new', '--no-sandbox', '--disable-gpu', '--no-first-run', '--remote-debugging-pipe']
+        options = [
+            '--headless=new',
+            '--no-sandbox',
+            '--enable-unsafe-swiftshader',
+            '--no-first-run',
+            '--remote-debugging-pipe',
+        ]
         command = [program, *options, f'--user-data-dir={self._profile}', 'about:blank']
         self._process = subprocess.Popen(
             [sys.executable, '-c', _ON_3_AND_4, str(inward), str(outward), *command],
@@ -141,6 +147,18 @@ class Chromium:
             if event['method'] == 'Runtime.consoleAPICalled' and event['params']['type'] in ('error', 'warning'):
                 found.append(str(event['params']['args']))
             elif event['method'] == 'Log.entryAdded':
+                found.append(event['params']['entry']['text'])
+            elif event['method'] == 'Runtime.exceptionThrown':
+                found.append(str(event['params']['exceptionDetails']))
+        return found
+
+    def errors(self) -> list[str]:
+        """Return what went wrong since the page was opened, without advice such as that of software graphics."""
+        found = []
+        for event in self.events:
+            if event['method'] == 'Runtime.consoleAPICalled' and event['params']['type'] == 'error':
+                found.append(str(event['params']['args']))
+            elif event['method'] == 'Log.entryAdded' and event['params']['entry']['level'] == 'error':
                 found.append(event['params']['entry']['text'])
             elif event['method'] == 'Runtime.exceptionThrown':
                 found.append(str(event['params']['exceptionDetails']))

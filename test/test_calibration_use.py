@@ -60,7 +60,6 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_the_command_calibrates_and_writes_everything(
     example: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip('matplotlib')
     arguments = [example / 'points.csv', '--robot', example / 'nominal.yaml', '--held-out', example / 'held_out.csv']
     code = main(
         ['calibrate', *map(str, arguments), '--out', str(tmp_path), '--compensate', str(example / 'points.csv')]

@@ -76,6 +76,9 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """One page is one session: its blocks run in order, in one folder, Python blocks in one namespace."""
     if any(b.runs and 'simulation' in b.code for b in _blocks(page)):
         pytest.importorskip('mujoco', reason='the sim extra is not installed')
+    if any(b.runs and 'report' in b.code for b in _blocks(page)):
+        pytest.importorskip('plotly', reason='the plot extra is not installed')
+        pytest.importorskip('trimesh', reason='the plot extra is not installed')
     monkeypatch.chdir(ROOT if page.name == 'README.md' else tmp_path)  # the README speaks from the repository
     monkeypatch.setenv('PATH', f'{Path(sys.executable).parent}{os.pathsep}{os.environ["PATH"]}')
     monkeypatch.setenv('OMP_NUM_THREADS', '1')  # small matrices: threads only wait for each other

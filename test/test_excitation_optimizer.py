@@ -30,7 +30,6 @@ from robotid_ros.excitation import (
     save_excitation,
 )
 from robotid_ros.excitation.criteria import measure_excitation
-from robotid_ros.excitation.plots import plot_excitation
 from robotid_ros.excitation.sequential import dataset_information, trajectory_information
 from robotid_ros.excitation.verification import scale_into_joint_limits
 
@@ -390,12 +389,3 @@ def test_information_of_a_dataset_counts_independent_samples():
         dataset_information(planar_arm(3), [dataset], QUICK, samples=10)
     with pytest.raises(ExcitationError, match='information: expected shape'):
         optimize_excitation(model, QUICK, information=np.eye(3))
-
-
-def test_pictures_are_written(tmp_path, ur10e_design):
-    pytest.importorskip('matplotlib', reason='needs the plot extra')
-    written = plot_excitation(ur10e(), ur10e_design, tmp_path / 'design.svg')
-    assert [path.name for path in written] == ['design.svg', 'design-path.svg']
-    text = written[0].read_text()
-    assert text.count('<g id="axes_') == 18
-    assert '<svg' in written[1].read_text()

@@ -42,7 +42,7 @@ def test_every_requirement_is_pinned() -> None:
     text = (ROOT / 'setup.py').read_text(encoding='utf-8')
     wanted = set(re.findall(r"'((?:ros-)?[A-Za-z][\w-]*)(?:\[\w+\])?(?:[<>=,.\d]+)?',?", text)) & {
         *re.findall(r"'(ros-[\w-]+)", text),
-        *('numpy', 'scipy', 'PyYAML', 'joblib', 'mcap', 'matplotlib', 'mujoco', 'pytest', 'hypothesis', 'pin'),
+        *('numpy', 'scipy', 'PyYAML', 'joblib', 'mcap', 'trimesh', 'mujoco', 'pytest', 'hypothesis', 'pin'),
         *('plotly', 'rosbags', 'ruff', 'mypy', 'types-PyYAML'),
     }
     pins = re.findall(r'^([\w.-]+)==', (ROOT / 'constraints.txt').read_text(encoding='utf-8'), re.MULTILINE)
@@ -80,7 +80,7 @@ def _foreign_imports(folder: Path) -> set[str]:
 
 ROSDEP = {'numpy': 'python3-numpy', 'scipy': 'python3-scipy', 'yaml': 'python3-yaml', 'joblib': 'python3-joblib'}
 # Imported only where they are installed.
-FROM_PYPI = {'mujoco', 'plotly', 'mcap', 'zstandard', 'pinocchio', 'coal', 'control_msgs'}
+FROM_PYPI = {'mujoco', 'plotly', 'trimesh', 'mcap', 'zstandard', 'pinocchio', 'coal', 'control_msgs'}
 
 
 @pytest.mark.parametrize('folder', ['robotid_ros', 'launch'])
@@ -88,7 +88,7 @@ def test_the_manifest_names_what_is_imported(folder: str) -> None:
     names = _foreign_imports(ROOT / folder)
     assert len(names) > 1
     declared = {element.text for element in MANIFEST.iter('exec_depend')}
-    wanted = {ROSDEP.get(name, name).replace('matplotlib', 'python3-matplotlib') for name in names - FROM_PYPI}
+    wanted = {ROSDEP.get(name, name) for name in names - FROM_PYPI}
     assert wanted <= declared, wanted - declared
 
 

@@ -10,6 +10,7 @@
 """``robotid design``: an optimised excitation for an arm."""
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 
@@ -18,10 +19,12 @@ from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
 from robotid_ros.commands.settings import add_settings, given_settings
 from robotid_ros.data import Recording, write_csv
-from robotid_ros.errors import DataError
+from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
 from robotid_ros.excitation.storage import save_excitation
 from robotid_ros.files import require_folder
+from robotid_ros.model.packaged import arm_file
+from robotid_ros.report.design import write_design_page
 
 __all__ = ['COMMAND']
 
@@ -29,7 +32,7 @@ __all__ = ['COMMAND']
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser)
     parser.add_argument('--out', default='excitation.yaml', metavar='YAML', help='default: excitation.yaml')
-    parser.add_argument('--plot', metavar='PNG', help='draw the trajectory with its limits')
+    parser.add_argument('--no-page', action='store_true', help='do not write the page that shows the arm moving')
     parser.add_argument('--csv', metavar='CSV', help='write one period of position, velocity and acceleration too')
     parser.add_argument('--rate', type=float, default=100.0, metavar='HZ', help='of the rows of --csv (default: 100)')
     add_settings(parser.add_argument_group('settings of the design'), ExcitationConfig)
@@ -39,7 +42,7 @@ def _run(options: argparse.Namespace) -> int:
     config = load_config(options)
     settings = ExcitationConfig(**{**(config.design if config else {}), **given_settings(options, ExcitationConfig)})
     model = load_robot(options, config)
-    for path in (options.out, options.plot, options.csv):
+    for path in (options.out, options.csv):
         if path:
             require_folder(path)
     if not 1.0 <= options.rate <= 1e5:
@@ -52,11 +55,13 @@ def _run(options: argparse.Namespace) -> int:
     if options.csv:
         write_csv(options.csv, _one_period(model.joint_names, design.trajectory, options.rate))
         print(f'written: {options.csv}')
-    if options.plot:
-        from robotid_ros.excitation.plots import plot_excitation
-
-        for path in plot_excitation(model, design, options.plot):
-            print(f'written: {path}')
+    if not options.no_page:
+        page = Path(options.out).with_suffix('.html')
+        try:
+            write_design_page(model, design, page, folder=arm_file(options.robot).resolve().parent)
+            print(f'written: {page}')
+        except MissingDependencyError as cause:
+            print(f'no page: {cause}')
     return 1 if design.interrupted else 0
 
 
@@ -71,7 +76,7 @@ COMMAND = Command(
     name='design',
     summary='design an optimised excitation',
     description='Optimise a Fourier trajectory that makes the base parameters of an arm best identifiable, '
-    'within all its limits, and write it as YAML.',
+    'within all its limits, and write it as YAML, with a page that shows the arm moving.',
     add_arguments=_add_arguments,
     run=_run,
 )

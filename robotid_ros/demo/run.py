@@ -29,6 +29,7 @@ from robotid_ros.identification import IdentificationResult, TorquePredictor, to
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import arm_file
 from robotid_ros.report import write_report
+from robotid_ros.report.design import write_design_page
 from robotid_ros.report.identification import identification_report
 from robotid_ros.settings import Settings, setting
 
@@ -301,14 +302,11 @@ def _write_report(
     validation: Dataset,
     truth: Any,
 ) -> list[Path]:
-    from robotid_ros.excitation.plots import plot_excitation
     from robotid_ros.excitation.storage import load_excitation
 
     folder = settings.folder
     base = base_parameters(model, rotor_inertia=result.has_rotor_inertia, tolerance=DATA_TOLERANCE)
     standard = np.concatenate([truth.model.inertial.ravel(), truth.model.rotor_inertia])
-    plots = folder / 'plots'
-    plots.mkdir(exist_ok=True)
     written: list[Path] = []
     try:
         report = identification_report(
@@ -323,8 +321,8 @@ def _write_report(
         written.append(folder / 'report.html')
         for name in ('training', 'validation'):
             design = load_excitation(folder / f'{name}.yaml')
-            plot_excitation(model, design, plots / f'excitation-{name}.png')
-        written.append(plots)
+            written.append(folder / f'{name}.html')
+            write_design_page(model, design, written[-1], folder=arm_file(settings.robot).resolve().parent)
     except MissingDependencyError:
         return written
     except OSError as cause:

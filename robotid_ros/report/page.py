@@ -43,8 +43,8 @@ _LIGHTS: dict[Level, tuple[str, str]] = {  # a word for those who see no colour,
 
 
 def can_draw() -> bool:
-    """Return whether plotly is installed, which pages need."""
-    return find_spec('plotly') is not None
+    """Return whether plotly and trimesh are installed, which pages need."""
+    return find_spec('plotly') is not None and find_spec('trimesh') is not None
 
 
 def write_report(report: Report, path: str | Path) -> None:
@@ -65,8 +65,16 @@ def write_report(report: Report, path: str | Path) -> None:
     write_text(path, render_report(report))
 
 
-def render_report(report: Report) -> str:
+def render_report(report: Report, *, before: str = '', data: Any = None, script: str = '') -> str:
     """Return a report as the text of one HTML page.
+
+    Parameters
+    ----------
+    report : Report
+    before : str
+        HTML between the head and the sections.
+    data, script : optional
+        See :func:`html_page`.
 
     Raises
     ------
@@ -77,7 +85,7 @@ def render_report(report: Report) -> str:
     links = ''.join(f'<a href="#section-{k + 1}">{escape(s.title)}</a>' for k, s in enumerate(report.sections))
     body = (
         f'{head(report.kind, report.title, report.verdict, report.summary, report.facts)}'
-        f'<nav aria-label="Contents">{links}</nav>\n<main>\n' + '\n'.join(sections) + '\n</main>'
+        f'<nav aria-label="Contents">{links}</nav>\n{before}<main>\n' + '\n'.join(sections) + '\n</main>'
     )
     figures = {
         _chart_name(i + 1, k + 1, c + 1): chart
@@ -86,7 +94,7 @@ def render_report(report: Report) -> str:
         if isinstance(item, Figure)
         for c, chart in enumerate(item.charts)
     }
-    return html_page(f'{report.title} – {report.kind.lower()}', body, figures)
+    return html_page(f'{report.title} – {report.kind.lower()}', body, figures, data=data, script=script)
 
 
 def head(kind: str, title: str, verdict: Verdict | None, summary: str, facts: Sequence[Fact]) -> str:
