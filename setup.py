@@ -91,7 +91,7 @@ setup(
         ('share/ament_index/resource_index/packages', [f'resource/{PACKAGE}']),
         (f'share/{PACKAGE}', ['package.xml']),
         (f'share/{PACKAGE}/launch', files('launch', '*.launch.py')),
-        (f'share/{PACKAGE}/config', files('config', '*.yaml')),
+        (f'share/{PACKAGE}/config', [*files('config', '*.yaml'), *files('config', '*.rviz')]),
         (f'lib/{PACKAGE}', [f'resource/executables/{name}' for name in EXECUTABLES]),
     ],
     zip_safe=False,

@@ -13,6 +13,7 @@ import re
 import signal
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from excitation_helpers import UR10E
@@ -30,6 +31,7 @@ from excitation_user import (  # noqa: E402
     assert_at_rest_within_limits,
     start,
 )
+from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64, String  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 
@@ -103,6 +105,30 @@ def test_a_design_under_way_can_be_given_up_and_is_not_disturbed(user):
         user.node.destroy_client(client)
     finally:
         user.set(starts=1)
+
+
+def test_the_motion_can_be_looked_at_before_it_is_run(world, user):
+    user, _, _, saved = world
+    trajectory = load_excitation(saved).trajectory
+    user.windows.clear()
+    (answer,) = user.set(preview_speed=4.0)
+    assert answer.successful, answer.reason
+    shown = []
+    subscription = user.node.create_subscription(JointState, '/excitation/preview', shown.append, 10)
+    user.until(lambda: len(shown) > 60, 'a preview')
+    user.node.destroy_subscription(subscription)
+    grid = np.arange(0.0, trajectory.period, 1e-3)
+    path = trajectory.position(grid)
+    assert list(shown[0].name) == list(JOINTS)
+    phases, stamps = [], []
+    for message in shown[:50]:
+        apart = np.abs(path - np.array(message.position)).max(axis=1)
+        assert apart.min() < 5e-3
+        phases.append(grid[apart.argmin()])
+        stamps.append(message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec)
+    passed = np.unwrap(phases, period=trajectory.period)
+    assert passed[-1] - passed[0] == pytest.approx(4.0 * (stamps[-1] - stamps[0]), rel=0.1, abs=0.3)
+    assert user.windows == []  # nothing was sent to the arm
 
 
 def test_bad_values_are_refused_with_the_reason(user):

@@ -14,6 +14,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import yaml
 
 from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.execution.run import RunConfig
@@ -107,3 +108,17 @@ def test_parameters_that_are_arguments_are_those_of_the_node() -> None:
         assert {'period', 'periods', 'seed'} <= set(names)
         for name in names:
             assert name in declared or f'    {name}: ' in node, name
+
+
+def test_the_view_shows_what_the_preview_publishes() -> None:
+    """RViz itself is not at hand: its configuration is read, and compared with what the launch file starts."""
+    content = yaml.safe_load((ROOT / 'config' / 'preview.rviz').read_text(encoding='utf-8'))
+    manager = content['Visualization Manager']
+    shown = next(each for each in manager['Displays'] if each['Name'] == 'Preview of the excitation')
+    text = (ROOT / 'launch' / 'view.launch.py').read_text(encoding='utf-8')
+    assert shown['Class'] == 'rviz_default_plugins/RobotModel'
+    namespace, prefix = shown['Description Topic']['Value'].split('/')[1], shown['TF Prefix']
+    assert f"namespace='{namespace}'" in text
+    assert f"'frame_prefix': '{prefix}/'" in text
+    assert manager['Global Options']['Fixed Frame'] == f'{prefix}/base_link'
+    assert "create_publisher(JointState, '~/preview'" in (ROOT / 'robotid_ros/nodes/preview.py').read_text()

@@ -54,6 +54,7 @@ from robotid_ros.nodes.excitation_config import (
 )
 from robotid_ros.nodes.excitation_status import ExcitationStatus
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
+from robotid_ros.nodes.preview import Preview
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
 from robotid_ros.nodes.start_checks import StartChecks
 
@@ -80,6 +81,7 @@ class ExcitationNode(Node):
         self._motion: FourierTrajectory | FrictionSweep | None = None
         self._motion_values: dict[str, Any] = {}
         self._loaded = ''
+        self._unreadable = ''
         self._busy = ''
         self._cancelled = threading.Event()
         self._worker = BackgroundWorker(self)
@@ -98,6 +100,7 @@ class ExcitationNode(Node):
         self.create_service(Trigger, '~/design', self._on_design, callback_group=services)
         self.create_service(Trigger, '~/start', self._on_start, callback_group=services)
         self.create_service(Trigger, '~/stop', self._on_stop, callback_group=services)
+        self._preview = Preview(self, self._previewed)
         self.create_timer(_STATUS_PERIOD, self._status.publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
         if self._config.urdf_file and self._model is None:
             raise ModelError(self._description_problem)
@@ -118,6 +121,24 @@ class ExcitationNode(Node):
             **self._motion_values,
             **self._driver.values(),
         }
+
+    def _previewed(self) -> tuple[tuple[str, ...], FourierTrajectory | FrictionSweep] | None:
+        """Return the motion that ~/start would run; a trajectory file is read when somebody wants to see it."""
+        if self._model is None or self._busy or self._driver.run is not None:
+            return None
+        if self._config.trajectory not in ('', self._loaded, self._unreadable):
+            try:
+                self._load(self._model)
+            except RobotIdError as cause:
+                self._unreadable = self._config.trajectory
+                self._status.set('idle', DiagnosticStatus.ERROR, str(cause).replace('\n', '; '))
+        if self._config.trajectory not in ('', self._loaded):
+            return None
+        return None if self._motion is None else (self._model.joint_names, self._motion)
+
+    def _load(self, model: RobotModel) -> None:
+        self._take_design(load_excitation(self._config.trajectory), model)
+        self._loaded = self._config.trajectory
 
     def _take_description(self, source: str) -> None:
         if source == self._description:
@@ -251,8 +272,7 @@ class ExcitationNode(Node):
 
     async def _start(self, model: RobotModel) -> str:
         if self._config.trajectory and self._config.trajectory != self._loaded:
-            self._take_design(load_excitation(self._config.trajectory), model)
-            self._loaded = self._config.trajectory
+            self._load(model)
         if self._motion is None:
             raise ExcitationError("no trajectory yet: call ~/design first, or set the parameter 'trajectory' to a file")
         motion = self._motion

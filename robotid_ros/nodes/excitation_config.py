@@ -48,6 +48,9 @@ class ExcitationNodeConfig(Settings):
     )
     trajectory: str = setting('', 'Excitation YAML to run instead of a design of its own')
     save_to: str = setting('', 'Where ~/design writes its excitation YAML; empty: nowhere')
+    preview_speed: float = setting(
+        1.0, 'How fast ~/preview shows the motion before it is run; 1 is its own speed', range=(0.01, 20.0)
+    )
     urdf_file: str = setting('', 'URDF; empty: what is published on robot_description', read_only=True)
     base_link: str = setting('', 'Link at the start of the chain; empty: the root', read_only=True)
     tip_link: str = setting('', 'Link at the end of the chain; empty: the last one', read_only=True)
