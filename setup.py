@@ -68,6 +68,7 @@ setup(
             'robots/*.urdf',
             'robots/*.yaml',
             'report/templates/*',
+            'export/templates/*',
             'dynamics/*.c',
             'dynamics/codegen/*.h',
         ]

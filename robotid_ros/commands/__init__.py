@@ -25,6 +25,7 @@ NAMES = (
     'calibrate',
     'free-floating',
     'codegen',
+    'export',
     'report',
     'watch',
 )

@@ -19,12 +19,12 @@ from robotid_ros.model.packaged import arm_file, packaged_arms
 __all__ = ['add_robot_arguments', 'load_config', 'load_robot']
 
 
-def add_robot_arguments(parser: argparse.ArgumentParser) -> None:
+def add_robot_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add ``--robot``, ``--tip``, ``--joints`` and ``--config``."""
     known = ', '.join(packaged_arms())
     parser.add_argument(
         '--robot',
-        required=True,
+        required=required,
         metavar='URDF',
         help=f'a URDF, a DH table (YAML), or the name of a packaged arm: {known}',
     )

@@ -11,30 +11,23 @@
 
 from pathlib import Path
 
-from robotid_ros.dynamics.codegen.minimal_model import MinimalModel
+from robotid_ros.dynamics import MinimalModel
 from robotid_ros.errors import ModelError
-from robotid_ros.files import write_text
+from robotid_ros.files import output_folder, write_text
 
-__all__ = ['LANGUAGES', 'write_code']
+__all__ = ['LANGUAGES', 'source_files', 'write_code']
 
 LANGUAGES = ('c', 'python')
 
 
-def write_code(
-    model: MinimalModel,
-    directory: str | Path,
-    language: str,
-    *,
-    prefix: str = '',
-    name: str = 'inverse_dynamics',
-) -> tuple[Path, ...]:
-    """Write the generated source of a model into a directory.
+def source_files(
+    model: MinimalModel, language: str, *, prefix: str = '', name: str = 'inverse_dynamics'
+) -> dict[str, str]:
+    """Return the generated source of a model.
 
     Parameters
     ----------
     model : MinimalModel
-    directory : str or Path
-        Made if need be.
     language : {'c', 'python'}
         ``<name>.c`` and ``<name>.h``, or ``<name>.py``.
     prefix : str
@@ -44,28 +37,36 @@ def write_code(
 
     Returns
     -------
-    tuple of Path
-        What was written; each file whole or not at all.
+    dict of str to str
+        Texts by file name.
 
     Raises
     ------
     ModelError
-        If the language is unknown, or the directory cannot be written.
+        If the language is unknown.
     """
     if language == 'c':
-        texts = {
+        return {
             f'{name}.h': model.c_header(prefix, name=f'{name}.h'),
             f'{name}.c': model.c_source(prefix, header=f'{name}.h'),
         }
-    elif language == 'python':
-        texts = {f'{name}.py': model.python_source()}
-    else:
-        raise ModelError(f"language: expected one of {', '.join(map(repr, LANGUAGES))}, got '{language}'")
-    folder = Path(directory)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as cause:
-        raise ModelError(f"the source cannot be written to '{folder}': {cause}") from cause
+    if language == 'python':
+        return {f'{name}.py': model.python_source()}
+    raise ModelError(f"language: expected one of {', '.join(map(repr, LANGUAGES))}, got '{language}'")
+
+
+def write_code(
+    model: MinimalModel, directory: str | Path, language: str, *, prefix: str = '', name: str = 'inverse_dynamics'
+) -> tuple[Path, ...]:
+    """Write the files of :func:`source_files` into a directory, made if need be; return what was written.
+
+    Raises
+    ------
+    RobotIdError
+        If the language is unknown, or the directory cannot be written.
+    """
+    texts = source_files(model, language, prefix=prefix, name=name)
+    folder = output_folder(directory)
     for file, text in texts.items():
         write_text(folder / file, text)
     return tuple(folder / file for file in texts)

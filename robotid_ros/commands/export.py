@@ -1,0 +1,72 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+
+"""``robotid export``: an identified arm for simulators, controllers and other programs."""
+
+import argparse
+from pathlib import Path
+
+from robotid_ros.commands.command import Command
+from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
+from robotid_ros.errors import ModelError
+from robotid_ros.export.formats import FORMATS, export
+from robotid_ros.identification import IdentificationResult
+from robotid_ros.model import RobotModel
+
+__all__ = ['COMMAND', 'result_and_robot']
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('result', metavar='RESULT', help='result.yaml of "robotid identify", or its folder')
+    parser.add_argument('--to', required=True, choices=FORMATS, help='the format')
+    add_robot_arguments(parser, required=False)
+    parser.add_argument('--mjcf', metavar='XML', help='with --to mjcf: put the numbers into this file, keep the rest')
+    parser.add_argument(
+        '--force', action='store_true', help='export a result that is marked as not usable all the same'
+    )
+    parser.add_argument('--out', default='.', metavar='DIR', help='default: this folder')
+
+
+def result_and_robot(options: argparse.Namespace) -> tuple[IdentificationResult, RobotModel]:
+    """Return the result, and the arm of ``--robot`` or of the calibrated.urdf beside the result.
+
+    Raises
+    ------
+    RobotIdError
+        If there is neither, or a file cannot be used.
+    """
+    path = Path(options.result)
+    path = path / 'result.yaml' if path.is_dir() else path
+    result = IdentificationResult.load(path)
+    if options.robot is not None:
+        return result, load_robot(options, load_config(options))
+    beside = path.with_name('calibrated.urdf')
+    if not beside.is_file():
+        raise ModelError(f'there is no calibrated.urdf beside {path.name}; give the arm by --robot')
+    return result, RobotModel.from_urdf(beside, joints=result.joint_names, gravity=result.gravity.tolist())
+
+
+def _run(options: argparse.Namespace) -> int:
+    result, model = result_and_robot(options)
+    done = export(model, result, options.to, options.out, mjcf=options.mjcf, force=options.force)
+    print(f'{options.to}: {done.statement}')
+    for path in done.paths:
+        print(f'written: {path}')
+    return 0
+
+
+COMMAND = Command(
+    name='export',
+    summary='write an identified arm for a simulator or a controller',
+    description='Write an identified arm as URDF, MJCF, SDF, Pinocchio model, C, Python or ros2_control package, and '
+    'say how its torque differs from the identified one.',
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,128 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+
+"""The identified arm in the terms of simulators: physical links, rotor inertia, Coulomb and viscous friction."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.dynamics import inverse_dynamics
+from robotid_ros.errors import ModelError
+from robotid_ros.identification import IdentificationResult, TorquePredictor
+from robotid_ros.model import RobotModel
+from robotid_ros.model.inertia import split_inertial_parameters
+
+__all__ = ['Loss', 'identified_arm', 'loss_of']
+
+_STATES = 2000
+# A joint without a velocity limit is taken to reach this [rad/s or m/s].
+_SPEED = 2.0
+# Sinusoidal motion of 0.5 Hz: the acceleration that goes with a velocity.
+_PACE = np.pi
+
+
+def identified_arm(model: RobotModel, result: IdentificationResult) -> RobotModel:
+    """Return the arm with the identified inertial parameters, rotor inertias, and the closest plain friction.
+
+    Rotor inertias, viscous and Coulomb friction below zero, which no simulator takes, become zero.
+
+    Raises
+    ------
+    ModelError
+        If the arm's joints are coupled: simulators' joints are independent.
+    """
+    if not np.array_equal(model.coupling, np.eye(model.n)):
+        raise ModelError('the joints of this arm are coupled, which no simulator format says; export c or python')
+    plain = np.zeros((model.n, 2)) if result.plain_friction is None else result.plain_friction
+    return model.with_inertial(
+        result.inertial,
+        gravity=result.gravity,
+        rotor_inertia=np.maximum(result.rotor_inertia, 0.0),
+        friction=np.maximum(plain[:, 0], 0.0),
+        damping=np.maximum(plain[:, 1], 0.0),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """What a format leaves out of the identified torque, as parts of that torque's root mean square [%].
+
+    Attributes
+    ----------
+    total : float
+    rotor_inertia : float
+        Of the inertia of rotors that the format cannot hold.
+    friction : float
+        Of friction beyond Coulomb and viscous.
+    physical : float
+        Of base parameters changed so that they belong to real bodies.
+    """
+
+    total: float
+    rotor_inertia: float
+    friction: float
+    physical: float
+
+    def __str__(self) -> str:
+        parts = {
+            'rotor inertia': self.rotor_inertia,
+            'friction beyond Coulomb and viscous': self.friction,
+            'parameters made physically consistent': self.physical,
+        }
+        said = ', '.join(f'{name} {value:.2g} %' for name, value in parts.items() if value >= 0.005)
+        return f'the torque differs from the identified one by {self.total:.2g} %' + (f' ({said})' if said else '')
+
+
+def loss_of(model: RobotModel, result: IdentificationResult, *, rotor_inertia: bool) -> Loss:
+    """Return what a simulator's description loses, over random states within the arm's limits.
+
+    Speeds up to half the velocity limits, accelerations of a motion of 0.5 Hz at them.
+
+    Parameters
+    ----------
+    model : RobotModel
+    result : IdentificationResult
+    rotor_inertia : bool
+        Whether the format has rotor inertias.
+    """
+    arm, predictor = identified_arm(model, result), TorquePredictor(model, result)
+    rng, n = np.random.default_rng(0), model.n
+    lower, upper = (np.clip(limit, -np.pi, np.pi) for limit in (model.limits.lower, model.limits.upper))
+    speed = 0.5 * np.where(np.isfinite(model.limits.velocity), model.limits.velocity, _SPEED)
+    q = rng.uniform(lower, upper, (_STATES, n))
+    dq, ddq = (rng.uniform(-size, size, (_STATES, n)) for size in (speed, _PACE * speed))
+    whole, rigid = predictor.torque(q, dq, ddq), predictor.rigid_torque(q, dq, ddq)
+    said = inverse_dynamics(arm, q, dq, ddq, rotor_inertia=rotor_inertia, friction=True)
+
+    def part(difference: Array) -> float:
+        return float(100.0 * np.linalg.norm(difference) / np.linalg.norm(whole))
+
+    return Loss(
+        total=part(whole - said),
+        rotor_inertia=0.0 if rotor_inertia else part(arm.rotor_inertia * ddq),
+        friction=part(whole - rigid - arm.damping * dq - arm.friction * np.sign(dq)),
+        physical=part(rigid - inverse_dynamics(arm, q, dq, ddq)),
+    )
+
+
+def require_masses(arm: RobotModel) -> None:
+    """Refuse links without mass, which simulators do not take.
+
+    Raises
+    ------
+    ModelError
+        Naming the first.
+    """
+    mass, _, _ = split_inertial_parameters(arm.inertial)
+    if (mass <= 0.0).any():
+        name = arm.link_names[int(np.argmax(mass <= 0.0))]
+        raise ModelError(f"link '{name}' has no mass, which simulators do not take; give it one in the description")

@@ -1,0 +1,146 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+
+"""An identified arm in every format, by name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from robotid_ros.errors import ModelError
+from robotid_ros.export.arm import identified_arm, loss_of
+from robotid_ros.export.identified_model import identified_model, require_usable
+from robotid_ros.export.mjcf import mjcf_of, mjcf_with
+from robotid_ros.export.pinocchio_model import pinocchio_source
+from robotid_ros.export.ros2_control import package_files, package_name
+from robotid_ros.export.sdf import sdf_of
+from robotid_ros.export.source_code import source_files
+from robotid_ros.files import output_folder, write_text
+from robotid_ros.identification import IdentificationResult, calibrated_urdf
+from robotid_ros.model import RobotModel
+
+__all__ = ['FORMATS', 'Exported', 'export']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """What was written, and what the format could not say.
+
+    Attributes
+    ----------
+    paths : tuple of Path
+    statement : str
+        How the torque of the export differs from the identified one, with the number for this arm.
+    """
+
+    paths: tuple[Path, ...]
+    statement: str
+
+
+_Files: TypeAlias = Callable[[RobotModel, IdentificationResult, Path | None], dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Format:
+    files: _Files
+    whole: bool = False  # holds the identified torque with nothing lost
+    rotor_inertia: bool = False
+    remark: str = ''
+
+
+def _source(language: str) -> _Files:
+    return lambda model, result, _: source_files(identified_model(model, result), language)
+
+
+def _mjcf(model: RobotModel, result: IdentificationResult, given: Path | None) -> dict[str, str]:
+    arm = identified_arm(model, result)
+    return {'calibrated.xml': mjcf_of(arm) if given is None else mjcf_with(arm, given)}
+
+
+def _pinocchio(model: RobotModel, result: IdentificationResult, _: Path | None) -> dict[str, str]:
+    return {'pinocchio_model.py': pinocchio_source(identified_arm(model, result), name='pinocchio_model')}
+
+
+def _ros2_control(model: RobotModel, result: IdentificationResult, _: Path | None) -> dict[str, str]:
+    minimal = identified_model(model, result)
+    return {f'{package_name(minimal)}/{name}': text for name, text in package_files(minimal).items()}
+
+
+_FORMATS = {
+    'urdf': _Format(
+        files=lambda model, result, _: {'calibrated.urdf': calibrated_urdf(model, result)},
+        remark='simulators differ in whether they use the friction of a URDF',
+    ),
+    'mjcf': _Format(files=_mjcf, rotor_inertia=True),
+    'sdf': _Format(
+        files=lambda model, result, _: {'calibrated.sdf': sdf_of(identified_arm(model, result))},
+        remark='gravity belongs to the world',
+    ),
+    'pinocchio': _Format(files=_pinocchio, rotor_inertia=True, remark='rnea leaves out friction: add friction(dq)'),
+    'c': _Format(files=_source('c'), whole=True),
+    'python': _Format(files=_source('python'), whole=True),
+    'ros2_control': _Format(files=_ros2_control, whole=True),
+}
+
+FORMATS = tuple(_FORMATS)
+
+
+def export(
+    model: RobotModel,
+    result: IdentificationResult,
+    to: str,
+    folder: str | Path,
+    *,
+    mjcf: str | Path | None = None,
+    force: bool = False,
+) -> Exported:
+    """Write an identified arm in a format.
+
+    Parameters
+    ----------
+    model : RobotModel
+        The arm as it was described for the identification.
+    result : IdentificationResult
+    to : str
+        One of FORMATS.
+    folder : str or Path
+        Made if need be.
+    mjcf : str or Path, optional
+        For ``'mjcf'``: a file to put the numbers into, with everything else kept.
+    force : bool
+        Whether to export a result that is marked as not usable.
+
+    Returns
+    -------
+    Exported
+
+    Raises
+    ------
+    RobotIdError
+        If the format is unknown, the result is not usable or belongs to another arm, or nothing can be written.
+    """
+    if to not in _FORMATS:
+        raise ModelError(f"format '{to}' is unknown; there are: {', '.join(FORMATS)}")
+    if mjcf is not None and to != 'mjcf':
+        raise ModelError(f'an MJCF to put the numbers into belongs to the format mjcf, not to {to}')
+    require_usable(result, force=force)
+    form = _FORMATS[to]
+    files = form.files(model, result, None if mjcf is None else Path(mjcf))
+    if form.whole:
+        statement = f'the identified torque whole, friction {result.friction_name or "none"} included'
+    else:
+        statement = str(loss_of(model, result, rotor_inertia=form.rotor_inertia))
+    target = output_folder(folder)
+    paths = tuple(target / name for name in files)
+    for path, text in zip(paths, files.values(), strict=True):
+        output_folder(path.parent)
+        write_text(path, text)
+    return Exported(paths=paths, statement='; '.join(filter(None, (statement, form.remark))))

@@ -1,0 +1,219 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+
+"""MJCF: the identified arm for MuJoCo, as a file of its own or put into a given one."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import MissingDependencyError, ModelError
+from robotid_ros.export.arm import require_masses
+from robotid_ros.model import RobotModel
+from robotid_ros.model.inertia import split_inertial_parameters, transform_inertial_parameters
+
+__all__ = ['mjcf_of', 'mjcf_with']
+
+# Largest distance [m, or sine] of two descriptions of the same joint axis.
+_SAME = 1e-4
+
+
+def mjcf_of(arm: RobotModel) -> str:
+    """Return an arm in MuJoCo's format: links, joints with armature, damping, frictionloss and limits, and motors.
+
+    Visible shapes are capsules from joint to joint, without mass and contacts.
+
+    Parameters
+    ----------
+    arm : RobotModel
+        See :func:`robotid_ros.export.arm.identified_arm`.
+
+    Raises
+    ------
+    ModelError
+        If a link has no mass.
+    """
+    require_masses(arm)
+    mass, com, tensor = split_inertial_parameters(arm.inertial)
+    lines = [
+        f'<mujoco model={quoteattr(arm.name)}>',
+        '  <compiler angle="radian" autolimits="true"/>',
+        f'  <option gravity="{_spell(arm.gravity)}"/>',
+        '  <worldbody>',
+    ]
+    for i, name in enumerate(arm.link_names):
+        place, limits, space = arm.placements[i], arm.limits, '  ' * (i + 2)
+        end = arm.placements[i + 1, :3, 3] if i + 1 < arm.n else arm.tip[:3, 3]
+        kind = 'slide' if arm.joint_types[i] == 'prismatic' else 'hinge'
+        orientation = _spell(np.roll(Rotation.from_matrix(place[:3, :3]).as_quat(), 1))
+        inertia = _spell(_six(tensor[i]))
+        drive = (
+            f'axis="{_spell(arm.axes[i])}" armature="{_spell(arm.rotor_inertia[i])}" damping="{_spell(arm.damping[i])}"'
+        )
+        drive += f' frictionloss="{_spell(arm.friction[i])}"'
+        if np.isfinite([limits.lower[i], limits.upper[i]]).all():
+            drive += f' range="{_spell([limits.lower[i], limits.upper[i]])}"'
+        if np.isfinite(limits.effort[i]):
+            drive += f' actuatorfrcrange="{_spell([-limits.effort[i], limits.effort[i]])}"'
+        lines += [
+            f'{space}<body name={quoteattr(name)} pos="{_spell(place[:3, 3])}" quat="{orientation}">',
+            f'{space}  <inertial pos="{_spell(com[i])}" mass="{_spell(mass[i])}" fullinertia="{inertia}"/>',
+            f'{space}  <joint name={quoteattr(arm.joint_names[i])} type="{kind}" {drive}/>',
+        ]
+        if np.linalg.norm(end) > 0.02:
+            lines.append(
+                f'{space}  <geom type="capsule" fromto="0 0 0 {_spell(end)}" size="0.03" contype="0" conaffinity="0"/>'
+            )
+    lines += [f'{"  " * (i + 2)}</body>' for i in reversed(range(arm.n))]
+    lines += ['  </worldbody>', '  <actuator>']
+    for joint, effort in zip(arm.joint_names, arm.limits.effort, strict=True):
+        name = quoteattr(joint)
+        bounds = f' ctrlrange="{_spell([-effort, effort])}"' if np.isfinite(effort) else ''
+        lines.append(f'    <motor name={name} joint={name}{bounds}/>')
+    return '\n'.join([*lines, '  </actuator>', '</mujoco>', ''])
+
+
+def mjcf_with(arm: RobotModel, path: str | Path) -> str:
+    """Return a given MJCF with the identified numbers; meshes and everything else stay.
+
+    The bodies' frames may differ from the links' of the arm: the joints' axes tell how. The file's
+    joints have to be the arm's, by name and by place at zero.
+
+    Parameters
+    ----------
+    arm : RobotModel
+    path : str or Path
+        An MJCF with the arm.
+
+    Raises
+    ------
+    ModelError
+        If the file cannot be read, a joint is absent, or has another place than in the arm's description.
+    MissingDependencyError
+        Without MuJoCo.
+    """
+    try:
+        import mujoco
+    except ImportError as cause:
+        raise MissingDependencyError("editing an MJCF needs MuJoCo: pip install 'robotid_ros[sim]'") from cause
+    require_masses(arm)
+    path = Path(path)
+    try:
+        model = mujoco.MjModel.from_xml_path(str(path))
+        parser = ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True))
+        root = ElementTree.fromstring(path.read_bytes(), parser)
+    except (ValueError, OSError, ElementTree.ParseError) as cause:
+        raise ModelError(f'{path}: {" ".join(str(cause).split())[:200]}') from cause
+    named = {joint.get('name', ''): (body, joint) for body in root.iter('body') for joint in body.findall('joint')}
+    for name in arm.joint_names:
+        if name not in named:
+            known = ', '.join(filter(None, named)) or 'none'
+            raise ModelError(f"{path} has no joint '{name}'; it has: {known}; joints of included files do not count")
+    data = mujoco.MjData(model)
+    data.qpos[:] = 0.0
+    mujoco.mj_kinematics(model, data)
+    numbers = [model.joint(name).id for name in arm.joint_names]
+    owners = [int(model.jnt_bodyid[number]) for number in numbers]
+    links = _links_at_zero(arm)
+    base = _alignment(arm, links, data.xaxis[numbers], data.xanchor[numbers])
+    if base is None:
+        raise ModelError(f'{path}: its joints are not where those of {arm.name} are at zero; give the MJCF of this arm')
+    for k, (name, owner) in enumerate(zip(arm.joint_names, owners, strict=True)):
+        body, joint = named[name]
+        frame = _frame(data.xpos[owner], data.xmat[owner].reshape(3, 3))
+        relative = np.linalg.inv(frame) @ base @ links[k]
+        moved = transform_inertial_parameters(arm.inertial[k], relative[:3, :3], relative[:3, 3])
+        mass, com, tensor = split_inertial_parameters(moved)
+        _set_inertial(body, pos=_spell(com), mass=_spell(mass), fullinertia=_spell(_six(tensor)))
+        for attached in _attached(body):
+            _set_inertial(attached, pos='0 0 0', mass='0', diaginertia='0 0 0')
+        joint.set('armature', _spell(arm.rotor_inertia[k]))
+        joint.set('damping', _spell(arm.damping[k]))
+        joint.set('frictionloss', _spell(arm.friction[k]))
+        if np.isfinite(arm.limits.effort[k]):
+            joint.set('actuatorfrclimited', 'true')
+            joint.set('actuatorfrcrange', _spell([-arm.limits.effort[k], arm.limits.effort[k]]))
+    for compiler in root.iter('compiler'):
+        if compiler.get('inertiafromgeom') == 'true':
+            compiler.set('inertiafromgeom', 'auto')
+    return ElementTree.tostring(root, encoding='unicode') + '\n'
+
+
+def _set_inertial(body: ElementTree.Element, **attributes: str) -> None:
+    """Replace a body's inertial element."""
+    for old in body.findall('inertial'):
+        body.remove(old)
+    body.insert(0, ElementTree.Element('inertial', attributes))
+
+
+def _attached(body: ElementTree.Element) -> Iterator[ElementTree.Element]:
+    """Return the bodies fixed to a body: they are part of its identified parameters and weigh nothing."""
+    for child in body.findall('body'):
+        if child.find('joint') is None and child.find('freejoint') is None:
+            yield child
+            yield from _attached(child)
+
+
+def _links_at_zero(arm: RobotModel) -> list[Array]:
+    transform, result = np.eye(4), []
+    for placement in arm.placements:
+        transform = transform @ placement
+        result.append(transform)
+    return result
+
+
+def _frame(origin: Array, rotation: Array) -> Array:
+    result = np.eye(4)
+    result[:3, :3], result[:3, 3] = rotation, origin
+    return result
+
+
+def _alignment(arm: RobotModel, links: Sequence[Array], axes: Array, anchors: Array) -> Array | None:
+    """Return the arm's base frame in the file's world, from the joints' axes; None where they do not fit.
+
+    The rotation takes directions to directions; the translation is the least-squares one of points
+    that may slide along their axes.
+    """
+    directions = np.stack([link[:3, :3] @ axis for link, axis in zip(links, arm.axes, strict=True)])
+    points = np.stack([link[:3, 3] for link in links])
+    offsets = np.diff(points, axis=0)
+    rotation, _ = Rotation.align_vectors(
+        np.concatenate([axes, _across(np.diff(anchors, axis=0), axes)]),
+        np.concatenate([directions, _across(offsets, directions)]),
+    )
+    across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
+    gaps = anchors - rotation.apply(points)
+    shift = np.linalg.lstsq(across.reshape(-1, 3), np.einsum('kij,kj->ki', across, gaps).ravel(), rcond=None)[0]
+    misses = [
+        np.abs(axes - rotation.apply(directions)).max(),
+        np.abs(np.einsum('kij,kj->ki', across, gaps - shift)).max(),
+    ]
+    return _frame(shift, rotation.as_matrix()) if max(misses) < _SAME else None
+
+
+def _across(offsets: Array, axes: Array) -> Array:
+    """Return what of the way from one axis to a parallel next one lies across them; zero for other axes."""
+    parallel = np.abs(np.einsum('ki,ki->k', axes[:-1], axes[1:])) > 1.0 - 1e-9
+    along = np.einsum('ki,ki->k', offsets, axes[1:])[:, None] * axes[1:]
+    return np.where(parallel[:, None], offsets - along, 0.0)
+
+
+def _six(tensor: Array) -> Array:
+    """Return the six entries in MuJoCo's order: the diagonal, then xy, xz, yz."""
+    return np.asarray(tensor[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]])
+
+
+def _spell(values: Array | Sequence[float] | float) -> str:
+    return ' '.join(repr(float(value) + 0.0) for value in np.ravel(values))

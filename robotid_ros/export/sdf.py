@@ -1,0 +1,158 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+
+"""SDF: the identified arm for Gazebo, with the shapes of its URDF."""
+
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.export.arm import require_masses
+from robotid_ros.model import RobotModel
+from robotid_ros.model.inertia import split_inertial_parameters
+from robotid_ros.model.transforms import rpy_of_rotation, rpy_rotation
+from robotid_ros.model.urdf_tree import parse_urdf
+
+__all__ = ['sdf_of']
+
+
+def sdf_of(arm: RobotModel) -> str:
+    """Return an arm in SDF 1.8, fixed to the world at its base.
+
+    Links that the URDF fixes to a moving link are part of it, as its shapes and as frames. SDF has
+    damping and Coulomb friction of joints, and no rotor inertia; gravity belongs to the world.
+
+    Parameters
+    ----------
+    arm : RobotModel
+        See :func:`robotid_ros.export.arm.identified_arm`.
+
+    Raises
+    ------
+    ModelError
+        If a link has no mass.
+    """
+    require_masses(arm)
+    shapes, frames = _shapes(arm)
+    base = arm.base_name
+    lines = [
+        '<?xml version="1.0"?>',
+        '<sdf version="1.8">',
+        f'  <model name={quoteattr(arm.name)}>',
+        '    <joint name="fixed_to_world" type="fixed">',
+        f'      <parent>world</parent><child>{escape(base)}</child>',
+        '    </joint>',
+        *_link(base, arm.base_inertial, '', shapes.get(base, [])),
+    ]
+    for i, name in enumerate(arm.link_names):
+        lines += _link(name, arm.inertial[i], arm.joint_names[i], shapes.get(name, []))
+        lines += _joint(arm, i, arm.link_names[i - 1] if i else base)
+    for name, owner, pose in frames:
+        place = f'<pose>{_pose(pose)}</pose>'
+        lines.append(f'    <frame name={quoteattr(name)} attached_to={quoteattr(owner)}>{place}</frame>')
+    return '\n'.join([*lines, '  </model>', '</sdf>', ''])
+
+
+def _link(name: str, inertial: Array, joint: str, shapes: list[str]) -> list[str]:
+    mass, com, tensor = split_inertial_parameters(inertial)
+    lines = [f'    <link name={quoteattr(name)}>']
+    if joint:
+        lines.append(f'      <pose relative_to={quoteattr(joint)}>0 0 0 0 0 0</pose>')
+    if mass > 0.0:
+        names = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
+        six = tensor[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
+        inertia = ''.join(f'<{key}>{_spell(value)}</{key}>' for key, value in zip(names, six, strict=True))
+        lines += [
+            '      <inertial>',
+            f'        <pose>{_spell(com)} 0 0 0</pose><mass>{_spell(mass)}</mass>',
+            f'        <inertia>{inertia}</inertia>',
+            '      </inertial>',
+        ]
+    return [*lines, *shapes, '    </link>']
+
+
+def _joint(arm: RobotModel, i: int, parent: str) -> list[str]:
+    limits = {
+        'lower': arm.limits.lower[i],
+        'upper': arm.limits.upper[i],
+        'effort': arm.limits.effort[i],
+        'velocity': arm.limits.velocity[i],
+    }
+    bounds = ''.join(f'<{key}>{_spell(value)}</{key}>' for key, value in limits.items() if np.isfinite(value))
+    dynamics = f'<damping>{_spell(arm.damping[i])}</damping><friction>{_spell(arm.friction[i])}</friction>'
+    return [
+        f'    <joint name={quoteattr(arm.joint_names[i])} type="{arm.joint_types[i]}">',
+        f'      <pose relative_to={quoteattr(parent)}>{_pose(arm.placements[i])}</pose>',
+        f'      <parent>{escape(parent)}</parent><child>{escape(arm.link_names[i])}</child>',
+        f'      <axis><xyz>{_spell(arm.axes[i])}</xyz><limit>{bounds}</limit>',
+        f'        <dynamics>{dynamics}</dynamics></axis>',
+        '    </joint>',
+    ]
+
+
+def _shapes(arm: RobotModel) -> tuple[dict[str, list[str]], list[tuple[str, str, Array]]]:
+    """Return the URDF's shapes in the links that carry them, and the links that are fixed to others as frames."""
+    if arm.source is None:
+        return {}, []
+    tree, robot = parse_urdf(arm.source), ElementTree.fromstring(arm.source.encode('utf-8'))
+    elements = {link.get('name', ''): link for link in robot.findall('link')}
+    moving = {arm.base_name, *arm.link_names}
+    shapes: dict[str, list[str]] = {}
+    frames: list[tuple[str, str, Array]] = []
+    places: dict[str, tuple[str, Array]] = {arm.base_name: (arm.base_name, np.eye(4))}
+    waiting = [arm.base_name]
+    for name in waiting:
+        owner, pose = places[name]
+        if name != owner:
+            frames.append((name, owner, pose))
+        for kind in ('visual', 'collision'):
+            for k, element in enumerate(elements[name].findall(kind)):
+                shapes.setdefault(owner, []).extend(_shape(element, kind, f'{name}_{kind}_{k}', pose))
+        for joint in tree.children[name]:
+            own = joint.child in moving
+            places[joint.child] = (joint.child, np.eye(4)) if own else (owner, pose @ joint.origin)
+            waiting.append(joint.child)
+    return shapes, frames
+
+
+def _shape(element: ElementTree.Element, kind: str, name: str, frame: Array) -> list[str]:
+    geometry = element.find('geometry')
+    shape = None if geometry is None else next(iter(geometry), None)
+    if shape is None:
+        return []
+    origin = element.find('origin')
+    pose = np.eye(4)
+    if origin is not None:
+        pose[:3, 3] = _triple(origin.get('xyz'), '0 0 0')
+        pose[:3, :3] = rpy_rotation(*_triple(origin.get('rpy'), '0 0 0'))[:3, :3]
+    inside = ''.join(
+        f'<{key}>{escape(value)}</{key}>'
+        for key, value in (('uri' if key == 'filename' else key, value) for key, value in shape.attrib.items())
+    )
+    return [
+        f'      <{kind} name={quoteattr(name)}>',
+        f'        <pose>{_pose(frame @ pose)}</pose>',
+        f'        <geometry><{shape.tag}>{inside}</{shape.tag}></geometry>',
+        f'      </{kind}>',
+    ]
+
+
+def _triple(text: str | None, default: str) -> list[float]:
+    return [float(part) for part in (text or default).split()]
+
+
+def _pose(transform: Array) -> str:
+    return f'{_spell(transform[:3, 3])} {_spell(rpy_of_rotation(transform))}'
+
+
+def _spell(values: Array | float) -> str:
+    return ' '.join(repr(float(value) + 0.0) for value in np.ravel(values))

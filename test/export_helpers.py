@@ -1,0 +1,72 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+
+"""Results that identifications could have found, and states to compare torques at."""
+
+import numpy as np
+
+from robotid_ros.dynamics import base_parameters
+from robotid_ros.friction import friction_model, unit_of
+from robotid_ros.identification import IdentificationResult
+from robotid_ros.identification.metrics import Metrics
+from robotid_ros.model import RobotModel
+
+
+def identified(model: RobotModel, name: str, *, smooth: bool = False, seed: int = 0) -> IdentificationResult:
+    """Return a result with random friction of a model: what an identification could have found."""
+    rng, n = np.random.default_rng(seed), model.n
+    ripple = np.where(np.arange(n) % 2, 200.0, 0.0) if 'ripple' in name else None
+    scale = np.full(n, 0.03) if smooth else None
+    friction = friction_model(name, velocity_scale=scale, ripple_frequency=ripple)
+    names = (*friction.linear_names, *friction.shape_names)
+    values = rng.uniform(0.1, 2.0, (n, len(names)))
+    base = base_parameters(model, rotor_inertia=True, tolerance=1e-5)
+    units = tuple(tuple(unit_of(q, kind) for q in friction.quantities) for kind in model.joint_types)
+    metrics = Metrics(
+        joint_names=model.joint_names, rmse=np.ones(n), relative_error=np.ones(n), relative_error_total=1.0, samples=100
+    )
+    return IdentificationResult(
+        robot=model.name,
+        joint_names=model.joint_names,
+        joint_types=model.joint_types,
+        link_names=model.link_names,
+        gravity=model.gravity,
+        base_names=base.names,
+        base_units=('1',) * len(base.names),
+        base_values=base.values,
+        base_std=0.01 * np.abs(base.values),
+        base_essential=(True,) * len(base.names),
+        inertial=model.inertial,
+        rotor_inertia=model.rotor_inertia,
+        has_rotor_inertia=True,
+        friction_name=friction.name,
+        velocity_scale=scale,
+        ripple_frequency=ripple,
+        ripple_limit=10.0,
+        friction_names=names,
+        friction_units=units,
+        friction_values=values,
+        friction_std=0.1 * values,
+        torque_bandwidth=None,
+        condition_si=10.0,
+        condition_scaled=5.0,
+        usable=True,
+        reason='',
+        metrics={'training': metrics},
+        plain_friction=np.tile([1.0, 2.0], (n, 1)),
+    )
+
+
+def states(n: int, count: int = 40, seed: int = 3) -> tuple[np.ndarray, ...]:
+    """Return random states, standstill and creeping among them."""
+    rng = np.random.default_rng(seed)
+    q, dq, ddq = rng.uniform(-3.0, 3.0, (3, count, n))
+    dq[0], dq[1], dq[2] = 0.0, 0.004, -0.0099
+    return q, dq, ddq
