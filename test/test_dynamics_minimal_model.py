@@ -36,8 +36,8 @@ from hypothesis import strategies as st
 from robotid_ros.dynamics import base_parameters, full_regressor, inverse_dynamics, minimal_model
 from robotid_ros.dynamics.codegen.cache import cache_directory
 from robotid_ros.dynamics.codegen.compiler import compiled_kernels, find_compiler
-from robotid_ros.dynamics.codegen.write import write_code
 from robotid_ros.errors import ModelError
+from robotid_ros.export.source_code import write_code
 from robotid_ros.model import RobotModel
 
 DRIVES = {'rotor_inertia': True, 'viscous': True, 'coulomb': True}
