@@ -141,6 +141,11 @@ def folders(tmp_path):
     return sorted((tmp_path / 'out').iterdir())
 
 
+def periods_in(client):
+    """Return over how many periods the last average was taken."""
+    return int(client.averaged[-1].header.frame_id.split()[0]) if client.averaged else 0
+
+
 def assert_average(message, start, amplitude):
     assert tuple(message.joint_names) == JOINTS
     assert message.header.stamp.sec * 10**9 + message.header.stamp.nanosec == start
@@ -162,18 +167,21 @@ def test_two_runs_one_after_the_other(arena, tmp_path):
     sender.run()
     client.wait_for_messages(8 * 250 + 150)
     sender.go()  # ends the run
-    wait_until(lambda: len(client.averaged) == 1, 'the first average')
-    assert_average(client.averaged[0], START, 1.0)
-    wait_until(lambda: len(client.noise) == 1, 'the noise')
-    assert np.allclose(client.noise[0].effort, 0.05 / np.sqrt(7), rtol=0.2)
-    assert np.allclose(client.noise[0].position, 1e-4 / np.sqrt(7), rtol=0.2)
+    wait_until(lambda: periods_in(client) == 7, 'the first average')
+    assert_average(client.averaged[-1], START, 1.0)
+    counts = [int(message.header.frame_id.split()[0]) for message in client.averaged]
+    assert counts == sorted(counts)
+    assert len(counts) > 2  # while the run went on, too
+    assert {message.header.stamp.sec for message in client.averaged} == {START // 10**9}
+    wait_until(lambda: np.allclose(client.noise[-1].effort, 0.05 / np.sqrt(7), rtol=0.2), 'the noise')
+    assert np.allclose(client.noise[-1].position, 1e-4 / np.sqrt(7), rtol=0.2)
     assert client.call('save')[0]
 
     sender.run()
     client.wait_for_messages(6 * 250 + 150)
     sender.go()
-    wait_until(lambda: len(client.averaged) == 2, 'the second average')
-    assert_average(client.averaged[1], later, 0.4)
+    wait_until(lambda: periods_in(client) == 5, 'the second average')
+    assert_average(client.averaged[-1], later, 0.4)
     client.wait_for_status(lambda v: v['state'] == 'finished' and v['periods_averaged'] == '5', 'the second end')
     values = client.values()
     assert values['left_out/0'] == 'transient'
@@ -223,9 +231,9 @@ def test_faults_are_named_in_the_status_with_their_counts(arena):
     sender.run()
     client.wait_for_messages(count - 10)
     sender.go()
-    wait_until(lambda: len(client.averaged) == 1, 'the average')
-    assert_average(client.averaged[0], START, 1.0)
     client.wait_for_status(lambda v: v['state'] == 'finished', 'the end')
+    wait_until(lambda: periods_in(client) == int(client.values()['periods_averaged']), 'the average')
+    assert_average(client.averaged[-1], START, 1.0)
     values = client.values()
     expected = {
         'messages': count - 10,
@@ -329,9 +337,10 @@ def test_an_excitation_node_that_dies_ends_the_recording(arena):
     sender.go()
     client.wait_for_status(lambda v: int(v.get('periods_averaged', 0)) >= 5, 'five periods')
     sender.process.terminate()  # after a kill the middleware itself takes 20 s to notice
-    wait_until(lambda: len(client.averaged) == 1, 'the average of what there is')
     node.wait_for_line('the excitation node is gone')
-    assert_average(client.averaged[0], START, 1.0)
+    client.wait_for_status(lambda v: v['state'] == 'finished', 'the end')
+    wait_until(lambda: periods_in(client) == int(client.values()['periods_averaged']), 'the average of what there is')
+    assert_average(client.averaged[-1], START, 1.0)
 
 
 def test_what_cannot_be_done_is_refused_with_the_reason(arena):

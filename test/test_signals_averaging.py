@@ -59,6 +59,25 @@ def test_chunks_make_no_difference(chunk, transient):
     assert np.allclose(whole.mean, parts.mean, rtol=0, atol=1e-12)
 
 
+def test_the_average_so_far_is_that_of_the_whole_periods_and_disturbs_nothing():
+    time, values = noisy(9, np.random.default_rng(4))
+    accumulator = PeriodAverage(period=PERIOD, bins=BINS, channels=CHANNELS)
+    assert accumulator.so_far() is None
+    seen = {}
+    for start in range(0, len(time), 100):
+        accumulator.add(time[start : start + 100], values[start : start + 100])
+        if accumulator.whole not in seen and accumulator.whole:
+            seen[accumulator.whole] = accumulator.so_far()
+    assert sorted(seen) == list(range(1, 8))
+    for count, found in seen.items():
+        periods = values.reshape(9, BINS, 4)[1 : count + 1]
+        assert found.used == tuple(range(1, count + 1))
+        assert np.allclose(found.mean, periods.mean(axis=0), rtol=0, atol=1e-9)
+    assert seen[7].averaged_noise_std == pytest.approx(0.01 / np.sqrt(7), rel=0.1)
+    undisturbed = average(time, values, chunk=100)
+    assert np.array_equal(accumulator.finish().mean, undisturbed.mean)
+
+
 def test_outlier_periods_are_left_out_with_the_reason_and_the_average_beats_the_plain_mean():
     time, values = noisy(20, np.random.default_rng(3))
     clean = values.copy()

@@ -20,6 +20,7 @@ from robotid_ros.data.bag import JOINT_STATE, TRAJECTORY
 from robotid_ros.data.bag_writer import BagWriter
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.messages import MessageChunk
+from robotid_ros.data.periodic import averaged_dataset
 from robotid_ros.data.processing import read_strokes
 from robotid_ros.data.reference import PeriodicReference, decode_reference
 from robotid_ros.data.settings import ProcessingSettings
@@ -137,12 +138,10 @@ class RecordingSession:
             recording = {**self._description, 'file': self.folder.name, 'format': 'rosbag2 mcap'}
             provenance = {'recording': recording, 'version': __version__}
             reference = self._processor.reference
-            if reference is not None and self._processing:
+            sweep = reference is not None and reference.sweep
+            if reference is not None and self._processing and not sweep:
                 try:
-                    if reference.sweep:
-                        self.strokes = read_strokes(self.folder, self._settings)
-                    else:
-                        self.dataset = self._processor.finish(provenance)
+                    self.dataset = self._processor.finish(provenance)
                 except DataError as cause:
                     self.problem = str(cause)
             averaging = {} if self.dataset is None else self.dataset.provenance['averaging']
@@ -151,6 +150,11 @@ class RecordingSession:
                     self._bag.close({'found': found, 'averaging': averaging, 'problem': self.problem})
                 except (OSError, DataError) as cause:
                     self._stop_writing(cause)
+            if sweep:  # cut from what is on the disk, now that all of it is there
+                try:
+                    self.strokes = read_strokes(self.folder, self._settings)
+                except DataError as cause:
+                    self.problem = str(cause)
 
     def _write(self, topic: str, chunk: MessageChunk) -> None:
         if self._writing:
@@ -164,6 +168,19 @@ class RecordingSession:
         self._bag.abandon()
         reason = cause.strerror if isinstance(cause, OSError) else cause
         self.problem = f'raw messages are no longer written to {self.folder}: {reason}'
+
+    @property
+    def whole_periods(self) -> int:
+        """Number of whole periods that are in the average so far."""
+        return self._processor.whole_periods
+
+    def average_so_far(self) -> Dataset | None:
+        """Return the average of the whole periods so far; None before the first."""
+        with self._lock:
+            average, reference = self._processor.so_far(), self._processor.reference
+        if average is None or reference is None:
+            return None
+        return averaged_dataset(average, reference.joints, self._settings, {'recording': self._description})
 
     def discard(self) -> None:
         """Remove the folder of a recording that never began."""

@@ -28,7 +28,7 @@ from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.data.torque import torque_factors
 from robotid_ros.errors import DataError
 from robotid_ros.progress import Progress
-from robotid_ros.signals.averaging import PeriodAverage, channel_names
+from robotid_ros.signals.averaging import AveragedPeriod, PeriodAverage, channel_names
 from robotid_ros.signals.screening import SampleScreen
 from robotid_ros.signals.turns import TurnUnwrapper
 
@@ -140,6 +140,15 @@ class StreamProcessor:
             raise NoUsablePeriodError(f'no usable period of {self.reference.period:g} s: {self._why_none()}')
         found = {**provenance, 'screening': self.found()}
         return averaged_dataset(average, self.reference.joints, self.settings, found)
+
+    @property
+    def whole_periods(self) -> int:
+        """Number of whole periods that are in the average so far."""
+        return 0 if self._average is None else self._average.whole
+
+    def so_far(self) -> AveragedPeriod | None:
+        """Return the average of the whole periods so far; None before the first."""
+        return None if self._average is None else self._average.so_far()
 
     def found(self) -> dict[str, Any]:
         """Return every count so far, as plain values."""

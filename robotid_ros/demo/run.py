@@ -155,7 +155,11 @@ def _capture(
         training = _run_trajectory(client, settings, 'training', (0.04, 0.5), step)
         # The average is a large message: the answer of the recorder overtakes it.
         client.wait(
-            lambda: (client.status_value('identification', 'recordings') or '0') != '0', 'the averaged period', STARTUP
+            lambda: (
+                client.status_value('identification', 'periods') == client.status_value('recorder', 'periods_averaged')
+            ),
+            'the average of all periods',
+            STARTUP,
         )
         step(0.52, 'identify')
         text = client.call('/identification/identify', SOLVE)

@@ -100,7 +100,9 @@ def _run(client: LoopClient) -> None:
     client.wait(lambda: client.status_value('recorder', 'state') in ('finished', 'failed'), 'its recording', PATIENCE)
     client.require_healthy('recorder')
     client.wait(
-        lambda: (client.status_value('identification', 'recordings') or '0') != '0', 'the averaged period', PATIENCE
+        lambda: client.status_value('identification', 'periods') == client.status_value('recorder', 'periods_averaged'),
+        'the average of all periods',
+        PATIENCE,
     )
     service = f'{client.node.get_namespace().rstrip("/")}/identification/identify'
     log.info(f'the run is recorded; identify with: ros2 service call {service} std_srvs/srv/Trigger')

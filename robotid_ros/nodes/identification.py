@@ -74,6 +74,7 @@ class IdentificationNode(Node):
         self._monitor: TorqueMonitor | None = None
         self._torque_factor: Array | None = None
         self._published = -np.inf
+        self._periods = 0
         self._values: dict[str, object] = {}
         self._level, self._text = DiagnosticStatus.OK, 'waiting for the robot description'
         self._worker = BackgroundWorker(self)
@@ -128,6 +129,8 @@ class IdentificationNode(Node):
     def _take(self, session: IdentificationSession, message: JointTrajectory) -> RecursiveEstimate | None:
         names = tuple(message.joint_names)
         key = f'run at {seconds(message.header.stamp):.6f} s'
+        periods = message.header.frame_id.removesuffix(' periods')
+        self._periods = int(periods) if periods.isdecimal() else 1
         return session.add(key, averaged_period(names, *trajectory_arrays(message, names), key))
 
     def _taken(self, future: 'object') -> None:
@@ -141,6 +144,7 @@ class IdentificationNode(Node):
         excited = estimate.persistently_exciting
         self._values = {
             'recordings': len(self._session.datasets),
+            'periods': self._periods,
             'samples': estimate.samples,
             'condition_number': estimate.condition,
             'persistently_exciting': excited,

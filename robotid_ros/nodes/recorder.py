@@ -9,9 +9,10 @@
 
 """The node ``recorder``: keeps every joint state, averages the periods of an excitation.
 
-It subscribes ``joint_states`` and ``excitation/reference``, and publishes ``~/averaged`` (latched: one
-averaged, smoothed period), ``~/noise`` (latched: standard deviations of its positions and efforts), ``~/friction``
-(latched: the steady strokes of a friction sweep) and ``~/status``. Services: ``~/start``, ``~/stop``, ``~/save``.
+It subscribes ``joint_states`` and ``excitation/reference``, and publishes ``~/averaged`` (latched, anew after every
+period: one averaged, smoothed period), ``~/noise`` (latched: standard deviations of its positions and efforts),
+``~/friction`` (latched: the steady strokes of a friction sweep) and ``~/status``. Services: ``~/start``, ``~/stop``,
+``~/save``.
 """
 
 import sys
@@ -31,7 +32,7 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from robotid_ros.data import process_file, save_dataset
+from robotid_ros.data import Dataset, process_file, save_dataset
 from robotid_ros.data.periodic import thinned
 from robotid_ros.data.reference import decode_reference
 from robotid_ros.data.session import RecordingSession
@@ -67,6 +68,7 @@ class Recorder(Node):
         self._problem = ''
         self._watched = (0, time.monotonic())  # messages received, and when that last changed
         self._seconds_alone = 0
+        self._averaged_periods = 0
         self._averaged = self.create_publisher(JointTrajectory, '~/averaged', LATCHED)
         self._friction = self.create_publisher(JointTrajectory, '~/friction', LATCHED)
         self._noise = self.create_publisher(JointState, '~/noise', LATCHED)
@@ -134,6 +136,7 @@ class Recorder(Node):
             )
         self._problem = ''
         self._session, self._capture, self._watched = session, capture, (0, time.monotonic())
+        self._averaged_periods = 0
         if self._reference is not None:
             session.follow(*self._reference)
         self.get_logger().info(f'recording to {folder}')
@@ -188,7 +191,7 @@ class Recorder(Node):
                 self._publish_strokes(session)
                 text += f', {session.strokes.count} steady strokes of a friction sweep'
             if session.dataset is not None:
-                self._publish_average(session)
+                self._publish_average(session, session.dataset)
                 text += f', {session.dataset.periods} periods averaged'
         finally:
             self._session, self._capture, self._last = None, None, session
@@ -208,14 +211,14 @@ class Recorder(Node):
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(reference.start, 1_000_000_000)
         publish(self._friction, message)
 
-    def _publish_average(self, session: RecordingSession) -> None:
-        dataset, reference = session.dataset, session.reference
-        assert dataset is not None
+    def _publish_average(self, session: RecordingSession, dataset: Dataset) -> None:
+        reference = session.reference
         assert reference is not None
         points = thinned(dataset, read_parameters(self, RecorderConfig).averaged_points)
         message = trajectory_message(dataset.joint_names, 0.0, *points)
         # Seconds since 1970 in a double would be off by up to 0.2 microseconds.
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(reference.start, 1_000_000_000)
+        message.header.frame_id = f'{dataset.periods} periods'
         publish(self._averaged, message)
         if dataset.noise_std is not None:
             noise = JointState(name=list(dataset.joint_names))
@@ -269,7 +272,20 @@ class Recorder(Node):
         if self._seconds_alone == GONE:
             self._worker.run(self._reference_ended, 'the excitation node is gone')
 
+    def _publish_so_far(self, session: RecordingSession) -> None:
+        """Publish the average after another whole period."""
+        with self._lock:
+            if session is not self._session:
+                return  # the whole recording has been averaged meanwhile
+            dataset = session.average_so_far()
+            if dataset is not None:
+                self._publish_average(session, dataset)
+
     def _look_around(self) -> None:
+        session = self._session
+        if session is not None and session.whole_periods > self._averaged_periods:
+            self._averaged_periods = session.whole_periods
+            self._worker.run(self._publish_so_far, session)
         self._watch_reference()
         self._publish_status()
 

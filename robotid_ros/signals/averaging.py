@@ -10,6 +10,7 @@
 """Averaging over periods, as the samples come, in memory that does not grow with their number."""
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -271,6 +272,19 @@ class PeriodAverage:
         if not repeated.any():
             return None
         return np.asarray(np.sqrt(self._scatter[repeated].sum(axis=0) / (self._periods[repeated] - 1).sum()))
+
+    @property
+    def whole(self) -> int:
+        """Number of whole periods so far that were not left out, those that are still held back among them."""
+        return len(self.used) + len(self._held)
+
+    def so_far(self) -> AveragedPeriod | None:
+        """Return the average of the whole periods so far; None before the first. More samples can follow."""
+        if self.whole == 0:
+            return None
+        now = deepcopy(self)
+        now._number = None  # the period that is being collected is left out
+        return now.finish()
 
     def finish(self) -> AveragedPeriod | None:
         """End the last period and return the average; None where no period is usable."""
