@@ -56,7 +56,8 @@ def test_the_nodes_tell_the_friction_of_the_simulated_arm(tmp_path: Path) -> Non
             assert f'{3 * 2 * LEVELS} strokes' in client.call('/excitation/design', DEADLINE)
             client.call('/excitation/start', DEADLINE)
             client.wait(lambda: bool(strokes), 'the strokes', DEADLINE)
-            client.wait(lambda: client.status_value('recorder', 'strokes') == str(3 * 2 * LEVELS), 'status', DEADLINE)
+            client.wait(lambda: client.status_value('recorder', 'state') == 'finished', 'the end', DEADLINE)
+            assert client.status_value('recorder', 'strokes') == str(3 * 2 * LEVELS)
             folder = Path(client.status_value('recorder', 'folder') or '')
             with pytest.raises(ServiceError, match='is a friction sweep'):
                 client.call('/recorder/save', DEADLINE)
