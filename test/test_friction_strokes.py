@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+from scipy.signal import butter, sosfilt, sosfilt_zi
 from simulation_helpers import CRANE
 
 from robotid_ros.data.strokes import FrictionStrokes, cut_strokes, is_friction_sweep
@@ -103,6 +104,19 @@ def test_the_model_takes_gravity_away_as_pairs_do_and_tells_an_offset() -> None:
     assert np.isinf(by_pairs.std[:, 2]).all()
     assert (by_pairs.parameters[:, 2] == 0.0).all()
     assert np.isfinite(by_pairs.std[:, :2]).all()
+
+
+def test_a_torque_that_lags_behind_is_not_taken_for_viscous_friction() -> None:
+    friction, time, position, torque = recording('coulomb_viscous')
+    low_pass = butter(1, 4.0, fs=RATE, output='sos')  # lags by 1 / (2 pi 4 Hz) = 40 ms at constant velocity
+    late = sosfilt(low_pass, torque, axis=0, zi=sosfilt_zi(low_pass)[..., None] * torque[0])[0]
+    strokes = cut_strokes(ARM.joint_names, time, position, late)
+    found = stroke_friction(friction_model('coulomb_viscous'), strokes)
+    true = true_parameters('coulomb_viscous', friction)
+    np.testing.assert_allclose(found.parameters, true, rtol=0.03)
+    assert found.delay[1] == pytest.approx(0.040, rel=0.05)  # the joint with most gravity
+    prompt = stroke_friction(friction_model('coulomb_viscous'), cut_strokes(ARM.joint_names, time, position, torque))
+    assert (np.abs(prompt.delay) < 0.004).all()
 
 
 def test_strokes_with_no_partner_need_the_model() -> None:

@@ -16,6 +16,10 @@ At a constant velocity, with all other joints at rest, a joint's torque is gravi
 
 Pairs say nothing of what is the same in both directions: an offset, a torque ripple, a difference between the
 directions. The model says it, as far as its gravity is right.
+
+A torque that lags behind the motion by delta, in a filter for example, shows the gravity of another place in either
+direction: - delta v g'(q), which would pass for viscous friction. Where the strokes confirm it, delta is estimated too;
+g'(q) is the slope of the torque that both directions have in common.
 """
 
 from dataclasses import dataclass
@@ -32,6 +36,7 @@ __all__ = ['StrokeFriction', 'stroke_friction']
 
 _OPEN = 1e-6  # share of a parameter in directions that the rows do not determine, from which on it counts as open
 _RANK = 1e-9
+_EVIDENCE = 10.0  # fall of the squared error, in variances, that confirms a delay: one in 600 by chance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +55,8 @@ class StrokeFriction:
         right-hand side they add ``information @ parameters[:, :k]`` to.
     noise : ndarray, shape (n,)
         Standard deviation of the torque at one place [N m or N].
+    delay : ndarray, shape (n,)
+        By which the torque lags behind the motion [s]; 0 where the strokes show none.
     """
 
     parameters: Array
@@ -57,6 +64,7 @@ class StrokeFriction:
     determined: BoolArray
     information: Array
     noise: Array
+    delay: Array
 
     @property
     def std(self) -> Array:
@@ -100,7 +108,8 @@ def stroke_friction(model: FrictionModel, strokes: FrictionStrokes, gravity: Arr
     n, width = len(strokes.joint_names), len(model.linear_names) + len(model.shape_names)
     k = len(model.linear_names)
     parameters, covariance = np.zeros((n, width)), np.zeros((n, width, width))
-    determined, information, noise = np.zeros((n, width), dtype=bool), np.zeros((n, k, k)), np.zeros(n)
+    determined, information = np.zeros((n, width), dtype=bool), np.zeros((n, k, k))
+    noise, delay = np.zeros(n), np.zeros(n)
     for j in range(n):
         own = np.flatnonzero(joint == j)
         if not len(own):
@@ -113,9 +122,10 @@ def stroke_friction(model: FrictionModel, strokes: FrictionStrokes, gravity: Arr
             position[own],
             seconds[own],
         )
-        parameters[j], square = fit_joint(rows.model, rows.columns, rows.torque, rows.fastest)
+        rows, parameters[j], square = _fitted(rows)
         jacobian = rows.jacobian(parameters[j])
-        variance = square / max(len(own) - width, 1)
+        delay[j] = rows.delay(parameters[j])
+        variance = square / max(len(own) - width - (rows.lag is not None), 1)
         noise[j] = np.sqrt(variance / len(sides))
         inverse, determined[j] = _inverse(jacobian.T @ jacobian)
         covariance[j] = variance * inverse
@@ -123,12 +133,32 @@ def stroke_friction(model: FrictionModel, strokes: FrictionStrokes, gravity: Arr
         if variance > 0.0:
             information[j] = jacobian[:, :k].T @ jacobian[:, :k] / variance
     return StrokeFriction(
-        parameters=parameters, covariance=covariance, determined=determined, information=information, noise=noise
+        parameters=parameters,
+        covariance=covariance,
+        determined=determined,
+        information=information,
+        noise=noise,
+        delay=delay,
     )
 
 
+def _fitted(rows: '_Rows') -> tuple['_Rows', Array, float]:
+    """Return the rows, the parameters and the sum of squared errors, with a delay where the strokes confirm one."""
+    parameters, square = fit_joint(rows.model, rows.columns, rows.torque, rows.fastest)
+    lagging = rows.with_delay()
+    count = len(rows.torque) - len(parameters) - 1
+    if lagging is None or count < 1:
+        return rows, parameters, square
+    with_delay, less = fit_joint(lagging.model, lagging.columns, lagging.torque, lagging.fastest)
+    confirmed = square - less > _EVIDENCE * less / count
+    return (lagging, with_delay, less) if confirmed else (rows, parameters, square)
+
+
 class _Rows:
-    """The rows of one joint, each weighted by the root of the time it was averaged over."""
+    """The rows of one joint, each weighted by the root of the time it was averaged over.
+
+    With a ``lag``, shape (N,), the torque per unit of delay, everything along it is taken out of torques and columns.
+    """
 
     def __init__(
         self,
@@ -138,15 +168,47 @@ class _Rows:
         load: Array,
         position: Array,
         seconds: Array,
+        lag: Array | None = None,
     ) -> None:
-        self.model, self._sides = model, sides
+        self.model, self._sides, self.lag = model, sides, lag
+        self._given = torque, load, position, seconds
         self._load, self._position = load[:, None], position[:, None]
         self.root = np.sqrt(seconds / seconds.mean())
-        self.torque = torque * self.root
+        self.torque = self._cleared(torque * self.root)
         self.fastest = float(np.abs(sides[0][1]).max())
+
+    def _cleared(self, values: Array) -> Array:
+        return (
+            values
+            if self.lag is None
+            else values - np.multiply.outer(self.lag, self.lag @ values) / (self.lag @ self.lag)
+        )
+
+    def with_delay(self) -> '_Rows | None':
+        """Return the rows of a torque that may lag behind; None where gravity does not change along the strokes.
+
+        Along a revolute joint gravity is a sine of the position, along a prismatic one a straight line.
+        """
+        q, load = self._position[:, 0], self._load[:, 0]
+        shape = np.stack([np.ones_like(q), q, np.sin(q), np.cos(q)], axis=1) * self.root[:, None]
+        _, along, sine, cosine = np.linalg.lstsq(shape, load * self.root, rcond=1e-6)[0]
+        slope = along + sine * np.cos(q) - cosine * np.sin(q)
+        lag = -sum(side * velocity for side, velocity in self._sides) * slope * self.root
+        return _Rows(self.model, self._sides, *self._given, lag=lag) if lag.any() else None
+
+    def delay(self, parameters: Array) -> float:
+        """Return the delay that belongs to these parameters [s]."""
+        if self.lag is None:
+            return 0.0
+        k = len(self.model.linear_names)
+        left = self._given[0] * self.root - self._plain(parameters[k:]) @ parameters[:k]
+        return float(self.lag @ left / (self.lag @ self.lag))
 
     def columns(self, shape: Array) -> Array:
         """Return the weighted columns of the linear parameters, shape (N, k)."""
+        return self._cleared(self._plain(shape))
+
+    def _plain(self, shape: Array) -> Array:
         parts = (
             side * self.model.columns(velocity[:, None], shape[None], self._load, self._position)[:, 0]
             for side, velocity in self._sides
@@ -161,7 +223,7 @@ class _Rows:
             basis = self.model.basis(velocity[:, None], parameters[None, k:], self._load, self._position)
             bends = np.einsum('Nks,k->Ns', basis.sensitivity[:, 0], parameters[:k])
             total += side * np.concatenate([basis.columns[:, 0], bends], axis=1)
-        return np.asarray(total * self.root[:, None])
+        return self._cleared(total * self.root[:, None])
 
 
 def _inverse(matrix: Array) -> tuple[Array, BoolArray]:
