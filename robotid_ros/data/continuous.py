@@ -18,11 +18,11 @@ import numpy as np
 from scipy import interpolate
 
 from robotid_ros.arrays import Array, IntArray
-from robotid_ros.data.dataset import Dataset, concatenate
+from robotid_ros.data.dataset import Dataset
+from robotid_ros.data.even import EvenRecording, Run
 from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.errors import DataError
-from robotid_ros.signals.differentiation import central_difference, savitzky_golay
-from robotid_ros.signals.filtering import choose_cutoff, settling_samples, zero_phase_low_pass
+from robotid_ros.signals.filtering import choose_cutoff, settling_samples
 
 __all__ = ['filtered_dataset']
 
@@ -73,36 +73,38 @@ def filtered_dataset(
             'recording holds nothing faster'
         )
     runs = _runs(time, breaks, max(1.5 * step, settings.largest_gap / cutoff))
-    trimmed = settling_samples(rate, cutoff) if settings.trimmed is None else round(settings.trimmed * rate)
     signals = np.concatenate([position, torque], axis=1)
-    times = [time[run] for run in runs]
-    evened = [_even(stamps, signals[run], step, len(joints)) for stamps, run in zip(times, runs, strict=True)]
-    parts = [
-        _run(joints, grid, values, rate, cutoff, trimmed, settings)
-        for grid, values in evened
-        if len(grid) >= 2 * trimmed + 32
-    ]
-    if not parts:
-        raise DataError(
-            f'no run is long enough: expected at least {2 * trimmed + 32} samples without a gap at a cutoff of '
-            f'{cutoff:g} Hz, the longest of {len(runs)} has {max(len(grid) for grid, _ in evened)}'
-        )
-    dataset = concatenate(parts)
+    n = len(joints)
+    evened = [_even(time[run], signals[run], step, n) for run in runs]
+    even = EvenRecording(
+        joint_names=joints,
+        runs=tuple(Run(time=grid, position=values[:, :n], torque=values[:, n:]) for grid, values in evened),
+        rate=rate,
+        differentiation=settings.differentiation,
+        trimmed=settings.trimmed,
+    )
+    dataset = even.filtered(cutoff)
+    used = len(dataset.sources)
     found = {
         'rate': rate,
         'cutoff': cutoff,
         'cutoff_from': 'data' if settings.cutoff is None else 'settings',
         'motion_bandwidth': bandwidth.motion.tolist(),
         'position_noise_std': bandwidth.noise_std.tolist(),
-        'runs': len(parts),
-        'runs_too_short': len(runs) - len(parts),
-        'stamps_evened': any(even is not stamps for (even, _), stamps in zip(evened, times, strict=True)),
-        'trimmed': trimmed / rate,
+        'runs': used,
+        'runs_too_short': len(runs) - used,
+        'stamps_evened': any(grid is not time[run] for (grid, _), run in zip(evened, runs, strict=True)),
+        'trimmed': (settling_samples(rate, cutoff) if settings.trimmed is None else round(settings.trimmed * rate))
+        / rate,
         'samples': len(dataset),
         'standing_still': [joint for joint, moves in zip(joints, bandwidth.moving, strict=True) if not moves],
         'warnings': [],
     }
-    return replace(dataset, provenance={**provenance, 'filtering': found, 'settings': settings.to_dict()})
+    return replace(
+        dataset,
+        unfiltered=even if settings.cutoff is None else None,
+        provenance={**provenance, 'filtering': found, 'settings': settings.to_dict()},
+    )
 
 
 def _runs(time: Array, breaks: IntArray, largest_gap: float) -> list[slice]:
@@ -153,35 +155,3 @@ def _resampled(time: Array, values: Array, step: float) -> tuple[Array, Array]:
     grid = time[0] + step * np.arange(count)
     return grid, np.asarray(interpolate.CubicSpline(time, values, axis=0)(grid))
 
-
-def _run(
-    joints: tuple[str, ...],
-    time: Array,
-    signals: Array,
-    rate: float,
-    cutoff: float,
-    trimmed: int,
-    settings: ProcessingSettings,
-) -> Dataset:
-    """Filter, differentiate and trim one run; ``signals`` are positions and torques, (N, 2 n)."""
-    n = len(joints)
-    filtered = signals if cutoff >= 0.5 * rate else zero_phase_low_pass(signals, rate, cutoff)
-    q = filtered[:, :n]
-    if settings.differentiation == 'central':
-        dq, ddq = (central_difference(q, rate, derivative) for derivative in (1, 2))
-    else:
-        # Half a period of the cutoff: the polynomial follows whatever the filter has left.
-        window = max(7, int(0.5 * rate / cutoff) // 2 * 2 + 1)
-        dq, ddq = (savitzky_golay(q, rate, window, 4, derivative) for derivative in (1, 2))
-    inner = slice(trimmed, len(time) - trimmed)
-    return Dataset(
-        joint_names=joints,
-        time=time[inner],
-        q=q[inner],
-        dq=dq[inner],
-        ddq=ddq[inner],
-        tau=signals[inner, n:],
-        tau_filtered=filtered[inner, n:],
-        rate=rate,
-        cutoff=min(cutoff, 0.5 * rate),
-    )

@@ -11,12 +11,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray, frozen_array
 from robotid_ros.errors import DataError
+
+if TYPE_CHECKING:
+    from robotid_ros.data.even import EvenRecording
 
 __all__ = ['Dataset', 'concatenate']
 
@@ -56,6 +59,9 @@ class Dataset:
         A name for each trajectory.
     provenance : mapping
         Files, hashes, settings, counts; plain numbers, strings and lists.
+    unfiltered : EvenRecording or None
+        The signals before the filter, for another choice of its cutoff; None where the cutoff was asked for, or the
+        samples are averages over periods.
     """
 
     joint_names: tuple[str, ...]
@@ -72,6 +78,7 @@ class Dataset:
     trajectory: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     sources: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    unfiltered: 'EvenRecording | None' = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, 'time', frozen_array(self.time, 'time', (None,), DataError))

@@ -27,11 +27,11 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.friction import FrictionModel, initial_guess
 from robotid_ros.identification.information import quick_solve
-from robotid_ros.identification.rigid import ModelRows
+from robotid_ros.identification.rows import Rows
 
 __all__ = ['Alternation', 'FrictionFit', 'alternate', 'fit_friction']
 
-FrictionFit = Callable[[ModelRows, FrictionModel, Array, Array], Array]
+FrictionFit = Callable[[Rows, FrictionModel, Array, Array], Array]
 """From rows, a model, friction torques (N, n) and loads (N, n) to friction parameters (n, k + s)."""
 
 _SETTLED = 1e-5
@@ -57,18 +57,18 @@ class Alternation:
     usable: bool
 
 
-def fit_friction(rows: ModelRows, friction: FrictionModel, torque: Array, load: Array) -> Array:
+def fit_friction(rows: Rows, friction: FrictionModel, torque: Array, load: Array) -> Array:
     """Return the friction parameters that fit a friction torque best, shape (n, k + s)."""
     samples = rows.samples
-    channel = None if rows.channel.open else rows.channel
+    channel = None if samples.open else samples.filtered
     return initial_guess(
         friction, samples.dq, torque, load, samples.q, weight=samples.weight, channel=channel, refine=True
     )
 
 
 def alternate(
-    dynamics: ModelRows,
-    friction_rows: ModelRows,
+    dynamics: Rows,
+    friction_rows: Rows,
     friction: FrictionModel,
     *,
     thresholds: Array | None = None,
@@ -80,7 +80,7 @@ def alternate(
 
     Parameters
     ----------
-    dynamics, friction_rows : ModelRows
+    dynamics, friction_rows : Rows
         Of the dynamics and the friction data; may be the same.
     friction : FrictionModel
     thresholds : ndarray, shape (n,), optional
@@ -100,12 +100,12 @@ def alternate(
     parameters = np.zeros((samples.n, len(friction.linear_names) + len(friction.shape_names)))
     for _ in range(max_iterations):
         load = friction_rows.torque(values)
-        parameters = fit(friction_rows, friction, friction_rows.samples.target - friction_rows.channel(load), load)
+        parameters = fit(friction_rows, friction, friction_rows.samples.target - friction_rows.samples.filtered(load), load)
         resisting = _friction_torque(dynamics, friction, parameters, dynamics.torque(values))
         values = quick_solve(matrix(precision), pull(samples.target - resisting, precision), 0, None)
         load = dynamics.torque(values)
         resisting = _friction_torque(dynamics, friction, parameters, load)
-        residual = samples.target - dynamics.channel(load) - resisting
+        residual = samples.target - samples.filtered(load) - resisting
         error = np.sqrt(np.mean(residual**2, axis=0))
         weighted = np.sum(samples.weight * residual**2, axis=0) / np.maximum(samples.weight.sum(axis=0), 1e-12)
         floor = 1e-12 * max(float(np.mean(samples.target**2)), 1e-12)
@@ -118,27 +118,27 @@ def alternate(
     return Alternation(base_values=values, friction_parameters=parameters, errors=np.array(errors), usable=usable)
 
 
-def _friction_torque(rows: ModelRows, friction: FrictionModel, parameters: Array, load: Array) -> Array:
-    return rows.channel(friction.torque(rows.samples.dq, parameters, load, rows.samples.q))
+def _friction_torque(rows: Rows, friction: FrictionModel, parameters: Array, load: Array) -> Array:
+    return rows.samples.filtered(friction.torque(rows.samples.dq, parameters, load, rows.samples.q))
 
 
-def _dynamics_step(rows: ModelRows) -> tuple[Callable[[Array], Array], Callable[[Array, Array], Array]]:
+def _dynamics_step(rows: Rows) -> tuple[Callable[[Array], Array], Callable[[Array, Array], Array]]:
     """Return functions for the normal matrix and the right-hand side of the base parameters alone."""
     samples = rows.samples
     count = len(rows.base.independent)
     gram = np.zeros((samples.n, count, count))
-    for part, through in rows.filtered():
-        weighted = through * samples.weight[part][..., None]
-        gram += weighted.transpose(1, 2, 0) @ through.transpose(1, 0, 2)
+    for piece in rows.pieces():
+        weighted = piece.rigid * piece.samples.weight[..., None]
+        gram += weighted.transpose(1, 2, 0) @ piece.rigid.transpose(1, 0, 2)
 
     def matrix(precision: Array) -> Array:
         return np.asarray(np.tensordot(precision, gram, axes=1))
 
     def pull(torque: Array, precision: Array) -> Array:
         total = np.zeros(count)
-        for part, through in rows.filtered():
-            weight = samples.weight[part] * precision
-            total += np.einsum('Nnb,Nn->b', through, torque[part] * weight)
+        for piece in rows.pieces():
+            weight = piece.samples.weight * precision
+            total += np.einsum('Nnb,Nn->b', piece.rigid, torque[piece.rows] * weight)
         return total
 
     return matrix, pull

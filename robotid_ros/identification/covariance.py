@@ -122,7 +122,7 @@ def correlated_scores(stretches: list[Array], spectrum: Array, length: int) -> A
 
 
 def covariance_of_estimate(
-    rows: Array, residual: Array, runs: IntArray, precision: Array, inverse: Array, base: int, bin_size: int
+    rows: Array, residual: Array, runs: IntArray, precision: Array, inverse: Array, base: int, bin_size: float
 ) -> Array:
     """Return the covariance of all parameters ``[beta, own_1, ..., own_n]``.
 
@@ -139,8 +139,8 @@ def covariance_of_estimate(
         Inverse of the normal matrix.
     base : int
         Number b of common parameters.
-    bin_size : int
-        Samples per bin.
+    bin_size : float
+        Samples per bin, their mean.
 
     Notes
     -----

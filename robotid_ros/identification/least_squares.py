@@ -23,11 +23,19 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.covariance import covariance_of_estimate
 from robotid_ros.identification.information import Information, Solution, gather, solve
-from robotid_ros.identification.rigid import ModelRows
+from robotid_ros.identification.prior import Prior
+from robotid_ros.identification.rows import Piece, Rows
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.torque_fit import TorqueFit
 
-__all__ = ['LinearEstimator', 'essential_parameters', 'fit_of_parameters', 'least_squares', 'normal_equations']
+__all__ = [
+    'LinearEstimator',
+    'essential_parameters',
+    'fit_of_parameters',
+    'least_squares',
+    'normal_equations',
+    'weighted_solution',
+]
 
 LinearEstimator: TypeAlias = Literal['ols', 'wls', 'irls']
 
@@ -49,11 +57,12 @@ class _State:
 
 
 def least_squares(
-    rows: ModelRows,
+    rows: Rows,
     friction: FrictionModel,
     shape: Array,
     *,
     estimator: LinearEstimator = 'wls',
+    prior: Prior | None = None,
     covariance: bool = True,
 ) -> TorqueFit:
     """Return the least-squares fit of base and linear friction parameters.
@@ -62,7 +71,7 @@ def least_squares(
 
     Parameters
     ----------
-    rows : ModelRows
+    rows : Rows
     friction : FrictionModel
     shape : ndarray, shape (n, s)
         Shape parameters, kept as they are.
@@ -70,56 +79,85 @@ def least_squares(
         ``ols``: all joints count alike. ``wls``: each joint by its inverse residual variance,
         iterated. ``irls``: in addition, samples further off than 1.345 robust standard deviations
         count in inverse proportion (Huber).
+    prior : Prior, optional
+        Pulls the base parameters towards the description where the data say little.
     covariance : bool
         Compute the covariance, which takes a second pass.
     """
     samples = rows.samples
-    state = _solved(rows, friction, shape, samples.weight, np.ones(samples.n), None, estimator)
+    state = _solved(rows, friction, shape, samples.weight, np.ones(samples.n), None, estimator, prior)
     converged, reason = True, ''
     if friction.needs_load:
         converged = False
         for _ in range(_LOAD_PASSES):
             before = state.solution.parameters
             load = rows.torque(before[: state.information.base])
-            state = _solved(rows, friction, shape, samples.weight, state.precision, load, estimator)
+            state = _solved(rows, friction, shape, samples.weight, state.precision, load, estimator, prior)
             change = np.abs(state.solution.parameters - before)
             converged = bool((change <= 1e-3 * np.sqrt(np.diag(state.solution.inverse))).all())
             if converged:
                 break
         reason = '' if converged else f'the load of the friction did not settle in {_LOAD_PASSES} repetitions'
     if estimator == 'irls':
-        state, converged, reason = _robust(rows, friction, shape, state)
-    return finished(rows, friction, shape, state, converged, reason, covariance=covariance)
+        state, converged, reason = _robust(rows, friction, shape, state, prior)
+    return finished(rows, friction, shape, state, converged, reason, prior=prior, covariance=covariance)
 
 
 def _solved(
-    rows: ModelRows,
+    rows: Rows,
     friction: FrictionModel,
     shape: Array,
     weight: Array,
     precision: Array,
     load: Array | None,
     estimator: LinearEstimator,
+    prior: Prior | None,
 ) -> _State:
     """Solve for given sample weights and load; iterate the weights of the joints."""
-    samples = rows.samples
     if friction.needs_load and load is None:
-        load = samples.target
-    total: Information | None = None
-    for part, rigid, own in rows.pieces(friction, shape, load):
-        info = gather(rigid, own, samples.target[part], weight[part])
-        total = info if total is None else total + info
-    assert total is not None
-    solution = solve(*total.normal(precision), total.base, friction)
-    if estimator != 'ols':
-        for _ in range(20):
-            updated = joint_precision(total, solution.parameters)
-            settled = np.abs(np.log(updated / precision)).max() < 1e-4
-            precision = updated
-            solution = solve(*total.normal(precision), total.base, friction)
-            if settled:
-                break
+        load = rows.samples.target
+    total = rows.information(friction, shape, load, weight)
+    solution, precision = weighted_solution(total, friction, precision, equal=estimator == 'ols', prior=prior)
     return _State(precision, load, weight, solution, total)
+
+
+def weighted_solution(
+    info: Information,
+    friction: FrictionModel | None,
+    precision: Array,
+    *,
+    equal: bool = False,
+    prior: Prior | None = None,
+) -> tuple[Solution, Array]:
+    """Return the least-squares solution of some Gram matrices, and the weight of each joint.
+
+    Parameters
+    ----------
+    info : Information
+    friction : FrictionModel or None
+        Keeps the friction dissipative; None leaves it free.
+    precision : ndarray, shape (n,)
+        Weights to start from [1/(N m)^2].
+    equal : bool
+        Keep them; by default they become the inverse variances of the residuals, by iteration.
+    prior : Prior, optional
+    """
+
+    def solved(precision: Array) -> Solution:
+        matrix, vector = info.normal(precision)
+        if prior is not None:
+            prior.add(matrix, vector)
+        return solve(matrix, vector, info.base, friction)
+
+    solution = solved(precision)
+    for _ in range(0 if equal else 20):
+        updated = joint_precision(info, solution.parameters)
+        settled = np.abs(np.log(updated / precision)).max() < 1e-4
+        precision = updated
+        solution = solved(precision)
+        if settled:
+            break
+    return solution, precision
 
 
 def joint_precision(info: Information, parameters: Array) -> Array:
@@ -131,19 +169,20 @@ def joint_precision(info: Information, parameters: Array) -> Array:
     return np.asarray(np.maximum(info.count - used, 1.0) / np.maximum(squares, np.maximum(1e-12 * power, floor)))
 
 
-def _residual(rows: ModelRows, friction: FrictionModel, shape: Array, state: _State) -> Array:
+def _residual(rows: Rows, friction: FrictionModel, shape: Array, state: _State) -> Array:
     samples = rows.samples
     base = state.information.base
     linear = state.solution.parameters[base:].reshape(samples.n, -1)
     residual = np.empty_like(samples.target)
-    for part, rigid, own in rows.pieces(friction, shape, state.load):
-        model = rigid @ state.solution.parameters[:base] + np.einsum('Nnk,nk->Nn', own, linear)
-        residual[part] = samples.target[part] - model
+    for piece in rows.pieces():
+        own = piece.own(friction, shape, state.load)
+        model = piece.rigid @ state.solution.parameters[:base] + np.einsum('Nnk,nk->Nn', own, linear)
+        residual[piece.rows] = piece.samples.target - model
     return residual
 
 
 def _robust(
-    rows: ModelRows, friction: FrictionModel, shape: Array, state: _State, iterations: int = 30
+    rows: Rows, friction: FrictionModel, shape: Array, state: _State, prior: Prior | None, iterations: int = 30
 ) -> tuple[_State, bool, str]:
     """Reweigh samples by Huber's function until the parameters settle."""
     for _ in range(iterations):
@@ -154,7 +193,7 @@ def _robust(
         weight = rows.samples.weight / np.maximum(far, 1.0)
         before = state.solution.parameters
         load = rows.torque(before[: state.information.base]) if friction.needs_load else None
-        state = _solved(rows, friction, shape, weight, state.precision, load, 'wls')
+        state = _solved(rows, friction, shape, weight, state.precision, load, 'wls', prior)
         change = np.abs(state.solution.parameters - before)
         if (change <= 1e-2 * np.sqrt(np.diag(state.solution.inverse))).all():
             return state, True, ''
@@ -162,13 +201,14 @@ def _robust(
 
 
 def finished(
-    rows: ModelRows,
+    rows: Rows,
     friction: FrictionModel,
     shape: Array,
     state: _State,
     converged: bool,
     reason: str,
     *,
+    prior: Prior | None = None,
     covariance: bool,
 ) -> TorqueFit:
     """Return the fit with its covariance, shape parameters included."""
@@ -187,6 +227,8 @@ def finished(
     matrix = np.zeros((len(determined), len(determined)))
     if covariance:
         matrix = _covariance(rows, friction, shape, state, linear)
+    if covariance and prior is not None:
+        matrix += prior.spread(state.solution.inverse, len(matrix), shape.shape[1], n)
     return TorqueFit(
         friction=friction,
         base_values=parameters[:base],
@@ -197,47 +239,53 @@ def finished(
         condition_si=state.solution.condition_si,
         condition_scaled=state.solution.condition_scaled,
         bounded=state.solution.bounded,
-        bandwidth=rows.channel.bandwidth,
+        bandwidth=rows.samples.runs[0].bandwidth,
         converged=converged,
         reason=reason,
     )
 
 
-def _covariance(rows: ModelRows, friction: FrictionModel, shape: Array, state: _State, linear: Array) -> Array:
+def _covariance(rows: Rows, friction: FrictionModel, shape: Array, state: _State, linear: Array) -> Array:
     """Sum the rows over bins, collect the residual, and hand both to the spectral formula."""
     samples, base = rows.samples, state.information.base
     width = base + friction_width(friction)
-    step = max(1, int(samples.rate / (2.0 * samples.cutoff)), int(_BIN * samples.rate))
-    bins = _bin_labels(samples, step)
+    bins = _bin_labels(samples)
     count = int(bins[-1]) + 1
     summed = np.zeros((count, samples.n, width))
     residual = np.zeros((count, samples.n))
-    precision = state.precision
     matrix = np.zeros((base + samples.n * (width - base),) * 2)
-    for part, rigid, own in rows.pieces(friction, shape, state.load):
-        bend = _bends(rows, friction, shape, linear, part, state.load)
-        every = np.concatenate([rigid, own, bend], axis=2)
-        model = rigid @ state.solution.parameters[:base] + np.einsum('Nnk,nk->Nn', own, linear)
+    for piece in rows.pieces():
+        part, own = piece.rows, piece.own(friction, shape, state.load)
+        bend = _bends(piece, friction, shape, linear, state.load)
+        every = np.concatenate([piece.rigid, own, bend], axis=2)
+        model = piece.rigid @ state.solution.parameters[:base] + np.einsum('Nnk,nk->Nn', own, linear)
         label = bins[part]
         starts = np.flatnonzero(np.diff(label, prepend=-1))
         root = np.sqrt(state.weight[part])
+        error = root * (piece.samples.target - model)
         np.add.at(summed, label[starts], np.add.reduceat(every * root[..., None], starts, axis=0))
-        np.add.at(residual, label[starts], np.add.reduceat(root * (samples.target[part] - model), starts, axis=0))
+        np.add.at(residual, label[starts], np.add.reduceat(error, starts, axis=0))
         if shape.shape[1]:
-            info = gather(rigid, np.concatenate([own, bend], axis=2), samples.target[part], state.weight[part])
-            matrix += info.normal(precision)[0]
+            own = np.concatenate([own, bend], axis=2)
+            info = gather(piece.rigid, own, piece.samples.target, state.weight[part])
+            matrix += info.normal(state.precision)[0]
     size = np.bincount(bins, minlength=count)
-    runs = samples.trajectory[np.flatnonzero(np.diff(bins, prepend=-1))]
+    runs = samples.run_labels[np.flatnonzero(np.diff(bins, prepend=-1))]
     inverse = solve(matrix, np.zeros(len(matrix)), base, None).inverse if shape.shape[1] else state.solution.inverse
-    return covariance_of_estimate(summed, residual / size[:, None], runs, precision, inverse, base, step)
+    return covariance_of_estimate(
+        summed, residual / size[:, None], runs, state.precision, inverse, base, float(size.mean())
+    )
 
 
-def _bin_labels(samples: Samples, step: int) -> IntArray:
-    """Number the bins: runs cut into pieces of ``step`` samples."""
-    starts = np.flatnonzero(np.diff(samples.trajectory, prepend=-1))
-    inside = np.arange(len(samples)) - np.repeat(starts, np.diff([*starts, len(samples)]))
-    fresh = (inside % step) == 0
-    return np.asarray(np.cumsum(fresh) - 1, dtype=np.int64)
+def _bin_labels(samples: Samples) -> IntArray:
+    """Number the bins: runs cut into pieces of the same duration, which adjacent errors do not outlast."""
+    longest = max(max(0.5 / run.narrowest if run.cutoff else 0.0, 1.0 / run.rate) for run in samples.runs)
+    duration = max(_BIN, longest)
+    labels: list[IntArray] = []
+    for run in samples.runs:
+        first = int(labels[-1][-1]) + 1 if labels else 0
+        labels.append(first + np.arange(len(run)) // max(1, int(duration * run.rate)))
+    return np.concatenate(labels)
 
 
 def friction_width(friction: FrictionModel) -> int:
@@ -245,19 +293,17 @@ def friction_width(friction: FrictionModel) -> int:
     return len(friction.linear_names) + len(friction.shape_names)
 
 
-def _bends(
-    rows: ModelRows, friction: FrictionModel, shape: Array, linear: Array, part: slice, load: Array | None
-) -> Array:
-    """Return the derivative of the friction torque with respect to the shape parameters, out of the channel."""
-    dq = rows.samples.dq[part]
+def _bends(piece: Piece, friction: FrictionModel, shape: Array, linear: Array, load: Array | None) -> Array:
+    """Return the derivative of the friction torque with respect to the shape parameters, out of the low-passes."""
+    samples = piece.samples
     if shape.shape[1] == 0:
-        return np.zeros((*dq.shape, 0))
-    basis = friction.basis(dq, shape, None if load is None else load[part], rows.samples.q[part])
-    return rows.through(part, np.einsum('Nnks,nk->Nns', basis.sensitivity, linear))
+        return np.zeros((*samples.dq.shape, 0))
+    basis = friction.basis(samples.dq, shape, None if load is None else load[piece.rows], samples.q)
+    return samples.filtered(np.einsum('Nnks,nk->Nns', basis.sensitivity, linear))
 
 
 def fit_of_parameters(
-    rows: ModelRows,
+    rows: Rows,
     friction: FrictionModel,
     base_values: Array,
     friction_parameters: Array,
@@ -269,7 +315,7 @@ def fit_of_parameters(
 
     Parameters
     ----------
-    rows : ModelRows
+    rows : Rows
     friction : FrictionModel
     base_values : ndarray, shape (b,)
     friction_parameters : ndarray, shape (n, k + s)
@@ -280,7 +326,7 @@ def fit_of_parameters(
     k = len(friction.linear_names)
     shape = friction_parameters[:, k:]
     load = rows.torque(base_values) if friction.needs_load else None
-    state = _solved(rows, friction, shape, rows.samples.weight, np.ones(rows.samples.n), load, 'ols')
+    state = _solved(rows, friction, shape, rows.samples.weight, np.ones(rows.samples.n), load, 'ols', None)
     parameters = np.concatenate([base_values, friction_parameters[:, :k].ravel()])
     precision = joint_precision(state.information, parameters)
     solution = replace(solve(*state.information.normal(precision), len(base_values), None), parameters=parameters)
@@ -288,12 +334,12 @@ def fit_of_parameters(
     return finished(rows, friction, shape, state, converged, reason, covariance=True)
 
 
-def normal_equations(rows: ModelRows, fit: TorqueFit, shape: Array) -> tuple[Array, Array, float]:
+def normal_equations(rows: Rows, fit: TorqueFit, shape: Array) -> tuple[Array, Array, float]:
     """Return the weighted normal equations around a fit, and the weighted sum of squared torques.
 
     Parameters
     ----------
-    rows : ModelRows
+    rows : Rows
     fit : TorqueFit
         Gives the load and the precision of the joints.
     shape : ndarray, shape (n, s)
@@ -304,13 +350,8 @@ def normal_equations(rows: ModelRows, fit: TorqueFit, shape: Array) -> tuple[Arr
     vector : ndarray, shape (P,)
     square : float
     """
-    samples = rows.samples
     load = rows.torque(fit.base_values) if fit.friction.needs_load else None
-    total: Information | None = None
-    for part, rigid, own in rows.pieces(fit.friction, shape, load):
-        info = gather(rigid, own, samples.target[part], samples.weight[part])
-        total = info if total is None else total + info
-    assert total is not None
+    total = rows.information(fit.friction, shape, load)
     matrix, vector = total.normal(fit.precision)
     return matrix, vector, float(total.gram[:, -1, -1] @ fit.precision)
 

@@ -29,17 +29,17 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from robotid_ros.arrays import Array
 from robotid_ros.friction import FrictionModel
-from robotid_ros.model.inertia import pseudo_inertia, pseudo_inertia_parameters
+from robotid_ros.identification.prior import believable_prior
+from robotid_ros.model.inertia import pseudo_inertia
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['PhysicalFit', 'believable_prior', 'physical_parameters']
+__all__ = ['PhysicalFit', 'physical_parameters']
 
 _TO_MATRIX = pseudo_inertia(np.eye(10)).reshape(10, 16).T  # vec J = _TO_MATRIX @ pi
 _STEP = 0.1
 _GAP = 1e-4  # of the misfit: a divergence that weighs less is only a barrier
 _LEAST = 1e-8
 _RISE = 0.005
-_FARTHEST = 10.0  # m, of a centre of mass that can be believed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,42 +67,6 @@ class PhysicalFit:
     regularisation: float
     error_ratio: float
     iterations: int
-
-
-def believable_prior(model: RobotModel) -> Array:
-    """Return the description's inertial parameters, made those of real bodies where they are not.
-
-    A mass below 1 % of the mean, or second moments below those of a ball of 1 cm radius, are raised
-    to that; a description without masses counts as links of 1 kg and 10 cm.
-
-    Parameters
-    ----------
-    model : RobotModel
-
-    Returns
-    -------
-    ndarray, shape (n, 10)
-        With positive-definite pseudo-inertias.
-    """
-    inertial = np.array(model.inertial)
-    mean = float(np.mean(np.maximum(inertial[:, 9], 0.0)))
-    mean = mean if mean > 1e-6 else 0.0
-    result = np.empty_like(inertial)
-    for k, pi in enumerate(inertial):
-        if mean <= 0.0 or pi[9] < 0.01 * mean:
-            pi = np.array([0.4, 0, 0, 0.4, 0, 0.4, 0, 0, 0, 1.0]) * max(0.01 * mean, 1e-3 if mean > 0.0 else 1.0)
-            pi[:6] *= 0.01 / 0.4
-        mass = pi[9]
-        centre = pi[6:9] / mass
-        centre = centre if np.linalg.norm(centre) < _FARTHEST else np.zeros(3)
-        matrix = pseudo_inertia(np.concatenate([pi[:6], mass * centre, pi[9:]]))
-        about = matrix[:3, :3] - mass * np.outer(centre, centre)
-        values, vectors = np.linalg.eigh(about)
-        floor = mass * 0.2 * 0.01**2
-        about = (vectors * np.maximum(values, max(floor, 1e-3 * float(values.max())))) @ vectors.T
-        matrix[:3, :3] = about + mass * np.outer(centre, centre)
-        result[k] = pseudo_inertia_parameters(matrix)
-    return result
 
 
 class _Objective:

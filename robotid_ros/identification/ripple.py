@@ -15,7 +15,6 @@ import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.friction import FrictionModel, friction_model
-from robotid_ros.identification.channel import Channel
 from robotid_ros.identification.samples import Samples
 
 __all__ = ['RippleEvidence', 'Unexplained', 'find_ripple', 'with_ripple']
@@ -67,7 +66,7 @@ class RippleEvidence:
 
 
 def find_ripple(
-    samples: Samples, channel: Channel, unexplained: Unexplained, limit: float, fold: IntArray
+    samples: Samples, unexplained: Unexplained, limit: float, fold: IntArray
 ) -> RippleEvidence:
     """Look for the ripple of each joint, and hold it against motion it was not found in.
 
@@ -83,23 +82,22 @@ def find_ripple(
     Parameters
     ----------
     samples : Samples
-    channel : Channel
     unexplained : Unexplained
     limit : float
         Fastest ripple that counts [Hz].
     fold : ndarray of int, shape (N,)
-        From 0; see :mod:`robotid_ros.identification.folds`.
+        From 0; see :class:`robotid_ros.identification.cross_validation.Folds`.
 
     Returns
     -------
     RippleEvidence
     """
     frequency, gains, predicted = np.zeros(samples.n), np.zeros(samples.n), np.zeros(samples.n)
-    per_sample = 2.0 * channel.narrowest / samples.rate
+    per_sample = samples.independent_per_sample
     for j in range(samples.n):
         spread = float(np.ptp(samples.q[:, j]))
         count = min(int((_FREQUENCIES[1] - _FREQUENCIES[0]) * spread / 1.5), _MOST)
-        search = _Search(samples, channel, unexplained, limit, fold, j)
+        search = _Search(samples, unexplained, limit, fold, j)
         if count < 2 or search.square <= 0.0:
             continue
         grid = np.linspace(*_FREQUENCIES, count)
@@ -133,13 +131,12 @@ class _Search:
     def __init__(
         self,
         samples: Samples,
-        channel: Channel,
         unexplained: Unexplained,
         limit: float,
         fold: IntArray,
         joint: int,
     ) -> None:
-        self.channel, self.limit, self.fold = channel, limit, fold
+        self.samples, self.limit, self.fold = samples, limit, fold
         self.q, self.dq = samples.q[:, joint, None], samples.dq[:, joint, None]
         self.root = np.sqrt(samples.weight[:, joint, None])
         self.own_recorded = unexplained.own_recorded[:, joint]
@@ -157,7 +154,7 @@ class _Search:
 
     def sums(self, grid: Array) -> Array:
         """Return the products of sine, cosine and residual, fold by fold, shape (folds, 5, F)."""
-        columns = self.channel(self.waves(grid)) * self.root
+        columns = self.samples.filtered(self.waves(grid)) * self.root
         columns -= self.own @ (self.inverse @ columns)
         result = np.empty((int(self.fold.max()) + 1, 5, len(grid)))
         for k in range(len(result)):
@@ -172,13 +169,13 @@ class _Search:
         for k, frequency in enumerate(frequencies):
             held = self.fold == k
             waves = self.waves(np.array([frequency]))
-            columns = self.channel(waves) * self.root
+            columns = self.samples.filtered(waves) * self.root
             along = self.inverse @ columns
             columns = columns - self.own @ along
             amplitudes = np.linalg.lstsq(columns[~held], self.target[~held], rcond=None)[0]
             before = self.target[held]
             filtered += float(np.sum(before**2) - np.sum((before - columns[held] @ amplitudes) ** 2))
-            plain = (self.channel.unprocessed(waves) - self.own_recorded @ along)[held] * self.root[held]
+            plain = (self.samples.recorded(waves) - self.own_recorded @ along)[held] * self.root[held]
             before = self.recorded[held] * self.root[held]
             recorded += float(np.sum(before**2) - np.sum((before - plain @ amplitudes) ** 2))
         return min(filtered, recorded) / self.square

@@ -6,27 +6,63 @@
 # Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
-
 """Datasets brought into the one form that every estimator reads."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray, require_names
-from robotid_ros.data.dataset import Dataset, concatenate
+from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import IdentificationError
 from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.signals.filtering import zero_phase_low_pass
 
-__all__ = ['Samples', 'as_samples', 'joint_columns', 'require_moving']
+__all__ = ['SampledRun', 'Samples', 'as_samples', 'joint_columns', 'require_moving']
 
 _EXCERPTS = 8
+_FILTERED = 0.45  # of the rate: a low-pass above this changes nothing that could be seen
+_PER_PERIOD = 25.0  # samples in one period of the narrowest low-pass, after which more of them are redundant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledRun:
+    """A stretch of samples that is continuous in time, and what its torque went through.
+
+    Attributes
+    ----------
+    start, stop : int
+        Its rows.
+    rate : float
+        [Hz]
+    cutoff : float or None
+        Of the zero-phase low-pass that motion and target went through [Hz]; None where they did not.
+    bandwidth : float or None
+        Of the torque signal itself, as its driver publishes it [Hz]; None where it is not limited.
+    recording : int
+        Which recording it is from.
+    """
+
+    start: int
+    stop: int
+    rate: float
+    cutoff: float | None
+    bandwidth: float | None
+    recording: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def narrowest(self) -> float:
+        """Bandwidth of what can be compared [Hz]."""
+        return min(x for x in (self.cutoff, self.bandwidth, 0.5 * self.rate) if x is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """N samples of n joints.
+    """N samples of n joints, of one or more recordings; each run keeps its own rate and filters.
 
     Attributes
     ----------
@@ -38,13 +74,8 @@ class Samples:
         Torque as recorded [N m].
     weight : ndarray, shape (N, n)
         Weight of each sample, 1 for a full one.
-    trajectory : ndarray of int, shape (N,)
-    rate : float
-        [Hz]
-    cutoff : float
-        Bandwidth of target and motion [Hz].
-    filtered : bool
-        Whether target and motion went through a low-pass of that bandwidth.
+    runs : tuple of SampledRun
+        In order, without gaps or overlaps.
     """
 
     q: Array
@@ -53,10 +84,7 @@ class Samples:
     target: Array
     measured: Array
     weight: Array
-    trajectory: IntArray
-    rate: float
-    cutoff: float
-    filtered: bool = False
+    runs: tuple[SampledRun, ...]
 
     def __len__(self) -> int:
         return len(self.q)
@@ -66,32 +94,101 @@ class Samples:
         """Number of joints."""
         return int(self.q.shape[1])
 
+    @property
+    def run_labels(self) -> IntArray:
+        """Number of the run that each sample is from, shape (N,)."""
+        return np.repeat(np.arange(len(self.runs)), [len(run) for run in self.runs])
+
+    @property
+    def recordings(self) -> IntArray:
+        """Number of the recording that each sample is from, shape (N,)."""
+        return np.repeat([run.recording for run in self.runs], [len(run) for run in self.runs])
+
+    @property
+    def independent_per_sample(self) -> float:
+        """Independent samples of a signal of the torque's bandwidth, per sample: 2 f / rate, over all runs."""
+        return float(sum(len(run) * min(1.0, 2.0 * run.narrowest / run.rate) for run in self.runs) / len(self))
+
+    @property
+    def open(self) -> bool:
+        """Whether no low-pass stands between the model's torque and the target."""
+        return all(run.narrowest >= _FILTERED * run.rate for run in self.runs)
+
     def weighted(self, weight: Array) -> 'Samples':
         """Return the same samples with other weights, shape (N, n)."""
         return replace(self, weight=weight)
 
-    def select(self, rows: 'slice | IntArray | Array') -> 'Samples':
-        """Return some samples."""
-        arrays = ('q', 'dq', 'ddq', 'target', 'measured', 'weight', 'trajectory')
-        return replace(self, **{name: getattr(self, name)[rows] for name in arrays})
+    def with_bandwidth(self, bandwidth: float | None) -> 'Samples':
+        """Return the same samples with a torque signal of this bandwidth [Hz], or an unlimited one."""
+        return replace(self, runs=tuple(replace(run, bandwidth=bandwidth) for run in self.runs))
+
+    def filtered(self, values: Array) -> Array:
+        """Return values of the model, shape (N, ...), through the torque's bandwidth and the recording's low-pass."""
+        return self._passed(values, [(run.bandwidth, run.cutoff) for run in self.runs])
+
+    def recorded(self, values: Array) -> Array:
+        """Return values of the model, shape (N, ...), as the torque as recorded would show them."""
+        return self._passed(values, [(run.bandwidth,) for run in self.runs])
+
+    def _passed(self, values: Array, passes: list[tuple[float | None, ...]]) -> Array:
+        flat = values.reshape(len(values), -1)
+        result = np.array(flat, dtype=np.float64)
+        for run, cutoffs in zip(self.runs, passes, strict=True):
+            for cutoff in cutoffs:
+                if cutoff is not None and cutoff < _FILTERED * run.rate and len(run) > 1:
+                    rows = slice(run.start, run.stop)
+                    result[rows] = zero_phase_low_pass(result[rows], run.rate, cutoff)
+        return result.reshape(values.shape)
+
+    def pieces(self, longest: int) -> Iterator['Samples']:
+        """Yield the samples run by run, runs longer than that many samples cut into pieces."""
+        for run in self.runs:
+            count = max(1, -(-len(run) // longest))
+            edges = np.linspace(run.start, run.stop, count + 1).astype(int).tolist()
+            for start, stop in zip(edges[:-1], edges[1:], strict=True):
+                yield self._of([(run, slice(start, stop), 1)])
 
     def excerpts(self, at_most: int) -> 'Samples':
         """Return stretches from all over the samples, each as a run of its own, at most that many samples in all."""
         if len(self) <= at_most:
             return self
-        length = at_most // _EXCERPTS
-        starts = np.linspace(0, len(self) - length, _EXCERPTS).astype(np.int64)
-        rows = np.unique(starts[:, None] + np.arange(length))
-        part = self.select(rows)
-        fresh = (np.diff(rows, prepend=rows[0]) > 1) | (np.diff(part.trajectory, prepend=part.trajectory[0]) != 0)
-        return replace(part, trajectory=np.cumsum(fresh).astype(np.int64))
+        parts = []
+        for run in self.runs:
+            count = max(1, round(_EXCERPTS * len(run) / len(self)))
+            length = min(max(int(at_most * len(run) / len(self)) // count, 2), len(run))
+            starts = np.unique(np.linspace(run.start, run.stop - length, count).astype(int)).tolist()
+            ends = [*starts[1:], run.stop]
+            parts += [(run, slice(a, min(a + length, b)), 1) for a, b in zip(starts, ends, strict=True) if b > a]
+        return self._of(parts)
 
     def thinned(self, at_most: int) -> 'Samples':
-        """Return every k-th sample, so that at most that many are left."""
+        """Return every k-th sample, so that about that many are left at most."""
         step = max(1, -(-len(self) // at_most))
-        if step == 1:
+        return self if step == 1 else self._of([(run, slice(run.start, run.stop), step) for run in self.runs])
+
+    def coarse(self, per_period: float = _PER_PERIOD) -> 'Samples':
+        """Return fewer samples where a low-pass makes the rest redundant: so many in each period of its cutoff."""
+        steps = [
+            1 if run.narrowest >= _FILTERED * run.rate else max(1, int(run.rate / (per_period * run.narrowest)))
+            for run in self.runs
+        ]
+        if max(steps) == 1:
             return self
-        return replace(self.select(slice(None, None, step)), rate=self.rate / step)
+        return self._of([(run, slice(run.start, run.stop), step) for run, step in zip(self.runs, steps, strict=True)])
+
+    def of_recording(self, recording: int) -> 'Samples':
+        """Return the samples of one recording."""
+        return self._of([(run, slice(run.start, run.stop), 1) for run in self.runs if run.recording == recording])
+
+    def _of(self, parts: list[tuple[SampledRun, slice, int]]) -> 'Samples':
+        rows = np.concatenate([np.arange(part.start, part.stop, step) for _, part, step in parts])
+        runs, start = [], 0
+        for run, part, step in parts:
+            stop = start + len(range(part.start, part.stop, step))
+            runs.append(replace(run, start=start, stop=stop, rate=run.rate / step))
+            start = stop
+        arrays = ('q', 'dq', 'ddq', 'target', 'measured', 'weight')
+        return replace(self, runs=tuple(runs), **{name: getattr(self, name)[rows] for name in arrays})
 
 
 def joint_columns(dataset: Dataset, model: RobotModel) -> list[int]:
@@ -132,24 +229,39 @@ def as_samples(
     """
     if not datasets:
         raise IdentificationError('expected at least one dataset to identify from, got none')
-    data = concatenate(list(datasets))
-    if len(data) == 0:
+    if sum(len(dataset) for dataset in datasets) == 0:
         raise IdentificationError('expected samples to identify from; the datasets are empty')
-    columns = joint_columns(data, model)
-    dq = data.dq[:, columns]
+    columns = [joint_columns(dataset, model) for dataset in datasets]
+
+    def stacked(name: str) -> Array:
+        return np.concatenate([getattr(d, name)[:, where] for d, where in zip(datasets, columns, strict=True)])
+
+    runs: list[SampledRun] = []
+    for number, dataset in enumerate(datasets):
+        offset = runs[-1].stop if runs else 0
+        edges = np.flatnonzero(np.diff(dataset.trajectory, prepend=-1, append=-1)).tolist()
+        runs += [
+            SampledRun(
+                start=offset + start,
+                stop=offset + stop,
+                rate=dataset.rate,
+                cutoff=dataset.cutoff if dataset.cutoff < _FILTERED * dataset.rate else None,
+                bandwidth=None,
+                recording=number,
+            )
+            for start, stop in zip(edges[:-1], edges[1:], strict=True)
+        ]
+    dq = stacked('dq')
     fastest = np.maximum(np.abs(dq).max(axis=0), 1e-9)
     share = np.minimum(1.0, (np.abs(dq) / (standstill_speed * fastest)) ** 2) if standstill_speed > 0.0 else 1.0
     return Samples(
-        q=data.q[:, columns],
+        q=stacked('q'),
         dq=dq,
-        ddq=data.ddq[:, columns],
-        target=data.tau_filtered[:, columns],
-        measured=data.tau[:, columns],
+        ddq=stacked('ddq'),
+        target=stacked('tau_filtered'),
+        measured=stacked('tau'),
         weight=standstill_weight + (1.0 - standstill_weight) * share * np.ones_like(dq),
-        trajectory=data.trajectory,
-        rate=data.rate,
-        cutoff=data.cutoff,
-        filtered=data.cutoff < 0.45 * data.rate,
+        runs=tuple(runs),
     )
 
 

@@ -21,7 +21,6 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.friction import FrictionModel
-from robotid_ros.identification.channel import Channel
 from robotid_ros.identification.information import Information, quick_solve
 from robotid_ros.identification.samples import Samples
 
@@ -72,11 +71,10 @@ class _Problem:
         samples: Samples,
         friction: FrictionModel,
         fit_scale: bool,
-        channel: Channel,
         filtered: Array | None,
     ) -> None:
-        self.samples, self.friction, self.fit_scale, self.channel = samples, friction, fit_scale, channel
-        rigid = channel(plain) if filtered is None else filtered
+        self.samples, self.friction, self.fit_scale = samples, friction, fit_scale
+        rigid = samples.filtered(plain) if filtered is None else filtered
         root = np.sqrt(samples.weight).T[..., None]
         self.rigid = np.ascontiguousarray(rigid.transpose(1, 0, 2)) * root
         self.target = samples.target.T[..., None] * root
@@ -101,7 +99,7 @@ class _Problem:
         return self.friction.smoothed(np.exp(theta[:, -1])) if self.fit_scale else self.friction
 
     def columns(self, theta: Array) -> Array:
-        return self.channel(
+        return self.samples.filtered(
             self.model(theta).columns(self.samples.dq, np.exp(theta[:, : self.s]), self.load, self.samples.q)
         )
 
@@ -191,7 +189,6 @@ def separable_least_squares(
     rigid: Array,
     samples: Samples,
     friction: FrictionModel,
-    channel: Channel,
     *,
     fit_scale: bool,
     filtered: Array | None = None,
@@ -209,12 +206,10 @@ def separable_least_squares(
         Base regressor, unfiltered.
     samples : Samples
     friction : FrictionModel
-    channel : Channel
-        What the model's torque passes through before it is compared.
     fit_scale : bool
         Find the width of the smoothed sign of each joint too.
     filtered : ndarray, shape (N, n, b), optional
-        Base regressor out of the channel, where it is at hand.
+        Base regressor out of the low-passes, where it is at hand.
     start : ndarray, shape (n, s + fit_scale), optional
         Logarithms of the shapes, and of the width, to start from; by default the best of a grid.
     iterations : int
@@ -222,7 +217,7 @@ def separable_least_squares(
     tolerance : float
         Relative decrease of the cost that counts as converged.
     """
-    problem = _Problem(rigid, samples, friction, fit_scale, channel, filtered)
+    problem = _Problem(rigid, samples, friction, fit_scale, filtered)
     theta = _start(problem) if start is None else np.clip(start, problem.lower, problem.upper)
     parameters, cost, squares = problem.solve(theta)
     problem.reweigh(squares)

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robotid_ros.arrays import Array, BoolArray, IntArray
+from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.friction import FrictionModel
-from robotid_ros.identification.channel import Channel
 from robotid_ros.identification.information import BaseRegressor
+from robotid_ros.identification.rest_friction import RestFriction
+from robotid_ros.identification.samples import Samples
 
 __all__ = ['TorqueFit', 'predicted_torque']
 
@@ -47,6 +48,8 @@ class TorqueFit:
     converged : bool
     reason : str
         Why it did not converge, or empty.
+    rest : RestFriction or None
+        Friction of joints that stand.
     """
 
     friction: FrictionModel
@@ -61,6 +64,7 @@ class TorqueFit:
     bandwidth: float | None
     converged: bool = True
     reason: str = ''
+    rest: RestFriction | None = None
 
     @property
     def std(self) -> Array:
@@ -74,43 +78,34 @@ def predicted_torque(
     friction: FrictionModel,
     base_values: Array,
     friction_parameters: Array,
-    q: Array,
-    dq: Array,
-    ddq: Array,
-    *,
-    bandwidth: float | None = None,
-    rate: float = 1.0,
-    trajectory: IntArray | None = None,
+    samples: Samples,
+    rest: RestFriction | None = None,
 ) -> Array:
-    """Return the torque that a fitted model predicts.
+    """Return what the torque as recorded should show along some samples.
 
-    tau = Y_b(q, dq, ddq) beta + tau_f(dq, parameters, load = Y_b beta), passed through the torque channel.
+    tau = Y_b(q, dq, ddq) beta + tau_f(dq, parameters, load = Y_b beta), through the bandwidth of the torque signal.
 
     Parameters
     ----------
     base, friction : BaseRegressor, FrictionModel
     base_values : ndarray, shape (b,)
     friction_parameters : ndarray, shape (n, k + s)
-    q, dq, ddq : ndarray, shape (N, n)
-        [rad, rad/s, rad/s^2]
-    bandwidth : float, optional
-        Of the torque channel [Hz]; None for the torque at the joint itself.
-    rate : float
-        Sampling rate, where there is a bandwidth [Hz].
-    trajectory : ndarray of int, shape (N,), optional
-        Runs, which pass the channel one by one.
+    samples : Samples
+        Their runs give the bandwidth.
+    rest : RestFriction, optional
+        Friction of joints that stand.
 
     Returns
     -------
     ndarray, shape (N, n)
         [N m]
     """
-    torque = np.empty(np.shape(q))
-    for start in range(0, len(q), _CHUNK):
+    torque = np.empty_like(samples.q)
+    speed = samples.dq if rest is None else rest.friction_speed(samples.dq)
+    for start in range(0, len(torque), _CHUNK):
         rows = slice(start, start + _CHUNK)
-        load = base.regressor(q[rows], dq[rows], ddq[rows]) @ base_values
-        torque[rows] = load + friction.torque(dq[rows], friction_parameters, load, q[rows])
-    if bandwidth is None or len(torque) == 0:
-        return torque
-    runs = np.zeros(len(torque), dtype=np.int64) if trajectory is None else trajectory
-    return Channel(bandwidth=bandwidth, rate=rate, trajectory=runs)(torque)
+        load = base.regressor(samples.q[rows], samples.dq[rows], samples.ddq[rows]) @ base_values
+        torque[rows] = load + friction.torque(speed[rows], friction_parameters, load, samples.q[rows])
+    if rest is not None:
+        torque += rest.rest_torque(samples.dq, [(run.start, run.stop) for run in samples.runs])
+    return samples.recorded(torque)

@@ -18,7 +18,7 @@ from robotid_ros.signals.differentiation import (
     noise_of_one_period,
     savitzky_golay,
 )
-from robotid_ros.signals.filtering import Bandwidth, choose_cutoff, decimate_parallel, zero_phase_low_pass
+from robotid_ros.signals.filtering import Bandwidth, choose_cutoff, motion_band, zero_phase_low_pass
 from robotid_ros.signals.motor import check_motor_side, current_to_torque, prior_factors
 from robotid_ros.signals.screening import SampleScreen, ScreenCounts
 from robotid_ros.signals.smoothing import five_point_cubic, guarded_smoothing
@@ -37,7 +37,7 @@ __all__ = [
     'choose_cutoff',
     'choose_harmonics',
     'current_to_torque',
-    'decimate_parallel',
+    'motion_band',
     'fit_fourier',
     'noise_of_one_period',
     'five_point_cubic',

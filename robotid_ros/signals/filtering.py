@@ -9,7 +9,6 @@
 
 """Zero-phase low-pass filters, a cutoff chosen from the data, decimation."""
 
-import itertools
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import signal
 
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
 
-__all__ = ['Bandwidth', 'choose_cutoff', 'decimate_parallel', 'settling_samples', 'zero_phase_low_pass']
+__all__ = ['Bandwidth', 'choose_cutoff', 'motion_band', 'settling_samples', 'zero_phase_low_pass']
 
 ORDER = 4
 
@@ -104,7 +103,7 @@ def choose_cutoff(position: Array, rate: float, margin: float = 5.0, noise_share
 
     The white part of a position's spectrum, of deviation ``s``, is read off its highest frequencies;
     what stands out of it below is motion. Proposed is ``margin`` times the frequency below which
-    99.9 % of the velocity's power lie, for the fastest joint. Five is a choice: products of speeds and
+    99.9 % of the velocity's power lie, for the median of the joints that move. Five is a choice: products of speeds and
     angles, and the harmonics of friction at reversals, lie above the motion itself, and at five times its
     bandwidth most of their power is in. That is lowered, down to twice the bandwidth, as far as needed
     to let through no more acceleration noise, ``s (2 pi)^2 sqrt(2 f^5 / (5 rate))``, than
@@ -149,7 +148,9 @@ def choose_cutoff(position: Array, rate: float, margin: float = 5.0, noise_share
     moving = motion > 0.0
     cutoff = 0.1 * rate
     if moving.any():
-        cutoff = max(min(margin * motion.max(), limit[moving].min()), 2.0 * motion.max())
+        # The median joint speaks for the arm: one joint that sways, or holds some wrong samples, shows any bandwidth.
+        usual = float(np.median(motion[moving]))
+        cutoff = max(min(margin * usual, float(np.median(limit[moving]))), 2.0 * usual)
     return Bandwidth(cutoff=float(min(cutoff, 0.4 * rate)), motion=motion, noise_limit=limit, noise_std=noise_std)
 
 
@@ -177,52 +178,21 @@ def _smoothed(values: Array, half_width: int) -> Array:
     return np.asarray((sums[high] - sums[low]) / (high - low))
 
 
-def decimate_parallel(
-    columns: Array, factor: int, trajectory: IntArray | None = None, order: int = 8
-) -> tuple[Array, IntArray]:
-    """Low-pass and keep every ``factor``-th sample: the parallel filter of torque and regressor alike.
-
-    A linear model ``tau = W x`` still holds after the same filter on ``tau`` and each column of
-    ``W``; what lies above the new half rate, where the model explains nothing, is gone. The filter
-    is a zero-phase Butterworth, 3 dB down at 0.8 of the new half rate.
+def motion_band(velocity: Array, rate: float) -> float:
+    """Return the frequency below which 95 % of a motion's velocity power lie, the median over the moving joints [Hz].
 
     Parameters
     ----------
-    columns : ndarray, shape (N, ...)
-        Torques ``(N, n)``, a regressor ``(N, n, b)``, anything sampled along the first axis.
-    factor : int
-        1 changes nothing.
-    trajectory : ndarray of int, shape (N,), optional
-        Runs (as in a dataset), which are filtered one by one.
-    order : int
-        Of each of the two passes.
-
-    Returns
-    -------
-    decimated : ndarray, shape (M, ...)
-    kept : ndarray of int, shape (M,)
-        Which samples these are.
-
-    Raises
-    ------
-    DataError
-        If the factor is below 1.
+    velocity : ndarray, shape (N, n)
+        Evenly sampled [rad/s].
+    rate : float
+        [Hz]
     """
-    x = np.asarray(columns, dtype=np.float64)
-    if factor < 1:
-        raise DataError(f'decimation: expected a factor of 1 or more, got {factor}')
-    if factor == 1:
-        return x.copy(), np.arange(len(x), dtype=np.int64)
-    labels = np.zeros(len(x), dtype=np.int64) if trajectory is None else np.asarray(trajectory)
-    bounds = np.flatnonzero(np.diff(labels, prepend=labels[:1] - 1, append=labels[-1:] + 1))
-    parts, kept = [], []
-    for start, stop in itertools.pairwise(bounds):
-        index = np.arange(start + (stop - start - 1) % factor // 2, stop, factor, dtype=np.int64)
-        flat = x[start:stop].reshape(stop - start, -1)
-        out = np.empty((len(index), flat.shape[1]))
-        for column in range(0, flat.shape[1], 32):  # blocks that stay in the cache
-            block = slice(column, column + 32)
-            out[:, block] = zero_phase_low_pass(flat[:, block], 1.0, 0.4 / factor, order)[index - start]
-        parts.append(out.reshape(len(index), *x.shape[1:]))
-        kept.append(index)
-    return np.concatenate(parts), np.concatenate(kept)
+    size = min(len(velocity), max(256, len(velocity) // 2))
+    frequency, power = signal.welch(velocity, rate, nperseg=size, detrend=False, axis=0)
+    total = power.sum(axis=0)
+    moving = total > 1e-4 * max(float(total.max(initial=0.0)), 1e-300)
+    share = np.cumsum(power[:, moving], axis=0) / total[moving]
+    if not moving.any():
+        return float(frequency[1])
+    return float(max(np.median(frequency[np.argmax(share >= 0.95, axis=0)]), frequency[1]))

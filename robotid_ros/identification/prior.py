@@ -1,0 +1,180 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+"""What is known of the inertial parameters before any motion: the description's, as far as it can be believed."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.dynamics import BaseParameters
+from robotid_ros.model.inertia import pseudo_inertia, pseudo_inertia_parameters
+from robotid_ros.model.robot_model import RobotModel
+
+__all__ = ['Prior', 'believable_prior', 'description_prior', 'is_placeholder']
+
+_FARTHEST = 10.0  # m, of a centre of mass that can be believed
+_MASS = 0.3  # deviation of a described mass, as a share: what published descriptions of one arm differ by
+_UNKNOWN_MASS = 5.0  # kg, of a link of an arm of which no mass is known
+_SIZE = 0.1  # m, least extent of a link
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prior:
+    """A normal distribution of the base parameters, to be believed more or less.
+
+        -2 log p(beta) = strength (beta - mean)^T precision (beta - mean)
+
+    Attributes
+    ----------
+    mean : ndarray, shape (b,)
+    precision : ndarray, shape (b, b)
+    strength : float
+        1 takes it at its word, for independent samples; 0 ignores it.
+    """
+
+    mean: Array
+    precision: Array
+    strength: float = 1.0
+
+    def scaled(self, strength: float) -> 'Prior':
+        """Return the same prior, believed so much."""
+        return replace(self, strength=strength)
+
+    def add(self, matrix: Array, vector: Array, factor: float = 1.0) -> None:
+        """Add it to normal equations, shapes (P, P) and (P,), in place."""
+        b = len(self.mean)
+        weight = self.strength * factor
+        matrix[:b, :b] += weight * self.precision
+        vector[:b] += weight * (self.precision @ self.mean)
+
+    def share(self, inverse: Array) -> Array:
+        """Return which share of each base parameter stems from the prior, shape (b,), for the inverse normal matrix."""
+        b = len(self.mean)
+        return np.asarray(np.clip(self.strength * np.diag(inverse[:b, :b] @ self.precision), 0.0, 1.0))
+
+    def spread(self, inverse: Array, size: int, shapes: int, n: int) -> Array:
+        """Return the covariance, shape (size, size), that the prior's own uncertainty gives the estimate.
+
+        The estimate is pulled to the mean by inverse strength precision (mean - beta); with deviations of the mean
+        of covariance precision^-1 that is strength^2 inverse precision inverse.
+
+        Parameters
+        ----------
+        inverse : ndarray, shape (P, P)
+            Inverse of the normal matrix of base and linear friction parameters.
+        size : int
+            Number of all parameters, shape parameters included.
+        shapes, n : int
+            Number of shape parameters per joint, and of joints.
+        """
+        b = len(self.mean)
+        pulled = self.strength**2 * inverse[:, :b] @ self.precision @ inverse[:b]
+        if shapes == 0:
+            return np.asarray(pulled)
+        k = (len(inverse) - b) // n
+        place = np.concatenate([np.arange(b), (b + np.arange(n)[:, None] * (k + shapes) + np.arange(k)).ravel()])
+        result = np.zeros((size, size))
+        result[np.ix_(place, place)] = pulled
+        return result
+
+
+def is_placeholder(model: RobotModel) -> bool:
+    """Return whether the inertial parameters of a description say nothing.
+
+    That is so where there are none, or where two links or more have all the same mass, or all the same inertia
+    about the centre of mass: numbers that somebody put in so that a simulator would load the file.
+    """
+    mass = model.inertial[:, 9]
+    if (mass <= 0.0).all():
+        return True
+    if model.n < 3:
+        return False
+    known = model.inertial[mass > 0.0]
+    centre = known[:, 6:9] / known[:, 9:]
+    about = pseudo_inertia(known)[:, :3, :3] - known[:, 9, None, None] * np.einsum('ni,nj->nij', centre, centre)
+    moments = np.sort(np.linalg.eigvalsh(about), axis=1)
+    same_mass = np.ptp(known[:, 9]) <= 1e-3 * known[:, 9].max()
+    same_inertia = bool((np.ptp(moments, axis=0) <= 1e-3 * np.abs(moments).max()).all())
+    return bool(len(known) > 2 and (same_mass or same_inertia))
+
+
+def description_prior(model: RobotModel, base: BaseParameters, *, rotor_inertia: bool) -> Prior:
+    """Return the prior of an arm's base parameters.
+
+    A link of mass m and extent L, the larger of the distance to the next joint and of its centre of mass, has
+    standard deviations of 0.3 m, 0.3 m L and 0.3 m L^2 of its mass, first moments and inertia; where the
+    description says nothing, of m, m L and m L^2 about zero. Rotor inertias, which descriptions leave out, are zero
+    with a deviation of m L^2 of the link that they move.
+
+    Parameters
+    ----------
+    model : RobotModel
+    base : BaseParameters
+    rotor_inertia : bool
+        Whether rotor inertias are among the standard parameters.
+    """
+    silent = is_placeholder(model)
+    inertial = believable_prior(model)
+    mass = np.maximum(inertial[:, 9], 0.0)
+    if silent:
+        mass = np.full(model.n, _UNKNOWN_MASS)
+    reach = np.linalg.norm(model.placements[:, :3, 3], axis=1)
+    extent = np.maximum(np.append(reach[1:], 0.0), _SIZE)
+    if not silent:
+        extent = np.maximum(extent, np.linalg.norm(inertial[:, 6:9], axis=1) / np.maximum(mass, 1e-9))
+    share = 1.0 if silent else _MASS
+    size = np.stack([mass * extent**2] * 6 + [mass * extent] * 3 + [mass], axis=1)
+    mean, deviation = (np.zeros(10 * model.n) if silent else inertial.ravel()), share * size.ravel()
+    if rotor_inertia:
+        mean = np.concatenate([mean, np.maximum(model.rotor_inertia, 0.0)])
+        deviation = np.concatenate([deviation, mass * extent**2])
+    grouping = base.map[:, : len(mean)]
+    covariance = (grouping * deviation**2) @ grouping.T
+    scale = 1.0 / np.sqrt(np.diag(covariance))
+    precision = np.linalg.inv(covariance * np.outer(scale, scale) + 1e-9 * np.eye(len(scale))) * np.outer(scale, scale)
+    return Prior(mean=grouping @ mean, precision=0.5 * (precision + precision.T))
+
+
+def believable_prior(model: RobotModel) -> Array:
+    """Return the description's inertial parameters, made those of real bodies where they are not.
+
+    A mass below 1 % of the mean, or second moments below those of a ball of 1 cm radius, are raised
+    to that; a description without masses counts as links of 1 kg and 10 cm.
+
+    Parameters
+    ----------
+    model : RobotModel
+
+    Returns
+    -------
+    ndarray, shape (n, 10)
+        With positive-definite pseudo-inertias.
+    """
+    inertial = np.array(model.inertial)
+    mean = float(np.mean(np.maximum(inertial[:, 9], 0.0)))
+    mean = mean if mean > 1e-6 else 0.0
+    result = np.empty_like(inertial)
+    for k, pi in enumerate(inertial):
+        if mean <= 0.0 or pi[9] < 0.01 * mean:
+            pi = np.array([0.4, 0, 0, 0.4, 0, 0.4, 0, 0, 0, 1.0]) * max(0.01 * mean, 1e-3 if mean > 0.0 else 1.0)
+            pi[:6] *= 0.01 / 0.4
+        mass = pi[9]
+        centre = pi[6:9] / mass
+        centre = centre if np.linalg.norm(centre) < _FARTHEST else np.zeros(3)
+        matrix = pseudo_inertia(np.concatenate([pi[:6], mass * centre, pi[9:]]))
+        about = matrix[:3, :3] - mass * np.outer(centre, centre)
+        values, vectors = np.linalg.eigh(about)
+        floor = mass * 0.2 * 0.01**2
+        about = (vectors * np.maximum(values, max(floor, 1e-3 * float(values.max())))) @ vectors.T
+        matrix[:3, :3] = about + mass * np.outer(centre, centre)
+        result[k] = pseudo_inertia_parameters(matrix)
+    return result
+
+

@@ -1,0 +1,215 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+"""What the signals went through before they were recorded or are compared, chosen by torque that was held out.
+
+Three choices, each over a small grid, with a plain model (Coulomb, viscous, offset; weighted least squares):
+
+- the cutoff of the zero-phase low-pass over motion and torque, one for all recordings;
+- the delay of each recording's torque behind its motion;
+- the bandwidth of the torque signal. A drive, or the driver that publishes its current, often passes the torque
+  through a low-pass of its own, so that the step of Coulomb friction at a reversal comes out as a ramp. A linear
+  model still holds once the same filter is applied to its columns (the parallel filtering of Gautier 1997).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.data.dataset import Dataset
+from robotid_ros.errors import DataError
+from robotid_ros.friction import friction_model
+from robotid_ros.identification.cross_validation import Alternative, Decision, Folds, HeldOut, LinearFolds
+from robotid_ros.identification.information import BaseRegressor, Information
+from robotid_ros.identification.least_squares import weighted_solution
+from robotid_ros.identification.samples import Samples
+from robotid_ros.signals.filtering import motion_band
+
+__all__ = ['PLAIN', 'choose_bandwidth', 'choose_cutoff', 'choose_delay', 'plain_errors', 'with_cutoff']
+
+PLAIN = 'coulomb_viscous+offset'
+_CUTOFFS = (1.5, 2.0, 3.0, 4.5, 6.5, 10.0, 15.0, 22.0)  # of the motion's band: from hardly any margin to no filter
+_SAME = 0.003  # of the error: cutoffs that predict alike to this share; the one nearest to the proposed is taken
+_SAMPLES = 2500
+_SLOWEST = 1.6  # of the motion's band: a torque channel below it hides a wrong model instead of describing a drive
+_FASTEST = 25.0  # Hz; a faster channel blurs a reversal by less than it can matter
+_BANDWIDTHS = 8
+_GAIN = 0.02
+
+
+def plain_errors(base: BaseRegressor, samples: Samples, folds: Folds | None = None, *, equal: bool = False) -> HeldOut:
+    """Return the held-out errors of the plain model: exact sign, weighted (or ordinary) least squares."""
+    friction = friction_model(PLAIN)
+    rigid = base.regressor(samples.q, samples.dq, samples.ddq)
+    own = friction.columns(samples.dq, np.zeros((samples.n, 0)))
+    parts = LinearFolds.of(samples, Folds.of(samples) if folds is None else folds, rigid, own)
+
+    def solve(info: Information) -> Array:
+        return weighted_solution(info, friction, np.ones(samples.n), equal=equal)[0].parameters
+
+    return parts.errors(solve)
+
+
+def _score(errors: HeldOut) -> float:
+    """Return the logarithm of the error, mean over the joints."""
+    return float(np.mean(np.log(np.maximum(errors.rmse, 1e-300))))
+
+
+def with_cutoff(datasets: Sequence[Dataset], cutoff: float) -> list[Dataset]:
+    """Return datasets filtered anew, as far as each one's rate and length allow; the rest as they are."""
+    result = []
+    for dataset in datasets:
+        even = dataset.unfiltered
+        if even is not None:
+            try:
+                dataset = even.filtered(min(cutoff, even.fastest), dataset.provenance)
+            except DataError:  # every run is too short for so slow a filter
+                pass
+        result.append(dataset)
+    return result
+
+
+def choose_cutoff(
+    datasets: Sequence[Dataset], base: BaseRegressor, samples_of: Callable[[Sequence[Dataset]], Samples]
+) -> tuple[list[Dataset], Decision | None]:
+    """Return datasets filtered with the cutoff whose model predicts held-out torque best, and the choice.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+        Those with ``unfiltered`` signals take part; where there are none, nothing is chosen.
+    base : BaseRegressor
+    samples_of : callable
+        From datasets to samples.
+    """
+    free = [dataset for dataset in datasets if dataset.unfiltered is not None]
+    if not free:
+        return list(datasets), None
+    proposed = float(np.median([dataset.cutoff for dataset in free]))
+    band = float(np.median([motion_band(dataset.dq, dataset.rate) for dataset in free]))
+    fastest = max(dataset.unfiltered.fastest for dataset in free if dataset.unfiltered is not None)
+    grid = sorted({min(share * band, fastest) for share in _CUTOFFS} | {min(proposed, fastest)})
+    tried: list[tuple[float, HeldOut]] = []
+    for cutoff in grid:
+        candidate = with_cutoff(datasets, cutoff)
+        tried.append((cutoff, plain_errors(base, samples_of(candidate).thinned(_SAMPLES))))
+    scores = np.array([_score(errors) for _, errors in tried])
+    alike = [k for k in range(len(grid)) if scores[k] <= scores.min() + _SAME]
+    best = min(alike, key=lambda k: abs(np.log(grid[k] / proposed)))
+    decision = Decision(
+        subject='cutoff',
+        chosen=f'{grid[best]:.3g} Hz',
+        alternatives=tuple(Alternative(name=f'{cutoff:.3g} Hz', error=errors.rmse) for cutoff, errors in tried),
+    )
+    return with_cutoff(datasets, grid[best]), decision
+
+
+def _shifted(dataset: Dataset, delay: float) -> Dataset:
+    """Return a dataset whose motion is that of so many seconds earlier [s]: what the delayed torque belongs to."""
+    step = delay * dataset.rate
+    edge = int(np.ceil(abs(step))) + 1
+    keep = np.zeros(len(dataset), dtype=bool)
+    moved = {name: np.array(getattr(dataset, name)) for name in ('q', 'dq', 'ddq')}
+    for label in range(len(dataset.sources)):
+        rows = np.flatnonzero(dataset.trajectory == label)
+        keep[rows[edge : len(rows) - edge]] = True
+        at = np.arange(len(rows)) - step
+        for name, values in moved.items():
+            source = getattr(dataset, name)[rows]
+            for j in range(dataset.n):
+                values[rows, j] = np.interp(at, np.arange(len(rows)), source[:, j])
+    return replace(dataset, **moved).select(keep)
+
+
+def choose_delay(
+    dataset: Dataset, base: BaseRegressor, samples_of: Callable[[Sequence[Dataset]], Samples]
+) -> tuple[Dataset, Decision]:
+    """Return a recording with the delay of its torque taken out, where held-out torque confirms that there is one.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    base : BaseRegressor
+    samples_of : callable
+        From datasets to samples.
+    """
+    def errors(delay: float) -> HeldOut:
+        moved = _shifted(dataset, delay) if delay else dataset
+        return plain_errors(base, samples_of([moved]).thinned(_SAMPLES))
+
+    none = errors(0.0)
+    tried = {0.0: none}
+    sign = min((0.005, -0.005), key=lambda delay: _score(tried.setdefault(delay, errors(delay))))
+    if _score(tried[sign]) < _score(none):
+        for delay in (2.0 * sign, 4.0 * sign, 8.0 * sign):
+            tried[delay] = errors(delay)
+            if _score(tried[delay]) > min(_score(other) for other in tried.values()):
+                break
+    best = min(tried, key=lambda delay: _score(tried[delay]))
+    confirmed = best != 0.0 and none.better(tried[best], _GAIN)
+    chosen = best if confirmed else 0.0
+    decision = Decision(
+        subject=f'delay of the torque in {dataset.sources[0] if dataset.sources else "the recording"}',
+        chosen='none' if chosen == 0.0 else f'{1e3 * chosen:.3g} ms',
+        alternatives=tuple(
+            Alternative(name=f'{1e3 * delay:.3g} ms', error=found.rmse) for delay, found in sorted(tried.items())
+        ),
+    )
+    return (dataset if chosen == 0.0 else _shifted(dataset, chosen)), decision
+
+
+def choose_bandwidth(base: BaseRegressor, samples: Samples) -> tuple[float | None, Decision]:
+    """Return the bandwidth of the torque signal [Hz], or None where held-out torque shows none, and the choice.
+
+    Parameters
+    ----------
+    base : BaseRegressor
+    samples : Samples
+        With an unlimited torque.
+    """
+    longest = max(samples.runs, key=len)
+    band = motion_band(samples.dq[longest.start : longest.stop], longest.rate)
+    slowest = max(_SLOWEST * band, 0.2)
+    fastest = min(min(run.cutoff or np.inf, 0.2 * run.rate) for run in samples.runs)
+    fastest = min(fastest, _FASTEST)
+    if fastest <= 1.2 * slowest:
+        return None, Decision(subject='torque bandwidth', chosen='not limited below the cutoff')
+    part = samples.coarse(8.0).excerpts(4000)
+    folds = Folds.of(part)
+    friction = friction_model(PLAIN)
+    rigid = base.regressor(part.q, part.dq, part.ddq)
+    own = friction.columns(part.dq, np.zeros((part.n, 0)))
+
+    def errors(bandwidth: float | None) -> HeldOut:
+        limited = part.with_bandwidth(bandwidth)
+        parts = LinearFolds.of(limited, folds, rigid, own)
+        return parts.errors(lambda info: weighted_solution(info, friction, np.ones(part.n))[0].parameters)
+
+    none = errors(None)
+    grid = np.geomspace(slowest, fastest, _BANDWIDTHS).tolist()
+    tried = [(bandwidth, errors(bandwidth)) for bandwidth in grid]
+    scores = np.array([_score(found) for _, found in tried])
+    best = int(np.argmin(scores))
+    bandwidth: float | None = None
+    if best < len(grid) - 1 and none.better(tried[best][1], _GAIN):
+        bandwidth = grid[best]
+        if best > 0:
+            below, here, above = scores[best - 1 : best + 2]
+            shift = 0.5 * (below - above) / (below - 2.0 * here + above)
+            bandwidth = float(np.exp(np.log(grid[best]) + shift * np.log(grid[1] / grid[0])))
+    decision = Decision(
+        subject='torque bandwidth',
+        chosen='not limited' if bandwidth is None else f'{bandwidth:.3g} Hz',
+        alternatives=(
+            Alternative(name='not limited', error=none.rmse),
+            *(Alternative(name=f'{value:.3g} Hz', error=found.rmse) for value, found in tried),
+        ),
+    )
+    return bandwidth, decision

@@ -1,0 +1,468 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+"""The one way from datasets to an identified model: rows, choices, fit, verdict."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.data.dataset import Dataset
+from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
+from robotid_ros.friction import FrictionModel, friction_model
+from robotid_ros.identification.alternating import alternate
+from robotid_ros.identification.assembly import assemble, fit_metrics, provenance_of, thresholds
+from robotid_ros.identification.bee_colony import BeeColony, bee_colony_friction, separable_friction
+from robotid_ros.identification.config import IdentificationConfig
+from robotid_ros.identification.cross_validation import Alternative, Decision, Folds
+from robotid_ros.identification.friction_choice import FrictionChoice, add_ripple, choose_friction, fit_friction_shape
+from robotid_ros.identification.least_squares import fit_of_parameters, least_squares, normal_equations
+from robotid_ros.identification.physical import PhysicalFit, physical_parameters
+from robotid_ros.identification.plausibility import doubts, remarks, require_radians, torque_faults
+from robotid_ros.identification.prior import description_prior
+from robotid_ros.identification.rest_friction import RestFriction, last_direction
+from robotid_ros.identification.result import IdentificationResult
+from robotid_ros.identification.rows import Rows
+from robotid_ros.identification.samples import Samples, as_samples, require_moving
+from robotid_ros.identification.shrinkage import choose_prior, total_error
+from robotid_ros.identification.signal_choice import (
+    PLAIN,
+    choose_bandwidth,
+    choose_cutoff,
+    choose_delay,
+    plain_errors,
+    with_cutoff,
+)
+from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
+from robotid_ros.identification.verdict import judge_joints, moved, overall
+from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.progress import Progress
+
+__all__ = ['Data', 'consistent', 'identify', 'prepare', 'require_data']
+
+_SEARCH_SAMPLES = 3000
+_BEE_SAMPLES = 1000
+_REST_GAIN = 0.05  # fall of the mean square error at rest that a coefficient of its own must bring
+_REST_SHARE = 0.005  # of the samples: less rest than this is not worth a parameter
+_AT_REST = 0.02  # of a joint's largest speed, where the configuration does not say
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    """Training data with the choices that concern its signals.
+
+    Attributes
+    ----------
+    datasets : tuple of Dataset
+    samples : Samples
+        With the bandwidth of the torque signal.
+    cutoff : float or None
+        Chosen for all recordings [Hz]; None where nothing was chosen.
+    decisions : tuple of Decision
+    """
+
+    datasets: tuple[Dataset, ...]
+    samples: Samples
+    cutoff: float | None
+    decisions: tuple[Decision, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """A model that competes: friction with its shape, and the signal's bandwidth."""
+
+    rows: Rows
+    choice: FrictionChoice
+
+
+def identify(
+    datasets: Dataset | Sequence[Dataset],
+    model: RobotModel,
+    *,
+    friction: str | None = None,
+    estimator: str | None = None,
+    friction_data: Dataset | Sequence[Dataset] = (),
+    validation: Dataset | Sequence[Dataset] = (),
+    test: Dataset | Sequence[Dataset] = (),
+    config: IdentificationConfig | None = None,
+    progress: Progress | None = None,
+) -> IdentificationResult:
+    """Identify the dynamic and friction parameters of an arm.
+
+    Parameters
+    ----------
+    datasets : Dataset or sequence of Dataset
+        Training data, one dataset per recording; joints are matched by name and may be more than the model's.
+    model : RobotModel
+        Kinematics, and inertial parameters as a prior for what the data leave open.
+    friction, estimator : str, optional
+        In place of the configuration's.
+    friction_data : Dataset or sequence of Dataset
+        Slow motion at constant speeds, from which the alternating estimator takes friction while the
+        training data give the dynamics; the other estimators use both at once.
+    validation, test : Dataset or sequence of Dataset
+        Data that only the metrics and the verdict see. They are filtered like the training data.
+    config : IdentificationConfig, optional
+    progress : callable, optional
+        Called with a share from 0 to 1 and a text.
+
+    Returns
+    -------
+    IdentificationResult
+        With a verdict per joint; ``usable`` is False, with the reason, where the data do not carry the model.
+
+    Raises
+    ------
+    IdentificationError
+        If no model can be computed at all: no data, nothing moves, too few samples, a joint missing, positions
+        in degrees, or motion of a joint that the model holds still.
+    """
+    config = IdentificationConfig() if config is None else config
+    config = config if friction is None else replace(config, friction=friction)
+    config = config if estimator is None else replace(config, estimator=estimator)
+    if config.friction != 'auto':
+        friction_model(_without_ripple(config.friction))  # refuses unknown options before any work
+    training, slow = _listed(datasets), _listed(friction_data)
+    if config.estimator != 'alternating':
+        training, slow = training + slow, []
+    report = progress if progress is not None else _silent
+    limit = thresholds(config, model)
+    base = base_parameters(model, rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
+    require_data(training, model, base, config)
+    require_radians(training + slow, model)
+    notes = remarks(training + slow, model)
+    data = prepare(training, model, base, config, report)
+    chosen = choose_model(base, data.samples, config, report)
+    report(0.7, 'estimate parameters')
+    friction_rows = Rows(base, _samples_of(slow, model, config)) if slow else chosen.rows
+    fit, decisions = _estimate(chosen, friction_rows, model, config)
+    if config.automatic:
+        fit, rest = _with_rest(fit, chosen.rows, config)
+        decisions = (*decisions, rest)
+    report(0.85, 'make the parameters physically consistent')
+    physical = consistent(chosen.rows, fit, model, base, config)
+    solid = replace(
+        fit,
+        base_values=base.map @ _standard(physical, config.rotor_inertia),
+        friction_parameters=np.concatenate([physical.linear, fit.friction_parameters[:, physical.linear.shape[1] :]], 1),
+    )
+    if config.estimator == 'physical':
+        fit = solid
+        decisions = (*decisions, Decision(subject='physical', chosen=f'error ratio {physical.error_ratio:.4f}'))
+    sets = {'training': list(data.datasets)}
+    for name, given in (('validation', validation), ('test', test)):
+        if _listed(given):
+            held_out = _listed(given)
+            sets[name] = held_out if data.cutoff is None else with_cutoff(held_out, data.cutoff)
+    metrics = {name: fit_metrics(base, fit, model, listed) for name, listed in sets.items()}
+    judge = 'validation' if 'validation' in metrics else 'training'
+    report(1.0, 'done')
+    samples = chosen.rows.samples
+    verdicts = judge_joints(
+        metrics[judge],
+        np.sqrt(np.mean((samples.measured - samples.target) ** 2, axis=0)),
+        moved(samples.q),
+        torque_faults(chosen.rows, model),
+        limit,
+        judged_by=judge,
+    )
+    doubt = doubts(training + slow, model) or _no_numbers(fit)
+    usable, reason = overall(verdicts, metrics[judge], doubt, judged_by=judge)
+    return assemble(
+        fit,
+        physical,
+        model,
+        base,
+        metrics,
+        {name: fit_metrics(base, solid, model, listed) for name, listed in sets.items()},
+        config,
+        verdicts=verdicts,
+        usable=usable,
+        reason='; '.join(part for part in (reason, fit.reason) if part),
+        notes=notes,
+        decisions=(*data.decisions, *chosen.choice.decisions, *decisions),
+        provenance=provenance_of(training + slow, _listed(validation), _listed(test), config),
+        samples=samples,
+    )
+
+
+def _no_numbers(fit: TorqueFit) -> str:
+    if not np.isfinite(fit.base_values).all():
+        return 'the fit gave no finite numbers'
+    if not (fit.base_values.any() or fit.friction_parameters.any()):
+        return 'the measured torque is zero throughout; is effort recorded?'
+    return ''
+
+
+def _samples_of(datasets: Sequence[Dataset], model: RobotModel, config: IdentificationConfig) -> Samples:
+    return as_samples(
+        datasets, model, standstill_speed=config.standstill_speed, standstill_weight=config.standstill_weight
+    )
+
+
+def require_data(
+    datasets: Sequence[Dataset], model: RobotModel, base: BaseParameters, config: IdentificationConfig
+) -> Samples:
+    """Return the samples of datasets that can tell something.
+
+    Raises
+    ------
+    IdentificationError
+        If there is nothing to identify from.
+    """
+    samples = _samples_of(datasets, model, config)
+    require_moving(samples, model, len(base.independent) + 2 * model.n)
+    return samples
+
+
+def _silent(share: float, text: str) -> None:
+    """Report nothing."""
+
+
+def _listed(datasets: Dataset | Sequence[Dataset]) -> list[Dataset]:
+    return [datasets] if isinstance(datasets, Dataset) else list(datasets)
+
+
+def prepare(
+    datasets: Sequence[Dataset],
+    model: RobotModel,
+    base: BaseParameters,
+    config: IdentificationConfig,
+    report: Progress = _silent,
+) -> Data:
+    """Choose the cutoff, the delays and the bandwidth of the torque, and return the samples."""
+    samples_of = partial(_samples_of, model=model, config=config)
+    decisions: list[Decision] = []
+    report(0.02, 'choose the cutoff')
+    listed, choice = choose_cutoff(datasets, base, samples_of)
+    cutoff = None
+    if choice is not None:
+        decisions.append(choice)
+        cutoff = max(dataset.cutoff for dataset in listed if dataset.unfiltered is not None)
+    if config.automatic:
+        report(0.1, 'look for a delay of the torque')
+        found = [choose_delay(dataset, base, samples_of) for dataset in listed]
+        listed = [dataset for dataset, _ in found]
+        decisions += [decision for _, decision in found]
+    samples = samples_of(listed)
+    bandwidth = config.torque_bandwidth if config.torque_bandwidth > 0.0 else None
+    if config.automatic and config.torque_bandwidth == 0.0:
+        report(0.15, 'find the bandwidth of the torque')
+        bandwidth, decision = choose_bandwidth(base, samples)
+        decisions.append(decision)
+    return Data(
+        datasets=tuple(listed),
+        samples=samples.with_bandwidth(bandwidth),
+        cutoff=cutoff,
+        decisions=tuple(decisions),
+    )
+
+
+def choose_model(base: BaseParameters, samples: Samples, config: IdentificationConfig, report: Progress) -> Chosen:
+    """Choose the friction model and, where it was not asked for, whether it pays at all."""
+    report(0.2, 'choose the friction model')
+    rows = Rows(base, samples.coarse())
+    name = config.friction
+    if name == 'auto' and config.estimator == 'bee-colony':
+        name = 'daemi_heimann+offset'  # the model the method was published for
+    ripple = name == 'auto' or name != _without_ripple(name)
+    name = _without_ripple(name)
+    few = rows.samples.thinned(_SEARCH_SAMPLES) if rows.samples.open else rows.samples.excerpts(_SEARCH_SAMPLES)
+    rigid = base.regressor(few.q, few.dq, few.ddq)
+    if name == 'auto':
+        choice = choose_friction(rigid, few, progress=lambda share, text: report(0.2 + 0.4 * share, text))
+    elif not friction_model(name).shape_names and not config.automatic:
+        as_asked = Decision(subject='friction', chosen=f'{name}, as asked')
+        choice = FrictionChoice(friction=friction_model(name), shape=np.zeros((few.n, 0)), decisions=(as_asked,))
+    else:
+        choice = fit_friction_shape(rigid, few, name, smooth=config.automatic)
+    if ripple:
+        report(0.62, 'look for a torque ripple')
+        choice = add_ripple(base, few, choice)
+    return Chosen(rows=rows, choice=choice)
+
+
+def _without_ripple(name: str) -> str:
+    """Return a friction model's name without the option whose frequencies the data have to tell."""
+    return '+'.join(part for part in name.split('+') if part != 'ripple')
+
+
+def _estimate(
+    chosen: Chosen, friction_rows: Rows, model: RobotModel, config: IdentificationConfig
+) -> tuple[TorqueFit, tuple[Decision, ...]]:
+    """Run the estimator asked for; the physical one starts from weighted least squares."""
+    rows, choice = chosen.rows, chosen.choice
+    if config.estimator == 'alternating':
+        return _alternating(chosen, friction_rows, model, config)
+    if config.estimator == 'bee-colony':
+        return _bees(chosen, config)
+    if config.automatic:
+        return _automatic(rows, choice, model, config)
+    method = 'wls' if config.estimator == 'physical' else config.estimator
+    fit = least_squares(rows, choice.friction, choice.shape, estimator=method)  # type: ignore[arg-type]
+    return fit, (Decision(subject='estimator', chosen=config.estimator),)
+
+
+def _automatic(
+    rows: Rows, choice: FrictionChoice, model: RobotModel, config: IdentificationConfig
+) -> tuple[TorqueFit, tuple[Decision, ...]]:
+    """Fit with the prior's weight chosen; fall back to the plain model where that predicts held-out torque better."""
+    base = rows.base
+    assert isinstance(base, BaseParameters)
+    prior = description_prior(model, base, rotor_inertia=config.rotor_inertia)
+    samples = rows.samples
+    few = samples.thinned(2 * _SEARCH_SAMPLES) if samples.open else samples.excerpts(2 * _SEARCH_SAMPLES)
+
+    def candidate(friction: FrictionModel, shape: Array, few: Samples) -> tuple[object, ...]:
+        load = None
+        if friction.needs_load:
+            load = Rows(base, few).torque(
+                least_squares(Rows(base, few), friction, shape, covariance=False).base_values
+            )
+        return choose_prior(base, few, friction, shape, load, prior)
+
+    strength, errors, decision = candidate(choice.friction, choice.shape, few)
+    decisions = [decision]
+    if config.friction == 'auto':
+        plain, unlimited = friction_model(PLAIN), few.with_bandwidth(None)
+        ordinary = plain_errors(base, unlimited, equal=True)
+        plain_prior, plain_found, plain_decision = candidate(plain, np.zeros((samples.n, 0)), unlimited)
+        best_plain = min(total_error(ordinary), total_error(plain_found))
+        keep = total_error(errors) <= best_plain
+        decisions.append(
+            Decision(
+                subject='model',
+                chosen='the friction model and bandwidth chosen' if keep else f'plain: {PLAIN}, exact sign, no bandwidth',
+                alternatives=(
+                    Alternative(name='chosen', error=errors.rmse),
+                    Alternative(name='plain, with the description', error=plain_found.rmse),
+                    Alternative(name='plain, ordinary least squares', error=ordinary.rmse),
+                ),
+            )
+        )
+        if not keep:
+            rows = Rows(base, samples.with_bandwidth(None))
+            strength, choice = plain_prior, replace(choice, friction=plain, shape=np.zeros((samples.n, 0)))
+            decisions[0] = plain_decision
+    scale = few.independent_per_sample / samples.independent_per_sample
+    used = None if strength is None else strength.scaled(strength.strength * scale)
+    return least_squares(rows, choice.friction, choice.shape, prior=used), tuple(decisions)
+
+
+def _with_rest(fit: TorqueFit, rows: Rows, config: IdentificationConfig) -> tuple[TorqueFit, Decision]:
+    """Find the friction at rest, joint by joint, where held-out torque confirms it."""
+    samples = rows.samples.with_bandwidth(fit.bandwidth)
+    speed = (config.standstill_speed or _AT_REST) * np.abs(samples.dq).max(axis=0)
+    runs = [(run.start, run.stop) for run in samples.runs]
+    zero = RestFriction(speed=speed, torque=np.zeros(samples.n))
+    still = zero.resting(samples.dq)
+    direction = samples.recorded(last_direction(samples.dq, speed, runs))
+
+    def residual(rest: RestFriction | None) -> Array:
+        torque = predicted_torque(
+            rows.base, fit.friction, fit.base_values, fit.friction_parameters, samples, rest
+        )
+        return samples.measured - torque
+
+    plain, left = residual(None), residual(zero)
+    folds = Folds.of(samples)
+    predicted = np.zeros_like(left)
+    for held in folds.held:
+        seen = still & ~held[:, None]
+        rho = np.sum(seen * direction * left, axis=0) / np.maximum(np.sum(seen * direction**2, axis=0), 1e-12)
+        predicted[held] = direction[held] * rho
+    count = np.maximum(still.sum(axis=0), 1)
+    before = np.sum(still * plain**2, axis=0) / count
+    after = np.sum(still * (left - predicted) ** 2, axis=0) / count
+    chosen = (after < (1.0 - _REST_GAIN) * before) & (still.mean(axis=0) > _REST_SHARE)
+    rho = np.sum(still * direction * left, axis=0) / np.maximum(np.sum(still * direction**2, axis=0), 1e-12)
+    decision = Decision(
+        subject='friction at rest',
+        chosen=f'from the last direction for {int(chosen.sum())} of {samples.n} joints' if chosen.any() else 'none',
+        alternatives=(
+            Alternative(name='friction model', error=np.sqrt(before)),
+            Alternative(name='last direction', error=np.sqrt(after)),
+        ),
+    )
+    if not chosen.any():
+        return fit, decision
+    rest = RestFriction(speed=np.where(chosen, speed, 0.0), torque=np.where(chosen, rho, 0.0))
+    return replace(fit, rest=rest), decision
+
+
+def _alternating(
+    chosen: Chosen, friction_rows: Rows, model: RobotModel, config: IdentificationConfig
+) -> tuple[TorqueFit, tuple[Decision, ...]]:
+    rows, friction = chosen.rows, chosen.choice.friction
+    limit = thresholds(config, model)
+    found = alternate(rows, friction_rows, friction, thresholds=limit, max_iterations=config.max_iterations)
+    reason = '' if found.usable else f'the alternation did not end within {config.max_iterations} iterations'
+    fit = fit_of_parameters(
+        rows, friction, found.base_values, found.friction_parameters, converged=found.usable, reason=reason
+    )
+    note = f'alternating, {len(found.errors)} iterations{"" if found.usable else ", not usable"}'
+    last = Alternative(name='last iteration', error=found.errors[-1])
+    return fit, (Decision(subject='estimator', chosen=note, alternatives=(last,)),)
+
+
+def _bees(chosen: Chosen, config: IdentificationConfig) -> tuple[TorqueFit, tuple[Decision, ...]]:
+    """Alternate twice with a bee colony as the friction step, and say what separable least squares reaches."""
+    rows, friction = chosen.rows, chosen.choice.friction
+    rng = np.random.default_rng(config.seed)
+    few = rows.samples.thinned(_BEE_SAMPLES) if rows.samples.open else rows.samples.excerpts(_BEE_SAMPLES)
+    thin = Rows(rows.base, few)
+    channel = None if few.open else few.filtered
+    decisions = [Decision(subject='estimator', chosen=f'bee-colony, {config.max_iterations} cycles')]
+
+    def fit(part: Rows, model: FrictionModel, torque: Array, load: Array) -> Array:
+        s = part.samples
+        colony = BeeColony(cycles=config.max_iterations)
+        bees = bee_colony_friction(model, s.dq, torque, rng, colony=colony, load=load, position=s.q, channel=channel)
+        direct = separable_friction(model, s.dq, torque, load=load, position=s.q, channel=channel)
+        decisions.append(
+            Decision(
+                subject='friction step',
+                chosen=f'bee colony: {bees.evaluations} evaluations, {bees.seconds:.2f} s; '
+                f'separable least squares: {direct.evaluations} evaluations, {direct.seconds:.2f} s',
+                alternatives=(
+                    Alternative(name='bee colony', error=np.sqrt(bees.cost)),
+                    Alternative(name='separable least squares', error=np.sqrt(direct.cost)),
+                ),
+            )
+        )
+        return bees.parameters
+
+    start = least_squares(rows, friction, chosen.choice.shape, covariance=False).base_values
+    found = alternate(rows, thin, friction, max_iterations=2, start=start, fit=fit)
+    result = fit_of_parameters(rows, friction, found.base_values, found.friction_parameters, converged=True, reason='')
+    return result, tuple(decisions)
+
+
+def consistent(
+    rows: Rows, fit: TorqueFit, model: RobotModel, base: BaseParameters, config: IdentificationConfig
+) -> PhysicalFit:
+    """Return physically consistent standard parameters for a fit."""
+    shape = fit.friction_parameters[:, len(fit.friction.linear_names) :]
+    matrix, vector, square = normal_equations(rows, fit, shape)
+    return physical_parameters(
+        matrix,
+        vector,
+        square,
+        base.map,
+        model,
+        friction=fit.friction,
+        regularisation=config.regularisation if config.regularisation > 0.0 else None,
+    )
+
+
+def _standard(physical: PhysicalFit, rotor_inertia: bool) -> Array:
+    flat = physical.inertial.ravel()
+    return np.concatenate([flat, physical.rotor_inertia]) if rotor_inertia else flat

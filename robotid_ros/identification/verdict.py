@@ -1,0 +1,158 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+"""Whether each joint of an identified model can be used, and what to do where it cannot."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotid_ros.arrays import Array, BoolArray
+from robotid_ros.identification.metrics import Metrics
+
+__all__ = ['JointVerdict', 'judge_joints', 'overall']
+
+_WRONG = 50.0  # %, of a joint's torque unexplained: worse than half of it is no model
+_NOISE = 1.5  # times the noise of the torque signal: an error that small is as good as the recording allows
+_STILL = 0.03  # rad or m: a joint that moves less tells nothing of its friction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointVerdict:
+    """What can be said of one joint.
+
+    Attributes
+    ----------
+    joint : str
+    usable : bool
+    reason : str
+        Why it is not, or what to know; empty where there is nothing to say.
+    advice : str
+        What to do next.
+    """
+
+    joint: str
+    usable: bool
+    reason: str = ''
+    advice: str = ''
+
+    def __str__(self) -> str:
+        return f'{self.joint}: {self.reason}; {self.advice}' if self.advice else f'{self.joint}: {self.reason}'
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain values."""
+        return {'usable': self.usable, 'reason': self.reason, 'advice': self.advice}
+
+
+def moved(q: Array) -> BoolArray:
+    """Return which joints moved enough to be identified, shape (n,), from positions (N, n)."""
+    return np.asarray(np.ptp(q, axis=0) > _STILL)
+
+
+def judge_joints(
+    metrics: Metrics,
+    noise: Array,
+    moving: BoolArray,
+    faults: Sequence[tuple[int, str, str]],
+    limit: Array | None = None,
+    *,
+    judged_by: str = 'training',
+) -> tuple[JointVerdict, ...]:
+    """Return the verdict of each joint.
+
+    Parameters
+    ----------
+    metrics : Metrics
+        Errors on the data that judge: validation where there is some, training otherwise.
+    noise : ndarray, shape (n,)
+        Root mean square of what the torque as recorded has above the filter's cutoff [N m].
+    moving : ndarray of bool, shape (n,)
+    faults : sequence of (joint number, reason, advice)
+        What is wrong with the measured torque.
+    limit : ndarray, shape (n,), optional
+        Largest acceptable torque error [N m].
+    judged_by : str
+        Name of the data that judge, for the sentences.
+    """
+    result = []
+    for j, joint in enumerate(metrics.joint_names):
+        own = [(reason, advice) for k, reason, advice in faults if k == j]
+        error, relative = float(metrics.rmse[j]), float(metrics.relative_error[j])
+        if not moving[j]:
+            result.append(
+                JointVerdict(
+                    joint=joint,
+                    usable=False,
+                    reason='it did not move; its friction and rotor inertia are not identified, its link is left to the '
+                    'description',
+                    advice='excite it, or do not use its friction',
+                )
+            )
+        elif own:
+            reason, advice = own[0]
+            result.append(JointVerdict(joint=joint, usable=False, reason=reason, advice=advice))
+        elif limit is not None and error > limit[j]:
+            result.append(
+                JointVerdict(
+                    joint=joint,
+                    usable=False,
+                    reason=f'its torque error is {error:.3g} N m in {judged_by}, above the threshold of {limit[j]:.3g}',
+                    advice='excite the arm better, or choose another friction model',
+                )
+            )
+        elif relative > _WRONG and error > _NOISE * noise[j]:
+            result.append(
+                JointVerdict(
+                    joint=joint,
+                    usable=False,
+                    reason=f'the model leaves {relative:.0f} % of its torque unexplained in {judged_by}',
+                    advice='check its torque signal; excite it more, or over more of its range',
+                )
+            )
+        elif relative > _WRONG:
+            result.append(
+                JointVerdict(
+                    joint=joint,
+                    usable=True,
+                    reason=f'its torque is mostly noise ({noise[j]:.3g} N m of {error:.3g} N m error)',
+                    advice='average over more periods',
+                )
+            )
+        else:
+            result.append(JointVerdict(joint=joint, usable=True))
+    return tuple(result)
+
+
+def overall(joints: Sequence[JointVerdict], metrics: Metrics, doubt: str, *, judged_by: str) -> tuple[bool, str]:
+    """Return whether a result can be used, and the sentence that says it.
+
+    A result with joints that cannot be used is usable for the others, as long as these carry most of the torque.
+
+    Parameters
+    ----------
+    joints : sequence of JointVerdict
+    metrics : Metrics
+        On the data that judge.
+    doubt : str
+        What speaks against all joints, or empty.
+    judged_by : str
+    """
+    if doubt:
+        return False, doubt
+    total = metrics.relative_error_total
+    if total > _WRONG:
+        hint = ': is it the same arm, in the same units?' if judged_by != 'training' else ''
+        return False, f'the model leaves {total:.0f} % of the torque unexplained in {judged_by}{hint}'
+    wrong = [verdict for verdict in joints if not verdict.usable]
+    if not wrong:
+        return True, '; '.join(str(verdict) for verdict in joints if verdict.reason)
+    listed = '; '.join(str(verdict) for verdict in wrong)
+    if 2 * len(wrong) > len(joints):
+        return False, listed
+    return True, f'usable except {listed}'
