@@ -154,4 +154,3 @@ def _resampled(time: Array, values: Array, step: float) -> tuple[Array, Array]:
         return time, values
     grid = time[0] + step * np.arange(count)
     return grid, np.asarray(interpolate.CubicSpline(time, values, axis=0)(grid))
-

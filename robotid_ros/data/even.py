@@ -6,6 +6,7 @@
 # Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
+
 """Evenly sampled runs of a recording, and the dataset that one zero-phase filter makes of them."""
 
 from collections.abc import Mapping
@@ -121,4 +122,3 @@ class EvenRecording:
             rate=self.rate,
             cutoff=min(cutoff, 0.5 * self.rate),
         )
-

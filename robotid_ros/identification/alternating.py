@@ -100,7 +100,9 @@ def alternate(
     parameters = np.zeros((samples.n, len(friction.linear_names) + len(friction.shape_names)))
     for _ in range(max_iterations):
         load = friction_rows.torque(values)
-        parameters = fit(friction_rows, friction, friction_rows.samples.target - friction_rows.samples.filtered(load), load)
+        parameters = fit(
+            friction_rows, friction, friction_rows.samples.target - friction_rows.samples.filtered(load), load
+        )
         resisting = _friction_torque(dynamics, friction, parameters, dynamics.torque(values))
         values = quick_solve(matrix(precision), pull(samples.target - resisting, precision), 0, None)
         load = dynamics.torque(values)

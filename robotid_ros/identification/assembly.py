@@ -23,40 +23,26 @@ from robotid_ros.dynamics import BaseParameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, unit_of
 from robotid_ros.identification.config import IdentificationConfig
+from robotid_ros.identification.cross_validation import Decision
 from robotid_ros.identification.least_squares import essential_parameters
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.physical import PhysicalFit
 from robotid_ros.identification.plain_friction import plain_friction
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.samples import Samples, joint_columns
+from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
+from robotid_ros.identification.verdict import JointVerdict
 from robotid_ros.model.inertia import INERTIAL_UNITS
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['assemble', 'fit_metrics', 'provenance_of', 'thresholds', 'verdict']
+__all__ = ['assemble', 'fit_metrics', 'provenance_of', 'thresholds']
 
 
-def fit_metrics(base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: list[Dataset]) -> Metrics:
+def fit_metrics(base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset]) -> Metrics:
     """Return the errors against the torque as recorded, on every sample."""
-    measured, predicted = [], []
-    for dataset in datasets:
-        columns = joint_columns(dataset, model)
-        measured.append(dataset.tau[:, columns])
-        predicted.append(
-            predicted_torque(
-                base,
-                fit.friction,
-                fit.base_values,
-                fit.friction_parameters,
-                dataset.q[:, columns],
-                dataset.dq[:, columns],
-                dataset.ddq[:, columns],
-                bandwidth=fit.bandwidth,
-                rate=dataset.rate,
-                trajectory=dataset.trajectory,
-            )
-        )
-    return torque_metrics(model.joint_names, np.concatenate(measured), np.concatenate(predicted))
+    samples = as_samples(datasets, model, standstill_speed=0.0, standstill_weight=1.0).with_bandwidth(fit.bandwidth)
+    predicted = predicted_torque(base, fit.friction, fit.base_values, fit.friction_parameters, samples, fit.rest)
+    return torque_metrics(model.joint_names, samples.measured, predicted)
 
 
 def thresholds(config: IdentificationConfig, model: RobotModel) -> Array | None:
@@ -75,57 +61,29 @@ def thresholds(config: IdentificationConfig, model: RobotModel) -> Array | None:
     return np.broadcast_to(np.array(given), (model.n,))
 
 
-def verdict(
-    fit: TorqueFit, metrics: Metrics, limit: Array | None, names: Sequence[str], validation: Metrics | None = None
-) -> tuple[bool, str]:
-    """Return whether a fit is usable, and what to know about it."""
-    if not np.isfinite(fit.base_values).all():
-        return False, 'the fit gave no finite numbers'
-    if not (fit.base_values.any() or fit.friction_parameters.any()):
-        return False, 'the measured torque is zero throughout; is effort recorded?'
-    if not fit.converged and limit is not None:
-        return False, fit.reason
-    if limit is not None and (metrics.rmse > limit).any():
-        worst = int(np.argmax(metrics.rmse / limit))
-        return False, (
-            f'the torque error of {metrics.joint_names[worst]} is {metrics.rmse[worst]:.3g} N m, '
-            f'above its threshold of {limit[worst]:.3g} N m'
-        )
-    if metrics.relative_error_total > 50.0:
-        return False, f'the model leaves {metrics.relative_error_total:.0f} % of the torque unexplained'
-    if validation is not None and validation.relative_error_total > 50.0:
-        return False, (
-            f'the model leaves {validation.relative_error_total:.0f} % of the validation torque unexplained, '
-            f'{metrics.relative_error_total:.0f} % in training: is it the same arm, in the same units?'
-        )
-    count = len(fit.base_values)
-    still_open = [names[k] for k in np.flatnonzero(~fit.determined[:count]).tolist()]
-    if still_open:
-        return False, f'the data leave {len(still_open)} of {count} base parameters open: {", ".join(still_open[:3])}'
-    return True, fit.reason
-
-
 def assemble(
     fit: TorqueFit,
     physical: PhysicalFit,
     model: RobotModel,
     base: BaseParameters,
     metrics: dict[str, Metrics],
+    consistent_metrics: dict[str, Metrics],
     config: IdentificationConfig,
     *,
-    doubt: str = '',
-    decisions: tuple[str, ...],
+    verdicts: tuple[JointVerdict, ...],
+    usable: bool,
+    reason: str,
+    notes: tuple[str, ...],
+    decisions: tuple[Decision, ...],
+    cutoff: float | None,
     provenance: dict[str, object],
     samples: Samples,
 ) -> IdentificationResult:
-    """Put a fit into the form that users get; it is not usable where there is a doubt about its data."""
+    """Put a fit into the form that users get."""
     n, count = model.n, len(fit.base_values)
     std = fit.std
     friction: FrictionModel = fit.friction
     names = (*friction.linear_names, *friction.shape_names)
-    limit = thresholds(config, model)
-    usable, reason = verdict(fit, metrics['training'], limit, base.names, metrics.get('validation'))
-    usable, reason = (False, doubt) if usable and doubt else (usable, reason)
     values = np.concatenate([fit.base_values, fit.friction_parameters.ravel()])
     return IdentificationResult(
         robot=model.name,
@@ -156,7 +114,12 @@ def assemble(
         usable=usable,
         reason=reason,
         metrics=metrics,
+        consistent_metrics=consistent_metrics,
+        joints=verdicts,
+        notes=notes,
         decisions=decisions,
+        cutoff=cutoff,
+        rest_friction=fit.rest,
         provenance=provenance,
     )
 

@@ -17,7 +17,8 @@ from robotid_ros.settings import Settings, setting
 
 __all__ = ['ESTIMATORS', 'IdentificationConfig']
 
-ESTIMATORS = ('ols', 'wls', 'irls', 'alternating', 'bee-colony', 'physical')
+ESTIMATORS = ('auto', 'ols', 'wls', 'irls', 'alternating', 'bee-colony', 'physical')
+_PLAIN = ('ols', 'wls', 'irls')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,7 @@ class IdentificationConfig(Settings):
     friction : str
         A friction model by name, with its options (``'stribeck+load+offset'``), or ``'auto'``.
     estimator : str
+        ``auto``, or a published method; ``ols``, ``wls`` and ``irls`` are plain: exact sign, no torque channel, no prior.
     rotor_inertia : bool
         Identify rotor inertias beside the links' parameters.
     torque_bandwidth : float
@@ -49,7 +51,11 @@ class IdentificationConfig(Settings):
     friction: str = setting(
         'auto', "friction model with options joined by '+', or 'auto' to choose by cross-validation"
     )
-    estimator: str = setting('wls', 'how the parameters are estimated', choices=ESTIMATORS)
+    estimator: str = setting(
+        'auto',
+        "how the parameters are estimated; 'auto' is weighted least squares with every choice made by held-out torque",
+        choices=ESTIMATORS,
+    )
     rotor_inertia: bool = setting(True, 'identify rotor inertias too')
     torque_bandwidth: float = setting(
         0.0, 'bandwidth of the measured torque; 0 finds it, -1 says it is not limited', unit='Hz', range=(-1.0, 1e4)
@@ -66,6 +72,11 @@ class IdentificationConfig(Settings):
     )
     max_iterations: int = setting(50, 'iterations of the alternating and bee-colony estimators', range=(1, 100000))
     seed: int = setting(0, 'seed of every random choice', range=(0, 2**31 - 1))
+
+    @property
+    def automatic(self) -> bool:
+        """Whether held-out torque chooses what the estimator does not need as it is."""
+        return self.estimator not in _PLAIN
 
     def check(self) -> None:
         """Refuse unknown friction models and options."""

@@ -6,6 +6,7 @@
 # Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
+
 """Torque errors on data that a fit has not seen: what every automatic choice is judged by.
 
 A fit minimises the error against the filtered torque; it is judged by the torque as recorded, on stretches of the
@@ -114,7 +115,8 @@ class HeldOut:
 
     def better(self, new: 'HeldOut', share: float) -> bool:
         """Return whether the joints' errors fall, in the geometric mean, by more than this share and one
-        standard error over the stretches."""
+        standard error over the stretches.
+        """
         before = np.maximum(self.filtered.mean(axis=0), 1e-300)
         change = float(np.mean(np.log1p(-np.minimum(self.gain(new) / before, 1.0 - 1e-9))))
         gain = np.mean((self.filtered - new.filtered) / before, axis=1)
@@ -182,7 +184,12 @@ class LinearFolds:
     def of(cls, samples: Samples, folds: Folds, rigid: Array, own: Array) -> 'LinearFolds':
         """Return the Gram matrices of unfiltered base regressors (N, n, b) and friction columns (N, n, k)."""
         return cls.of_rows(
-            samples, folds, samples.filtered(rigid), samples.filtered(own), samples.recorded(rigid), samples.recorded(own)
+            samples,
+            folds,
+            samples.filtered(rigid),
+            samples.filtered(own),
+            samples.recorded(rigid),
+            samples.recorded(own),
         )
 
     @classmethod

@@ -30,6 +30,7 @@ from robotid_ros.identification.ripple import Unexplained, find_ripple, with_rip
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.separable import SeparableFit, separable_least_squares
+from robotid_ros.progress import Progress
 
 __all__ = ['FrictionChoice', 'add_ripple', 'choose_friction', 'fit_friction_shape']
 
@@ -239,17 +240,20 @@ def fit_friction_shape(rigid: Array, samples: Samples, name: str, *, smooth: boo
     if not smooth:
         fit = contest.fit(model, False, None, samples.weight)
         return FrictionChoice(
-            friction=fit.friction, shape=fit.shape, decisions=(Decision(subject='friction', chosen=f'{name}, as asked'),)
+            friction=fit.friction,
+            shape=fit.shape,
+            decisions=(Decision(subject='friction', chosen=f'{name}, as asked'),),
         )
     errors, fit = contest.errors(model, False)
     smooth_errors, smoothed = contest.errors(model, True)
     better = _smoother(errors, smooth_errors, smoothed, samples)
-    tried = (Alternative(name='exact sign', error=errors.rmse), Alternative(name='smooth sign', error=smooth_errors.rmse))
+    tried = (
+        Alternative(name='exact sign', error=errors.rmse),
+        Alternative(name='smooth sign', error=smooth_errors.rmse),
+    )
     if better.any():
         fastest = np.maximum(np.abs(samples.dq).max(axis=0), 1e-6)
         scale = np.where(better, np.asarray(smoothed.friction.velocity_scale), _EXACT * fastest)
-        fit = separable_least_squares(
-            rigid, samples, model.smoothed(scale), fit_scale=False, filtered=contest.filtered
-        )
+        fit = separable_least_squares(rigid, samples, model.smoothed(scale), fit_scale=False, filtered=contest.filtered)
     decision = Decision(subject='friction', chosen=_described(name, better), alternatives=tried)
     return FrictionChoice(friction=fit.friction, shape=fit.shape, decisions=(decision,))

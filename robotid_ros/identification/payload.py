@@ -27,8 +27,8 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import regressor
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
-from robotid_ros.identification.channel import Channel, coarse
 from robotid_ros.identification.covariance import covariance_of_estimate
+from robotid_ros.identification.information import solve
 from robotid_ros.identification.physical import physical_parameters
 from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
@@ -52,7 +52,7 @@ class PayloadResult:
     free : ndarray, shape (10,)
         The same without that constraint.
     std : ndarray, shape (10,)
-        Standard deviations of the unconstrained ones.
+        Standard deviations of the unconstrained ones; inf where the motion does not tell a parameter.
     rmse_without, rmse_with : ndarray, shape (n,)
         Torque error along the runs with the payload, ignoring it and knowing it [N m].
     """
@@ -126,10 +126,9 @@ def identify_payload(
     datasets = [loaded] if isinstance(loaded, Dataset) else list(loaded)
     samples = as_samples(datasets, model, standstill_speed=0.02, standstill_weight=0.01)
     predictor = TorquePredictor(model, arm)
-    samples = coarse(samples, arm.torque_bandwidth)
-    channel = Channel.of(samples, arm.torque_bandwidth)
-    rest = samples.target - channel(predictor.torque(samples.q, samples.dq, samples.ddq))
-    rows = channel(_payload_rows(model, samples, refit_friction))
+    samples = samples.with_bandwidth(arm.torque_bandwidth).coarse()
+    rest = samples.target - samples.filtered(predictor.torque(samples.q, samples.dq, samples.ddq))
+    rows = samples.filtered(_payload_rows(model, samples, refit_friction))
     precision = np.ones(samples.n)
     for _ in range(10):
         weight = samples.weight * precision
@@ -138,18 +137,19 @@ def identify_payload(
         solution = np.linalg.lstsq(matrix, vector, rcond=1e-12)[0]
         residual = rest - rows @ solution
         precision = 1.0 / np.maximum(np.mean(residual**2, axis=0), 1e-12 * max(float(np.mean(rest**2)), 1e-12))
-    inverse = np.linalg.pinv(matrix, rcond=1e-12)
+    found = solve(matrix, vector, len(vector), None)
+    inverse = found.inverse
     root = np.sqrt(samples.weight)
     # every parameter is common to all joints here, so that all stand in the place of base parameters
     covariance = covariance_of_estimate(
-        rows * root[..., None], residual * root, samples.trajectory, precision, inverse, rows.shape[2], 1
+        rows * root[..., None], residual * root, samples.run_labels, precision, inverse, rows.shape[2], 1
     )
     inertial, constrained = _physical(matrix, vector, float(np.sum(weight * rest**2)), model)
     return PayloadResult(
         link=model.link_names[-1],
         inertial=inertial,
         free=solution[:10],
-        std=np.sqrt(np.maximum(np.diag(covariance)[:10], 0.0)),
+        std=np.where(found.determined[:10], np.sqrt(np.maximum(np.diag(covariance)[:10], 0.0)), np.inf),
         rmse_without=np.sqrt(np.mean(rest**2, axis=0)),
         rmse_with=np.sqrt(np.mean((rest - rows @ constrained) ** 2, axis=0)),
     )
@@ -189,7 +189,11 @@ def _physical(matrix: Array, vector: Array, square: float, model: RobotModel) ->
 
 
 def drive_gains(
-    without: Dataset, loaded: Dataset, model: RobotModel, payload: Array, arm: IdentificationResult
+    without: Dataset | Sequence[Dataset],
+    loaded: Dataset | Sequence[Dataset],
+    model: RobotModel,
+    payload: Array,
+    arm: IdentificationResult,
 ) -> tuple[Array, Array]:
     """Return the factor by which each joint's measured torque must be multiplied, from a known payload.
 
@@ -203,7 +207,7 @@ def drive_gains(
 
     Parameters
     ----------
-    without, loaded : Dataset
+    without, loaded : Dataset or sequence of Dataset
         Runs without and with the payload; the former only serves to check the arm's model.
     model : RobotModel
     payload : ndarray, shape (10,)
@@ -222,14 +226,17 @@ def drive_gains(
         If the arm's model does not explain its own runs.
     """
     predictor = TorquePredictor(model, arm)
-    check = as_samples([without], model, standstill_speed=0.02, standstill_weight=0.01)
-    misfit = check.target - predictor.torque(check.q, check.dq, check.ddq)
+    listed = [[each] if isinstance(each, Dataset) else list(each) for each in (without, loaded)]
+    check, samples = (
+        as_samples(each, model, standstill_speed=0.02, standstill_weight=0.01).with_bandwidth(arm.torque_bandwidth)
+        for each in listed
+    )
+    misfit = check.target - check.filtered(predictor.torque(check.q, check.dq, check.ddq))
     if np.sum(misfit**2) > 0.25 * np.sum(check.target**2):
         raise IdentificationError('the arm model does not explain the runs without payload; identify it from them')
-    samples = as_samples([loaded], model, standstill_speed=0.02, standstill_weight=0.01)
-    rest = samples.target - predictor.torque(samples.q, samples.dq, samples.ddq)
-    added = regressor(model, samples.q, samples.dq, samples.ddq)[:, :, -10:] @ payload
-    own = friction_model('coulomb_viscous').columns(samples.dq, np.zeros((samples.n, 0)))
+    rest = samples.target - samples.filtered(predictor.torque(samples.q, samples.dq, samples.ddq))
+    added = samples.filtered(regressor(model, samples.q, samples.dq, samples.ddq)[:, :, -10:] @ payload)
+    own = samples.filtered(friction_model('coulomb_viscous').columns(samples.dq, np.zeros((samples.n, 0))))
     gains, std = np.ones(samples.n), np.full(samples.n, np.inf)
     for j in range(samples.n):
         # rest = (1/k) added + friction: the noise is in the torque, so that stands on the left
@@ -241,7 +248,7 @@ def drive_gains(
         residual = right - rows @ solution
         inverse = np.linalg.pinv(rows.T @ rows)
         covariance = covariance_of_estimate(
-            rows[:, None], residual[:, None], samples.trajectory, np.ones(1), inverse, rows.shape[1], 1
+            rows[:, None], residual[:, None], samples.run_labels, np.ones(1), inverse, rows.shape[1], 1
         )
         gains[j] = 1.0 / solution[0]
         std[j] = float(np.sqrt(max(covariance[0, 0], 0.0))) * gains[j] ** 2

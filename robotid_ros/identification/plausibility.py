@@ -15,21 +15,30 @@ from collections.abc import Sequence
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.data.dataset import Dataset, concatenate
+from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import IdentificationError
+from robotid_ros.friction import friction_model
+from robotid_ros.identification.information import Information
+from robotid_ros.identification.least_squares import weighted_solution
+from robotid_ros.identification.prior import is_placeholder
+from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import joint_columns
+from robotid_ros.identification.verdict import moved
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.urdf_tree import MOVING, parse_urdf
 from robotid_ros.signals import check_motor_side, prior_factors
 
-__all__ = ['held_joints', 'other_unit', 'remarks', 'require_held', 'require_radians']
+__all__ = ['doubts', 'held_joints', 'remarks', 'require_held', 'require_radians', 'torque_faults']
 
 _STILL = 0.05  # rad or m: what a joint that holds its position may sway
 _FAST = 5.0  # times the speed limit
 _TURNS = 4.0 * np.pi  # rad: few arms turn a joint twice, in degrees it is a small motion
 _ENOUGH = 20_000  # samples that tell a factor
 _OTHER_UNIT = 100.0  # times the description's torque: no masses are that far off
+_DRIVING = 0.02  # of the mean power: friction that drives a joint by more is no noise
+_TURNED = 1.1  # factor by which all errors must fall, in the geometric mean, before a sign counts as reversed
+_AT_LIMIT = 0.03  # share of samples at one value: noise repeats no extreme that often
 
 
 def require_radians(datasets: Sequence[Dataset], model: RobotModel) -> None:
@@ -144,32 +153,125 @@ def remarks(datasets: Sequence[Dataset], model: RobotModel) -> tuple[str, ...]:
     for dataset in datasets:
         found |= dict.fromkeys(require_held(dataset.joint_names, dataset.q, model))
         found |= dict.fromkeys(_beyond_limits(dataset, model))
-    found |= dict.fromkeys(check_motor_side(*_beside_prior(datasets, model), model.joint_names))
+    if not is_placeholder(model):
+        found |= dict.fromkeys(check_motor_side(*_beside_prior(datasets, model), model.joint_names))
     return tuple(found)
 
 
-def other_unit(datasets: Sequence[Dataset], model: RobotModel) -> str:
-    """Return a sentence where all joints' torques are a hundred times the description's or more; else nothing.
+def doubts(datasets: Sequence[Dataset], model: RobotModel) -> str:
+    """Return a sentence where all joints' torques are far beyond what the arm can have; else nothing.
 
     A torque in mN m fits as well as one in N m, and a controller that believes the result drives the arm
-    with a thousand times the torque.
+    with a thousand times the torque. Where the description's masses say nothing, its effort limits may.
     """
-    factors = prior_factors(*_beside_prior(datasets, model))
-    known = factors[np.isfinite(factors)]
-    if not len(known) or not (known > _OTHER_UNIT).all():
-        return ''
-    return (
-        f'the measured torque is {np.median(known):.2g} times that of the description: expected N m, and links with '
-        'their masses; is it in mN m?'
-    )
+    if not is_placeholder(model):
+        factors = prior_factors(*_beside_prior(datasets, model))
+        known = factors[np.isfinite(factors)]
+        if len(known) and (np.abs(known) > _OTHER_UNIT).all():
+            return (
+                f'the measured torque is {np.median(np.abs(known)):.2g} times that of the description: expected N m, '
+                'and links with their masses; is it in mN m?'
+            )
+    effort = model.limits.effort
+    torque = np.concatenate([d.tau[:, joint_columns(d, model)] for d in datasets])
+    limited = (effort > 0.0) & np.isfinite(effort)
+    usual = np.sqrt(np.mean(torque**2, axis=0))
+    if limited.any() and (usual[limited] > 10.0 * effort[limited]).all():
+        return (
+            f'the measured torque is {np.median(usual[limited] / effort[limited]):.2g} times the effort limits of the '
+            'description: expected N m; is it in mN m?'
+        )
+    return ''
+
+
+def torque_faults(rows: Rows, model: RobotModel) -> tuple[tuple[int, str, str], ...]:
+    """Return what is wrong with joints' torques that no mass in the description is needed for.
+
+    - Friction takes energy, whatever the masses are: Coulomb and viscous friction fitted without bounds that
+      drive a joint mean a reversed sign.
+    - A joint whose sign is reversed spoils the parameters that it shares with the others: with the sign turned, all
+      joints fit better.
+    - A torque that stays at its own extreme has hit a limit, or the range of the signal.
+    - A torque that is zero throughout was not recorded.
+
+    Parameters
+    ----------
+    rows : Rows
+    model : RobotModel
+
+    Returns
+    -------
+    tuple of (joint number, reason, advice)
+    """
+    samples = rows.samples
+    friction = friction_model('coulomb_viscous+offset')
+    info = rows.information(friction, np.zeros((samples.n, 0)), None)
+    found, precision = weighted_solution(info, None, np.ones(samples.n))
+    own = found.parameters[info.base :].reshape(samples.n, -1)
+    columns = friction.columns(samples.dq, np.zeros((samples.n, 0)))
+    power = np.mean(samples.dq * np.einsum('Nnk,nk->Nn', columns[:, :, :2], own[:, :2]), axis=0)
+    scale = np.mean(np.abs(samples.dq * samples.target), axis=0)
+    moving = moved(samples.q)
+    faults: list[tuple[int, str, str]] = []
+    for j in range(samples.n):
+        torque = samples.measured[:, j]
+        if not moving[j]:
+            continue
+        if not np.any(torque):
+            faults.append((j, 'its torque is zero throughout', 'record its effort or current'))
+        elif power[j] < -_DRIVING * scale[j] or _reversed(info, j, precision):
+            faults.append(
+                (
+                    j,
+                    f'its torque has the wrong sign: friction would drive it with {-power[j]:.3g} W'
+                    if power[j] < 0.0
+                    else 'its torque has the wrong sign: with the sign turned all joints fit better',
+                    'turn the sign of its torque, of its torque constant, or of its position',
+                )
+            )
+        elif (share := _saturated(torque)) > _AT_LIMIT:
+            faults.append(
+                (
+                    j,
+                    f'its torque stands at one extreme value in {100.0 * share:.0f} % of the samples: it is saturated',
+                    'move it more slowly, or raise the limit of the drive or of the signal',
+                )
+            )
+    return tuple(faults)
+
+
+def _reversed(info: Information, joint: int, precision: Array) -> bool:
+    """Return whether all joints together fit clearly better with the sign of one torque turned."""
+    gram = info.gram.copy()
+    gram[joint, :-1, -1] *= -1.0
+    gram[joint, -1, :-1] *= -1.0
+    turned = Information(gram=gram, count=info.count, base=info.base)
+
+    def cost(parts: Information) -> float:
+        solution, _ = weighted_solution(parts, None, precision)
+        return float(np.mean(np.log(parts.residual_squares(solution.parameters))))
+
+    return 0.5 * (cost(info) - cost(turned)) > np.log(_TURNED)
+
+
+def _saturated(torque: Array) -> float:
+    """Return the share of samples that repeat the largest or the smallest value exactly."""
+    span = float(np.ptp(torque))
+    if span <= 0.0:
+        return 0.0
+    at_top = np.abs(torque - torque.max()) < 1e-6 * span
+    at_bottom = np.abs(torque - torque.min()) < 1e-6 * span
+    return float(max(at_top.mean(), at_bottom.mean()))
 
 
 def _beside_prior(datasets: Sequence[Dataset], model: RobotModel) -> tuple[Array, Array, Array, Array]:
     """Return measured torque, the description's torque, velocity and acceleration, shapes (N, n)."""
-    data = concatenate(list(datasets))
-    columns = joint_columns(data, model)
-    some = slice(None, None, 1 + len(data) // _ENOUGH)
-    q, dq, ddq, torque = (x[some, columns] for x in (data.q, data.dq, data.ddq, data.tau_filtered))
+    parts = []
+    for dataset in datasets:
+        columns = joint_columns(dataset, model)
+        some = slice(None, None, 1 + len(datasets) * len(dataset) // _ENOUGH)
+        parts.append([x[some][:, columns] for x in (dataset.q, dataset.dq, dataset.ddq, dataset.tau_filtered)])
+    q, dq, ddq, torque = (np.concatenate(each) for each in zip(*parts, strict=True))
     return torque, inverse_dynamics(model, q, dq, ddq), dq, ddq
 
 

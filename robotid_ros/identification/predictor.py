@@ -9,6 +9,8 @@
 
 """Torques of an identified model."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from robotid_ros.arrays import Array
@@ -17,7 +19,8 @@ from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.samples import joint_columns
+from robotid_ros.identification.samples import Samples, as_samples
+from robotid_ros.identification.signal_choice import with_cutoff
 from robotid_ros.identification.torque_fit import predicted_torque
 from robotid_ros.model.robot_model import RobotModel
 
@@ -84,41 +87,46 @@ class TorquePredictor:
 
     def torque(self, q: Array, dq: Array, ddq: Array) -> Array:
         """Return the torque at the joints, shape (N, n) [N m]."""
-        return predicted_torque(
-            self.base, self.friction, self.result.base_values, self.result.friction_values, q, dq, ddq
-        )
+        load = self.rigid_torque(q, dq, ddq)
+        return np.asarray(load + self.friction.torque(dq, self.result.friction_values, load, q))
 
-    def measured_torque(self, dataset: Dataset) -> Array:
-        """Return what the arm's torque signal should show along a dataset: the torque out of the channel.
+    def measured_torque(self, datasets: Dataset | Sequence[Dataset]) -> Array:
+        """Return what the arm's torque signal should show along datasets: through its bandwidth, with friction at rest.
 
         Returns
         -------
         ndarray, shape (N, n)
-            Joints in the model's order [N m].
+            Joints in the model's order, datasets one after the other [N m].
         """
-        columns = joint_columns(dataset, self.model)
+        return self._predicted(self._samples(datasets))
+
+    def _samples(self, datasets: Dataset | Sequence[Dataset]) -> Samples:
+        listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
+        samples = as_samples(listed, self.model, standstill_speed=0.0, standstill_weight=1.0)
+        return samples.with_bandwidth(self.result.torque_bandwidth)
+
+    def _predicted(self, samples: Samples) -> Array:
+        result = self.result
         return predicted_torque(
-            self.base,
-            self.friction,
-            self.result.base_values,
-            self.result.friction_values,
-            dataset.q[:, columns],
-            dataset.dq[:, columns],
-            dataset.ddq[:, columns],
-            bandwidth=self.result.torque_bandwidth,
-            rate=dataset.rate,
-            trajectory=dataset.trajectory,
+            self.base, self.friction, result.base_values, result.friction_values, samples, result.rest_friction
         )
 
+    def metrics(self, datasets: Dataset | Sequence[Dataset]) -> Metrics:
+        """Return the errors along datasets, against the torque as recorded, on every sample."""
+        samples = self._samples(datasets)
+        return torque_metrics(self.model.joint_names, samples.measured, self._predicted(samples))
 
-def validate(result: IdentificationResult, model: RobotModel, dataset: Dataset) -> Metrics:
-    """Return the errors of an identified model on a dataset, against the torque as recorded.
+
+def validate(result: IdentificationResult, model: RobotModel, datasets: Dataset | Sequence[Dataset]) -> Metrics:
+    """Return the errors of an identified model on datasets, against the torque as recorded.
+
+    The datasets are filtered as those of the training were, where they still can be.
 
     Raises
     ------
     IdentificationError
-        If the result belongs to another arm, or a joint is not in the dataset.
+        If the result belongs to another arm, or a joint is not in a dataset.
     """
-    predictor = TorquePredictor(model, result)
-    columns = joint_columns(dataset, model)
-    return torque_metrics(model.joint_names, dataset.tau[:, columns], predictor.measured_torque(dataset))
+    listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
+    listed = listed if result.cutoff is None else with_cutoff(listed, result.cutoff)
+    return TorquePredictor(model, result).metrics(listed)

@@ -6,6 +6,7 @@
 # Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
+
 """What is known of the inertial parameters before any motion: the description's, as far as it can be believed."""
 
 from dataclasses import dataclass, replace
@@ -176,5 +177,3 @@ def believable_prior(model: RobotModel) -> Array:
         matrix[:3, :3] = about + mass * np.outer(centre, centre)
         result[k] = pseudo_inertia_parameters(matrix)
     return result
-
-

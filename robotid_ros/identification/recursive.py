@@ -25,10 +25,9 @@ from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
 from robotid_ros.friction import friction_model
-from robotid_ros.identification.channel import Channel, coarse
-from robotid_ros.identification.information import Information, gather, solve
+from robotid_ros.identification.information import Information, solve
 from robotid_ros.identification.least_squares import joint_precision
-from robotid_ros.identification.rigid import ModelRows
+from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import as_samples
 from robotid_ros.model.robot_model import RobotModel
 
@@ -96,15 +95,8 @@ class RecursiveIdentifier:
             If it is empty or a joint is missing.
         """
         samples = as_samples([dataset], self.model, standstill_speed=0.02, standstill_weight=0.01)
-        samples = coarse(samples, None)
-        channel = Channel.of(samples, None)
-        total: Information | None = None
-        shape = np.zeros((samples.n, 0))
-        for part, rigid, own in ModelRows(self.base, samples, channel).pieces(self.friction, shape, None):
-            info = gather(rigid, own, samples.target[part], samples.weight[part])
-            total = info if total is None else total + info
-        if total is not None:
-            self._parts[key] = total
+        rows = Rows(self.base, samples.coarse())
+        self._parts[key] = rows.information(self.friction, np.zeros((samples.n, 0)), None)
 
     def clear(self) -> None:
         """Forget everything."""

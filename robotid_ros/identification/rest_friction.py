@@ -6,6 +6,7 @@
 # Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
+
 """Friction of a joint that stands: what is left from the direction in which it moved last.
 
 A joint that comes to rest keeps a part of its friction, wound up in gears and seals, against the direction of the

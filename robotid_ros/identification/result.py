@@ -21,12 +21,13 @@ from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import IdentificationError, RobotIdError
 from robotid_ros.files import write_text
 from robotid_ros.friction import FrictionModel, friction_model
+from robotid_ros.identification.cross_validation import Alternative, Decision
 from robotid_ros.identification.metrics import Metrics
+from robotid_ros.identification.rest_friction import RestFriction
+from robotid_ros.identification.verdict import JointVerdict
 from robotid_ros.model.inertia import INERTIAL_NAMES
 
 __all__ = ['IdentificationResult']
-
-NOTE = 'note: '  # how a decision begins that is something to look at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,15 +68,25 @@ class IdentificationResult:
         Coulomb [N m] and viscous [N m s/rad] friction closest to the model along the training motion; None
         in a result that does not have them.
     torque_bandwidth : float or None
-        Bandwidth of the torque channel found in the data [Hz].
+        Bandwidth of the torque signal found in the data [Hz].
+    cutoff : float or None
+        Of the low-pass chosen for motion and torque [Hz]; None where it was not chosen here.
     condition_si, condition_scaled : float
     usable : bool
     reason : str
         Why the result is not usable, or what to know about it.
     metrics : mapping of str to Metrics
         'training', and 'validation' and 'test' where there was data.
-    decisions : tuple of str
-        What was tried and chosen, in order.
+    consistent_metrics : mapping of str to Metrics
+        The same with the physically consistent parameters: what ``calibrated.urdf`` and other descriptions hold.
+    joints : tuple of JointVerdict
+        Whether each joint can be used, why not, and what to do.
+    notes : tuple of str
+        What looked wrong in the data, and is for the user to judge.
+    decisions : tuple of Decision
+        What was chosen automatically, with the alternatives and their errors, in order.
+    rest_friction : RestFriction or None
+        Friction of joints that stand.
     provenance : mapping
         Plain numbers, strings and lists.
     """
@@ -107,7 +118,12 @@ class IdentificationResult:
     usable: bool
     reason: str
     metrics: Mapping[str, Metrics]
-    decisions: tuple[str, ...] = ()
+    consistent_metrics: Mapping[str, Metrics] = field(default_factory=dict)
+    joints: tuple[JointVerdict, ...] = ()
+    notes: tuple[str, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    rest_friction: RestFriction | None = None
+    cutoff: float | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     plain_friction: Array | None = None
 
@@ -131,11 +147,6 @@ class IdentificationResult:
             put('velocity_scale', (n,))
         if self.ripple_frequency is not None:
             put('ripple_frequency', (n,))
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What looked wrong in the data, and is for the user to judge."""
-        return tuple(line.removeprefix(NOTE) for line in self.decisions if line.startswith(NOTE))
 
     @property
     def friction(self) -> FrictionModel:
@@ -181,14 +192,18 @@ class IdentificationResult:
             'gravity': [float(x) for x in self.gravity],
             'usable': bool(self.usable),
             'reason': self.reason,
+            'joint_verdicts': {verdict.joint: verdict.to_dict() for verdict in self.joints},
+            'notes': list(self.notes),
             'metrics': {name: value.to_dict() for name, value in self.metrics.items()},
+            'consistent_metrics': {name: value.to_dict() for name, value in self.consistent_metrics.items()},
             'condition_number': {'si': float(self.condition_si), 'scaled': float(self.condition_scaled)},
             'torque_bandwidth': None if self.torque_bandwidth is None else float(self.torque_bandwidth),
+            'cutoff': None if self.cutoff is None else float(self.cutoff),
             'rotor_inertia_identified': bool(self.has_rotor_inertia),
             'base_parameters': base,
             'friction': self._friction_dict(),
             'standard_parameters': standard,
-            'decisions': list(self.decisions),
+            'decisions': [decision.to_dict() for decision in self.decisions],
             'provenance': _plain(self.provenance),
         }
 
@@ -207,11 +222,18 @@ class IdentificationResult:
             for j, joint in enumerate(self.joint_names)
         }
         scale, ripple, plain = self.velocity_scale, self.ripple_frequency, self.plain_friction
+        rest = self.rest_friction
         return {
             'model': self.friction_name,
             'velocity_scale': None if scale is None else dict(zip(self.joint_names, scale.tolist(), strict=True)),
             'ripple_frequency': None if ripple is None else dict(zip(self.joint_names, ripple.tolist(), strict=True)),
             'ripple_limit': float(self.ripple_limit),
+            'rest': None
+            if rest is None
+            else {
+                joint: {'speed': float(speed), 'torque': float(torque)}
+                for joint, speed, torque in zip(self.joint_names, rest.speed, rest.torque, strict=True)
+            },
             'joints': joints,
             'urdf': None
             if plain is None
@@ -333,14 +355,40 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         if plain is None
         else np.array([[plain[joint]['friction'], plain[joint]['damping']] for joint in joints], dtype=float),
         'torque_bandwidth': None if data['torque_bandwidth'] is None else float(data['torque_bandwidth']),
+        'cutoff': None if data['cutoff'] is None else float(data['cutoff']),
         'condition_si': float(data['condition_number']['si']),
         'condition_scaled': float(data['condition_number']['scaled']),
         'usable': bool(data['usable']),
         'reason': str(data['reason']),
         'metrics': {name: Metrics.from_dict(value) for name, value in data['metrics'].items()},
-        'decisions': tuple(data['decisions']),
+        'consistent_metrics': {name: Metrics.from_dict(value) for name, value in data['consistent_metrics'].items()},
+        'joints': tuple(
+            JointVerdict(
+                joint=joint, usable=bool(entry['usable']), reason=str(entry['reason']), advice=str(entry['advice'])
+            )
+            for joint, entry in data['joint_verdicts'].items()
+        ),
+        'notes': tuple(str(note) for note in data['notes']),
+        'decisions': tuple(_decision(entry) for entry in data['decisions']),
+        'rest_friction': None
+        if friction['rest'] is None
+        else RestFriction(
+            speed=np.array([friction['rest'][joint]['speed'] for joint in joints], dtype=float),
+            torque=np.array([friction['rest'][joint]['torque'] for joint in joints], dtype=float),
+        ),
         'provenance': data['provenance'],
     }
+
+
+def _decision(entry: Mapping[str, Any]) -> Decision:
+    return Decision(
+        subject=str(entry['subject']),
+        chosen=str(entry['chosen']),
+        alternatives=tuple(
+            Alternative(name=str(each['name']), error=np.array(each['error'], dtype=float))
+            for each in entry['alternatives']
+        ),
+    )
 
 
 def _relative(values: Array, std: Array) -> Array:

@@ -65,9 +65,7 @@ class RippleEvidence:
     predicted: Array
 
 
-def find_ripple(
-    samples: Samples, unexplained: Unexplained, limit: float, fold: IntArray
-) -> RippleEvidence:
+def find_ripple(samples: Samples, unexplained: Unexplained, limit: float, fold: IntArray) -> RippleEvidence:
     """Look for the ripple of each joint, and hold it against motion it was not found in.
 
     For every frequency of a grid as fine as the joint's range of motion allows, what the two ripple

@@ -22,19 +22,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.data.dataset import Dataset, concatenate
+from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.alternating import alternate, fit_friction
-from robotid_ros.identification.assembly import assemble, fit_metrics, provenance_of, thresholds
-from robotid_ros.identification.channel import Channel, coarse
+from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.identify import consistent, require_data
+from robotid_ros.identification.cross_validation import Decision
 from robotid_ros.identification.least_squares import fit_of_parameters
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.rigid import ModelRows
+from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import as_samples
+from robotid_ros.identification.steps import conclude, require_data
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.model.robot_model import RobotModel
 
@@ -164,7 +164,7 @@ class _Contest:
         self.validation = self._rows([runs[k] for k in split.validation])
         self.test = self._rows([runs[k] for k in split.test])
 
-    def _rows(self, datasets: list[Dataset]) -> ModelRows:
+    def _rows(self, datasets: list[Dataset]) -> Rows:
         samples = as_samples(
             datasets,
             self.model,
@@ -172,8 +172,7 @@ class _Contest:
             standstill_weight=self.config.standstill_weight,
         )
         bandwidth = self.config.torque_bandwidth if self.config.torque_bandwidth > 0.0 else None
-        samples = coarse(samples, bandwidth)
-        return ModelRows(self.base, samples, Channel.of(samples, bandwidth))
+        return Rows(self.base, samples.with_bandwidth(bandwidth).coarse())
 
     def round(self, name: str) -> _Winner | None:
         """Train, validate and test with one friction model."""
@@ -219,15 +218,15 @@ class _Contest:
         """Fit friction again on the validation set; return it and the mean torque error."""
         rows = self.validation
         load = rows.torque(values)
-        parameters = fit_friction(rows, friction, rows.samples.target - rows.channel(load), load)
-        resisting = rows.channel(friction.torque(rows.samples.dq, parameters, load, rows.samples.q))
-        residual = rows.samples.target - rows.channel(load) - resisting
+        parameters = fit_friction(rows, friction, rows.samples.target - rows.samples.filtered(load), load)
+        resisting = rows.samples.filtered(friction.torque(rows.samples.dq, parameters, load, rows.samples.q))
+        residual = rows.samples.target - rows.samples.filtered(load) - resisting
         return parameters, float(np.sqrt(np.mean(residual**2)))
 
-    def _errors(self, rows: ModelRows, winner: _Winner) -> Array:
+    def _errors(self, rows: Rows, winner: _Winner) -> Array:
         load = rows.torque(winner.base_values)
         torque = load + winner.friction.torque(rows.samples.dq, winner.parameters, load, rows.samples.q)
-        return np.asarray(np.sqrt(np.mean((rows.samples.target - rows.channel(torque)) ** 2, axis=0)))
+        return np.asarray(np.sqrt(np.mean((rows.samples.target - rows.samples.filtered(torque)) ** 2, axis=0)))
 
     def consolation(self, name: str) -> _Winner:
         """Return the best unusable model with the last friction model, so that there is something to look at."""
@@ -255,16 +254,17 @@ class _Contest:
         )
         sets = {kind: [self.runs[k] for k in getattr(self.split, kind)] for kind in Split.__slots__}
         sets['training'] = [run]
-        return assemble(
+        return conclude(
+            rows,
             fit,
-            consistent(rows, fit, self.model, self.base, self.config),
             self.model,
-            self.base,
-            {kind: fit_metrics(self.base, fit, self.model, [concatenate(data)]) for kind, data in sets.items()},
             self.config,
-            decisions=tuple(self.log),
-            provenance=provenance_of(sets['training'], sets['validation'], sets['test'], self.config),
-            samples=rows.samples,
+            sets,
+            doubt=reason,
+            notes=(),
+            decisions=tuple(Decision(subject='selection', chosen=line) for line in self.log),
+            cutoff=None,
+            sources=sets['training'],
         )
 
 

@@ -6,6 +6,7 @@
 # Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
+
 """What the signals went through before they were recorded or are compared, chosen by torque that was held out.
 
 Three choices, each over a small grid, with a plain model (Coulomb, viscous, offset; weighted least squares):
@@ -18,6 +19,7 @@ Three choices, each over a small grid, with a plain model (Coulomb, viscous, off
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -35,13 +37,15 @@ from robotid_ros.signals.filtering import motion_band
 __all__ = ['PLAIN', 'choose_bandwidth', 'choose_cutoff', 'choose_delay', 'plain_errors', 'with_cutoff']
 
 PLAIN = 'coulomb_viscous+offset'
-_CUTOFFS = (1.5, 2.0, 3.0, 4.5, 6.5, 10.0, 15.0, 22.0)  # of the motion's band: from hardly any margin to no filter
-_SAME = 0.003  # of the error: cutoffs that predict alike to this share; the one nearest to the proposed is taken
+_CUTOFFS = (3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 33.0)  # of the motion's band: from hardly any margin to nearly no filter
+_SAME = 0.02  # of the error: cutoffs that predict alike to this share; the one nearest to the usual is taken
+_USUAL = 7.0  # of the motion's band
 _SAMPLES = 2500
 _SLOWEST = 1.6  # of the motion's band: a torque channel below it hides a wrong model instead of describing a drive
 _FASTEST = 25.0  # Hz; a faster channel blurs a reversal by less than it can matter
 _BANDWIDTHS = 8
-_GAIN = 0.02
+_GAIN = 0.02  # fall of the error that a bandwidth must bring
+_DELAY_GAIN = 0.05  # that a delay must bring: a wrong friction model asks for small ones
 
 
 def plain_errors(base: BaseRegressor, samples: Samples, folds: Folds | None = None, *, equal: bool = False) -> HeldOut:
@@ -58,20 +62,30 @@ def plain_errors(base: BaseRegressor, samples: Samples, folds: Folds | None = No
 
 
 def _score(errors: HeldOut) -> float:
-    """Return the logarithm of the error, mean over the joints."""
-    return float(np.mean(np.log(np.maximum(errors.rmse, 1e-300))))
+    """Return the logarithm of the error: of the mean over the joints and of the total, half each."""
+    rmse = np.maximum(errors.rmse, 1e-300)
+    return float(0.5 * np.mean(np.log(rmse)) + 0.25 * np.log(np.mean(rmse**2)))
 
 
-def with_cutoff(datasets: Sequence[Dataset], cutoff: float) -> list[Dataset]:
-    """Return datasets filtered anew, as far as each one's rate and length allow; the rest as they are."""
+def with_cutoff(datasets: Sequence[Dataset], cutoff: float, trimmed: float | None = None) -> list[Dataset]:
+    """Return datasets filtered anew, as far as each one's rate and length allow; the rest as they are.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+    cutoff : float
+        [Hz]
+    trimmed : float, optional
+        Seconds cut off at both ends of each run; by default one period of the cutoff.
+    """
     result = []
     for dataset in datasets:
         even = dataset.unfiltered
         if even is not None:
-            try:
-                dataset = even.filtered(min(cutoff, even.fastest), dataset.provenance)
-            except DataError:  # every run is too short for so slow a filter
-                pass
+            with suppress(DataError):  # every run is too short for so slow a filter
+                chosen = even if trimmed is None else replace(even, trimmed=trimmed)
+                new = chosen.filtered(min(cutoff, even.fastest), dataset.provenance)
+                dataset = new if trimmed is None else replace(new, unfiltered=even)
         result.append(dataset)
     return result
 
@@ -92,17 +106,20 @@ def choose_cutoff(
     free = [dataset for dataset in datasets if dataset.unfiltered is not None]
     if not free:
         return list(datasets), None
-    proposed = float(np.median([dataset.cutoff for dataset in free]))
     band = float(np.median([motion_band(dataset.dq, dataset.rate) for dataset in free]))
     fastest = max(dataset.unfiltered.fastest for dataset in free if dataset.unfiltered is not None)
-    grid = sorted({min(share * band, fastest) for share in _CUTOFFS} | {min(proposed, fastest)})
+    grid = sorted({min(share * band, fastest) for share in _CUTOFFS})
+    # All candidates are judged by the same samples: those that the slowest filter leaves, where enough are left.
+    edge = 1.0 / grid[0]
+    shortest = min(max(len(run) for run in d.unfiltered.runs) / d.rate for d in free if d.unfiltered is not None)
+    trimmed = edge if 6.0 * edge < shortest else None
     tried: list[tuple[float, HeldOut]] = []
     for cutoff in grid:
-        candidate = with_cutoff(datasets, cutoff)
+        candidate = with_cutoff(datasets, cutoff, trimmed)
         tried.append((cutoff, plain_errors(base, samples_of(candidate).thinned(_SAMPLES))))
     scores = np.array([_score(errors) for _, errors in tried])
     alike = [k for k in range(len(grid)) if scores[k] <= scores.min() + _SAME]
-    best = min(alike, key=lambda k: abs(np.log(grid[k] / proposed)))
+    best = min(alike, key=lambda k: abs(np.log(grid[k] / (_USUAL * band))))
     decision = Decision(
         subject='cutoff',
         chosen=f'{grid[best]:.3g} Hz',
@@ -140,6 +157,7 @@ def choose_delay(
     samples_of : callable
         From datasets to samples.
     """
+
     def errors(delay: float) -> HeldOut:
         moved = _shifted(dataset, delay) if delay else dataset
         return plain_errors(base, samples_of([moved]).thinned(_SAMPLES))
@@ -153,7 +171,7 @@ def choose_delay(
             if _score(tried[delay]) > min(_score(other) for other in tried.values()):
                 break
     best = min(tried, key=lambda delay: _score(tried[delay]))
-    confirmed = best != 0.0 and none.better(tried[best], _GAIN)
+    confirmed = best != 0.0 and none.better(tried[best], _DELAY_GAIN)
     chosen = best if confirmed else 0.0
     decision = Decision(
         subject=f'delay of the torque in {dataset.sources[0] if dataset.sources else "the recording"}',
@@ -177,10 +195,9 @@ def choose_bandwidth(base: BaseRegressor, samples: Samples) -> tuple[float | Non
     longest = max(samples.runs, key=len)
     band = motion_band(samples.dq[longest.start : longest.stop], longest.rate)
     slowest = max(_SLOWEST * band, 0.2)
-    fastest = min(min(run.cutoff or np.inf, 0.2 * run.rate) for run in samples.runs)
-    fastest = min(fastest, _FASTEST)
+    fastest = min(_FASTEST, *(0.2 * run.rate for run in samples.runs))
     if fastest <= 1.2 * slowest:
-        return None, Decision(subject='torque bandwidth', chosen='not limited below the cutoff')
+        return None, Decision(subject='torque bandwidth', chosen='not limited')
     part = samples.coarse(8.0).excerpts(4000)
     folds = Folds.of(part)
     friction = friction_model(PLAIN)

@@ -6,6 +6,7 @@
 # Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
+
 """The one way from datasets to an identified model: rows, choices, fit, verdict."""
 
 from collections.abc import Sequence
@@ -46,7 +47,7 @@ from robotid_ros.identification.verdict import judge_joints, moved, overall
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 
-__all__ = ['Data', 'consistent', 'identify', 'prepare', 'require_data']
+__all__ = ['Data', 'conclude', 'consistent', 'identify', 'prepare', 'require_data']
 
 _SEARCH_SAMPLES = 3000
 _BEE_SAMPLES = 1000
@@ -134,7 +135,7 @@ def identify(
     if config.estimator != 'alternating':
         training, slow = training + slow, []
     report = progress if progress is not None else _silent
-    limit = thresholds(config, model)
+    thresholds(config, model)  # refuses a wrong number of them before any work
     base = base_parameters(model, rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
     require_data(training, model, base, config)
     require_radians(training + slow, model)
@@ -148,34 +149,88 @@ def identify(
         fit, rest = _with_rest(fit, chosen.rows, config)
         decisions = (*decisions, rest)
     report(0.85, 'make the parameters physically consistent')
-    physical = consistent(chosen.rows, fit, model, base, config)
-    solid = replace(
-        fit,
-        base_values=base.map @ _standard(physical, config.rotor_inertia),
-        friction_parameters=np.concatenate([physical.linear, fit.friction_parameters[:, physical.linear.shape[1] :]], 1),
-    )
-    if config.estimator == 'physical':
-        fit = solid
-        decisions = (*decisions, Decision(subject='physical', chosen=f'error ratio {physical.error_ratio:.4f}'))
     sets = {'training': list(data.datasets)}
     for name, given in (('validation', validation), ('test', test)):
         if _listed(given):
             held_out = _listed(given)
             sets[name] = held_out if data.cutoff is None else with_cutoff(held_out, data.cutoff)
+    result = conclude(
+        chosen.rows,
+        fit,
+        model,
+        config,
+        sets,
+        doubt=doubts(training + slow, model),
+        notes=notes,
+        decisions=(*data.decisions, *chosen.choice.decisions, *decisions),
+        cutoff=data.cutoff,
+        sources=training + slow,
+    )
+    report(1.0, 'done')
+    return result
+
+
+def conclude(
+    rows: Rows,
+    fit: TorqueFit,
+    model: RobotModel,
+    config: IdentificationConfig,
+    sets: dict[str, list[Dataset]],
+    *,
+    doubt: str,
+    notes: tuple[str, ...],
+    decisions: tuple[Decision, ...],
+    cutoff: float | None,
+    sources: list[Dataset],
+) -> IdentificationResult:
+    """Make a fit physically consistent, judge it on all data, and put it into the form that users get.
+
+    Parameters
+    ----------
+    rows : Rows
+        Of the training data.
+    fit : TorqueFit
+    model : RobotModel
+    config : IdentificationConfig
+    sets : dict
+        Datasets of 'training', and of 'validation' and 'test' where there are some.
+    doubt : str
+        What speaks against the data as a whole, or empty.
+    notes : tuple of str
+    decisions : tuple of Decision
+    cutoff : float or None
+        Of the low-pass that was chosen [Hz].
+    sources : list of Dataset
+        The training data as they came.
+    """
+    base = rows.base
+    assert isinstance(base, BaseParameters)
+    limit = thresholds(config, model)
+    physical = consistent(rows, fit, model, base, config)
+    shape = fit.friction_parameters[:, physical.linear.shape[1] :]
+    solid = replace(
+        fit,
+        base_values=base.map @ _standard(physical, config.rotor_inertia),
+        friction_parameters=np.concatenate([physical.linear, shape], axis=1),
+    )
+    if config.estimator == 'physical':
+        fit = solid
+        chosen = f'physically consistent; {physical.error_ratio:.4f} times the unconstrained torque error'
+        decisions = (*decisions, Decision(subject='parameters', chosen=chosen))
     metrics = {name: fit_metrics(base, fit, model, listed) for name, listed in sets.items()}
     judge = 'validation' if 'validation' in metrics else 'training'
-    report(1.0, 'done')
-    samples = chosen.rows.samples
+    samples = rows.samples
     verdicts = judge_joints(
         metrics[judge],
         np.sqrt(np.mean((samples.measured - samples.target) ** 2, axis=0)),
         moved(samples.q),
-        torque_faults(chosen.rows, model),
+        torque_faults(rows, model),
         limit,
         judged_by=judge,
     )
-    doubt = doubts(training + slow, model) or _no_numbers(fit)
-    usable, reason = overall(verdicts, metrics[judge], doubt, judged_by=judge)
+    usable, reason = overall(verdicts, metrics[judge], doubt or _no_numbers(fit), judged_by=judge)
+    if not fit.converged and limit is not None:
+        usable, reason = False, fit.reason
     return assemble(
         fit,
         physical,
@@ -186,10 +241,11 @@ def identify(
         config,
         verdicts=verdicts,
         usable=usable,
-        reason='; '.join(part for part in (reason, fit.reason) if part),
+        reason=reason or fit.reason,
         notes=notes,
-        decisions=(*data.decisions, *chosen.choice.decisions, *decisions),
-        provenance=provenance_of(training + slow, _listed(validation), _listed(test), config),
+        decisions=decisions,
+        cutoff=cutoff,
+        provenance=provenance_of(sources, sets.get('validation', []), sets.get('test', []), config),
         samples=samples,
     )
 
@@ -238,32 +294,30 @@ def prepare(
     config: IdentificationConfig,
     report: Progress = _silent,
 ) -> Data:
-    """Choose the cutoff, the delays and the bandwidth of the torque, and return the samples."""
-    samples_of = partial(_samples_of, model=model, config=config)
+    """Choose the bandwidth of the torque, the cutoff and the delays, and return the samples."""
+    plain = partial(_samples_of, model=model, config=config)
     decisions: list[Decision] = []
-    report(0.02, 'choose the cutoff')
+    bandwidth = config.torque_bandwidth if config.torque_bandwidth > 0.0 else None
+    if config.automatic and config.torque_bandwidth == 0.0:
+        report(0.02, 'find the bandwidth of the torque')
+        bandwidth, decision = choose_bandwidth(base, plain(datasets))
+        decisions.append(decision)
+
+    def samples_of(some: Sequence[Dataset]) -> Samples:
+        return plain(some).with_bandwidth(bandwidth)
+
+    report(0.08, 'choose the cutoff')
     listed, choice = choose_cutoff(datasets, base, samples_of)
     cutoff = None
     if choice is not None:
         decisions.append(choice)
         cutoff = max(dataset.cutoff for dataset in listed if dataset.unfiltered is not None)
     if config.automatic:
-        report(0.1, 'look for a delay of the torque')
+        report(0.15, 'look for a delay of the torque')
         found = [choose_delay(dataset, base, samples_of) for dataset in listed]
         listed = [dataset for dataset, _ in found]
         decisions += [decision for _, decision in found]
-    samples = samples_of(listed)
-    bandwidth = config.torque_bandwidth if config.torque_bandwidth > 0.0 else None
-    if config.automatic and config.torque_bandwidth == 0.0:
-        report(0.15, 'find the bandwidth of the torque')
-        bandwidth, decision = choose_bandwidth(base, samples)
-        decisions.append(decision)
-    return Data(
-        datasets=tuple(listed),
-        samples=samples.with_bandwidth(bandwidth),
-        cutoff=cutoff,
-        decisions=tuple(decisions),
-    )
+    return Data(datasets=tuple(listed), samples=samples_of(listed), cutoff=cutoff, decisions=tuple(decisions))
 
 
 def choose_model(base: BaseParameters, samples: Samples, config: IdentificationConfig, report: Progress) -> Chosen:
@@ -304,7 +358,7 @@ def _estimate(
         return _alternating(chosen, friction_rows, model, config)
     if config.estimator == 'bee-colony':
         return _bees(chosen, config)
-    if config.automatic:
+    if config.estimator == 'auto':
         return _automatic(rows, choice, model, config)
     method = 'wls' if config.estimator == 'physical' else config.estimator
     fit = least_squares(rows, choice.friction, choice.shape, estimator=method)  # type: ignore[arg-type]
@@ -324,9 +378,7 @@ def _automatic(
     def candidate(friction: FrictionModel, shape: Array, few: Samples) -> tuple[object, ...]:
         load = None
         if friction.needs_load:
-            load = Rows(base, few).torque(
-                least_squares(Rows(base, few), friction, shape, covariance=False).base_values
-            )
+            load = Rows(base, few).torque(least_squares(Rows(base, few), friction, shape, covariance=False).base_values)
         return choose_prior(base, few, friction, shape, load, prior)
 
     strength, errors, decision = candidate(choice.friction, choice.shape, few)
@@ -340,7 +392,7 @@ def _automatic(
         decisions.append(
             Decision(
                 subject='model',
-                chosen='the friction model and bandwidth chosen' if keep else f'plain: {PLAIN}, exact sign, no bandwidth',
+                chosen='as chosen' if keep else f'plain: {PLAIN}, exact sign, torque not limited',
                 alternatives=(
                     Alternative(name='chosen', error=errors.rmse),
                     Alternative(name='plain, with the description', error=plain_found.rmse),
@@ -367,9 +419,7 @@ def _with_rest(fit: TorqueFit, rows: Rows, config: IdentificationConfig) -> tupl
     direction = samples.recorded(last_direction(samples.dq, speed, runs))
 
     def residual(rest: RestFriction | None) -> Array:
-        torque = predicted_torque(
-            rows.base, fit.friction, fit.base_values, fit.friction_parameters, samples, rest
-        )
+        torque = predicted_torque(rows.base, fit.friction, fit.base_values, fit.friction_parameters, samples, rest)
         return samples.measured - torque
 
     plain, left = residual(None), residual(zero)

@@ -6,6 +6,7 @@
 # Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
+
 """Whether each joint of an identified model can be used, and what to do where it cannot."""
 
 from collections.abc import Sequence
@@ -89,8 +90,7 @@ def judge_joints(
                 JointVerdict(
                     joint=joint,
                     usable=False,
-                    reason='it did not move; its friction and rotor inertia are not identified, its link is left to the '
-                    'description',
+                    reason='it did not move, so that its friction and rotor inertia are not identified',
                     advice='excite it, or do not use its friction',
                 )
             )
