@@ -16,7 +16,6 @@ from pathlib import Path
 from robotid_ros.data import (
     Dataset,
     ProcessingSettings,
-    concatenate,
     load_dataset,
     process_file,
     process_recording,
@@ -57,16 +56,16 @@ class Identification:
     ----------
     model : RobotModel
     result : IdentificationResult
-    training : Dataset
-    validation : Dataset or None
+    training, validation : tuple of Dataset
+        One for each recording.
     summaries : tuple of str
         What was found in each file.
     """
 
     model: RobotModel
     result: IdentificationResult
-    training: Dataset
-    validation: Dataset | None
+    training: tuple[Dataset, ...]
+    validation: tuple[Dataset, ...]
     summaries: tuple[str, ...]
 
 
@@ -188,8 +187,8 @@ def identify_files(
     return Identification(
         model=model,
         result=result,
-        training=concatenate(training),
-        validation=concatenate(held_out) if held_out else None,
+        training=tuple(training),
+        validation=tuple(held_out),
         summaries=tuple(summaries),
     )
 

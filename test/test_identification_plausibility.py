@@ -17,8 +17,7 @@ from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio
 from robotid_ros.data import Dataset
 from robotid_ros.errors import IdentificationError, ModelWarning
 from robotid_ros.identification import IdentificationConfig, identify
-from robotid_ros.identification.channel import Channel
-from robotid_ros.identification.folds import stretches
+from robotid_ros.identification.cross_validation import stretches
 from robotid_ros.identification.plausibility import held_joints
 from robotid_ros.identification.ripple import Unexplained, find_ripple
 from robotid_ros.identification.samples import Samples, as_samples
@@ -116,7 +115,7 @@ def test_what_repeats_stays_in_one_stretch() -> None:
     half = len(torque)
     assert set(label.tolist()) == set(range(12))
     assert (label[:half] == label[half:]).mean() > 0.95
-    once = stretches(samples.select(slice(0, half)))
+    once = stretches(samples_of(dataset(model, motion, torque)))
     assert (np.diff(once) >= 0).mean() > 0.95  # a motion that does not repeat is cut in order of time
 
 
@@ -145,4 +144,4 @@ def test_a_ripple_is_found_where_there_is_one() -> None:
 def _evidence(samples: Samples, residual: np.ndarray):
     own = np.stack([np.sign(samples.dq), samples.dq, np.ones_like(samples.dq)], axis=2)
     unexplained = Unexplained(filtered=residual, recorded=residual, own=own, own_recorded=own)
-    return find_ripple(samples, Channel.of(samples, None), unexplained, 20.0, stretches(samples) % 4)
+    return find_ripple(samples, unexplained, 20.0, stretches(samples) % 4)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robotid_ros.errors import DataError
-from robotid_ros.signals import choose_cutoff, decimate_parallel, zero_phase_low_pass
+from robotid_ros.signals import choose_cutoff, zero_phase_low_pass
 
 
 def gain_and_delay(rate, frequency, cutoff, order=4):
@@ -85,32 +85,3 @@ def test_an_arm_that_stands_still_has_no_bandwidth(noise):
     found = choose_cutoff(q, 1000.0)
     assert not found.moving.any()
     assert found.cutoff == 100.0
-
-
-def test_decimation_of_torque_and_regressor_alike_keeps_the_model():
-    rng = np.random.default_rng(7)
-    regressor = rng.standard_normal((3000, 2, 5))
-    parameters = rng.standard_normal(5)
-    labels = np.repeat([0, 1], [1700, 1300])
-    columns, kept = decimate_parallel(regressor, 7, labels)
-    torque, same = decimate_parallel(regressor @ parameters, 7, labels)
-    assert np.array_equal(kept, same)
-    assert np.allclose(columns @ parameters, torque, rtol=0, atol=1e-10)
-    assert len(kept) == -(-1700 // 7) + -(-1300 // 7)
-
-
-def test_decimation_removes_what_the_new_rate_cannot_hold():
-    time = np.arange(4000)
-    slow, fast = np.sin(2 * np.pi * 0.004 * time), np.sin(2 * np.pi * 0.11 * time)
-    (thin, kept), (nothing, _) = decimate_parallel(slow, 10), decimate_parallel(fast, 10)
-    assert np.abs(thin - slow[kept])[20:-20].max() < 1e-3
-    assert np.abs(nothing)[20:-20].max() < 1e-3
-
-
-def test_decimation_by_one_changes_nothing():
-    x = np.random.default_rng(8).standard_normal((20, 2))
-    same, kept = decimate_parallel(x, 1)
-    assert np.array_equal(same, x)
-    assert kept.tolist() == list(range(20))
-    with pytest.raises(DataError, match='factor of 1 or more, got 0'):
-        decimate_parallel(x, 0)

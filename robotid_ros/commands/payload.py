@@ -20,7 +20,6 @@ from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
 from robotid_ros.commands.settings import add_settings, settings_from
 from robotid_ros.commands.tables import joint_table
-from robotid_ros.data import concatenate
 from robotid_ros.errors import DataError
 from robotid_ros.files import output_folder, write_text
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, identify
@@ -71,7 +70,7 @@ def _run(options: argparse.Namespace) -> int:
             arm = identify(without, model, config=identification, progress=progress)
     if options.mass is not None:
         body = inertial_parameters(options.mass, np.array(options.centre), np.zeros((3, 3)))
-        gains, std = drive_gains(concatenate(without), concatenate(loaded), model, body, arm)
+        gains, std = drive_gains(without, loaded, model, body, arm)
         print('factor by which each measured torque, and so each torque constant, must be multiplied')
         print(joint_table(model.joint_names, {'factor': gains, 'std': std}, digits=4))
         by_joint = {

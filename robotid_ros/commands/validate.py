@@ -15,7 +15,6 @@ from robotid_ros.commands.command import Command
 from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
 from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
 from robotid_ros.commands.tables import metrics_table
-from robotid_ros.data import concatenate
 from robotid_ros.identification import IdentificationResult, validate
 from robotid_ros.workflow import load_datasets
 
@@ -37,7 +36,7 @@ def _run(options: argparse.Namespace) -> int:
     datasets, _, summaries = load_datasets(options.recordings, settings, topic=options.topic)
     for summary in summaries:
         print(summary)
-    metrics = validate(result, model, concatenate(datasets))
+    metrics = validate(result, model, datasets)
     print(f'\n{metrics_table({"validation": metrics})}')
     return 0
 

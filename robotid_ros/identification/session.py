@@ -18,9 +18,9 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import IdentificationError
 from robotid_ros.identification.calibrated import calibrated_urdf
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.identify import identify
 from robotid_ros.identification.recursive import RecursiveEstimate, RecursiveIdentifier
 from robotid_ros.identification.result import IdentificationResult
+from robotid_ros.identification.steps import identify
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 
