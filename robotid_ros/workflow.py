@@ -34,6 +34,7 @@ from robotid_ros.identification import (
 )
 from robotid_ros.identification.plausibility import held_joints, remarks, require_held, require_radians
 from robotid_ros.identification.selection import select
+from robotid_ros.identification.signal_choice import with_cutoff
 from robotid_ros.model import RobotModel
 from robotid_ros.progress import Progress
 from robotid_ros.report import write_report
@@ -184,6 +185,8 @@ def identify_files(
         result = select(training, model, config=config)
     else:
         result = identify(training, model, validation=held_out, config=config, progress=progress)
+    if result.cutoff is not None:
+        training, held_out = with_cutoff(training, result.cutoff), with_cutoff(held_out, result.cutoff)
     return Identification(
         model=model,
         result=result,
@@ -232,9 +235,9 @@ def write_identification(folder: Path, identification: Identification) -> list[P
     if model.source is not None:
         written.append(folder / 'calibrated.urdf')
         write_text(written[-1], calibrated_urdf(model, result))
-    for name, dataset in (('training', identification.training), ('validation', identification.validation)):
-        if dataset is not None:
-            written.append(folder / f'{name}.npz')
+    for name, datasets in (('training', identification.training), ('validation', identification.validation)):
+        for number, dataset in enumerate(datasets, 1):
+            written.append(folder / f'{name}_{number}.npz')
             save_dataset(written[-1], dataset)
     try:
         report = identification_report(model, result, identification.training, validation=identification.validation)
@@ -260,11 +263,20 @@ def render_again(folder: Path, model: RobotModel) -> Path:
         If a file is missing or belongs to another arm, or the plotting library is absent.
     """
     result = IdentificationResult.load(folder / 'result.yaml')
-    training = load_dataset(folder / 'training.npz')
-    held_out = folder / 'validation.npz'
-    validation = load_dataset(held_out) if held_out.exists() else None
+    training, validation = (
+        [load_dataset(path) for path in sorted(folder.glob(f'{name}_*.npz'), key=_number)]
+        for name in ('training', 'validation')
+    )
+    if not training:
+        raise DataError(f'{folder}: expected training_1.npz beside result.yaml, as "robotid identify" writes it')
     write_report(identification_report(model, result, training, validation=validation), folder / 'report.html')
     return folder / 'report.html'
+
+
+def _number(path: Path) -> int:
+    """Return the number at the end of a file's name."""
+    digits = path.stem.rpartition('_')[2]
+    return int(digits) if digits.isdecimal() else 0
 
 
 def _of_joints(dataset: Dataset, joints: tuple[str, ...], path: str | Path) -> Dataset:

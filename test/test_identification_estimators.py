@@ -96,6 +96,7 @@ def test_says_so_where_the_data_carry_no_model(estimator: str, case: str) -> Non
     assert np.isfinite(result.base_values).all()
     if case == 'constant velocity':
         assert not result.usable
+        assert 'base parameters open' in result.reason
     if case == 'zero torque':
         assert not result.usable
         assert 'zero throughout' in result.reason or estimator == 'physical'  # whose masses cannot be zero

@@ -67,6 +67,7 @@ def _run(options: argparse.Namespace) -> int:
     result = found.result
     for summary in found.summaries:
         print(summary)
+    print('\n'.join(f'note       {line}' for line in result.notes))
     print('\n'.join(f'decision   {line}' for line in result.decisions))
     print(f'condition  {result.condition_si:.4g} (SI), {result.condition_scaled:.4g} (columns scaled)\n')
     print(metrics_table(result.metrics))

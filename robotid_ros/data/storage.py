@@ -12,12 +12,14 @@
 import json
 import zipfile
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from robotid_ros.data.dataset import Dataset
+from robotid_ros.data.even import EvenRecording, Run
 from robotid_ros.data.recording import Recording
 from robotid_ros.errors import DataError
 from robotid_ros.files import atomic_file
@@ -25,7 +27,7 @@ from robotid_ros.files import atomic_file
 __all__ = ['load_dataset', 'load_recording', 'save_dataset', 'save_recording']
 
 RECORDING_KIND = 'robotid_ros recording 1'
-DATASET_KIND = 'robotid_ros dataset 1'
+DATASET_KIND = 'robotid_ros dataset 2'
 
 
 def save_recording(path: str | Path, recording: Recording) -> None:
@@ -43,8 +45,16 @@ def save_dataset(path: str | Path, dataset: Dataset) -> None:
     """Write a dataset as npz (uncompressed numpy arrays; text as JSON)."""
     names = ('time', 'q', 'dq', 'ddq', 'tau', 'tau_filtered', 'noise_std', 'trajectory')
     arrays = {name: getattr(dataset, name) for name in names if getattr(dataset, name) is not None}
+    even = dataset.unfiltered
+    if even is not None:
+        arrays['run_length'] = np.array([len(run) for run in even.runs])
+        for name in ('time', 'position', 'torque'):
+            arrays[f'run_{name}'] = np.concatenate([getattr(run, name) for run in even.runs])
     header = {
         'kind': DATASET_KIND,
+        'unfiltered': None
+        if even is None
+        else {'rate': even.rate, 'differentiation': even.differentiation, 'trimmed': even.trimmed},
         'joint_names': dataset.joint_names,
         'rate': dataset.rate,
         'cutoff': dataset.cutoff,
@@ -80,15 +90,34 @@ def load_dataset(path: str | Path) -> Dataset:
         If the file is missing, damaged or something else.
     """
     header, arrays = _load(path, DATASET_KIND)
-    return Dataset(
-        joint_names=tuple(header['joint_names']),
-        rate=header['rate'],
-        cutoff=header['cutoff'],
-        periods=header['periods'],
-        sources=tuple(header['sources']),
-        provenance=header['provenance'],
-        **arrays,
+    joints = tuple(header['joint_names'])
+    try:
+        return Dataset(
+            joint_names=joints,
+            rate=header['rate'],
+            cutoff=header['cutoff'],
+            periods=header['periods'],
+            sources=tuple(header['sources']),
+            provenance=header['provenance'],
+            unfiltered=_unfiltered(header['unfiltered'], joints, arrays),
+            **arrays,
+        )
+    except (KeyError, TypeError, IndexError) as cause:
+        raise DataError(f'{path}: expected a dataset of this version; {cause} is missing or of another form') from cause
+
+
+def _unfiltered(
+    header: Mapping[str, Any] | None, joints: tuple[str, ...], arrays: dict[str, Any]
+) -> EvenRecording | None:
+    """Take the signals before the filter out of a file's arrays."""
+    if header is None:
+        return None
+    edges = np.cumsum([0, *arrays.pop('run_length').tolist()])
+    columns = {name: arrays.pop(f'run_{name}') for name in ('time', 'position', 'torque')}
+    runs = tuple(
+        Run(**{name: values[start:stop] for name, values in columns.items()}) for start, stop in pairwise(edges)
     )
+    return EvenRecording(joint_names=joints, runs=runs, **header)
 
 
 def npz_kind(path: str | Path) -> str:

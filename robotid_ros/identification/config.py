@@ -30,7 +30,8 @@ class IdentificationConfig(Settings):
     friction : str
         A friction model by name, with its options (``'stribeck+load+offset'``), or ``'auto'``.
     estimator : str
-        ``auto``, or a published method; ``ols``, ``wls`` and ``irls`` are plain: exact sign, no torque channel, no prior.
+        ``auto``, or a published method; ``ols``, ``wls`` and ``irls`` are plain: exact sign, torque not limited, no
+        prior.
     rotor_inertia : bool
         Identify rotor inertias beside the links' parameters.
     torque_bandwidth : float

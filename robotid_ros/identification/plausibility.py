@@ -14,12 +14,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
-from robotid_ros.identification.information import Information
+from robotid_ros.identification.information import Information, solve
 from robotid_ros.identification.least_squares import weighted_solution
 from robotid_ros.identification.prior import is_placeholder
 from robotid_ros.identification.rows import Rows
@@ -29,7 +29,15 @@ from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.urdf_tree import MOVING, parse_urdf
 from robotid_ros.signals import check_motor_side, prior_factors
 
-__all__ = ['doubts', 'held_joints', 'remarks', 'require_held', 'require_radians', 'torque_faults']
+__all__ = [
+    'doubts',
+    'held_joints',
+    'open_parameters',
+    'remarks',
+    'require_held',
+    'require_radians',
+    'torque_faults',
+]
 
 _STILL = 0.05  # rad or m: what a joint that holds its position may sway
 _FAST = 5.0  # times the speed limit
@@ -184,7 +192,7 @@ def doubts(datasets: Sequence[Dataset], model: RobotModel) -> str:
     return ''
 
 
-def torque_faults(rows: Rows, model: RobotModel) -> tuple[tuple[int, str, str], ...]:
+def torque_faults(rows: Rows) -> tuple[tuple[int, str, str], ...]:
     """Return what is wrong with joints' torques that no mass in the description is needed for.
 
     - Friction takes energy, whatever the masses are: Coulomb and viscous friction fitted without bounds that
@@ -197,7 +205,6 @@ def torque_faults(rows: Rows, model: RobotModel) -> tuple[tuple[int, str, str], 
     Parameters
     ----------
     rows : Rows
-    model : RobotModel
 
     Returns
     -------
@@ -240,6 +247,18 @@ def torque_faults(rows: Rows, model: RobotModel) -> tuple[tuple[int, str, str], 
     return tuple(faults)
 
 
+def open_parameters(rows: Rows) -> BoolArray:
+    """Return which base parameters no sample depends on, shape (b,).
+
+    An offset of the friction is left out of the question: gravity on a vertical slide and the offset are one
+    parameter, which the data determine.
+    """
+    info = rows.information(friction_model('coulomb_viscous'), np.zeros((rows.samples.n, 0)), None)
+    power = np.maximum(info.gram[:, -1, -1] / np.maximum(info.count, 1e-300), 1e-300)
+    solution = solve(*info.normal(1.0 / power), info.base, None)
+    return np.asarray(~solution.determined[: info.base])
+
+
 def _reversed(info: Information, joint: int, precision: Array) -> bool:
     """Return whether all joints together fit clearly better with the sign of one torque turned."""
     gram = info.gram.copy()
@@ -251,7 +270,7 @@ def _reversed(info: Information, joint: int, precision: Array) -> bool:
         solution, _ = weighted_solution(parts, None, precision)
         return float(np.mean(np.log(parts.residual_squares(solution.parameters))))
 
-    return 0.5 * (cost(info) - cost(turned)) > np.log(_TURNED)
+    return bool(0.5 * (cost(info) - cost(turned)) > np.log(_TURNED))
 
 
 def _saturated(torque: Array) -> float:

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Model rows over samples: the base regressor and the friction columns, evaluated once, in pieces that fit the cache."""
+"""Model rows over samples: base regressor and friction columns, evaluated once, in pieces that fit the cache."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

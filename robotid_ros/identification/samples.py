@@ -11,6 +11,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -146,7 +147,7 @@ class Samples:
         for run in self.runs:
             count = max(1, -(-len(run) // longest))
             edges = np.linspace(run.start, run.stop, count + 1).astype(int).tolist()
-            for start, stop in zip(edges[:-1], edges[1:], strict=True):
+            for start, stop in pairwise(edges):
                 yield self._of([(run, slice(start, stop), 1)])
 
     def excerpts(self, at_most: int) -> 'Samples':
@@ -250,7 +251,7 @@ def as_samples(
                 bandwidth=None,
                 recording=number,
             )
-            for start, stop in zip(edges[:-1], edges[1:], strict=True)
+            for start, stop in pairwise(edges)
         ]
     dq = stacked('dq')
     fastest = np.maximum(np.abs(dq).max(axis=0), 1e-9)

@@ -142,7 +142,7 @@ def _shifted(dataset: Dataset, delay: float) -> Dataset:
             source = getattr(dataset, name)[rows]
             for j in range(dataset.n):
                 values[rows, j] = np.interp(at, np.arange(len(rows)), source[:, j])
-    return replace(dataset, **moved).select(keep)
+    return replace(dataset, q=moved['q'], dq=moved['dq'], ddq=moved['ddq']).select(keep)
 
 
 def choose_delay(

@@ -23,12 +23,12 @@ from robotid_ros.identification.alternating import alternate
 from robotid_ros.identification.assembly import assemble, fit_metrics, provenance_of, thresholds
 from robotid_ros.identification.bee_colony import BeeColony, bee_colony_friction, separable_friction
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.cross_validation import Alternative, Decision, Folds
+from robotid_ros.identification.cross_validation import Alternative, Decision, Folds, HeldOut
 from robotid_ros.identification.friction_choice import FrictionChoice, add_ripple, choose_friction, fit_friction_shape
 from robotid_ros.identification.least_squares import fit_of_parameters, least_squares, normal_equations
 from robotid_ros.identification.physical import PhysicalFit, physical_parameters
-from robotid_ros.identification.plausibility import doubts, remarks, require_radians, torque_faults
-from robotid_ros.identification.prior import description_prior
+from robotid_ros.identification.plausibility import doubts, open_parameters, remarks, require_radians, torque_faults
+from robotid_ros.identification.prior import Prior, description_prior
 from robotid_ros.identification.rest_friction import RestFriction, last_direction
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.rows import Rows
@@ -224,11 +224,19 @@ def conclude(
         metrics[judge],
         np.sqrt(np.mean((samples.measured - samples.target) ** 2, axis=0)),
         moved(samples.q),
-        torque_faults(rows, model),
+        torque_faults(rows),
         limit,
         judged_by=judge,
     )
-    usable, reason = overall(verdicts, metrics[judge], doubt or _no_numbers(fit), judged_by=judge)
+    still_open = np.flatnonzero(open_parameters(rows)).tolist() if moved(samples.q).all() else []
+    usable, reason = overall(
+        verdicts,
+        metrics[judge],
+        doubt or _no_numbers(fit),
+        [base.names[k] for k in still_open],
+        base=len(base.names),
+        judged_by=judge,
+    )
     if not fit.converged and limit is not None:
         usable, reason = False, fit.reason
     return assemble(
@@ -375,7 +383,7 @@ def _automatic(
     samples = rows.samples
     few = samples.thinned(2 * _SEARCH_SAMPLES) if samples.open else samples.excerpts(2 * _SEARCH_SAMPLES)
 
-    def candidate(friction: FrictionModel, shape: Array, few: Samples) -> tuple[object, ...]:
+    def candidate(friction: FrictionModel, shape: Array, few: Samples) -> tuple[Prior | None, HeldOut, Decision]:
         load = None
         if friction.needs_load:
             load = Rows(base, few).torque(least_squares(Rows(base, few), friction, shape, covariance=False).base_values)

@@ -129,7 +129,15 @@ def judge_joints(
     return tuple(result)
 
 
-def overall(joints: Sequence[JointVerdict], metrics: Metrics, doubt: str, *, judged_by: str) -> tuple[bool, str]:
+def overall(
+    joints: Sequence[JointVerdict],
+    metrics: Metrics,
+    doubt: str,
+    still_open: Sequence[str] = (),
+    *,
+    base: int = 0,
+    judged_by: str,
+) -> tuple[bool, str]:
     """Return whether a result can be used, and the sentence that says it.
 
     A result with joints that cannot be used is usable for the others, as long as these carry most of the torque.
@@ -141,10 +149,17 @@ def overall(joints: Sequence[JointVerdict], metrics: Metrics, doubt: str, *, jud
         On the data that judge.
     doubt : str
         What speaks against all joints, or empty.
+    still_open : sequence of str
+        Names of the base parameters that no sample depends on, although every joint moved.
+    base : int
+        Number of base parameters.
     judged_by : str
     """
     if doubt:
         return False, doubt
+    if still_open:
+        listed = ', '.join(still_open[:3]) + (', ...' if len(still_open) > 3 else '')
+        return False, f'the data leave {len(still_open)} of {base} base parameters open: {listed}; excite all joints'
     total = metrics.relative_error_total
     if total > _WRONG:
         hint = ': is it the same arm, in the same units?' if judged_by != 'training' else ''

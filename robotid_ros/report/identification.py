@@ -9,7 +9,7 @@
 
 """The report of a dynamic identification."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -56,9 +56,9 @@ _TITLES = {'validation': 'Validation', 'test': 'Test', 'training': 'Training'}
 def identification_report(
     model: RobotModel,
     result: IdentificationResult,
-    training: Dataset,
+    training: Dataset | Sequence[Dataset],
     *,
-    validation: Dataset | None = None,
+    validation: Dataset | Sequence[Dataset] = (),
     true_base: Array | None = None,
     true_friction: Callable[[Array], Array] | None = None,
 ) -> Report:
@@ -69,9 +69,9 @@ def identification_report(
     model : RobotModel
         The arm as described: its inertial parameters are the prior that is shown.
     result : IdentificationResult
-    training : Dataset
+    training : Dataset or sequence of Dataset
         What the model was fitted to.
-    validation : Dataset, optional
+    validation : Dataset or sequence of Dataset
         What it had not seen.
     true_base : ndarray, shape (b,), optional
         True base parameters, where a simulation knows them.
@@ -85,7 +85,8 @@ def identification_report(
     """
     predictor = TorquePredictor(model, result)
     trained = predicted_run('Training', training, predictor)
-    unseen = None if validation is None else predicted_run('Validation', validation, predictor)
+    held_out = [validation] if isinstance(validation, Dataset) else list(validation)
+    unseen = predicted_run('Validation', held_out, predictor) if held_out else None
     subject = Subject(
         model=model,
         result=result,

@@ -26,7 +26,7 @@ def provenance_items(result: IdentificationResult) -> Iterator[Item]:
         yield Table(
             caption='What was tried and chosen',
             columns=(Column(name='Step', numeric=False), Column(name='Decision', numeric=False)),
-            rows=tuple((str(k + 1), text) for k, text in enumerate(result.decisions)),
+            rows=tuple((str(k + 1), str(each)) for k, each in enumerate(result.decisions)),
         )
     rows = tuple(_flat(result.provenance))
     if rows:

@@ -9,13 +9,13 @@
 
 """What a report of an identification is about: model, result, and the runs it is judged by."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.data.dataset import Dataset
+from robotid_ros.data.dataset import Dataset, concatenate
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.predictor import TorquePredictor
@@ -90,21 +90,25 @@ class Subject:
         return units_of(self.result.joint_types[joint])[0]
 
 
-def predicted_run(title: str, dataset: Dataset, predictor: TorquePredictor) -> Run:
-    """Return a dataset with its columns in the model's order and what the model predicts for it."""
-    names = predictor.model.joint_names
-    columns = joint_columns(dataset, predictor.model)
-    signals = {name: getattr(dataset, name)[:, columns] for name in ('q', 'dq', 'ddq', 'tau', 'tau_filtered')}
-    noise = None if dataset.noise_std is None else dataset.noise_std[columns]
-    ordered = replace(dataset, joint_names=names, noise_std=noise, **signals)
+def predicted_run(title: str, datasets: Dataset | Sequence[Dataset], predictor: TorquePredictor) -> Run:
+    """Return recordings as one, with columns in the model's order, and what the model predicts for them."""
+    listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
+    ordered = concatenate([_ordered(dataset, predictor.model) for dataset in listed])
     load = predictor.rigid_torque(ordered.q, ordered.dq, ordered.ddq)
     return Run(
         title=title,
         dataset=ordered,
-        predicted=predictor.measured_torque(ordered),
+        predicted=predictor.measured_torque(listed),
         friction=predictor.friction_torque(ordered.dq, load),
         described=described_torque(predictor.model, ordered.q, ordered.dq, ordered.ddq),
     )
+
+
+def _ordered(dataset: Dataset, model: RobotModel) -> Dataset:
+    columns = joint_columns(dataset, model)
+    signals = {name: getattr(dataset, name)[:, columns] for name in ('q', 'dq', 'ddq', 'tau', 'tau_filtered')}
+    noise = None if dataset.noise_std is None else dataset.noise_std[columns]
+    return replace(dataset, joint_names=model.joint_names, noise_std=noise, **signals)
 
 
 def described_torque(model: RobotModel, q: Array, dq: Array, ddq: Array) -> Array:
