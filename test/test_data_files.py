@@ -256,7 +256,7 @@ def test_dataset_round_trip(tmp_path):
         ('one', 'two'),
     )
     assert back.provenance == {'array': [0, 1, 2], 'text': 'x'}
-    with pytest.raises(DataError, match="expected a 'robotid_ros recording 1', got a 'robotid_ros dataset 1'"):
+    with pytest.raises(DataError, match="expected a 'robotid_ros recording 1', got a 'robotid_ros dataset 2'"):
         load_recording(tmp_path / 'd.npz')
 
 

@@ -133,13 +133,19 @@ class Samples:
         return self._passed(values, [(run.bandwidth,) for run in self.runs])
 
     def _passed(self, values: Array, passes: list[tuple[float | None, ...]]) -> Array:
-        flat = values.reshape(len(values), -1)
-        result = np.array(flat, dtype=np.float64)
+        result = np.array(values.reshape(len(values), -1), dtype=np.float64)
+        # Runs of one length and rate go through their filters together.
+        alike: dict[tuple[int, float, tuple[float, ...]], list[SampledRun]] = {}
         for run, cutoffs in zip(self.runs, passes, strict=True):
+            matters = tuple(f for f in cutoffs if f is not None and f < _FILTERED * run.rate)
+            if matters and len(run) > 1:
+                alike.setdefault((len(run), run.rate, matters), []).append(run)
+        for (length, rate, cutoffs), runs in alike.items():
+            rows = np.concatenate([np.arange(run.start, run.stop) for run in runs])
+            part = result[rows].reshape(len(runs), length, -1)
             for cutoff in cutoffs:
-                if cutoff is not None and cutoff < _FILTERED * run.rate and len(run) > 1:
-                    rows = slice(run.start, run.stop)
-                    result[rows] = zero_phase_low_pass(result[rows], run.rate, cutoff)
+                part = zero_phase_low_pass(part, rate, cutoff, axis=1)
+            result[rows] = part.reshape(len(rows), -1)
         return result.reshape(values.shape)
 
     def pieces(self, longest: int) -> Iterator['Samples']:

@@ -15,7 +15,7 @@ base parameters and the linear friction parameters are the exact linear least-sq
 solved at once, because they share the inertial parameters.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -129,6 +129,12 @@ class _Problem:
         squares = info.residual_squares(found)
         return found, float(squares @ self.precision), squares
 
+    def cost(self, info: Information) -> float:
+        """Return the weighted sum of squares at the minimum of some Gram matrices."""
+        self.evaluations += 1
+        found = quick_solve(*info.normal(self.precision), self.b, self.friction)
+        return float(info.residual_squares(found) @ self.precision)
+
     def reweigh(self, squares: Array) -> None:
         variance = squares / np.maximum(np.sum(self.samples.weight, axis=0), 1.0)
         floor = 1e-10 * self.target_square / len(self.samples)
@@ -154,7 +160,11 @@ class _Problem:
 
 
 def _start(problem: _Problem) -> Array:
-    """Return the best point of a coarse grid, one joint and one shape at a time."""
+    """Return the best point of a coarse grid, one joint and one shape at a time.
+
+    A joint's columns depend on its own shapes only, so that the Gram matrices of all joints are computed once for each
+    value of the grid, and a trial takes one of them for its joint.
+    """
     if problem.lower.shape[1] == 0:
         return np.zeros((problem.n, 0))
     theta = 0.5 * (problem.lower + problem.upper)
@@ -162,26 +172,31 @@ def _start(problem: _Problem) -> Array:
         theta[:, -1] = np.log(0.02 * problem.fastest)
     _, _, squares = problem.solve(theta)
     problem.reweigh(squares)
-    best = np.inf
-    for _ in range(2):
-        for joint in range(problem.n):
-            for column in range(theta.shape[1]):
-                is_scale = problem.fit_scale and column == theta.shape[1] - 1
-                low, high = problem.lower[joint, column], problem.upper[joint, column]
-                grid = (
-                    np.log(np.array(_SCALES) * problem.fastest[joint])
-                    if is_scale
-                    else (low + np.array(_SHAPES) * (high - low))
-                )
-                for value in [theta[joint, column], *grid]:
-                    trial = theta.copy()
-                    trial[joint, column] = value
-                    cost = problem.solve(trial)[1]
-                    if cost < best:
-                        best, theta = cost, trial
-        _, _, squares = problem.solve(theta)
-        problem.reweigh(squares)
-        best = np.inf
+    for column in range(theta.shape[1]):
+        if problem.fit_scale and column == theta.shape[1] - 1:
+            grid = [np.log(share * problem.fastest) for share in _SCALES]
+        else:
+            low, high = problem.lower[:, column], problem.upper[:, column]
+            grid = [low + share * (high - low) for share in _SHAPES]
+        grid.append(theta[:, column].copy())
+        tables = []
+        for values in grid:
+            trial = theta.copy()
+            trial[:, column] = values
+            tables.append(problem.information(problem.columns(trial)))
+        current = tables[-1].gram.copy()
+        for _ in range(2):
+            for joint in range(problem.n):
+                costs = []
+                for table in tables:
+                    gram = current.copy()
+                    gram[joint] = table.gram[joint]
+                    costs.append(problem.cost(replace(tables[-1], gram=gram)))
+                best = int(np.argmin(costs))
+                theta[joint, column] = grid[best][joint]
+                current[joint] = tables[best].gram[joint]
+    _, _, squares = problem.solve(theta)
+    problem.reweigh(squares)
     return np.asarray(theta)
 
 

@@ -64,7 +64,7 @@ def plain_errors(base: BaseRegressor, samples: Samples, folds: Folds | None = No
 def _score(errors: HeldOut) -> float:
     """Return the logarithm of the error: of the mean over the joints and of the total, half each."""
     rmse = np.maximum(errors.rmse, 1e-300)
-    return float(0.5 * np.mean(np.log(rmse)) + 0.25 * np.log(np.mean(rmse**2)))
+    return float(0.5 * np.mean(np.log(rmse)) + 0.25 * np.log(max(float(np.mean(rmse**2)), 1e-300)))
 
 
 def with_cutoff(datasets: Sequence[Dataset], cutoff: float, trimmed: float | None = None) -> list[Dataset]:

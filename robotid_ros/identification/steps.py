@@ -51,6 +51,7 @@ __all__ = ['Data', 'conclude', 'consistent', 'identify', 'prepare', 'require_dat
 
 _SEARCH_SAMPLES = 3000
 _BEE_SAMPLES = 1000
+_RIPPLE_SAMPLES = 2000
 _REST_GAIN = 0.05  # fall of the mean square error at rest that a coefficient of its own must bring
 _REST_SHARE = 0.005  # of the samples: less rest than this is not worth a parameter
 _AT_REST = 0.02  # of a joint's largest speed, where the configuration does not say
@@ -348,7 +349,7 @@ def choose_model(base: BaseParameters, samples: Samples, config: IdentificationC
         choice = fit_friction_shape(rigid, few, name, smooth=config.automatic)
     if ripple:
         report(0.62, 'look for a torque ripple')
-        choice = add_ripple(base, few, choice)
+        choice = add_ripple(base, few.excerpts(_RIPPLE_SAMPLES), choice)
     return Chosen(rows=rows, choice=choice)
 
 

@@ -24,7 +24,7 @@ __all__ = ['Bandwidth', 'choose_cutoff', 'motion_band', 'settling_samples', 'zer
 ORDER = 4
 
 
-def zero_phase_low_pass(values: Array, rate: float, cutoff: float, order: int = ORDER) -> Array:
+def zero_phase_low_pass(values: Array, rate: float, cutoff: float, order: int = ORDER, axis: int = 0) -> Array:
     """Filter forwards and backwards with a Butterworth low-pass; both passes together are 3 dB down at the cutoff.
 
     Two passes of order ``m`` have the gain ``1 / (1 + (w / w_1)^(2 m))``, so each pass is designed
@@ -33,13 +33,15 @@ def zero_phase_low_pass(values: Array, rate: float, cutoff: float, order: int = 
     Parameters
     ----------
     values : ndarray, shape (N, ...)
-        Evenly sampled along the first axis.
+        Evenly sampled along one axis.
     rate : float
         [Hz]
     cutoff : float
         Where the result's amplitude is down by a factor sqrt(2) [Hz]; below half the rate.
     order : int
         Order of each pass.
+    axis : int
+        Of time.
 
     Returns
     -------
@@ -54,16 +56,26 @@ def zero_phase_low_pass(values: Array, rate: float, cutoff: float, order: int = 
     if not 0.0 < cutoff < 0.5 * rate:
         raise DataError(f'filter: expected a cutoff between 0 and half the rate, {0.5 * rate:g} Hz; got {cutoff:g} Hz')
     x = np.asarray(values, dtype=np.float64)
-    sections = _sections(cutoff / rate, order)
-    padding = min(len(x) - 1, 3 * settling_samples(rate, cutoff))
-    return np.asarray(signal.sosfiltfilt(sections, x, axis=0, padlen=padding), dtype=np.float64)
+    sections, settled = _sections(cutoff / rate, order)
+    length = x.shape[axis]
+    x = np.moveaxis(x, axis, 0)
+    edge = min(length - 1, 3 * settling_samples(rate, cutoff))
+    # Odd extension at both ends, and a filter that has settled to the first sample: what scipy's sosfiltfilt does,
+    # without designing the settled state anew at each call.
+    head, tail = 2.0 * x[:1] - x[edge:0:-1], 2.0 * x[-1:] - x[-2 : -edge - 2 : -1]
+    state = settled.reshape(*settled.shape, *[1] * (x.ndim - 1))
+    y = np.concatenate([head, x, tail]) if edge else x
+    for _ in range(2):
+        y = signal.sosfilt(sections, y, axis=0, zi=state * y[:1])[0][::-1]
+    return np.asarray(np.moveaxis(y[edge : edge + length], 0, axis))
 
 
 @lru_cache(maxsize=64)
-def _sections(share: float, order: int) -> Array:
-    """Return the sections of one pass, for a cutoff as a share of the rate; designing takes longer than filtering."""
+def _sections(share: float, order: int) -> tuple[Array, Array]:
+    """Return the sections of one pass, for a cutoff as a share of the rate, and their state at a constant of one."""
     warped = np.tan(np.pi * share) * (np.sqrt(2.0) - 1.0) ** (-0.5 / order)
-    return np.asarray(signal.butter(order, 2.0 / np.pi * np.arctan(warped), output='sos'), dtype=np.float64)
+    sections = np.asarray(signal.butter(order, 2.0 / np.pi * np.arctan(warped), output='sos'), dtype=np.float64)
+    return sections, np.asarray(signal.sosfilt_zi(sections), dtype=np.float64)
 
 
 def settling_samples(rate: float, cutoff: float) -> int:
