@@ -42,10 +42,9 @@ from robotid_ros.dynamics import base_parameters, inverse_dynamics, standard_par
 from robotid_ros.friction import friction_model
 from robotid_ros.identification import IdentificationConfig, identify, torque_metrics
 from robotid_ros.identification.bee_colony import BeeColony, bee_colony_friction, separable_friction
-from robotid_ros.identification.channel import Channel
 from robotid_ros.identification.least_squares import least_squares, normal_equations
 from robotid_ros.identification.physical import PhysicalFit, physical_parameters
-from robotid_ros.identification.rigid import ModelRows
+from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import as_samples
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.model import RobotModel
@@ -81,9 +80,9 @@ def speed(options: Options) -> Iterator[Row]:
     base.regressor(*(x[:8] for x in fields[1:]))  # the kernel is built once per arm
     model, shape = friction_model(FRICTION), np.zeros((7, 0))
 
-    def fitted(covariance: bool) -> tuple[ModelRows, TorqueFit]:
+    def fitted(covariance: bool) -> tuple[Rows, TorqueFit]:
         samples = as_samples([data], arm, standstill_speed=0.02, standstill_weight=0.01)
-        rows = ModelRows(base, samples, Channel.of(samples, None))
+        rows = Rows(base, samples)
         return rows, least_squares(rows, model, shape, covariance=covariance)
 
     bare, full = seconds(lambda: fitted(False), runs), seconds(lambda: fitted(True), runs)
@@ -211,7 +210,7 @@ def coverage(options: Options) -> Iterator[Row]:
             clean = inverse_dynamics(arm, *fields[1:]) + level * np.sign(fields[2]) + level * fields[2]
             data = make(arm, fields, clean + coloured(clean.shape, 1.0, pole, rng) * level * 0.1, 100.0)
             samples = as_samples([data], arm, standstill_speed=0.02, standstill_weight=0.01)
-            rows = ModelRows(base, samples, Channel.of(samples, None))
+            rows = Rows(base, samples)
             fit = least_squares(rows, model, shape)
             error = np.abs(np.concatenate([fit.base_values, fit.friction_parameters.ravel()]) - truth)
             hits += int((error < 1.96 * fit.std).sum())

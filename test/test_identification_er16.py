@@ -47,6 +47,7 @@ def test_auto_takes_back_a_smooth_sign_that_stood_for_a_missing_speed_term(runs)
     training, validation = runs
     found = identify(training, er16(), friction='auto', validation=validation)
     assert found.friction_name.startswith('daemi_heimann')
-    assert any(text.startswith('smooth sign for') for text in found.decisions)
-    assert 'smooth sign beside these terms for 0 of 3 joints' in found.decisions
+    friction = next(decision for decision in found.decisions if decision.subject == 'friction')
+    assert 'coulomb_viscous+offset, chosen signs' in [each.name for each in friction.alternatives]
+    assert friction.chosen.endswith('exact sign')
     assert (found.metrics['validation'].match >= 97.0).all()

@@ -65,7 +65,7 @@ def filtered_dataset(
     longest = max(_runs(time, breaks, np.inf), key=lambda run: run.stop - run.start)
     grid, even_position = _even(time[longest], position[longest], step, len(joints))
     rate = (len(grid) - 1) / float(grid[-1] - grid[0])  # stamps may be rounded: their median step is not the mean
-    bandwidth = choose_cutoff(even_position, rate)
+    bandwidth = choose_cutoff(even_position, rate, margin=7.0)
     cutoff = bandwidth.cutoff if settings.cutoff is None else settings.cutoff
     if cutoff > 0.5 * rate:
         raise DataError(
