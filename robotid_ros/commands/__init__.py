@@ -26,6 +26,7 @@ NAMES = (
     'free-floating',
     'codegen',
     'export',
+    'replay',
     'report',
     'watch',
 )

@@ -1,0 +1,86 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+
+"""``robotid replay``: does the simulated arm move as the recorded one did?"""
+
+import argparse
+
+import numpy as np
+import yaml
+
+from robotid_ros.commands.command import Command
+from robotid_ros.commands.export import result_and_robot
+from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
+from robotid_ros.commands.robot_options import add_robot_arguments, load_config
+from robotid_ros.commands.tables import joint_table
+from robotid_ros.data import read_recording
+from robotid_ros.errors import DataError
+from robotid_ros.export.replay import Replayed, replay
+from robotid_ros.files import output_folder, write_text
+from robotid_ros.workflow import load_datasets
+
+__all__ = ['COMMAND']
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('result', metavar='RESULT', help='result.yaml of "robotid identify", or its folder')
+    parser.add_argument(
+        '--with', dest='recording', required=True, metavar='RECORDING', help='a recording that was not identified from'
+    )
+    parser.add_argument(
+        '--command', metavar='CSV', help='commanded positions on the same clock: the arm follows them by its servos'
+    )
+    parser.add_argument('--window', type=float, metavar='S', help='start anew so often (default: 0.25, or 2 by servos)')
+    add_robot_arguments(parser, required=False)
+    add_processing_arguments(parser)
+    parser.add_argument('--out', metavar='DIR', help='write replay.yaml there')
+
+
+def _run(options: argparse.Namespace) -> int:
+    result, model = result_and_robot(options)
+    settings = processing_settings(options, load_config(options), model.joint_names)
+    datasets, _, summaries = load_datasets([options.recording], settings, topic=options.topic)
+    for summary in summaries:
+        print(summary)
+    dataset = datasets[0]
+    command = None
+    if options.command is not None:
+        given = read_recording(options.command, None, model.joint_names)
+        if given.time[0] > dataset.time[-1] or given.time[-1] < dataset.time[0]:
+            raise DataError(f'{options.command}: its times are not those of {options.recording}')
+        command = np.stack([np.interp(dataset.time, given.time, column) for column in given.position.T], axis=1)
+    found = replay(model, result, dataset, command=command, window=options.window)
+    print(_text(found))
+    if options.out is not None:
+        path = output_folder(options.out) / 'replay.yaml'
+        write_text(path, yaml.safe_dump(found.to_dict(), sort_keys=False, allow_unicode=True))
+        print(f'written: {path}')
+    return 0
+
+
+def _text(found: Replayed) -> str:
+    columns = {'described %': found.described.relative, 'identified %': found.identified.relative}
+    lines = []
+    if found.servo is not None:
+        servo = found.servo
+        gains = {'kp': servo.stiffness, 'kd': servo.damping, 'share': servo.share, 'match %': servo.match}
+        lines += [joint_table(found.joint_names, gains), f'servo delay {1e3 * servo.delay:.1f} ms', '']
+    lines += [joint_table(found.joint_names, columns, digits=2), found.verdict]
+    return '\n'.join(lines)
+
+
+COMMAND = Command(
+    name='replay',
+    summary='see whether the simulated arm moves as the recorded one',
+    description='Drive the identified arm in MuJoCo by the recorded torque, or by the command through its servos, '
+    'and compare its motion with the recorded one, beside the arm as it was described.',
+    add_arguments=_add_arguments,
+    run=_run,
+)

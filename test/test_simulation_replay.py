@@ -1,0 +1,179 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+
+"""The replay gate and servo identification: arms simulated by MuJoCo that differ from their descriptions."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from dynamics_helpers import arm, random_inertial
+from export_helpers import identified
+
+from robotid_ros.cli import main
+from robotid_ros.data import Dataset
+from robotid_ros.errors import DataError
+from robotid_ros.export.mjcf import mjcf_of
+from robotid_ros.export.replay import replay
+from robotid_ros.identification import calibrated_urdf
+from robotid_ros.model import RobotModel
+from robotid_ros.model.inertia import inertial_parameters
+from robotid_ros.simulation.replay import Recorded, motion_error, replayed_torque, windows_of
+from robotid_ros.simulation.servo import identify_servo
+
+mujoco = pytest.importorskip('mujoco', reason='needs the sim extra')
+RATE = 200.0
+
+
+def real_arm(seed: int) -> tuple[RobotModel, RobotModel]:
+    """Return an arm as described, and as it is: other masses, rotors, friction."""
+    described = arm('ur10e')
+    rng = np.random.default_rng(seed)
+    true = described.with_inertial(
+        described.inertial + rng.uniform(1.0, 3.0) * random_inertial(6, rng),
+        rotor_inertia=rng.uniform(0.1, 1.0, 6),
+        friction=rng.uniform(1.0, 8.0, 6),
+        damping=rng.uniform(1.0, 10.0, 6),
+    )
+    return described, true
+
+
+def simulated(
+    true: RobotModel, *, seconds: float = 8.0, kp: float = 2000.0, kd: float = 150.0, delay: float = 0.0, seed: int = 0
+) -> tuple[Dataset, np.ndarray]:
+    """Return what MuJoCo's arm did behind servos with gravity compensation, and the command."""
+    scene = mujoco.MjModel.from_xml_string(mjcf_of(true))
+    steps = 5
+    scene.opt.timestep = 1.0 / (RATE * steps)
+    scene.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    data = mujoco.MjData(scene)
+    rng = np.random.default_rng(seed)
+    phase, pace = rng.uniform(0, 6, 6), rng.uniform(1.5, 3.0, 6)
+    middle = np.array([0.0, -1.2, 1.0, -0.5, 0.5, 0.0])
+
+    def command(t: float) -> tuple[np.ndarray, np.ndarray]:
+        return middle + 0.4 * np.sin(pace * t + phase), 0.4 * pace * np.cos(pace * t + phase)
+
+    data.qpos[:], data.qvel[:] = command(0.0)
+    count = int(seconds * RATE)
+    rows = np.empty((4, count, 6))
+    for k in range(count):
+        for step in range(steps):
+            t = (k + step / steps) / RATE
+            wanted, speed = command(t - delay)
+            mujoco.mj_forward(scene, data)
+            torque = kp * (wanted - data.qpos) + kd * (speed - data.qvel) + data.qfrc_bias
+            if step == 0:
+                rows[:, k] = data.qpos, data.qvel, torque, command(t)[0]
+            data.qfrc_applied[:] = torque
+            mujoco.mj_step(scene, data)
+    q, dq, tau, wanted = rows
+    dataset = Dataset(
+        joint_names=true.joint_names, time=np.arange(count) / RATE, q=q, dq=dq, ddq=np.gradient(dq, 1.0 / RATE, axis=0),
+        tau=tau, rate=RATE, cutoff=RATE / 2,
+    )  # fmt: skip
+    return dataset, wanted
+
+
+def result_of(true: RobotModel) -> object:
+    """Return a perfect result of an arm with Coulomb and viscous friction."""
+    plain = np.stack([true.friction, true.damping], axis=1)
+    found = identified(true, 'coulomb_viscous')
+    return replace(found, friction_values=plain, friction_std=0.01 * plain, plain_friction=plain)
+
+
+@pytest.mark.parametrize('seed', [1, 2, 3])
+def test_an_identified_arm_reproduces_motion_that_its_description_does_not(seed: int) -> None:
+    described, true = real_arm(seed)
+    dataset, _ = simulated(true, seconds=4.0, seed=seed)
+    found = replay(described, result_of(true), dataset)
+    assert found.ready
+    assert found.identified.relative_total < 3.0
+    assert found.described.relative_total > 5.0 * found.identified.relative_total
+    assert found.described.relative_total > 10.0
+    assert f'{found.described.relative_total / found.identified.relative_total:.1f} times better' in found.verdict
+    # a wrong result does not pass the gate
+    worse = replay(described, replace(result_of(true), inertial=1.3 * true.inertial), dataset)
+    assert not worse.ready
+    assert worse.verdict.startswith('not ready for simulation')
+
+
+def test_windows_stay_within_runs_and_errors_are_their_definitions() -> None:
+    recorded = Recorded(
+        joint_names=('a',), rate=10.0, q=np.arange(20.0)[:, None], dq=np.ones((20, 1)), tau=np.zeros((20, 1)),
+        trajectory=np.repeat([0, 1], 10),
+    )  # fmt: skip
+    windows = windows_of(recorded, 0.4)
+    assert windows == [slice(0, 5), slice(4, 9), slice(10, 15), slice(14, 19)]
+    error = motion_error(recorded, recorded.q + 0.5, windows)
+    assert error.rms == pytest.approx([0.5])
+    assert error.relative_total == pytest.approx(100 * np.sqrt(4 * 0.25 / (1 + 4 + 9 + 16)))
+    with pytest.raises(DataError, match='no run of the recording lasts 2 s'):
+        windows_of(recorded, 2.0)
+
+
+def test_a_pendulum_falls_as_its_closed_form_says() -> None:
+    # A body on a horizontal axis, small swing: q = q0 cos(w t) with w^2 = m g l / (I + m l^2).
+    inertial = inertial_parameters(np.array([1.0]), np.array([[0.5, 0.0, 0.0]]), 0.05 * np.eye(3)[None])
+    pendulum = RobotModel.from_mdh([(np.pi / 2, 0, 0, -np.pi / 2)], inertial=inertial)
+    time, pace = np.arange(200) / RATE, np.sqrt(9.81 * 0.5 / (0.05 + 0.25))
+    swing = 1e-3 * np.cos(pace * time)[:, None]
+    recorded = Recorded(
+        joint_names=pendulum.joint_names, rate=RATE, q=swing, dq=np.gradient(swing, 1 / RATE, axis=0),
+        tau=np.zeros_like(swing), trajectory=np.zeros(200, dtype=int),
+    )  # fmt: skip
+    got = replayed_torque(mjcf_of(pendulum), recorded, [slice(0, 200)])
+    assert np.abs(got - swing).max() < 2e-2 * 1e-3
+
+
+def test_servos_are_found_and_followed() -> None:
+    described, true = real_arm(4)
+    dataset, command = simulated(true, kp=1500.0, kd=90.0, delay=0.012)
+    found = replay(described, result_of(true), dataset, command=command)
+    np.testing.assert_allclose(found.servo.stiffness, 1500.0, rtol=0.03)
+    np.testing.assert_allclose(found.servo.damping, 90.0, rtol=0.05)
+    np.testing.assert_allclose(found.servo.share, 1.0, atol=0.03)
+    assert found.servo.delay == pytest.approx(0.012, abs=0.001)
+    assert (found.servo.match > 97.0).all()
+    assert found.ready
+    assert found.identified.relative_total < 1.0
+    with pytest.raises(DataError, match='the command equals the measured position'):
+        replay(described, result_of(true), dataset, command=dataset.q)
+    few = np.zeros((30, 1))
+    with pytest.raises(DataError, match='a servo cannot be found in'):
+        identify_servo(few, few, few, few, few, RATE, np.zeros(30, dtype=int))
+
+
+def test_the_command_replays_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    described, true = real_arm(5)
+    dataset, command = simulated(true, seconds=5.2)
+    result = result_of(true)
+    result.save(tmp_path / 'result.yaml')
+    (tmp_path / 'calibrated.urdf').write_text(calibrated_urdf(described, result), encoding='utf-8')
+    for name, kind, arrays in (
+        ('run.csv', ('position', 'velocity', 'effort'), (dataset.q, dataset.dq, dataset.tau)),
+        ('command.csv', ('position',), (command,)),
+    ):
+        heads = ['time', *(f'{each}/{joint}' for each in kind for joint in true.joint_names)]
+        table = np.column_stack([dataset.time, *arrays])
+        np.savetxt(tmp_path / name, table, delimiter=',', header=','.join(heads), comments='')
+    start = ['replay', str(tmp_path), '--with', str(tmp_path / 'run.csv')]
+    assert main([*start, '--out', str(tmp_path / 'out')]) == 0
+    said = capsys.readouterr().out
+    assert 'ready for simulation: the identified arm misses' in said
+    found = yaml.safe_load((tmp_path / 'out' / 'replay.yaml').read_text(encoding='utf-8'))
+    assert found['ready'] is True
+    assert set(found['identified']['relative']) == set(true.joint_names)
+    assert main([*start, '--command', str(tmp_path / 'command.csv')]) == 0
+    assert 'servo delay' in capsys.readouterr().out
+    assert main([*start, '--window', '100']) == 2
+    assert 'lasts 100 s' in capsys.readouterr().err
