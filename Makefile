@@ -25,11 +25,11 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(VENV)/bin/python $(INPUTS)
-	$(PIP) --editable '.[ros,sim,plot,bag]'
+	$(PIP) --editable '.[ros,sim,web,bag]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/bin/python $(INPUTS)
-	$(PIP) --editable '.[ros,sim,plot,bag,docs,test]'
+	$(PIP) --editable '.[ros,sim,web,bag,docs,test]'
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/bin/python $(INPUTS)
@@ -37,7 +37,7 @@ $(VENV)/.lint: $(VENV)/bin/python $(INPUTS)
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/bin/python $(INPUTS)
-	$(PIP) --editable '.[ros,sim,plot,bag,docs]'
+	$(PIP) --editable '.[ros,sim,web,bag,docs]'
 	@touch $@
 
 demo: $(VENV)/.demo
@@ -82,7 +82,7 @@ ANCHORS ?= .venv-anchors
 BENCH ?=
 
 $(VENV)/.bench: $(VENV)/bin/python $(INPUTS)
-	$(PIP) --editable '.[ros,sim,plot,bag,test,bench]'
+	$(PIP) --editable '.[ros,sim,web,bag,test,bench]'
 	@touch $@
 
 $(ANCHORS)/.done: benchmark/anchors/requirements.txt constraints.txt

@@ -33,19 +33,19 @@ def _test(session: nox.Session, *requirements: str) -> None:
 @nox.session(python='3.10')
 def jammy(session: nox.Session) -> None:
     """Ubuntu 22.04's numpy and scipy, on Jazzy's wheels; no wheel of Pinocchio takes this numpy, so tests skip it."""
-    _test(session, '.[ros,bag,plot,sim]', *TESTS, '--constraint', '.ci/constraints-jammy.txt')
+    _test(session, '.[ros,bag,web,sim]', *TESTS, '--constraint', '.ci/constraints-jammy.txt')
 
 
 @nox.session(python='3.12')
 def noble(session: nox.Session) -> None:
     """Ubuntu 24.04's numpy and scipy, on ROS 2 Jazzy."""
-    _test(session, '.[ros,bag,plot,sim,test]', '--constraint', '.ci/constraints-noble.txt')
+    _test(session, '.[ros,bag,web,sim,test]', '--constraint', '.ci/constraints-noble.txt')
 
 
 @nox.session(python='3.13')
 def newest(session: nox.Session) -> None:
     """Whatever is newest today, on ROS 2 Kilted."""
-    _test(session, '.[ros,bag,plot,sim,test]')
+    _test(session, '.[ros,bag,web,sim,test]')
 
 
 @nox.session(python='3.13')

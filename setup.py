@@ -33,6 +33,7 @@ ROS = [
 ]
 BAG = ['mcap>=1.6,<2']
 PLOT = ['plotly>=6.0', 'trimesh>=4.0']
+WEB = [*PLOT, 'tornado>=6.1']
 SIM = ['mujoco>=3.2']
 TEST = ['pytest>=7,<9', 'pytest-xdist>=3.8', 'hypothesis>=6.80', 'pin>=2.7', 'rosbags>=0.10']
 DOCS = ['sphinx>=8', 'furo', 'myst-parser>=4', 'numpydoc>=1.8', 'latex2mathml>=3.77']
@@ -79,13 +80,14 @@ setup(
         'ros': [*ROS, *BAG],  # the recorder writes bags
         'bag': BAG,
         'plot': PLOT,
+        'web': WEB,
         'sim': SIM,
         'test': TEST,
         'docs': DOCS,
         'lint': LINT,
         'bench': BENCH,
         'coverage': COVERAGE,
-        'all': [*ROS, *BAG, *PLOT, *SIM],
+        'all': [*ROS, *BAG, *WEB, *SIM],
     },
     entry_points={'console_scripts': ['robotid = robotid_ros.cli:main']},
     data_files=[

@@ -128,11 +128,15 @@ class Chromium:
 
     def open(self, path: Path, width: int, height: int = 900) -> None:
         """Load a file in a window of some size."""
+        self.go(path.resolve().as_uri(), width, height)
+
+    def go(self, address: str, width: int, height: int = 900) -> None:
+        """Load an address in a window of some size."""
         self.call(
             'Emulation.setDeviceMetricsOverride', width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
         self.events.clear()
-        self.call('Page.navigate', url=path.resolve().as_uri())
+        self.call('Page.navigate', url=address)
         self.wait('Page.loadEventFired')
 
     def evaluate(self, expression: str) -> Any:

@@ -89,7 +89,18 @@ def test_the_core_imports_with_everything_optional_hidden() -> None:
         for path in FILES
         if _area(path) not in ('nodes', 'simulation')
     ]
-    hidden = [*OPTIONAL, 'plotly', 'trimesh', 'mcap', 'zstandard', 'rosbags', 'pinocchio', 'pytest', 'hypothesis']
+    hidden = [
+        *OPTIONAL,
+        'plotly',
+        'tornado',
+        'trimesh',
+        'mcap',
+        'zstandard',
+        'rosbags',
+        'pinocchio',
+        'pytest',
+        'hypothesis',
+    ]
     program = (
         'import importlib, os, sys\n'
         "os.environ['PATH'] = ''\n"

@@ -43,7 +43,7 @@ def test_every_requirement_is_pinned() -> None:
     wanted = set(re.findall(r"'((?:ros-)?[A-Za-z][\w-]*)(?:\[\w+\])?(?:[<>=,.\d]+)?',?", text)) & {
         *re.findall(r"'(ros-[\w-]+)", text),
         *('numpy', 'scipy', 'PyYAML', 'joblib', 'mcap', 'trimesh', 'mujoco', 'pytest', 'hypothesis', 'pin'),
-        *('plotly', 'rosbags', 'ruff', 'mypy', 'types-PyYAML'),
+        *('plotly', 'tornado', 'rosbags', 'ruff', 'mypy', 'types-PyYAML'),
     }
     pins = re.findall(r'^([\w.-]+)==', (ROOT / 'constraints.txt').read_text(encoding='utf-8'), re.MULTILINE)
     pinned = {name.lower().replace('_', '-') for name in pins}
@@ -79,6 +79,7 @@ def _foreign_imports(folder: Path) -> set[str]:
 
 
 ROSDEP = {'numpy': 'python3-numpy', 'scipy': 'python3-scipy', 'yaml': 'python3-yaml', 'joblib': 'python3-joblib'}
+ROSDEP |= {'tornado': 'python3-tornado'}
 # Imported only where they are installed.
 FROM_PYPI = {'mujoco', 'plotly', 'trimesh', 'mcap', 'zstandard', 'pinocchio', 'coal', 'control_msgs'}
 

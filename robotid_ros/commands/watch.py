@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""``robotid watch``: a live view of the three nodes on the terminal."""
+"""``robotid watch``: a live view of the three nodes on the terminal, or on a page."""
 
 import argparse
 import shutil
@@ -26,21 +26,39 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         '--interval', type=float, default=0.5, metavar='S', help='between two drawings (default: 0.5 s)'
     )
 
+    parser.add_argument('--web', action='store_true', help='serve a page on this machine, with a stop button')
+    parser.add_argument('--port', type=int, default=8765, help='of the page; 0 takes any free one (default: 8765)')
+    parser.add_argument(
+        '--address',
+        default='127.0.0.1',
+        help='to serve the page on (default: 127.0.0.1, this machine alone); with any other, whoever reaches it can '
+        'stop '
+        'the arm',
+    )
+
 
 def _run(options: argparse.Namespace) -> int:
     if not 0.05 <= options.interval <= 60.0:
         raise DataError(f'--interval: expected 0.05 to 60 s, got {options.interval:g}')
+    if not 0 <= options.port <= 65535:
+        raise DataError(f'--port: expected 0 to 65535, got {options.port}')
     if find_spec('rclpy') is None:
         raise MissingDependencyError.of('ros-rclpy', 'ros', 'watch the nodes')
     from robotid_ros.nodes.watcher import watch
 
     columns = shutil.get_terminal_size().columns
-    return watch(interval=options.interval, width=columns, terminal=sys.stdout.isatty(), namespace=options.namespace)
+    return watch(
+        interval=options.interval,
+        width=columns,
+        terminal=sys.stdout.isatty(),
+        namespace=options.namespace,
+        web=(options.address, options.port) if options.web else None,
+    )
 
 
 COMMAND = Command(
     name='watch',
-    summary='watch the nodes on the terminal while a run goes on',
+    summary='watch the nodes on the terminal, or on a page, while a run goes on',
     description='Show phase, rate, gaps and faults of a run, and how well each joint is predicted, until Ctrl-C.',
     add_arguments=_add_arguments,
     run=_run,

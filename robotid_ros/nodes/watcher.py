@@ -7,11 +7,15 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Follows the three nodes and shows them on a terminal."""
+"""Follows the three nodes and shows them on a terminal or on a page."""
 
 import sys
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -19,15 +23,26 @@ from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 
 from robotid_ros.nodes.conversions import seconds
 from robotid_ros.nodes.runtime import run_node
-from robotid_ros.report.watch import JointFit, NodeStatus, StatusLevel, render_watch
+from robotid_ros.report.live import LiveServer
+from robotid_ros.report.watch import (
+    JointFit,
+    NodeStatus,
+    StatusLevel,
+    progress_share,
+    render_watch,
+    status_details,
+)
 
 __all__ = ['Watcher', 'watch']
 
 NODES = ('excitation', 'recorder', 'identification')
 SILENT_AFTER = 5.0  # seconds without a status
+_SAMPLES = 1500  # of torque that a page which is opened late still gets
+_CONVERGENCE = ('recordings', 'relative_error', 'condition_number', 'median_relative_std', 'change')
 _LEVELS: dict[bytes, StatusLevel] = {
     DiagnosticStatus.OK: 'ok',
     DiagnosticStatus.WARN: 'warn',
@@ -37,14 +52,24 @@ _LEVELS: dict[bytes, StatusLevel] = {
 
 
 class Watcher(Node):
-    """Draws the last status of each node, and how well each joint's torque is predicted."""
+    """Follows the status of each node, and how well each joint's torque is predicted.
 
-    def __init__(self, interval: float, width: int, *, terminal: bool) -> None:
+    Parameters
+    ----------
+    interval : float
+        Between two calls of ``show`` [s].
+    show : callable
+        Is given the watcher.
+    """
+
+    def __init__(self, interval: float, show: 'Callable[[Watcher], None]') -> None:
         super().__init__('robotid_watch')
-        self._width, self._terminal = width, terminal
         self._last: dict[str, tuple[float, DiagnosticStatus]] = {}
         self._predicted: dict[str, float] = {}
-        self._fit: JointFit | None = None
+        self.fit: JointFit | None = None
+        self.start = 0.0
+        self.history: list[dict[str, float]] = []
+        self.samples: deque[tuple[float, list[float], list[float]]] = deque(maxlen=_SAMPLES)
         for name in NODES:
             self.create_subscription(
                 DiagnosticStatus,
@@ -54,10 +79,21 @@ class Watcher(Node):
             )
         self.create_subscription(JointState, 'identification/predicted_torque', self._on_predicted, 10)
         self.create_subscription(JointState, 'identification/external_torque', self._on_external, 10)
-        self.create_timer(interval, self._draw, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._stop = self.create_client(Trigger, 'excitation/stop')
+        self.create_timer(interval, lambda: show(self), clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def _keep(self, name: str, message: DiagnosticStatus) -> None:
         self._last[name] = (time.monotonic(), message)
+        if name != 'identification':
+            return
+        found: dict[str, float] = {}
+        for item in message.values:
+            if item.key in _CONVERGENCE:
+                with suppress(ValueError):
+                    found[item.key] = float(item.value)
+        found = {key: value for key, value in found.items() if np.isfinite(value)}
+        if 'recordings' in found and (not self.history or self.history[-1]['recordings'] != found['recordings']):
+            self.history.append(found)
 
     def _on_predicted(self, message: JointState) -> None:
         self._predicted = dict(zip(message.name, message.effort, strict=False))
@@ -66,13 +102,19 @@ class Watcher(Node):
         names = tuple(message.name)
         if set(names) != set(self._predicted) or len(message.effort) != len(names):
             return
-        if self._fit is None or self._fit.joint_names != names:
-            self._fit = JointFit(names)
+        if self.fit is None or self.fit.joint_names != names:
+            self.fit = JointFit(names)
+            self.samples.clear()
+            self.start = seconds(message.header.stamp)
         predicted = np.array([self._predicted[name] for name in names])
+        external = np.asarray(message.effort)
         velocity = np.asarray(message.velocity) if len(message.velocity) == len(names) else None
-        self._fit.update(seconds(message.header.stamp), predicted, np.asarray(message.effort), velocity)
+        stamp = seconds(message.header.stamp)
+        self.fit.update(stamp, predicted, external, velocity)
+        self.samples.append((stamp, (predicted + external).tolist(), predicted.tolist()))
 
-    def _draw(self) -> None:
+    def nodes(self) -> list[NodeStatus]:
+        """Return the last status of each node."""
         now = time.monotonic()
         nodes = []
         for name in NODES:
@@ -85,12 +127,101 @@ class Watcher(Node):
                 continue
             values = {item.key: item.value for item in message.values}
             nodes.append(NodeStatus(name=name, level=_LEVELS[message.level], message=message.message, values=values))
-        view = render_watch(nodes, self._fit, width=self._width, colour=self._terminal)
+        return nodes
+
+    def stop(self) -> 'Future[str]':
+        """Ask the excitation node to stop the arm; from any thread. The future holds its answer."""
+        answer: Future[str] = Future()
+
+        def call() -> None:
+            if not self._stop.service_is_ready():
+                answer.set_result('no excitation node is there to stop: use the stop of the arm itself')
+                return
+            self._stop.call_async(Trigger.Request()).add_done_callback(
+                lambda done: answer.set_result(str(done.result().message))
+            )
+
+        assert self.executor is not None
+        self.executor.create_task(call)
+        return answer
+
+
+class _Screen:
+    """The view as lines of a terminal."""
+
+    def __init__(self, width: int, *, terminal: bool) -> None:
+        self._width, self._terminal = width, terminal
+
+    def __call__(self, watcher: Watcher) -> None:
+        view = render_watch(watcher.nodes(), watcher.fit, width=self._width, colour=self._terminal)
         sys.stdout.write(('\033[H\033[2J' if self._terminal else '') + view + '\n')
         sys.stdout.flush()
 
 
-def watch(*, interval: float, width: int, terminal: bool, namespace: str) -> int:
+class _Page:
+    """The view as a page, to which what is new is sent."""
+
+    def __init__(self, address: str, port: int) -> None:
+        self._watcher: Watcher | None = None
+        self._sent = -np.inf
+        self._known = -1
+        self._server = LiveServer(self._stop, self._everything, address=address, port=port)
+        print(f'open {self._server.address} in a browser; Ctrl-C ends', flush=True)
+
+    def __call__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        samples = list(watcher.samples)
+        news = [sample for sample in samples if sample[0] > self._sent]
+        if samples and samples[-1][0] < self._sent:  # the clock was set back
+            news = samples
+        self._sent = samples[-1][0] if samples else self._sent
+        history = watcher.history if len(watcher.history) != self._known else None
+        self._known = len(watcher.history)
+        self._server.publish(_message(watcher, news, history))
+
+    def _stop(self) -> 'Future[str]':
+        if self._watcher is not None:
+            return self._watcher.stop()
+        answer: Future[str] = Future()
+        answer.set_result('robotid watch is still starting: use the stop of the arm itself')
+        return answer
+
+    def _everything(self) -> dict[str, Any] | None:
+        return (
+            None
+            if self._watcher is None
+            else _message(self._watcher, list(self._watcher.samples), self._watcher.history)
+        )
+
+    def close(self) -> None:
+        self._server.close()
+
+
+def _message(
+    watcher: Watcher, samples: list[tuple[float, list[float], list[float]]], history: list[dict[str, float]] | None
+) -> dict[str, Any]:
+    nodes, fit = watcher.nodes(), watcher.fit
+    explained = [
+        'has not moved yet' if torque == 0.0 else f'{100.0 * max(0.0, 1.0 - error / torque):.0f} % explained'
+        for torque, error in (() if fit is None else zip(fit.torque_rms, fit.error_rms, strict=True))
+    ]
+    return {
+        'nodes': [
+            {'name': n.name, 'level': n.level, 'message': n.message, 'details': status_details(n.values)} for n in nodes
+        ],
+        'progress': progress_share(nodes[0].values),
+        'joints': [] if fit is None else list(fit.joint_names),
+        'notes': explained,
+        'samples': {
+            't': [round(sample[0] - watcher.start, 3) for sample in samples],
+            'measured': [sample[1] for sample in samples],
+            'predicted': [sample[2] for sample in samples],
+        },
+        'history': history,
+    }
+
+
+def watch(*, interval: float, width: int, terminal: bool, namespace: str, web: tuple[str, int] | None = None) -> int:
     """Show the nodes of a namespace until interrupted.
 
     Parameters
@@ -103,11 +234,24 @@ def watch(*, interval: float, width: int, terminal: bool, namespace: str) -> int
         Whether to clear the screen and use colours.
     namespace : str
         Of the nodes; empty for the root.
+    web : tuple of str and int, optional
+        Address and port of a page that shows them instead.
 
     Returns
     -------
     int
         Exit code.
+
+    Raises
+    ------
+    RobotIdError
+        If the page cannot be served.
     """
     arguments: Sequence[str] = ['--ros-args', '-r', f'__ns:=/{namespace.strip("/")}'] if namespace.strip('/') else []
-    return run_node(lambda: Watcher(interval, width, terminal=terminal), arguments)
+    if web is None:
+        return run_node(lambda: Watcher(interval, _Screen(width, terminal=terminal)), arguments)
+    page = _Page(*web)
+    try:
+        return run_node(lambda: Watcher(interval, page), arguments)
+    finally:
+        page.close()

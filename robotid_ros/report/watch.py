@@ -20,7 +20,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 
-__all__ = ['JointFit', 'NodeStatus', 'StatusLevel', 'render_watch']
+__all__ = ['JointFit', 'NodeStatus', 'StatusLevel', 'progress_share', 'render_watch', 'status_details']
 
 StatusLevel: TypeAlias = Literal['ok', 'warn', 'error', 'silent']
 
@@ -139,17 +139,18 @@ def render_watch(
         mark = f'\033[{code}m{sign}\033[0m' if colour else sign
         head = f' {node.name:<15}{node.message or "no status yet"}'
         lines.append(mark + _cut(head, width - 1))
-        lines += [_cut(f'{"":17}{line}', width) for line in _details(node.values)]
+        lines += [_cut(f'{"":17}{line}', width) for line in status_details(node.values)]
     if fit is not None:
         lines += ['', *(_cut(line, width) for line in _fit_lines(fit))]
     return '\n'.join(lines)
 
 
-def _details(values: Mapping[str, str]) -> list[str]:
+def status_details(values: Mapping[str, str]) -> list[str]:
+    """Return the values of a status in words, a line each."""
     lines = []
-    elapsed, duration = _number(values, 'elapsed'), _number(values, 'duration')
-    if elapsed is not None and duration:
-        share = min(max(elapsed / duration, 0.0), 1.0)
+    share = progress_share(values)
+    if share is not None:
+        elapsed, duration = float(values['elapsed']), float(values['duration'])
         lines.append(f'{values.get("phase", "")}  {_bar(share)} {max(elapsed, 0.0):.0f} of {duration:.0f} s'.lstrip())
         error = values.get('tracking_error')
         if error is not None:
@@ -165,6 +166,14 @@ def _details(values: Mapping[str, str]) -> list[str]:
             f'{values.get("condition_number", "?")}{_change(values)}'
         )
     return lines
+
+
+def progress_share(values: Mapping[str, str]) -> float | None:
+    """Return how much of a run is done, 0 to 1, or None while nothing runs."""
+    elapsed, duration = _number(values, 'elapsed'), _number(values, 'duration')
+    if elapsed is None or duration is None or not duration > 0.0:
+        return None
+    return min(max(elapsed / duration, 0.0), 1.0)
 
 
 def _change(values: Mapping[str, str]) -> str:
