@@ -72,7 +72,7 @@ def test_the_server_has_one_route_that_does_something_and_asks_where_it_comes_fr
         server.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope='module')
 def browser() -> Iterator[Chromium]:
     chromium = Chromium(find_chromium())
     try:
