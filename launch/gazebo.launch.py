@@ -11,15 +11,18 @@
 
     ros2 launch robotid_ros gazebo.launch.py
     ros2 launch robotid_ros gazebo.launch.py headless:=true
-    ros2 launch robotid_ros gazebo.launch.py robot:=arm.urdf controllers:=controllers.yaml config:=arm.yaml
+    ros2 launch robotid_ros gazebo.launch.py robot:=arm.urdf
+    ros2 launch robotid_ros gazebo.launch.py gazebo:=false namespace:=second x:=2.0 yaw:=1.57
 
 Needs ROS 2 Jazzy or Kilted with ros_gz, gz_ros2_control and ros2_controllers. Every node runs on
 Gazebo's time. Nothing moves until the service excitation/start is called.
 """
 
 import os
+import runpy
+import tempfile
+from pathlib import Path
 
-import yaml
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchDescription
 from launch.actions import (
@@ -35,39 +38,66 @@ from launch.event_handlers import OnProcessExit
 from launch.events import Shutdown
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
-from launch_ros.actions import Node, PushRosNamespace
+from launch_ros.actions import Node, PushRosNamespace, SetParameter
 from launch_ros.parameter_descriptions import ParameterValue
 
-from robotid_ros.model import RobotModel
+from robotid_ros.demo.configuration import configuration_text
+from robotid_ros.excitation import ExcitationConfig
+from robotid_ros.excitation.preparation import clear_pose
+from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import arm_description
-from robotid_ros.simulation import gazebo_description
+from robotid_ros.simulation import gazebo_controllers, gazebo_description, world_physics
 
 ARGUMENTS = (
     ('robot', 'ur10e', 'packaged arm, or a URDF file without <ros2_control>'),
-    ('controllers', '', "file with the controllers' parameters; empty: that of the ur10e"),
-    ('config', 'gazebo_ur10e', 'robot configuration: a file, or the name of one in share/robotid_ros/config'),
+    ('controllers', '', "file with the controllers' parameters; empty: made for the arm and the world"),
+    ('config', '', 'robot configuration: a file, or the name of one that is shipped; empty: made from the URDF'),
     ('namespace', '', 'namespace of the arm, its controllers and the nodes'),
-    ('world', 'empty.sdf', 'world file for Gazebo'),
+    ('x', '0.0', 'where the arm stands in the world [m]'),
+    ('y', '0.0', 'where the arm stands in the world [m]'),
+    ('z', '0.0', 'where the arm stands in the world, above its ground [m]'),
+    ('yaw', '0.0', 'how the arm is turned about the vertical [rad]'),
+    ('world', '', 'world file for Gazebo (SDF); empty: a ground plane'),
     ('headless', 'false', 'true: the server only, without a window'),
     ('gazebo', 'true', 'false: Gazebo and the bridge of its clock run already, only spawn the arm'),
     ('controller_interface', '', 'topic, or action (needs control_msgs); empty: what the configuration says, or topic'),
     ('output_folder', '', 'where the recorder keeps its files; empty: ~/.ros/robotid'),
+    ('period', '', "length of a period of the excitation [s]; empty: the node's default"),
+    ('periods', '', "how many periods are run; empty: the node's default"),
+    ('seed', '', "of the excitation's design; empty: the node's default"),
 )
 CONTROLLERS = ('joint_state_broadcaster', 'joint_trajectory_controller')
+PASSED = ('controller_interface', 'output_folder', 'period', 'periods', 'seed')
+# A world can be paused for a while, and no arm is damaged in it.
+PATIENCE = {'joint_state_timeout': 60.0, 'controller_timeout': 20.0, 'start_timeout': 20.0}
+LINK_RADIUS = 0.05  # of an arm that is known from its URDF alone [m]
 
 
 def share(package, *path):
     return os.path.join(get_package_share_directory(package), *path)
 
 
-def controlled_joints(path):
-    """Return the joints of the trajectory controller in a parameter file."""
-    with open(path, encoding='utf-8') as file:
-        content = yaml.safe_load(file)
-    for node, values in content.items():
-        if node.rpartition('/')[2] == 'joint_trajectory_controller':
-            return values['ros__parameters']['joints']
-    raise RuntimeError(f'{path} has no parameters of a joint_trajectory_controller')
+def kept(name, text):
+    """Return the path of a file with a text, in a folder of its own."""
+    path = Path(tempfile.mkdtemp(prefix='robotid_gazebo_')) / name
+    path.write_text(text, encoding='utf-8')
+    return str(path)
+
+
+def configured(robot, name, z):
+    """Return the URDF of an arm, its configuration file, and where it starts."""
+    description = arm_description(robot)
+    model = RobotModel.from_urdf(description)
+    if name:
+        path = runpy.run_path(share('robotid_ros', 'launch', 'identify.launch.py'))['config_file'](name)
+    elif robot == 'ur10e':
+        path = share('robotid_ros', 'config', 'gazebo_ur10e.yaml')
+    else:
+        path = kept('robot.yaml', configuration_text(model, ground=True, link_radius=LINK_RADIUS))
+    config = RobotConfig.from_yaml(path)
+    model = model.with_inertial(model.inertial, limits=config.apply_limits(model.joint_names, model.limits))
+    design = ExcitationConfig(**{**config.design, 'ground_height': -z})
+    return description, path, model, clear_pose(model, design)
 
 
 def after(process, next_actions):
@@ -108,22 +138,27 @@ def actions(context):
     def value(name):
         return LaunchConfiguration(name).perform(context)
 
-    controllers = value('controllers') or share('robotid_ros', 'config', 'gazebo_controllers.yaml')
     namespace = value('namespace').strip('/')
-    plain = arm_description(value('robot'))
-    joints = RobotModel.from_urdf(plain).joint_names
-    if sorted(joints) != sorted(controlled_joints(controllers)):
-        raise RuntimeError(
-            f'{controllers} is for the joints {", ".join(controlled_joints(controllers))}, '
-            f'but the arm has: {", ".join(joints)}; give a file for it with controllers:='
-        )
-    description = gazebo_description(plain, controllers, namespace=namespace)
+    world = value('world') or share('robotid_ros', 'config', 'gazebo_world.sdf')
+    said = []
+    if os.path.isfile(world):
+        gravity, rate = world_physics(world)
+    else:
+        gravity, rate = (0.0, 0.0, -9.8), 1000.0
+        said = [LogInfo(msg=f"[robotid] '{world}' is no file: gravity 9.8 m/s^2 and steps of 1 ms are taken for it")]
+    plain, config, model, start = configured(value('robot'), value('config'), float(value('z')))
+    controllers = value('controllers')
+    if not controllers:
+        template = Path(share('robotid_ros', 'config', 'gazebo_controllers.yaml')).read_text(encoding='utf-8')
+        controllers = kept('controllers.yaml', gazebo_controllers(template, model.joint_names, rate))
+    description = gazebo_description(plain, controllers, namespace=namespace, initial_position=start)
     publisher = Node(
         package='robot_state_publisher',
         executable='robot_state_publisher',
         output='screen',
         parameters=[{'robot_description': ParameterValue(description, value_type=str), 'use_sim_time': True}],
     )
+    place = [('-x', 'x'), ('-y', 'y'), ('-z', 'z'), ('-Y', 'yaw')]
     spawn = Node(
         package='ros_gz_sim',
         executable='create',
@@ -135,6 +170,7 @@ def actions(context):
             namespace.replace('/', '_') or 'arm',
             '-allow_renaming',
             'true',
+            *(word for flag, name in place for word in (flag, value(name))),
         ],
     )
     broadcaster, trajectory = (
@@ -149,11 +185,13 @@ def actions(context):
     nodes = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(share('robotid_ros', 'launch', 'identify.launch.py')),
         launch_arguments={
-            'config': value('config'),
+            'config': config,
             'namespace': namespace,
             'controller_topic': 'joint_trajectory_controller/joint_trajectory',
             'use_sim_time': 'true',
-            **{name: value(name) for name in ('controller_interface', 'output_folder')},
+            'gravity': ' '.join(map(str, gravity)),
+            'ground_height': str(-float(value('z'))),
+            **{name: value(name) for name in PASSED},
         }.items(),
     )
 
@@ -161,12 +199,13 @@ def actions(context):
         return GroupAction([PushRosNamespace(namespace), *started])
 
     return [
-        *(gazebo(value('world'), value('headless') == 'true') if value('gazebo') == 'true' else []),
+        *said,
+        *(gazebo(world, value('headless') == 'true') if value('gazebo') == 'true' else []),
         in_namespace(publisher, spawn),
         after(spawn, [in_namespace(broadcaster)]),
         after(broadcaster, [in_namespace(trajectory)]),
         # Only now: the clock runs, and every use_sim_time node starts at a time that is not zero.
-        after(trajectory, [nodes]),
+        after(trajectory, [GroupAction([*(SetParameter(name, time) for name, time in PATIENCE.items()), nodes])]),
     ]
 
 

@@ -41,8 +41,17 @@ ARGUMENTS = (
     ('period', '', "length of a period of the excitation [s]; empty: the node's default"),
     ('periods', '', "how many periods are run; empty: the node's default"),
     ('seed', '', "of the excitation's design; empty: the node's default"),
+    ('gravity', '', "in the base frame, 'x y z' [m/s^2]; empty: the configuration's"),
+    ('ground_height', '', "of the ground in the base frame [m]; empty: the configuration's"),
 )
-EXCITATION = {'trajectory': str, 'controller_interface': str, 'period': float, 'periods': int, 'seed': int}
+EXCITATION = {
+    'trajectory': str,
+    'controller_interface': str,
+    'period': float,
+    'periods': int,
+    'seed': int,
+    'ground_height': float,
+}
 
 
 def config_file(name):
@@ -74,7 +83,8 @@ def nodes(context):
 
     config = config_file(value('config'))
     clock = {'use_sim_time': ParameterValue(LaunchConfiguration('use_sim_time'), value_type=bool)}
-    shared = [*([config] if config else []), clock]
+    gravity = [{'gravity': [float(word) for word in value('gravity').split()]}] if value('gravity') else []
+    shared = [*([config] if config else []), *gravity, clock]
     extra = {
         'excitation': {
             name: ParameterValue(LaunchConfiguration(name), value_type=kind)

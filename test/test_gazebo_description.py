@@ -21,7 +21,7 @@ from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.packaged import arm_description, packaged_arms
 from robotid_ros.model.robot_config import RobotConfig
-from robotid_ros.simulation import gazebo_description
+from robotid_ros.simulation import gazebo_controllers, gazebo_description, world_physics
 
 CONFIG = Path(__file__).parents[1] / 'config'
 
@@ -116,10 +116,54 @@ def test_the_shipped_controllers_are_those_of_the_shipped_arm() -> None:
     assert trajectory['command_interfaces'] == ['position']
     assert trajectory['state_interfaces'] == ['position', 'velocity']
     manager = parameters['/**/controller_manager']['ros__parameters']
-    assert 1000 % manager['update_rate'] == 0
+    _, rate = world_physics(CONFIG / 'gazebo_world.sdf')
+    assert manager['update_rate'] == rate == 1000
     assert manager['joint_state_broadcaster']['type'] == 'joint_state_broadcaster/JointStateBroadcaster'
     assert manager['joint_trajectory_controller']['type'] == 'joint_trajectory_controller/JointTrajectoryController'
     config = RobotConfig.from_yaml(CONFIG / 'gazebo_ur10e.yaml')
     assert list(config.joints) == names
     assert set(config.meaning(config.joints)) == {'torque'}
     assert config.joint_trajectory_topic == 'joint_trajectory_controller/joint_trajectory'
+
+
+def test_controllers_are_those_of_the_arm_at_the_rate_of_the_physics() -> None:
+    template = (CONFIG / 'gazebo_controllers.yaml').read_text()
+    made = yaml.safe_load(gazebo_controllers(template, ['a', 'b'], 500.0))
+    given = controllers()
+    assert made['/**/joint_trajectory_controller']['ros__parameters'].pop('joints') == ['a', 'b']
+    assert made['/**/controller_manager']['ros__parameters'].pop('update_rate') == 500
+    del given['/**/joint_trajectory_controller']['ros__parameters']['joints']
+    del given['/**/controller_manager']['ros__parameters']['update_rate']
+    assert made == given
+    with pytest.raises(ModelError, match=r'the physics runs at 333\.333 Hz; controllers need a whole number'):
+        gazebo_controllers(template, ['a'], 1.0 / 0.003)
+
+
+def test_gravity_and_rate_are_those_of_the_world(tmp_path: Path) -> None:
+    assert world_physics(CONFIG / 'gazebo_world.sdf') == ((0.0, 0.0, -9.81), pytest.approx(1000.0))
+    world = tmp_path / 'w.sdf'
+    for text, expected in (
+        ('<sdf><world name="w"/></sdf>', ((0.0, 0.0, -9.8), 1000.0)),  # the defaults of the SDF specification
+        (
+            (
+                '<sdf><world name="w"><gravity>0 1 -2</gravity>'
+                '<physics><max_step_size>0.002</max_step_size></physics></world></sdf>'
+            ),
+            ((0.0, 1.0, -2.0), 500.0),
+        ),
+    ):
+        world.write_text(text)
+        gravity, rate = world_physics(world)
+        assert gravity == expected[0]
+        assert rate == pytest.approx(expected[1])
+    for text in (
+        '<sdf',
+        '<sdf/>',
+        '<sdf><world><gravity>down</gravity></world></sdf>',
+        '<sdf><world><gravity>1</gravity></world></sdf>',
+    ):
+        world.write_text(text)
+        with pytest.raises(ModelError, match='world file'):
+            world_physics(world)
+    with pytest.raises(ModelError, match='cannot be read'):
+        world_physics(tmp_path / 'none.sdf')

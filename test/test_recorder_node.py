@@ -359,7 +359,6 @@ def test_what_cannot_be_done_is_refused_with_the_reason(arena):
     [
         ('', (), 'what JointState.effort holds is not said, and it is never guessed'),
         ('', ('joints:=[a, b]', 'effort.a:=torque'), "does not say what JointState.effort holds for joint 'b'"),
-        ('current', ('joints:=[a]',), "the effort of joint 'a' is a motor current, but the robot configuration has no"),
         ('volts', (), "parameter 'effort': expected one of '', torque, current; got 'volts'"),
         ('torque', ('depth:=0',), "parameter 'depth'"),
     ],
@@ -370,6 +369,28 @@ def test_a_configuration_that_cannot_work_ends_the_node_at_once(arena, effort, p
     assert node.wait() == 2
     assert message in node.output
     assert 'Traceback' not in node.output
+
+
+def test_currents_are_recorded_without_any_torque_constant(arena, tmp_path):
+    """Constants are for the identification; a run that is recorded without them is whole, and no error."""
+    recorder, publisher, client = arena
+    node = recorder('joints:=[a, b, c]', effort='current')
+    node.wait_for_line('a, b, c: motor currents without a torque constant are recorded, but not averaged')
+    assert any('robotid payload --mass' in line for line in node.lines)
+    arm = publisher(periodic(4))
+    arm.run()
+    client.wait_for_status(lambda v: v['state'] in ('finished', 'failed'), 'the end')
+    assert client.status[-1].level == DiagnosticStatus.WARN, client.status[-1].message
+    assert 'needs a torque constant' in client.status[-1].message
+    (folder,) = (tmp_path / 'out').iterdir()
+    assert len(read_recording(folder)) == int(client.values()['messages'])
+
+
+def test_a_folder_that_cannot_hold_a_recording_is_in_the_status(arena, tmp_path):
+    recorder, _, client = arena
+    (tmp_path / 'out').write_text('a file')
+    recorder()
+    client.wait_for_status(lambda v: 'is not a folder' in v.get('refusal', ''), 'the refusal')
 
 
 STALLING = """

@@ -150,14 +150,19 @@ def test_everything_starts_in_order_on_simulated_time(environment) -> None:
     assert order.index('create') < order.index('spawner')
     assert order.count('spawner') == 2
     assert max(k for k, name in enumerate(order) if name == 'spawner') < order.index('excitation')
-    assert seen['gz'][0]['arguments'] == ['-r -s empty.sdf']
+    (words,) = seen['gz'][0]['arguments']
+    assert words.startswith('-r -s ')
+    assert words.endswith('config/gazebo_world.sdf')
     assert seen['parameter_bridge'][0]['arguments'][0] == '/clock@rosgraph_msgs/msg/Clock[gz.msgs.Clock'
     assert [entry['arguments'][0] for entry in seen['spawner']] == [
         'joint_state_broadcaster',
         'joint_trajectory_controller',
     ]
     controllers = seen['spawner'][0]['arguments'][2]
-    assert 'joint_trajectory_controller' in Path(controllers).read_text()
+    parameters = yaml.safe_load(Path(controllers).read_text())
+    assert parameters['/**/controller_manager']['ros__parameters']['update_rate'] == 1000
+    create = seen['create'][0]['arguments']
+    assert create[create.index('-x') : create.index('-x') + 8] == ['-x', '0.0', '-y', '0.0', '-z', '0.0', '-Y', '0.0']
     description = yaml.safe_load(seen['robot_state_publisher'][0]['parameters'][0])
     (values,) = (content['ros__parameters'] for content in description.values())
     assert values['use_sim_time'] is True
@@ -167,6 +172,7 @@ def test_everything_starts_in_order_on_simulated_time(environment) -> None:
         (entry,) = seen[name]
         assert any('use_sim_time: true' in text for text in entry['parameters'])
         assert any('wrist_3_joint' in text for text in entry['parameters'])
+        assert any('gravity:' in text and '-9.81' in text for text in entry['parameters'])
         assert 'joint_trajectory:=joint_trajectory_controller/joint_trajectory' in entry['arguments']
 
 
@@ -191,12 +197,26 @@ def test_a_failed_step_ends_everything_with_its_name(environment) -> None:
     assert 'excitation' not in {entry['name'] for entry in started(environment)}
 
 
-def test_another_arm_needs_its_own_controllers(environment, tmp_path) -> None:
-    arm = tmp_path / 'crane.urdf'
+def test_another_arm_gets_controllers_a_configuration_and_a_start_of_its_own(environment, tmp_path) -> None:
+    arm, world = tmp_path / 'crane.urdf', tmp_path / 'moon.sdf'
     arm.write_text(CRANE)
-    with launch(environment, robot=str(arm)) as process:
-        assert process.wait() != 0
-    assert 'but the arm has: turn, luff, reach; give a file for it with controllers:=' in process.output
+    world.write_text(
+        '<sdf version="1.9"><world name="w"><gravity>0 0 -1.62</gravity>'
+        '<physics type="dart"><max_step_size>0.002</max_step_size></physics></world></sdf>'
+    )
+    with launch(environment, robot=str(arm), world=str(world), x='1.5', z='0.25', yaw='0.5') as process:
+        seen = until_started(environment, process, ALL)
+        process.signal(signal.SIGINT)
+        assert process.wait() == 0, process.output
+    parameters = yaml.safe_load(Path(seen['spawner'][0]['arguments'][2]).read_text())
+    assert parameters['/**/joint_trajectory_controller']['ros__parameters']['joints'] == ['turn', 'luff', 'reach']
+    assert parameters['/**/controller_manager']['ros__parameters']['update_rate'] == 500
+    create = seen['create'][0]['arguments']
+    assert [create[create.index(flag) + 1] for flag in ('-x', '-y', '-z', '-Y')] == ['1.5', '0.0', '0.25', '0.5']
+    texts = ''.join(seen['excitation'][0]['parameters'])
+    assert '- -1.62' in texts
+    assert 'ground_height: -0.25' in texts
+    assert 'ground: true' in texts
 
 
 def test_every_argument_is_described_and_has_a_default(environment) -> None:

@@ -116,6 +116,11 @@ class RecordingSession:
             return reference
 
     @property
+    def whole(self) -> bool:
+        """Whether every message that came is on disk, whatever became of the average."""
+        return self._writing
+
+    @property
     def reference(self) -> PeriodicReference | None:
         """What the arm follows."""
         return self._processor.reference

@@ -21,7 +21,7 @@ _LARGEST = 8.0  # rad/s^2 or m/s^2
 _TO_FULL_SPEED = 1.0 / 3.0  # s; no joint is asked to reach its speed limit sooner
 
 
-def configuration_text(model: RobotModel) -> str:
+def configuration_text(model: RobotModel, **design: object) -> str:
     """Return a robot configuration for a simulated arm, as YAML.
 
     Efforts are joint torques. A URDF has no acceleration limits: a joint may reach its largest speed
@@ -30,6 +30,8 @@ def configuration_text(model: RobotModel) -> str:
     Parameters
     ----------
     model : RobotModel
+    **design : object
+        Settings of a design that belong to the arm's place: ground, link_radius.
     """
     acceleration = {}
     for joint, given, speed in zip(
@@ -40,6 +42,7 @@ def configuration_text(model: RobotModel) -> str:
         'joints': list(model.joint_names),
         'effort': 'torque',
         'limits': {'acceleration': acceleration},
+        **design,
     }
     note = f'# Made for a simulated {model.name} from its URDF; a real arm needs a configuration of its own.\n'
     return note + yaml.safe_dump({'/**': {'ros__parameters': parameters}}, sort_keys=False, width=100)

@@ -41,7 +41,7 @@ from robotid_ros.nodes.capture import Capture
 from robotid_ros.nodes.conversions import LATCHED, status_message, trajectory_message
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import publish
-from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings
+from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings, storage_refusal, without_constant
 from robotid_ros.nodes.recorder_status import recorder_status
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
 
@@ -58,7 +58,7 @@ class Recorder(Node):
         super().__init__('recorder')
         config = declare_parameters(self, RecorderConfig)
         self._robot = declare_robot_config(self)
-        processing_settings(config, self._robot)  # refuse at once what would fail later
+        settings = processing_settings(config, self._robot)  # refuse at once what would fail later
         self._worker = BackgroundWorker(self)
         self._lock = threading.RLock()
         self._session: RecordingSession | None = None
@@ -82,6 +82,13 @@ class Recorder(Node):
             f'records {self.resolve_topic_name(TOPIC)} on ~/start or when a reference starts; takes the messages '
             'from a wait set of its own, by no executor'
         )
+        currents = without_constant(settings)
+        if currents:
+            self.get_logger().warning(
+                f'{", ".join(currents)}: motor currents without a torque constant are recorded, but not averaged. '
+                "The identification needs the constants: from a data sheet, as 'torque_constants' of the robot "
+                'configuration, or found with a known payload (robotid payload --mass)'
+            )
 
     def close(self) -> None:
         """End a recording that is going on, so that nothing of it is lost."""
@@ -115,9 +122,7 @@ class Recorder(Node):
         config = read_parameters(self, RecorderConfig)
         settings = processing_settings(config, self._robot)
         reliability = self._wait_for_publisher(config)
-        # The namespace keeps several arms apart that share a folder.
-        parent = Path(config.output_folder).expanduser() / self.get_namespace().strip('/')
-        folder = parent / datetime.now().strftime('%Y%m%d-%H%M%S-%f')
+        folder = self._parent(config) / datetime.now().strftime('%Y%m%d-%H%M%S-%f')
         session = RecordingSession(
             folder,
             settings.joints,
@@ -141,6 +146,11 @@ class Recorder(Node):
             session.follow(*self._reference)
         self.get_logger().info(f'recording to {folder}')
         return f'recording to {folder}'
+
+    def _parent(self, config: RecorderConfig) -> Path:
+        """Return the folder of all recordings; the namespace keeps several arms apart that share one."""
+        parent: Path = Path(config.output_folder).expanduser() / self.get_namespace().strip('/')
+        return parent
 
     def _stop(self) -> str:
         if self._session is None:
@@ -197,7 +207,8 @@ class Recorder(Node):
             self._session, self._capture, self._last = None, None, session
         self._problem = session.problem or (f'recording failed: {capture.failure!r}' if capture.failure else '')
         if self._problem:
-            self.get_logger().error(f'{text}; {self._problem}')
+            whole = session.whole and capture.failure is None
+            (self.get_logger().warning if whole else self.get_logger().error)(f'{text}; {self._problem}')
             return f'{text}; {self._problem}'
         self.get_logger().info(text)
         return text
@@ -300,6 +311,9 @@ class Recorder(Node):
                 self._problem = f'recording failed: {capture.failure!r}'
         stale = silence > read_parameters(self, RecorderConfig).stale_after
         level, text, values = recorder_status(session, self._last, self._problem, silence if stale else 0.0)
+        refusal = storage_refusal(self._parent(read_parameters(self, RecorderConfig)))
+        if refusal:
+            values['refusal'] = refusal  # the excitation node asks before it moves the arm
         publish(self._status, status_message(self.get_fully_qualified_name(), level, text, values))
 
 

@@ -9,14 +9,20 @@
 
 """Parameters of the recorder, and how it processes what it records."""
 
+import os
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
 from robotid_ros.data import ProcessingSettings
 from robotid_ros.errors import DataError
 from robotid_ros.model.robot_config import EffortMeaning, RobotConfig
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['RecorderConfig', 'processing_settings']
+__all__ = ['RecorderConfig', 'processing_settings', 'storage_refusal', 'without_constant']
+
+_LEAST_SPACE = 1e9
+"""Room for a recording [bytes]: an hour of seven joints at 1 kHz takes about this much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +33,7 @@ class RecorderConfig(Settings):
 
     effort: str = setting(
         '',
-        "what JointState.effort holds; needed where no robot configuration says it ('current' needs one, "
-        'for the torque constants)',
+        "what JointState.effort holds; needed where no robot configuration says it ('current' needs one)",
         choices=('', 'torque', 'current'),
         read_only=True,
     )
@@ -62,7 +67,7 @@ def processing_settings(config: RecorderConfig, robot: RobotConfig | None) -> Pr
     Raises
     ------
     DataError
-        If nobody says what the effort of each joint is, or a current has no torque constant.
+        If nobody says what the effort of each joint is.
     """
     if robot is None and config.effort != 'torque':
         raise DataError(
@@ -79,11 +84,6 @@ def processing_settings(config: RecorderConfig, robot: RobotConfig | None) -> Pr
                 f"the robot configuration does not say what JointState.effort holds for joint '{joint}', and it is "
                 "never guessed: add 'effort' (torque [N m] or current [A])"
             )
-        if meaning == 'current' and joint not in robot.torque_constants:
-            raise DataError(
-                f"the effort of joint '{joint}' is a motor current, but the robot configuration has no torque "
-                "constant for it: add it to 'torque_constants' [N m/A]"
-            )
         effort[joint] = meaning  # type: ignore[assignment]
     return ProcessingSettings(
         joints=joints,
@@ -96,3 +96,25 @@ def processing_settings(config: RecorderConfig, robot: RobotConfig | None) -> Pr
         smoothing_passes=config.smoothing_passes,
         smoothing_guard=config.smoothing_guard,
     )
+
+
+def without_constant(settings: ProcessingSettings) -> tuple[str, ...]:
+    """Return the joints whose effort is a current without a torque constant: recorded, but not averaged."""
+    return tuple(
+        joint
+        for joint, meaning in settings.effort.items()
+        if meaning == 'current' and joint not in settings.torque_constants
+    )
+
+
+def storage_refusal(folder: Path) -> str:
+    """Return why nothing can be recorded in a folder, which need not exist yet; empty where it can."""
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    if not there.is_dir():
+        return f'{there} is not a folder'
+    if not os.access(there, os.W_OK):
+        return f'{there} cannot be written to'
+    free = shutil.disk_usage(there).free
+    if free < _LEAST_SPACE:
+        return f'{there} has {free / 1e6:.0f} MB left, expected at least {_LEAST_SPACE / 1e6:.0f} MB'
+    return ''

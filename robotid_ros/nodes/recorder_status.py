@@ -70,7 +70,9 @@ def recorder_status(
     values.update(_period_values(shown, periods))
     problem = problem or shown.problem
     if problem:
-        return DiagnosticStatus.ERROR, problem, values
+        # What is on disk can be identified later, from a run that was stopped too, and with torque constants.
+        harmless = problem == shown.problem and shown.whole
+        return DiagnosticStatus.WARN if harmless else DiagnosticStatus.ERROR, problem, values
     if silence:
         return DiagnosticStatus.ERROR, f'no joint state for {silence:.1f} s', values
     text = _sentence(session is not None, values)
