@@ -94,7 +94,10 @@ setup(
         ('share/ament_index/resource_index/packages', [f'resource/{PACKAGE}']),
         (f'share/{PACKAGE}', ['package.xml']),
         (f'share/{PACKAGE}/launch', files('launch', '*.launch.py')),
-        (f'share/{PACKAGE}/config', [path for kind in ('yaml', 'rviz', 'sdf') for path in files('config', f'*.{kind}')]),
+        (
+            f'share/{PACKAGE}/config',
+            [name for kind in ('yaml', 'rviz', 'sdf') for name in files('config', f'*.{kind}')],
+        ),
         (f'lib/{PACKAGE}', [f'resource/executables/{name}' for name in EXECUTABLES]),
     ],
     zip_safe=False,

@@ -374,16 +374,17 @@ def test_a_configuration_that_cannot_work_ends_the_node_at_once(arena, effort, p
 def test_currents_are_recorded_without_any_torque_constant(arena, tmp_path):
     """Constants are for the identification; a run that is recorded without them is whole, and no error."""
     recorder, publisher, client = arena
-    node = recorder('joints:=[a, b, c]', effort='current')
-    node.wait_for_line('a, b, c: motor currents without a torque constant are recorded, but not averaged')
+    node = recorder(f'joints:=[{", ".join(JOINTS)}]', effort='current')
+    node.wait_for_line(f'{", ".join(JOINTS)}: motor currents without a torque constant are recorded, but not averaged')
     assert any('robotid payload --mass' in line for line in node.lines)
     arm = publisher(periodic(4))
     arm.run()
+    arm.go()  # ends the run
     client.wait_for_status(lambda v: v['state'] in ('finished', 'failed'), 'the end')
     assert client.status[-1].level == DiagnosticStatus.WARN, client.status[-1].message
     assert 'needs a torque constant' in client.status[-1].message
-    (folder,) = (tmp_path / 'out').iterdir()
-    assert len(read_recording(folder)) == int(client.values()['messages'])
+    (folder,) = folders(tmp_path)
+    assert len(read_recording(folder)) == 4 * PERIOD * RATE + 150  # the periods, and 0.3 s of rest before them
 
 
 def test_a_folder_that_cannot_hold_a_recording_is_in_the_status(arena, tmp_path):
