@@ -21,7 +21,7 @@ PACKAGE = ROOT / 'robotid_ros'
 
 LAYERS = [
     {'errors', 'threads'},
-    {'arrays', 'files', 'progress', 'settings'},
+    {'arrays', 'files', 'progress', 'reading', 'settings'},
     {'tables'},
     {'model', 'signals'},
     {'dynamics', 'friction', 'data'},

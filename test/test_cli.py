@@ -66,7 +66,7 @@ BAD = [
     (['process', '{text}'], "expected a column 'time'"),
     (['identify', '{no_effort}', '--robot', 'ur10e'], "joint 'shoulder_pan_joint' is not in the recording"),
     (['identify', '{still}', '--robot', '{one_joint}'], 'no joint moves in the data (j)'),
-    (['validate', '{still}', '--robot', '{one_joint}', '--result', 'nowhere.yaml'], 'cannot read the result'),
+    (['validate', '{still}', '--robot', '{one_joint}', '--result', 'nowhere.yaml'], 'does not exist'),
     (['payload', '--robot', '{one_joint}', '--with', '{still}'], 'the arm alone must be known'),
     (
         [
@@ -94,7 +94,7 @@ BAD = [
     (['process', '{current}'], 'give torque_constants and gear_ratios in a robot configuration'),
     (['free-floating', 'simulate', 'nowhere.yaml'], 'nowhere.yaml'),
     (['codegen', '--robot', 'ur10e', '--result', '{text}'], 'not a result of an identification'),
-    (['report', 'nowhere', '--robot', 'ur10e'], 'cannot read the result'),
+    (['report', 'nowhere', '--robot', 'ur10e'], 'does not exist'),
     (['design', '--robot', 'ur10e', '--harmonics', '1'], 'harmonics: expected 2 to 40, got 1'),
     (
         ['identify', '{swinging}', '--robot', '{one_joint}', '--excitation', '{excitation}'],

@@ -265,7 +265,7 @@ def test_progress_grows_to_one():
             "x of frame 'tip' is .* allowed is 2 m",
         ),
         ({}, {'workspace_frames': ('hand',), 'workspace_lower': (0.0, 0.0, 0.0)}, "frame 'hand' is not one"),
-        ({}, {'geometry': 'nowhere.yaml'}, 'nowhere.yaml: cannot be read'),
+        ({}, {'geometry': 'nowhere.yaml'}, "geometry 'nowhere.yaml' does not exist"),
         ({}, {'noise': (1.0, 2.0, 3.0)}, 'noise: expected shape'),
     ],
 )
@@ -346,7 +346,7 @@ def test_files_that_are_no_excitation_are_refused(tmp_path, text):
     file.write_text(text)
     with pytest.raises(ExcitationError, match=r'excitation\.yaml'):
         load_excitation(file)
-    with pytest.raises(ExcitationError, match='No such file'):
+    with pytest.raises(ExcitationError, match='does not exist'):
         load_excitation(tmp_path / 'absent.yaml')
 
 

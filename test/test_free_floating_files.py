@@ -163,11 +163,11 @@ def test_missions_that_cannot_be_are_refused(tmp_path, change, words):
 
 def test_mission_files_that_are_none_are_refused(tmp_path):
     path = tmp_path / 'mission.yaml'
-    for text, words in (('[1, 2', 'not YAML'), ('- 1', 'expected robot'), ('robot: x', "lacks 'prior'")):
+    for text, words in (('[1, 2', 'not valid YAML'), ('- 1', 'expected robot'), ('robot: x', "lacks 'prior'")):
         path.write_text(text)
         with pytest.raises(ModelError, match=words):
             read_mission(path)
-    with pytest.raises(ModelError, match='cannot be read'):
+    with pytest.raises(ModelError, match='does not exist'):
         read_mission(tmp_path / 'none.yaml')
 
 
@@ -176,7 +176,7 @@ def test_an_excitation_of_another_arm_is_refused(tmp_path, excitation):
     (tmp_path / 'other.yaml').write_text(text)
     with pytest.raises(ExcitationError, match=r"other.yaml' moves other, .*; the arm's joints are joint_1"):
         command('simulate', tmp_path / 'other.yaml', '--out', tmp_path / 'measurement.csv')
-    with pytest.raises(ExcitationError, match='cannot be read'):
+    with pytest.raises(ExcitationError, match='does not exist'):
         command('simulate', tmp_path / 'none.yaml', '--out', tmp_path / 'measurement.csv')
 
 

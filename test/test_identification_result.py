@@ -71,7 +71,7 @@ def test_what_is_no_result_is_refused_with_one_line(tmp_path: Path) -> None:
     for text in ('[1, 2', 'robot: x', '- a', '42'):
         with pytest.raises(IdentificationError, match='not a result of an identification'):
             IdentificationResult.from_yaml(text)
-    with pytest.raises(IdentificationError, match='cannot read the result'):
+    with pytest.raises(IdentificationError, match='does not exist'):
         IdentificationResult.load(tmp_path / 'absent.yaml')
 
 

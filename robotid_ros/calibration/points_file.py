@@ -17,6 +17,7 @@ import numpy as np
 from robotid_ros.arrays import Array, require_names
 from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.errors import CalibrationError
+from robotid_ros.reading import refusing
 from robotid_ros.tables import read_table, write_table
 
 __all__ = [
@@ -74,21 +75,22 @@ def read_points(
     def layout(names: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
         return _layout(names, path)
 
-    table = read_table(path, layout, text=_LABELS, blank=('orientation',), error=CalibrationError)
-    arrays = table.arrays
-    joints = tuple(name.removeprefix(_JOINT) for name in table.names if name.startswith(_JOINT))
-    length, angle = LENGTH_UNITS[length_unit], ANGLE_UNITS[angle_unit]
-    std = np.repeat(arrays['std'], 3, axis=1) if 'std' in arrays else arrays.get('axis_std')
-    return MeasuredPoints(
-        joint_names=joints,
-        q=arrays['joints'] * [length if name in prismatic else angle for name in joints],
-        position=length * arrays['position'],
-        orientation=arrays.get('orientation'),
-        sets=table.text.get('set', ()),
-        points=table.text.get('point', ()),
-        std=None if std is None else length * std,
-        angle_std=angle * arrays['angle_std'][:, 0] if 'angle_std' in arrays else None,
-    )
+    with refusing(f"points file '{path}'", CalibrationError):
+        table = read_table(path, layout, text=_LABELS, blank=('orientation',), error=CalibrationError)
+        arrays = table.arrays
+        joints = tuple(name.removeprefix(_JOINT) for name in table.names if name.startswith(_JOINT))
+        length, angle = LENGTH_UNITS[length_unit], ANGLE_UNITS[angle_unit]
+        std = np.repeat(arrays['std'], 3, axis=1) if 'std' in arrays else arrays.get('axis_std')
+        return MeasuredPoints(
+            joint_names=joints,
+            q=arrays['joints'] * [length if name in prismatic else angle for name in joints],
+            position=length * arrays['position'],
+            orientation=arrays.get('orientation'),
+            sets=table.text.get('set', ()),
+            points=table.text.get('point', ()),
+            std=None if std is None else length * std,
+            angle_std=angle * arrays['angle_std'][:, 0] if 'angle_std' in arrays else None,
+        )
 
 
 def _layout(names: tuple[str, ...], path: str | Path) -> dict[str, Sequence[str]]:
@@ -163,7 +165,8 @@ def read_joints(path: str | Path, joint_names: Sequence[str]) -> Array:
         require_names(wanted, names, 'column', f"joints file '{path}'", CalibrationError)
         return {'joints': wanted}
 
-    return read_table(path, layout, error=CalibrationError).arrays['joints']
+    with refusing(f"joints file '{path}'", CalibrationError):
+        return read_table(path, layout, error=CalibrationError).arrays['joints']
 
 
 def write_joints(path: str | Path, joint_names: Sequence[str], q: Array) -> None:

@@ -18,6 +18,7 @@ from robotid_ros.data.recording import Recording
 from robotid_ros.data.storage import load_recording
 from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash
+from robotid_ros.reading import refusing
 
 __all__ = ['read_recording']
 
@@ -53,6 +54,11 @@ def read_recording(path: str | Path, topic: str | None = None, joints: Sequence[
     (('shoulder', 'elbow'), 1000.0)
     """
     path = Path(path)
+    with refusing(str(path), DataError):
+        return _read(path, topic, joints)
+
+
+def _read(path: Path, topic: str | None, joints: Sequence[str] | None) -> Recording:
     if not path.exists():
         raise DataError(f'{path} does not exist')
     if path.is_dir() and (path / 'messages.log').is_file():

@@ -10,7 +10,6 @@
 """Files of this package: written whole or not at all, read without executing anything."""
 
 import json
-import zipfile
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +22,7 @@ from robotid_ros.data.even import EvenRecording, Run
 from robotid_ros.data.recording import Recording
 from robotid_ros.errors import DataError
 from robotid_ros.files import atomic_file
+from robotid_ros.reading import refusing
 
 __all__ = ['load_dataset', 'load_recording', 'save_dataset', 'save_recording']
 
@@ -72,13 +72,14 @@ def load_recording(path: str | Path) -> Recording:
     DataError
         If the file is missing, damaged or something else.
     """
-    header, arrays = _load(path, RECORDING_KIND)
-    return Recording(
-        joint_names=tuple(header['joint_names']),
-        origin=int(header['origin']),
-        provenance=header['provenance'],
-        **arrays,
-    )
+    with refusing(str(path), DataError):
+        header, arrays = _load(path, RECORDING_KIND)
+        return Recording(
+            joint_names=tuple(header['joint_names']),
+            origin=int(header['origin']),
+            provenance=header['provenance'],
+            **arrays,
+        )
 
 
 def load_dataset(path: str | Path) -> Dataset:
@@ -89,9 +90,9 @@ def load_dataset(path: str | Path) -> Dataset:
     DataError
         If the file is missing, damaged or something else.
     """
-    header, arrays = _load(path, DATASET_KIND)
-    joints = tuple(header['joint_names'])
-    try:
+    with refusing(f'{path}: this dataset', DataError):
+        header, arrays = _load(path, DATASET_KIND)
+        joints = tuple(header['joint_names'])
         return Dataset(
             joint_names=joints,
             rate=header['rate'],
@@ -102,8 +103,6 @@ def load_dataset(path: str | Path) -> Dataset:
             unfiltered=_unfiltered(header['unfiltered'], joints, arrays),
             **arrays,
         )
-    except (KeyError, TypeError, IndexError) as cause:
-        raise DataError(f'{path}: expected a dataset of this version; {cause} is missing or of another form') from cause
 
 
 def _unfiltered(
@@ -125,7 +124,7 @@ def npz_kind(path: str | Path) -> str:
     try:
         with np.load(path, allow_pickle=False) as archive:
             return str(json.loads(str(archive['header']))['kind'])
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError):
+    except Exception:  # zipfile, zlib, numpy and json have errors of their own
         return ''
 
 
@@ -155,8 +154,9 @@ def _load(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
             header = json.loads(str(archive['header']))
     except FileNotFoundError as cause:
         raise DataError(f'{path} does not exist') from cause
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as cause:
+    except Exception as cause:  # zipfile, zlib, numpy and json have errors of their own
         raise DataError(f'{path}: expected an npz file of this package, got something else or a damaged one') from cause
-    if header.get('kind') != kind:
-        raise DataError(f'{path}: expected a {kind!r}, got a {header.get("kind")!r}')
+    found = header.get('kind') if isinstance(header, dict) else None
+    if found != kind:
+        raise DataError(f'{path}: expected a {kind!r}, got a {found!r:.60}')
     return header, arrays

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.reading import read_yaml, refusing
 
 __all__ = ['Capsule', 'Geometry', 'closest_points', 'find_frame', 'load_geometry', 'random_positions', 'skeleton']
 
@@ -214,10 +214,12 @@ def load_geometry(path: str | Path) -> Geometry:
     ExcitationError
         If the file cannot be read or an entry is not as described.
     """
-    try:
-        content = yaml.safe_load(Path(path).read_text(encoding='utf-8'))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as cause:
-        raise ExcitationError(f'geometry {path}: cannot be read: {" ".join(str(cause).split())}') from cause
+    content = read_yaml(path, 'geometry', ExcitationError)
+    with refusing(f'geometry {path}', ExcitationError):
+        return _geometry(content, path)
+
+
+def _geometry(content: Any, path: str | Path) -> Geometry:
     if not isinstance(content, Mapping) or not set(content) <= {'capsules', 'spheres', 'ignore'}:
         raise ExcitationError(f"geometry {path}: expected 'capsules', 'spheres' and 'ignore' at the top")
     for key, value in content.items():

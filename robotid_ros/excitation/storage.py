@@ -25,6 +25,7 @@ from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.verification import Peak
 from robotid_ros.files import write_text
 from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.reading import read_yaml, refusing
 
 __all__ = ['design_from_dict', 'design_to_dict', 'load_excitation', 'save_excitation']
 
@@ -114,12 +115,9 @@ def load_excitation(path: str | Path) -> ExcitationDesign:
     ExcitationError
         If the file is absent, is not YAML, or is not an excitation.
     """
-    try:
-        content = yaml.safe_load(Path(path).expanduser().read_text(encoding='utf-8'))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as cause:
-        detail = cause.strerror if isinstance(cause, OSError) else ' '.join(str(cause).split())
-        raise ExcitationError(f"excitation file '{path}' cannot be read: {detail}") from cause
-    try:
-        return design_from_dict(content)
-    except ExcitationError as cause:
-        raise ExcitationError(f"excitation file '{path}': {cause}") from cause
+    content = read_yaml(path, 'excitation file', ExcitationError)
+    with refusing(f"excitation file '{path}'", ExcitationError):
+        try:
+            return design_from_dict(content)
+        except ExcitationError as cause:
+            raise ExcitationError(f"excitation file '{path}': {cause}") from cause

@@ -16,6 +16,7 @@ from robotid_ros.arrays import require_names
 from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash
 from robotid_ros.free_floating.measurement import FloatingMeasurement
+from robotid_ros.reading import refusing
 from robotid_ros.tables import read_table, write_table
 
 __all__ = ['read_measurement', 'write_measurement']
@@ -82,6 +83,9 @@ def read_measurement(path: str | Path, joint_names: tuple[str, ...]) -> Floating
         return signals
 
     source = Path(path).expanduser()
-    arrays = dict(read_table(source, layout).arrays)
-    provenance = {'file': source.name, 'sha256': file_hash(source)}
-    return FloatingMeasurement(joint_names=joint_names, time=arrays.pop('time')[:, 0], **arrays, provenance=provenance)
+    with refusing(f"measurement '{path}'", DataError):
+        arrays = dict(read_table(source, layout).arrays)
+        provenance = {'file': source.name, 'sha256': file_hash(source)}
+        return FloatingMeasurement(
+            joint_names=joint_names, time=arrays.pop('time')[:, 0], **arrays, provenance=provenance
+        )

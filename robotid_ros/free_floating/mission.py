@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import DataError, ExcitationError, ModelError
@@ -25,6 +24,7 @@ from robotid_ros.free_floating.measurement import SensorNoise
 from robotid_ros.free_floating.robot import FreeFloatingRobot
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.packaged import arm_description, packaged_folder
+from robotid_ros.reading import read_yaml, refusing
 
 __all__ = ['EXAMPLE', 'Mission', 'read_mission']
 
@@ -110,18 +110,13 @@ def read_mission(path: str | Path | None = None) -> Mission:
     ModelError
         If the file cannot be read, an entry is missing, unknown or out of range.
     """
-    if path is None:
-        text, name = (packaged_folder() / EXAMPLE).read_text(encoding='utf-8'), EXAMPLE
-    else:
-        name = str(path)
-        try:
-            text = Path(path).expanduser().read_text(encoding='utf-8')
-        except (OSError, UnicodeDecodeError) as cause:
-            raise ModelError(f"mission file '{path}' cannot be read: {cause}") from cause
-    try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as cause:
-        raise ModelError(f"mission file '{name}' is not YAML: {str(cause).splitlines()[0]}") from cause
+    name = EXAMPLE if path is None else str(path)
+    content = read_yaml(packaged_folder() / EXAMPLE if path is None else path, 'mission file', ModelError)
+    with refusing(f"mission file '{name}'", ModelError):
+        return _checked(content, name, None if path is None else Path(path).expanduser().parent)
+
+
+def _checked(content: Any, name: str, folder: Path | None) -> Mission:
     if not isinstance(content, Mapping):
         raise ModelError(f"mission file '{name}': expected {', '.join(_KEYS)}; got {type(content).__name__}")
     unknown = [str(key) for key in content if key not in _KEYS]
@@ -130,7 +125,7 @@ def read_mission(path: str | Path | None = None) -> Mission:
     for key in ('robot', 'prior', 'start'):
         if key not in content:
             raise ModelError(f"mission file '{name}' lacks '{key}'")
-    return _mission(content, name, None if path is None else Path(path).expanduser().parent)
+    return _mission(content, name, folder)
 
 
 def _mission(content: Mapping[str, Any], name: str, folder: Path | None) -> Mission:

@@ -26,6 +26,7 @@ from robotid_ros.identification.metrics import Metrics
 from robotid_ros.identification.rest_friction import RestFriction
 from robotid_ros.identification.verdict import JointVerdict
 from robotid_ros.model.inertia import INERTIAL_NAMES
+from robotid_ros.reading import read_text, refusing
 
 __all__ = ['IdentificationResult']
 
@@ -308,14 +309,12 @@ class IdentificationResult:
         IdentificationError
             If the file cannot be read or is no result.
         """
-        try:
-            text = Path(path).read_text(encoding='utf-8')
-        except (OSError, UnicodeDecodeError) as cause:
-            raise IdentificationError(f'cannot read the result {path}: {cause}') from cause
-        try:
-            return cls.from_yaml(text)
-        except RobotIdError as cause:
-            raise IdentificationError(f'{path}: {cause}') from cause
+        text = read_text(path, 'result', IdentificationError)
+        with refusing(f"result '{path}'", IdentificationError):
+            try:
+                return cls.from_yaml(text)
+            except RobotIdError as cause:
+                raise IdentificationError(f'{path}: {cause}') from cause
 
 
 def _fields(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from robotid_ros.errors import ModelError
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import STANDARD_GRAVITY, JointType, RobotModel
 from robotid_ros.model.transforms import rotation_x, rotation_y, rotation_z, translation
+from robotid_ros.reading import read_yaml, refusing
 
 __all__ = ['DHConvention', 'DHTable', 'read_dh_file']
 
@@ -176,18 +177,9 @@ def read_dh_file(path: str | Path) -> DHTable:
     ModelError
         If the file is absent, is not YAML, or a key or value is not what was expected.
     """
-    path = Path(path).expanduser()
-    try:
-        text = path.read_text(encoding='utf-8')
-    except FileNotFoundError as cause:
-        raise ModelError(f"DH file '{path}' does not exist") from cause
-    except (OSError, UnicodeDecodeError) as cause:
-        raise ModelError(f"DH file '{path}' cannot be read: {cause}") from cause
-    try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as cause:
-        raise ModelError(f"DH file '{path}' is not valid YAML: {' '.join(str(cause).split())}") from cause
-    return _table(content, f"DH file '{path}'")
+    content = read_yaml(path, 'DH file', ModelError)
+    with refusing(f"DH file '{path}'", ModelError):
+        return _table(content, f"DH file '{path}'")
 
 
 def _table(content: Any, where: str) -> DHTable:

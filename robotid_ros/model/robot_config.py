@@ -29,11 +29,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import yaml
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
 from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.settings import Settings, setting, settings_of
 
 __all__ = ['DESIGN_KEYS', 'EFFORT_MEANINGS', 'EffortMeaning', 'RobotConfig']
@@ -126,23 +126,17 @@ class RobotConfig(Settings):
         ModelError
             If the file is absent, is not YAML, or holds an unknown key, joint, unit or word.
         """
-        path = Path(path).expanduser()
-        if not path.is_file():
-            raise ModelError(f"robot configuration '{path}' does not exist")
-        try:
-            content = yaml.safe_load(path.read_text(encoding='utf-8'))
-        except (yaml.YAMLError, UnicodeDecodeError, OSError) as cause:
-            detail = str(cause).replace('\n', ' ')
-            raise ModelError(f"robot configuration '{path}' cannot be read: {detail}") from cause
+        content = read_yaml(path, 'robot configuration', ModelError)
         for wrapper in ('/**', 'ros__parameters'):
             if isinstance(content, dict) and wrapper in content:
                 content = content[wrapper]
         if not isinstance(content, dict):
             raise ModelError(f"robot configuration '{path}': expected a mapping with 'joints', got {content!r:.60}")
-        try:
-            return cls.from_dict(content)
-        except ModelError as cause:
-            raise ModelError(f"robot configuration '{path}': {cause}") from cause
+        with refusing(f"robot configuration '{path}'", ModelError):
+            try:
+                return cls.from_dict(content)
+            except ModelError as cause:
+                raise ModelError(f"robot configuration '{path}': {cause}") from cause
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> 'RobotConfig':

@@ -21,6 +21,7 @@ from robotid_ros.model.inertia import physical_violation, transform_inertial_par
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import STANDARD_GRAVITY, AttachedLink, JointType, RobotModel
 from robotid_ros.model.urdf_tree import MOVING, UrdfJoint, UrdfTree, parse_urdf, read_urdf_text
+from robotid_ros.reading import refusing
 
 __all__ = ['robot_model_from_urdf']
 
@@ -34,7 +35,13 @@ def robot_model_from_urdf(
     gravity: Sequence[float] = STANDARD_GRAVITY,
 ) -> RobotModel:
     """Read an arm from a URDF; see :meth:`RobotModel.from_urdf`."""
-    text = read_urdf_text(source)
+    with refusing('the URDF', ModelError):
+        return _robot_model(read_urdf_text(source), tip, joints, base, gravity)
+
+
+def _robot_model(
+    text: str, tip: str | None, joints: Sequence[str] | None, base: str | None, gravity: Sequence[float]
+) -> RobotModel:
     tree = parse_urdf(text)
     chain = _chain(tree, base, tip)
     base_name = chain[0].parent if chain else (base or tree.root)

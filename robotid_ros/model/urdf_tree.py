@@ -25,6 +25,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
 from robotid_ros.model.inertia import inertial_parameters
 from robotid_ros.model.transforms import rpy_rotation, translation
+from robotid_ros.reading import read_text
 
 __all__ = ['MOVING', 'UrdfJoint', 'UrdfTree', 'parse_urdf', 'read_urdf_text']
 
@@ -76,14 +77,9 @@ def read_urdf_text(source: str | Path) -> str:
     if isinstance(source, str) and source.lstrip().startswith('<'):
         return source
     path = Path(source).expanduser()
-    if not path.is_file():
-        raise ModelError(f"URDF file '{path}' does not exist")
     if path.suffix == '.xacro':
         raise ModelError(f"'{path}' is a xacro macro file; expand it first: xacro {path.name} > {path.stem}")
-    try:
-        return path.read_text(encoding='utf-8')
-    except (OSError, UnicodeDecodeError) as cause:
-        raise ModelError(f"URDF file '{path}' cannot be read: {cause}") from cause
+    return read_text(path, 'URDF file', ModelError)
 
 
 def parse_urdf(text: str) -> UrdfTree:

@@ -27,6 +27,7 @@ from robotid_ros.model.inertia import (
     pseudo_inertia,
     pseudo_inertia_parameters,
 )
+from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.simulation.joint_friction import JointFriction, prior_friction
 
 __all__ = ['ArmTruth', 'nominal_truth', 'perturb', 'read_truth', 'write_truth']
@@ -263,8 +264,8 @@ def read_truth(path: str | Path, model: RobotModel) -> ArmTruth:
     DataError
         If the file is absent or is not a truth file of this arm.
     """
-    try:
-        document = yaml.safe_load(Path(path).expanduser().read_text(encoding='utf-8'))
+    document = read_yaml(path, 'truth file', DataError)
+    with refusing(f"'{path}' is not a truth file of this package, or", DataError):
         if tuple(document['joints']) != model.joint_names:
             raise DataError(
                 f"truth file '{path}' is of the joints {', '.join(document['joints'])}; "
@@ -286,7 +287,3 @@ def read_truth(path: str | Path, model: RobotModel) -> ArmTruth:
             torque_constant=per_joint('torque_constant'),
             provenance=document.get('provenance', {}),
         )
-    except OSError as cause:
-        raise DataError(f"truth file '{path}' cannot be read: {cause.strerror or cause}") from cause
-    except (yaml.YAMLError, KeyError, TypeError) as cause:
-        raise DataError(f"'{path}' is not a truth file of this package: {type(cause).__name__} {cause}") from cause

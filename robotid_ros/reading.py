@@ -1,0 +1,112 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Files of the user, read so that whatever is wrong with them is said in one line."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from robotid_ros.errors import MissingDependencyError, RobotIdError
+
+__all__ = ['read_text', 'read_yaml', 'refusing']
+
+LARGEST_TEXT = 1 << 26  # [bytes]; a model or a result takes some hundred kB
+LONGEST_MESSAGE = 240  # characters, beside the name of the file
+
+
+@contextmanager
+def refusing(what: str, error: type[RobotIdError]) -> Iterator[None]:
+    """Turn whatever reading a damaged or foreign file raises into one line.
+
+    Parameters
+    ----------
+    what : str
+        What is read, with the name of the file; the message begins with it.
+    error : type of RobotIdError
+        What to raise. Errors of this package pass through, shortened.
+    """
+    try:
+        yield
+    except (MissingDependencyError, KeyboardInterrupt):
+        raise
+    except RobotIdError as cause:
+        line = _short(str(cause), LONGEST_MESSAGE + len(what))
+        if line != str(cause):
+            raise type(cause)(line) from cause
+        raise
+    except OSError as cause:
+        raise error(f'{what} cannot be read: {cause.strerror or _short(str(cause))}') from cause
+    except MemoryError as cause:
+        raise error(f'{what} cannot be read: it needs more memory than there is') from cause
+    except RecursionError as cause:
+        raise error(f'{what} cannot be read: it is nested too deeply') from cause
+    except Exception as cause:  # every library has errors of its own, and a wrong type shows anywhere
+        kind = '' if type(cause) is ValueError else f'{type(cause).__name__}: '
+        raise error(f'{what} cannot be read: {kind}{_short(str(cause))}') from cause
+
+
+def read_text(path: str | Path, what: str, error: type[RobotIdError]) -> str:
+    """Return the text of a file in UTF-8.
+
+    Parameters
+    ----------
+    path : str or Path
+    what : str
+        What the file is to be: ``'DH file'``.
+    error : type of RobotIdError
+        What to raise.
+
+    Raises
+    ------
+    RobotIdError
+        Of the given type, if the file does not exist, is no file, is too large or is not UTF-8.
+    """
+    path = Path(path).expanduser()
+    with refusing(f"{what} '{path}'", error):
+        if not path.exists():
+            raise error(f"{what} '{path}' does not exist")
+        if not path.is_file():
+            raise error(f"{what} '{path}' cannot be read: expected a file, got a folder or a device")
+        if path.stat().st_size > LARGEST_TEXT:
+            raise error(f"{what} '{path}' cannot be read: expected at most {LARGEST_TEXT >> 20} MB")
+        return path.read_text(encoding='utf-8')
+
+
+def read_yaml(path: str | Path, what: str, error: type[RobotIdError]) -> Any:
+    """Return what a YAML file holds: plain values, lists and mappings.
+
+    Parameters and errors are those of :func:`read_text`; the error is raised too if the text is not YAML.
+    """
+    text = read_text(path, what, error)
+    with refusing(f"{what} '{path}'", error):
+        return parse_yaml(text)
+
+
+def parse_yaml(text: str) -> Any:
+    """Return what a YAML text holds.
+
+    Raises
+    ------
+    ValueError
+        If it is not YAML.
+    """
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as cause:
+        raise ValueError(f'not valid YAML: {" ".join(str(cause).split())}') from cause
+
+
+def _short(text: str, length: int = LONGEST_MESSAGE) -> str:
+    """Return a text on one line, cut where it is too long."""
+    line = ' '.join(text.split())
+    return line if len(line) <= length else f'{line[: length - 4]} ...'

@@ -1,0 +1,87 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""A short run of the fuzzer over every reader; ``python -m test.fuzz`` runs longer."""
+
+import os
+
+import numpy as np
+import pytest
+
+from robotid_ros.data import read_recording
+from robotid_ros.errors import DataError, MissingDependencyError
+from robotid_ros.reading import read_text, read_yaml, refusing
+
+pytest.importorskip('mcap')
+
+
+def test_damaged_files_are_read_or_refused_in_one_line(tmp_path):
+    from fuzz import run
+
+    tallies = run(540, 7, tmp_path)
+    assert {name: dict(tally.examples) for name, tally in tallies.items() if tally.problems} == {}
+    assert min(tally.accepted + tally.refused for tally in tallies.values()) == 30
+    # The damage is neither always harmless nor always deadly.
+    assert sum(tally.accepted for tally in tallies.values()) > 50
+    assert min(tally.refused for tally in tallies.values()) > 3
+
+
+@pytest.mark.parametrize(
+    ('cause', 'words'),
+    [
+        (OSError(13, 'Permission denied'), 'x.yaml cannot be read: Permission denied'),
+        (MemoryError(), 'it needs more memory than there is'),
+        (RecursionError('deep'), 'it is nested too deeply'),
+        (OverflowError('a\nb'), 'x.yaml cannot be read: OverflowError: a b'),
+        (DataError('x.yaml:\n' + 9999 * 'y'), 'x.yaml: yyy'),
+    ],
+)
+def test_whatever_is_raised_becomes_one_line(cause, words):
+    with pytest.raises(DataError) as caught, refusing('x.yaml', DataError):
+        raise cause
+    assert words in str(caught.value)
+    assert len(str(caught.value)) < 300
+    assert '\n' not in str(caught.value)
+
+
+def test_a_missing_library_and_an_interrupt_pass(tmp_path):
+    for kind in (MissingDependencyError, KeyboardInterrupt):
+        with pytest.raises(kind), refusing('x', DataError):
+            raise kind('as it is')
+
+
+def test_texts_that_cannot_be_are_refused(tmp_path):
+    (tmp_path / 'large.yaml').touch()
+    os.truncate(tmp_path / 'large.yaml', 1 << 30)
+    (tmp_path / 'bytes.yaml').write_bytes(b'a: \xff')
+    (tmp_path / 'words.yaml').write_text('a: [1')
+    for path, words in (
+        (tmp_path / 'none.yaml', 'does not exist'),
+        (tmp_path, 'expected a file, got a folder or a device'),
+        (tmp_path.joinpath('/dev/zero'), 'expected a file, got a folder or a device'),
+        (tmp_path / 'large.yaml', 'expected at most 64 MB'),
+        (tmp_path / 'bytes.yaml', 'UnicodeDecodeError'),
+        (tmp_path / 'words.yaml', 'not valid YAML'),
+    ):
+        with pytest.raises(DataError, match=words):
+            read_yaml(path, 'file', DataError)
+    (tmp_path / 'good.yaml').write_text('ä: 1')
+    assert read_text(tmp_path / 'good.yaml', 'file', DataError) == 'ä: 1'
+
+
+@pytest.mark.parametrize('columns', [3001, 20_001])
+def test_thousands_of_columns_are_read_or_refused_at_once(tmp_path, columns):
+    names = ['time', *(f'position/j{k}' for k in range(columns - 1))]
+    rows = np.arange(3 * columns).reshape(3, columns)
+    np.savetxt(tmp_path / 'wide.csv', rows, header=','.join(names), delimiter=',', comments='')
+    if columns < 4096:
+        assert read_recording(tmp_path / 'wide.csv').position.shape == (3, columns - 1)
+    else:
+        with pytest.raises(DataError, match='expected at most 4096 columns, got 20001'):
+            read_recording(tmp_path / 'wide.csv')
