@@ -324,7 +324,7 @@ def test_files_repeat_a_design_to_the_last_digit(tmp_path, ur10e_design):
         (lambda c: c.pop('trajectory'), 'missing: trajectory'),
         (lambda c: c.update(format='other'), "expected an excitation with 'format: robotid excitation 1'"),
         (lambda c: c.update(joints=['a']), '1 joints, but a trajectory of 6'),
-        (lambda c: c['settings'].update(period='long'), 'period: expected float'),
+        (lambda c: c['settings'].update(period='long'), 'period: expected a number'),
         (lambda c: c['criteria'].pop('condition'), 'cannot be read'),
         (lambda c: c['limits'].update(velocity=[-1.0] * 6), 'expected a positive number'),
         (lambda c: c['trajectory'].update(a='nothing'), 'a: expected numbers'),
