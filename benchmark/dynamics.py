@@ -33,6 +33,7 @@ from robotid_ros.dynamics import BaseParameters, base_parameters, full_regressor
 from robotid_ros.dynamics.codegen.compiler import find_compiler
 from robotid_ros.dynamics.newton_euler import newton_euler
 from robotid_ros.model import RobotModel
+from robotid_ros.model.inertia import split_inertial_parameters
 
 AREA = 'dynamics'
 SAMPLES = 10_000
@@ -111,15 +112,17 @@ def throughput(options: Options) -> Iterator[Row]:
         name=f'FIGAROH {figaroh.values["version"]}, build_regressor_basic with friction, rotor inertia, offset',
         values=_rate(figaroh.values['regressor']['processor']),
     )
+    # Like for like first: what Pinocchio's functions return, the 60 standard columns and the described torque.
     table: tuple[tuple[str, str, Anchor, Bar | None], ...] = (
-        ('base regressor, compiled', 'regressor compiled', loop, Bar(low=10.0, of='ratio')),
-        ('base regressor, numpy alone', 'regressor numpy', loop, Bar(low=1.5, of='ratio')),
-        ('standard regressor, numpy recursion without any generated code', 'regressor recursion', loop, None),
-        ('base regressor with friction, rotor inertia, offset, compiled', 'drives compiled', built, None),
-        ('inverse dynamics, compiled', 'torque compiled', rnea, Bar(low=10.0, of='ratio')),
-        ('inverse dynamics, numpy alone', 'torque numpy', rnea, Bar(low=2.0, of='ratio')),
-        ('inverse_dynamics(model, ...), what users call', 'torque called', rnea, None),
-        ('inverse dynamics, numpy recursion without any generated code', 'torque recursion', rnea, None),
+        ('60 standard columns, full_regressor', 'standard compiled', loop, Bar(low=5.0, of='ratio')),
+        ('60 standard columns, numpy alone', 'standard numpy', loop, None),
+        ('inverse_dynamics', 'torque', rnea, Bar(low=10.0, of='ratio')),
+        ('inverse_dynamics, numpy alone', 'torque numpy', rnea, None),
+        ('another thing: the 36 base columns', 'base compiled', loop, Bar(low=10.0, of='ratio')),
+        ('another thing: the 36 base columns, numpy alone', 'base numpy', loop, Bar(low=1.5, of='ratio')),
+        ('another thing: base columns with friction, rotor inertia, offset', 'drives compiled', built, None),
+        ('another thing: the minimal model of this arm', 'minimal compiled', rnea, Bar(low=10.0, of='ratio')),
+        ('another thing: the minimal model, numpy alone', 'minimal numpy', rnea, Bar(low=2.0, of='ratio')),
     )
     for what, key, other, bar in table:
         if key in times:
@@ -157,19 +160,82 @@ def _own_times(robot: RobotModel, at: tuple[np.ndarray, np.ndarray, np.ndarray],
     rows, rows_drives = np.empty((SAMPLES, 6, len(base.names))), np.empty((SAMPLES, 6, len(drives.names)))
     torques = np.empty((SAMPLES, 6))
     tasks: dict[str, Callable[[], object]] = {
-        'torque numpy': lambda: model.inverse_dynamics(*at, out=torques, compiled=False),
-        'torque recursion': lambda: newton_euler(robot, *at),
-        'torque called': lambda: inverse_dynamics(robot, *at),
-        'regressor numpy': lambda: base.regressor(*at, out=rows, compiled=False),
-        'regressor recursion': lambda: full_regressor(robot, *at),
+        'torque numpy': lambda: _in_numpy(lambda: inverse_dynamics(robot, *at)),
+        'standard numpy': lambda: _in_numpy(lambda: full_regressor(robot, *at)),
+        'base numpy': lambda: _in_numpy(lambda: base.regressor(*at, out=rows)),
+        'minimal numpy': lambda: model.inverse_dynamics(*at, out=torques, compiled=False),
     }
     if find_compiler() is not None:
         tasks |= {
-            'torque compiled': lambda: model.inverse_dynamics(*at, out=torques),
-            'regressor compiled': lambda: base.regressor(*at, out=rows),
+            'torque': lambda: inverse_dynamics(robot, *at),
+            'standard compiled': lambda: full_regressor(robot, *at),
+            'base compiled': lambda: base.regressor(*at, out=rows),
             'drives compiled': lambda: drives.regressor(*at, out=rows_drives),
+            'minimal compiled': lambda: model.inverse_dynamics(*at, out=torques),
         }
     return measure(tasks, runs)
+
+
+def _in_numpy(task: Callable[[], object]) -> object:
+    os.environ['ROBOTID_NO_COMPILER'] = '1'
+    try:
+        return task()
+    finally:
+        del os.environ['ROBOTID_NO_COMPILER']
+
+
+def one_sample(options: Options) -> Iterator[Row]:
+    """Time single samples: from Python, and in one C++ program against Pinocchio and its code generation."""
+    robot, calls = arm('ur10'), 2000
+    at = motion(robot.n, 1)
+    model = minimal_model(robot)
+
+    def microseconds(task: Callable[[], object]) -> float:
+        return 1e6 * seconds(lambda: [task() for _ in range(calls)], options.runs(9, 3)).processor / calls
+
+    pinocchio = anchor.run(
+        'pinocchio_loop.throughput',
+        {name: np.repeat(x, calls, axis=0) for name, x in zip(('q', 'dq', 'ddq'), at, strict=True)},
+        urdf=ARMS['ur10'].read_text(encoding='utf-8'),
+        runs=options.runs(9, 3),
+    )
+    loop = Anchor(
+        name=f'Pinocchio {pinocchio.values["version"]}, rnea from Python',
+        values=(1e6 * pinocchio.values['rnea']['processor'] / calls,),
+    )
+    tasks = (
+        ('inverse_dynamics(model, one sample)', lambda: inverse_dynamics(robot, *at), Bar(high=20.0)),
+        ('minimal_model(...).inverse_dynamics, one sample', lambda: model.inverse_dynamics(*at), Bar(high=2.0)),
+    )
+    for what, task, bar in tasks:
+        task()
+        yield Row(
+            area=AREA, what=f'{what}, UR10', unit='us', values=(microseconds(task),), anchor=loop, bar=bar,
+            runs=f'{calls} calls, median processor time',
+        )  # fmt: skip
+    mass, com, inertia = split_inertial_parameters(robot.inertial)
+    speed = anchor.run(
+        'pinocchio_speed.per_call',
+        {
+            'placements': robot.placements, 'axes': robot.axes, 'mass': mass, 'com': com, 'inertia': inertia,
+            'gravity': robot.gravity,
+        },
+        header=model.c_header('robotid_', name='robotid.h'),
+        source=model.c_source('robotid_', header='robotid.h'),
+        seconds=1800.0,
+    )  # fmt: skip
+    if speed.values['error'] > 1e-9:
+        raise AssertionError(f'not the same arm: torques differ by {speed.values["error"]} N m')
+    version, own = speed.values['version'], (1e-3 * speed.values['robotid'],)
+    anchors = {f'C++ Pinocchio {version}, rnea, -O3, one thread': speed.values['pinocchio']}
+    if speed.values['generated'] > 0.0:
+        anchors[f'C that Pinocchio {version} generates through CasADi, -O3'] = speed.values['generated']
+    for name, value in anchors.items():
+        yield Row(
+            area=AREA, what='generated C, one call, UR10', unit='us', values=own,
+            anchor=Anchor(name=name, values=(1e-3 * value,)), bar=Bar(low=1.0, of='ratio'),
+            runs='median of 200 rounds of 1000 states, in one program', better='lower',
+        )  # fmt: skip
 
 
 def _rate(spent: float) -> tuple[float]:
@@ -279,7 +345,7 @@ def generation(options: Options) -> Iterator[Row]:
     )
 
 
-CASES = (operations, throughput, gradient, generation)
+CASES = (throughput, one_sample, operations, gradient, generation)
 
 if __name__ == '__main__':
     main(AREA, CASES, __doc__)

@@ -52,9 +52,8 @@ def per_call(arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> tuple[d
         if casadi is not None:
             here = ['-I', str(casadi / 'include'), '-L', str(casadi), f'-Wl,-rpath,{casadi}', '-I', '.']
             program = [str(HERE / 'pinocchio_generate.cpp'), '-o', 'generate', '-lcasadi']
-            _run(
-                ['g++', '-std=c++20', '-O0', '-w', '-DPINOCCHIO_WITH_CASADI_SUPPORT', *headers, *here, *program], folder
-            )
+            plain = ['-std=c++20', '-O0', '-w', '-DPINOCCHIO_WITH_CASADI_SUPPORT']
+            _run(['g++', *plain, *headers, *here, *program], folder)
             _run(['./generate'], folder)
             _run(['gcc', '-O3', '-march=native', '-w', '-c', 'pinocchio_generated.c', '-o', 'generated.o'], folder)
             objects, define = [*objects, 'generated.o'], ['-DWITH_CASADI']
@@ -92,10 +91,8 @@ def _arm(arrays: dict[str, np.ndarray]) -> str:
     ]
     for k, (place, axis) in enumerate(zip(arrays['placements'], arrays['axes'], strict=True)):
         aligned = np.flatnonzero(np.abs(axis - 1.0) < 1e-12)
-        kind = f'R{"XYZ"[aligned[0]]}' if len(aligned) else 'RevoluteUnaligned'
-        joint = (
-            f'JointModel{kind}Tpl<S>' if kind == 'RevoluteUnaligned' else f'JointModelRevoluteTpl<S, 0, {aligned[0]}>'
-        )
+        kind = f'Tpl<S, 0, {aligned[0]}>' if len(aligned) else 'UnalignedTpl<S>'
+        joint = f'JointModelRevolute{kind}'
         lines += [
             f'  r << {_spell(place[:3, :3])};',
             f'  parent = model.addJoint(parent, {joint}({"" if len(aligned) else f"V({_spell(axis)})"}),',
