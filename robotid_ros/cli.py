@@ -9,22 +9,27 @@
 
 """The ``robotid`` command: parses, calls one function, prints one line where something is wrong.
 
-Exit codes: 0 success, 2 bad input, 1 failure.
+Exit codes: 0 success, 2 bad input, 1 failure, 70 a fault of this package.
 """
 
 import argparse
 import contextlib
 import os
 import sys
+import tempfile
+import traceback
 import warnings
 from collections.abc import Sequence
 
 from robotid_ros import __version__
 from robotid_ros.commands import NAMES, load_command
 from robotid_ros.errors import RobotIdError
+from robotid_ros.files import remove_unused_folders
 from robotid_ros.threads import use_one_thread
 
 __all__ = ['build_parser', 'main']
+
+FAULT = 70  # EX_SOFTWARE of sysexits.h
 
 
 def build_parser(names: Sequence[str] = NAMES) -> argparse.ArgumentParser:
@@ -53,22 +58,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     use_one_thread()  # before the command brings numpy
     given = sys.argv[1:] if arguments is None else list(arguments)
-    # Only the command that is asked for is imported: the others bring half of scipy with them.
-    parser = build_parser([given[0]] if given and given[0] in NAMES else NAMES)
-    options = parser.parse_args(given)
-    warnings.showwarning = _print_warning
+    name = f'robotid {given[0]}' if given and given[0] in NAMES else 'robotid'
     try:
+        # Only the command that is asked for is imported: the others bring half of scipy with them.
+        options = build_parser([given[0]] if given and given[0] in NAMES else NAMES).parse_args(given)
+        warnings.showwarning = _print_warning
         return int(options.run(options))
     except RobotIdError as problem:
-        print(f'robotid {options.command}: {problem}', file=sys.stderr)
+        print(f'{name}: {problem}', file=sys.stderr)
         return 2 if isinstance(problem, ValueError | ImportError) else 1
     except KeyboardInterrupt:
-        print(f'robotid {options.command}: interrupted', file=sys.stderr)
+        print(f'{name}: interrupted', file=sys.stderr)
         return 1
     except BrokenPipeError:  # the reader of a pipe has gone, as in `robotid ... | head`
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except MemoryError:
+        print(f'{name}: there is not enough memory for this; give less data at a time', file=sys.stderr)
+        return 1
+    except Exception as fault:
+        print(f'{name}: {_described(fault)}', file=sys.stderr)
+        return FAULT
+    finally:
+        remove_unused_folders()
+
+
+def _described(fault: Exception) -> str:
+    """Return one line on a fault of this package, and where its traceback is kept."""
+    kind = f'{type(fault).__name__}: {" ".join(str(fault).split())}'[:160]
+    try:
+        with tempfile.NamedTemporaryFile('w', prefix='robotid-fault-', suffix='.txt', delete=False) as file:
+            file.write(''.join(traceback.format_exception(fault)))
+    except OSError:
+        return f'this is a fault of robotid_ros ({kind}); please report it'
+    return f'this is a fault of robotid_ros ({kind}); please report it with {file.name}'
 
 
 def _print_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

@@ -11,7 +11,7 @@
 
 import hashlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,7 +19,9 @@ from typing import BinaryIO
 
 from robotid_ros.errors import DataError
 
-__all__ = ['atomic_file', 'file_hash', 'output_folder', 'require_folder', 'write_text']
+__all__ = ['atomic_file', 'file_hash', 'output_folder', 'remove_unused_folders', 'require_folder', 'write_text']
+
+_made: list[Path] = []  # folders that output_folder has made, the innermost of each first
 
 
 def file_hash(path: str | Path) -> str:
@@ -47,11 +49,15 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
     Raises
     ------
     DataError
-        If the folder does not exist or cannot be written.
+        If the folder does not exist or cannot be written, or the name is that of a folder, a device or a symbolic
+        link, which would be replaced.
     """
     path = Path(path)
+    _require_plain(path)
+    temporary = path.parent / f'.{path.name[:40]}.{secrets.token_hex(4)}.part'
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f'.{path.name}.', suffix='.part', dir=path.parent)
+        # Unlike those of tempfile, the file gets the permissions that the user's umask gives to any new file.
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except OSError as cause:
         raise DataError(f'cannot write {path}: {cause.strerror}; give a folder that exists and is writable') from cause
     try:
@@ -59,7 +65,6 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException as cause:
         with suppress(OSError):
@@ -76,20 +81,21 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def require_folder(path: str | Path) -> None:
-    """Raise if the folder of a file that is to be written later does not exist.
+    """Raise if a file that is to be written later cannot have this name, or its folder does not exist.
 
     Raises
     ------
     DataError
         Naming the folder; better before the work than after it.
     """
+    _require_plain(Path(path).expanduser())
     folder = Path(path).expanduser().resolve().parent
     if not folder.is_dir():
         raise DataError(f"cannot write {path}: the folder '{folder}' does not exist")
 
 
 def output_folder(path: str | Path) -> Path:
-    """Return a folder for results, made if needed.
+    """Return a folder for results, made if needed; see :func:`remove_unused_folders`.
 
     Raises
     ------
@@ -97,8 +103,26 @@ def output_folder(path: str | Path) -> Path:
         If it cannot be made, or is a file.
     """
     folder = Path(path).expanduser()
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        _made.extend(missing)
     except OSError as cause:
         raise DataError(f"output folder '{folder}' cannot be made: {cause.strerror}") from cause
     return folder
+
+
+def remove_unused_folders() -> None:
+    """Remove what :func:`output_folder` has made and nothing was written to: what a refused command would leave."""
+    while _made:
+        with suppress(OSError):  # not empty, or not there any more
+            _made.pop(0).rmdir()
+
+
+def _require_plain(path: Path) -> None:
+    """Refuse a name that is taken by something else than a file."""
+    if os.path.islink(path):
+        raise DataError(f'cannot write {path}: it is a symbolic link; give the name of a file')
+    if os.path.exists(path) and not os.path.isfile(path):
+        kind = 'folder' if os.path.isdir(path) else 'device'
+        raise DataError(f'cannot write {path}: it is a {kind}; give the name of a file')
