@@ -62,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         # Only the command that is asked for is imported: the others bring half of scipy with them.
         options = build_parser([given[0]] if given and given[0] in NAMES else NAMES).parse_args(given)
+        options.words = given
         warnings.showwarning = _print_warning
         return int(options.run(options))
     except RobotIdError as problem:

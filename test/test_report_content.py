@@ -22,12 +22,15 @@ from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.identification import IdentificationResult, TorquePredictor, identify
+from robotid_ros.identification.cross_validation import Alternative, Decision
+from robotid_ros.identification.verdict import JointVerdict
 from robotid_ros.model import RobotModel
 from robotid_ros.report import Report, Table
 from robotid_ros.report.friction import ripple_figure
 from robotid_ros.report.identification import identification_report
 from robotid_ros.report.numbers import integer, number, percent, unit
 from robotid_ros.report.plot import Chart, Trace, envelope, spread
+from robotid_ros.report.verdict import velocity_share
 
 Identified = tuple[RobotModel, Dataset, Dataset, IdentificationResult]
 
@@ -159,7 +162,7 @@ def test_an_error_that_is_all_noise_is_green(identified: Identified) -> None:
         training,
         validation=replace(validation, noise_std=metrics.rmse * [1.0, 1.0, 1.0, 1.0, 1.0, 0.1]),
     )
-    table = next(item for item in report.sections[0].items if isinstance(item, Table))
+    table = next(item for item in report.sections[1].items if isinstance(item, Table))
     assert table.levels == ('good', 'good', 'good', 'good', 'good', 'bad', None)
     assert [column.name for column in table.columns][-2:] == ['Noise', 'Unit']
     assert {len(row) for row in table.rows} == {len(table.columns)}
@@ -200,7 +203,7 @@ def test_before_and_after_stand_in_the_table(identified: Identified) -> None:
     model, _, validation, result = identified
     described = inverse_dynamics(model, validation.q, validation.dq, validation.ddq)
     described += model.damping * validation.dq + model.friction * np.sign(validation.dq)
-    table = next(item for item in _report(identified).sections[0].items if isinstance(item, Table))
+    table = next(item for item in _report(identified).sections[1].items if isinstance(item, Table))
     assert [(column.name, column.unit) for column in table.columns[1:5]] == [
         ('Match', 'before'),
         ('Match', 'after'),
@@ -255,10 +258,10 @@ def test_the_correlation_is_that_of_many_fits(identified: Identified) -> None:
 def test_what_the_data_do_not_determine_is_said(identified: Identified) -> None:
     result = identified[3]
     std = np.abs(result.base_values) * 0.01
-    (words,) = (item for item in _report(identified, base_std=std).sections[3].items if 'determine' in str(item)[:40])
+    (words,) = (item for item in _report(identified, base_std=std).sections[4].items if 'determine' in str(item)[:40])
     assert 'all 40' in words
     std[2] = np.inf
-    (words,) = (item for item in _report(identified, base_std=std).sections[3].items if 'determine' in str(item)[:40])
+    (words,) = (item for item in _report(identified, base_std=std).sections[4].items if 'determine' in str(item)[:40])
     assert 'not determine 1 of the 40' in words
     assert f'{result.link_names[1]}: {result.base_names[2]}' in words
 
@@ -342,17 +345,57 @@ def test_joint_order_of_the_data_does_not_matter(identified: Identified) -> None
 
 def test_provenance_is_told_without_what_is_empty(identified: Identified) -> None:
     provenance = {
+        'command': 'robotid identify run.csv',
+        'folder': '/data',
+        'robot': {'file': 'arm.urdf', 'sha256': 'cd34'},
         'seed': 7,
-        'training': [{'recording': {'file': 'run.csv', 'sha256': 'ab12', 'ignored': []}, 'noise': [0.25, 1e-7]}],
+        'training': [
+            {'samples': 1500, 'recording': {'file': 'run.csv', 'sha256': 'ab12', 'ignored': []}, 'noise': [0.25, 1e-7]}
+        ],
+        'validation': [{'samples': 9, 'sources': ['run at 3 s']}],
         'test': [],
         'settings': {'cutoff': None, 'friction': 'auto'},
     }
-    report = _report(identified, provenance=provenance, decisions=('friction model: coulomb',))
-    decisions, origin = (item for item in report.sections[-1].items if isinstance(item, Table))
-    assert decisions.rows == (('1', 'friction model: coulomb'),)
-    assert origin.rows == (
-        ('run', 'seed: 7'),
-        ('training 1', 'noise: 0.25, 1e-07'),
-        ('training 1 · recording', 'file: run.csv; sha256: ab12'),
-        ('settings', 'friction: auto'),
+    tried = (Alternative(name='8 Hz', error=np.full(6, 2.0)), Alternative(name='12 Hz', error=np.full(6, 1.5)))
+    decisions = (Decision(subject='cutoff', chosen='12 Hz', alternatives=tried),)
+    report = _report(identified, provenance=provenance, decisions=decisions)
+    chosen, files, command, rest = (item for item in report.sections[-1].items if isinstance(item, Table))
+    assert chosen.rows == (('cutoff', '12 Hz', '12 Hz 1.50; 8 Hz 2.00'),)
+    assert files.rows == (
+        ('arm.urdf', 'robot description', '', 'cd34'),
+        ('run.csv', 'training', '1\u202f500', 'ab12'),
+        ('run at 3 s', 'validation', '9', ''),
     )
+    assert command.rows == (('/data', 'robotid identify run.csv'),)
+    assert rest.rows[:2] == (('run', 'seed: 7'), ('settings', 'friction: auto'))
+    assert ('training 1', 'samples: 1500; noise: 0.25, 1e-07') in rest.rows
+
+
+def test_each_joint_has_a_finding_and_a_next_step(identified: Identified) -> None:
+    model, training, validation, result = identified
+    told = (*(JointVerdict(joint=name, usable=True) for name in model.joint_names[:5]),)
+    stuck = JointVerdict(joint=model.joint_names[5], usable=False, reason='it did not move', advice='excite it')
+    table = _report(identified, joints=(*told, stuck)).sections[0].items[0]
+    assert isinstance(table, Table)
+    assert table.levels == (*('good',) * 5, 'bad')
+    assert table.rows[5][3:] == ('It did not move.', 'Excite it.')
+    assert all(row[3] and row[4] for row in table.rows)
+    # Stribeck friction that the model does not have: a difference that is a function of velocity
+    missed = validation.tau + 8.0 * np.sign(validation.dq) * np.exp(-np.abs(validation.dq) / 0.3) * np.eye(6)[4]
+    report = identification_report(
+        model, replace(result, metrics={'training': result.metrics['training']}, joints=()), training,
+        validation=replace(validation, tau=missed, tau_filtered=missed),
+    )  # fmt: skip
+    table = report.sections[0].items[0]
+    assert isinstance(table, Table)
+    assert 'depends on velocity alone' in table.rows[4][3]
+    assert 'friction sweep' in table.rows[4][4]
+    assert 'velocity' not in table.rows[1][3]
+
+
+def test_the_share_of_velocity_is_one_for_a_function_of_it_and_small_for_noise() -> None:
+    rng = np.random.default_rng(0)
+    velocity, noise = rng.normal(size=20_000), rng.normal(size=20_000)
+    assert velocity_share(velocity, np.sign(velocity)) > 0.95
+    assert velocity_share(velocity, noise) < 20.0 / 20_000 * 3.0
+    assert velocity_share(velocity, np.sign(velocity) + noise) == pytest.approx(0.5, abs=0.03)

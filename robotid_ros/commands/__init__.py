@@ -28,6 +28,7 @@ NAMES = (
     'export',
     'replay',
     'report',
+    'compare',
     'watch',
 )
 """In the order a user meets them."""

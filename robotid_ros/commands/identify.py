@@ -10,6 +10,9 @@
 """``robotid identify``: recordings to a dynamic model."""
 
 import argparse
+import shlex
+from dataclasses import replace
+from pathlib import Path
 
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
@@ -17,8 +20,9 @@ from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
 from robotid_ros.commands.settings import add_settings, settings_from
 from robotid_ros.commands.tables import metrics_table, parameter_table
-from robotid_ros.files import output_folder
-from robotid_ros.identification import IdentificationConfig
+from robotid_ros.files import file_hash, output_folder
+from robotid_ros.identification import IdentificationConfig, IdentificationResult
+from robotid_ros.model.packaged import arm_file
 from robotid_ros.workflow import identify_files, write_identification
 
 __all__ = ['COMMAND']
@@ -64,6 +68,7 @@ def _run(options: argparse.Namespace) -> int:
             topic=options.topic,
             progress=progress,
         )
+    found = replace(found, result=_with_origin(found.result, options))
     result = found.result
     for summary in found.summaries:
         print(summary)
@@ -77,6 +82,17 @@ def _run(options: argparse.Namespace) -> int:
     for path in write_identification(folder, found):
         print(f'written: {path}')
     return 0 if result.usable else 1
+
+
+def _with_origin(result: IdentificationResult, options: argparse.Namespace) -> IdentificationResult:
+    """Return the result with what it takes to repeat it: the robot description's hash, and the command."""
+    robot = arm_file(options.robot)
+    origin = {
+        'robot': {'file': str(robot), 'sha256': file_hash(robot)},
+        'command': shlex.join(['robotid', *options.words]),
+        'folder': str(Path.cwd()),
+    }
+    return replace(result, provenance={**origin, **result.provenance})
 
 
 COMMAND = Command(

@@ -44,7 +44,16 @@ from robotid_ros.report.subject import (
     predicted_run,
 )
 from robotid_ros.report.torque import residual_spectrum_figure, residual_velocity_figure, torque_figure
-from robotid_ros.report.verdict import FAIR_MATCH, GOOD_MATCH, facts, joint_level, summary, verdict
+from robotid_ros.report.verdict import (
+    FAIR_MATCH,
+    GOOD_MATCH,
+    facts,
+    joint_level,
+    joint_table,
+    match_text,
+    summary,
+    verdict,
+)
 from robotid_ros.report.wording import friction_label
 
 __all__ = ['identification_report']
@@ -98,6 +107,7 @@ def identification_report(
         consistent_error=consistent_error(predictor, unseen or trained),
     )
     sections = [
+        Section(title='Joints', items=(joint_table(subject),)),
         Section(title='Torque', items=tuple(_torque_items(subject))),
         Section(title='Difference', items=tuple(_residual_items(subject))),
         Section(title='Friction', items=tuple(_friction_items(subject))),
@@ -147,16 +157,16 @@ def _error_table(subject: Subject) -> Table:
     rows: list[tuple[str, ...]] = []
     levels: list[Level | None] = []
     for j, joint in enumerate(subject.result.joint_names):
-        cells = [_match(float(errors.match[j])) for errors in (before, after)]
+        cells = [match_text(float(errors.match[j])) for errors in (before, after)]
         cells += [number(float(errors.rmse[j])) for errors in (before, after)]
         for name in others:
-            cells += [number(float(metrics[name].rmse[j])), _match(float(metrics[name].match[j]))]
+            cells += [number(float(metrics[name].rmse[j])), match_text(float(metrics[name].match[j]))]
         cells += [] if subject.noise is None else [number(float(subject.noise[j]))]
         rows.append((joint, *cells, subject.torque_unit(j)))
         levels.append(joint_level(subject, j))
-    total = [_match(100.0 - errors.relative_error_total) for errors in (before, after)] + ['', '']
+    total = [match_text(100.0 - errors.relative_error_total) for errors in (before, after)] + ['', '']
     for name in others:
-        total += ['', _match(100.0 - metrics[name].relative_error_total)]
+        total += ['', match_text(100.0 - metrics[name].relative_error_total)]
     rows.append(('All joints', *total, *('' for _ in columns[1 + len(total) :])))
     levels.append(None)
     return Table(
@@ -311,10 +321,6 @@ def _entangled(names: tuple[str, ...], correlation: Array) -> Iterator[str]:
             for k in worst
         )
         yield f'Hardest to tell apart (correlation of their errors): {pairs}.'
-
-
-def _match(value: float) -> str:
-    return 'none' if value < 0.0 else percent(value)
 
 
 def _has_friction(model: RobotModel) -> bool:

@@ -38,7 +38,8 @@ identification has a result.</p>
 <section><h2>Convergence</h2><p class="reading">After each averaged recording: what the model leaves of the torque,
 the median deviation of the parameters, and how far the last recording moved them.</p>
 <figure><figcaption></figcaption><div class="panels wide"><div class="panel"><div id="convergence" style="height:280px"
-role="img" aria-label="Convergence of the identification over the recordings"></div></div></div></figure></section></main>
+role="img" aria-label="Convergence of the identification over the recordings"></div></div></div></figure></section>
+</main>
 """
 
 

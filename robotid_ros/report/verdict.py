@@ -11,18 +11,35 @@
 
 from collections.abc import Iterator
 
-from robotid_ros.report.content import Fact, Level, Verdict
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.report.content import Column, Fact, Level, Table, Verdict
 from robotid_ros.report.excitation import condition_level
 from robotid_ros.report.numbers import integer, number, percent
 from robotid_ros.report.subject import Subject
 from robotid_ros.report.wording import friction_label, sentence
 
-__all__ = ['FAIR_MATCH', 'GOOD_MATCH', 'facts', 'joint_level', 'summary', 'verdict']
+__all__ = [
+    'FAIR_MATCH',
+    'GOOD_MATCH',
+    'facts',
+    'joint_level',
+    'joint_table',
+    'match_text',
+    'summary',
+    'velocity_share',
+    'verdict',
+]
 
 GOOD_MATCH = 85.0  # %
 FAIR_MATCH = 65.0
 _WORSE_THAN_TRAINING = 1.5
 _NOISE_FACTOR = 1.3  # an error this near to the noise has nothing left to explain
+_BY_VELOCITY = (
+    0.3  # part of the difference's power; of pure noise, 20 bins of hundreds of samples explain a few per cent
+)
+_LITTLE = 0.05  # of the torque of the joint that carries most
 _LARGE_ERROR = 5.0  # %; below, twice the training error is still a good model
 
 
@@ -133,3 +150,91 @@ def joint_level(subject: Subject, joint: int) -> Level:
     if noise is not None and subject.metrics.rmse[joint] <= _NOISE_FACTOR * noise[joint]:
         return 'good'
     return 'good' if match >= GOOD_MATCH else 'caution' if match >= FAIR_MATCH else 'bad'
+
+
+def joint_table(subject: Subject) -> Table:
+    """Return what can be said of each joint, and what to do next."""
+    found = [_joint_advice(subject, j) for j in range(len(subject.result.joint_names))]
+    return Table(
+        caption='Joint by joint',
+        columns=(
+            Column(name='Joint', numeric=False),
+            Column(name='Match', unit='before'),
+            Column(name='Match', unit='after'),
+            Column(name='Finding', numeric=False),
+            Column(name='Next', numeric=False),
+        ),
+        rows=tuple(
+            (
+                name,
+                match_text(float(subject.before.match[j])),
+                match_text(float(subject.metrics.match[j])),
+                finding,
+                advice,
+            )
+            for j, (name, (_, finding, advice)) in enumerate(zip(subject.result.joint_names, found, strict=True))
+        ),
+        levels=tuple(level for level, _, _ in found),
+        reading=f'How much of the torque is explained on the {subject.judged.title.lower()} data, by the robot '
+        'description (before) and by the identified model (after).',
+    )
+
+
+def match_text(value: float) -> str:
+    """Return a match as it is printed; an error larger than the torque is none."""
+    return 'none' if value < 0.0 else percent(value)
+
+
+def _joint_advice(subject: Subject, j: int) -> tuple[Level, str, str]:
+    """Return the light of a joint, what was found, and what to do."""
+    result, metrics, run = subject.result, subject.metrics, subject.judged
+    if j < len(result.joints) and result.joints[j].reason:
+        said = result.joints[j]
+        return 'caution' if said.usable else 'bad', sentence(said.reason), sentence(said.advice) if said.advice else ''
+    unit, rmse, match = subject.torque_unit(j), float(metrics.rmse[j]), float(metrics.match[j])
+    noise = subject.noise
+    if noise is not None and rmse <= _NOISE_FACTOR * noise[j]:
+        return 'good', f'The error of {number(rmse)} {unit} is all noise.', 'Nothing.'
+    level = joint_level(subject, j)
+    residual = run.dataset.tau[:, j] - run.predicted[:, j]
+    by_velocity = velocity_share(run.dataset.dq[:, j], residual)
+    training = float(result.metrics['training'].rmse[j])
+    if by_velocity > _BY_VELOCITY and level != 'good':
+        return (
+            level,
+            f'{percent(100.0 * by_velocity, 0)} of the difference depends on velocity alone: friction that is missed.',
+            'Record a friction sweep of this joint, or let --friction auto choose from more data.',
+        )
+    if (
+        subject.unseen is not None
+        and rmse > _WORSE_THAN_TRAINING * training
+        and rmse > 0.05 * float(np.sqrt(np.mean(run.dataset.tau[:, j] ** 2)))
+    ):
+        return (
+            'caution' if level == 'good' else level,
+            f'The error on new motions is {number(rmse / max(training, 1e-12), 2)} times that of the training.',
+            'Record motions of more variety for this joint and those that carry it.',
+        )
+    if level == 'good':
+        return 'good', f'{percent(match)} of the torque is explained.', 'Nothing.'
+    torque = np.sqrt(np.mean(run.dataset.tau**2, axis=0))
+    if torque[j] < _LITTLE * torque.max():
+        return (
+            level,
+            f'It carries little torque ({number(float(torque[j]))} {unit} rms), so {number(rmse)} {unit} weigh much.',
+            'Judge it by its error; excite it faster, or with a load, to tell more.',
+        )
+    return (
+        level,
+        f'{percent(100.0 - match)} of the torque is not explained, at no velocity in particular.',
+        'Look at the difference by frequency: a peak is a resonance; check the torque constant and the cutoff.',
+    )
+
+
+def velocity_share(velocity: Array, residual: Array) -> float:
+    """Return which part of a difference's power its mean at each velocity explains, 0 to 1."""
+    edges = np.quantile(velocity, np.linspace(0.0, 1.0, 21)[1:-1])
+    group = np.searchsorted(edges, velocity)
+    count = np.maximum(np.bincount(group, minlength=20), 1)
+    mean = np.bincount(group, residual, 20) / count
+    return float(np.sum(count * mean**2) / max(float(np.sum(residual**2)), 1e-300))

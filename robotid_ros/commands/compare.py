@@ -1,0 +1,61 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""``robotid compare``: results of one arm over each other."""
+
+import argparse
+from pathlib import Path
+
+from robotid_ros.commands.command import Command
+from robotid_ros.errors import MissingDependencyError
+from robotid_ros.files import require_folder
+from robotid_ros.identification import IdentificationResult
+from robotid_ros.report import write_report
+from robotid_ros.report.compare import comparison_report
+
+__all__ = ['COMMAND']
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'results', nargs='+', type=Path, metavar='RESULT', help='result.yaml, or the folder it is in; the oldest first'
+    )
+    parser.add_argument('--out', type=Path, default=Path('compare.html'), metavar='HTML', help='default: compare.html')
+
+
+def _run(options: argparse.Namespace) -> int:
+    require_folder(options.out)
+    paths = [path / 'result.yaml' if path.is_dir() else path for path in options.results]
+    report = comparison_report([(_name(path), IdentificationResult.load(path)) for path in paths])
+    assert report.verdict is not None
+    print(report.summary)
+    print(f'\n{report.verdict.headline}')
+    for reason in report.verdict.reasons:
+        print(reason)
+    try:
+        write_report(report, options.out)
+        print(f'\nwritten: {options.out}')
+    except MissingDependencyError as cause:
+        print(f'\nno page: {cause}')
+    return 0
+
+
+def _name(path: Path) -> str:
+    """Return what tells one result from another: its folder where the file has the usual name."""
+    return path.resolve().parent.name if path.name == 'result.yaml' else path.stem
+
+
+COMMAND = Command(
+    name='compare',
+    summary='compare results of one arm, months apart or before and after a repair',
+    description='Say which parameters moved beyond their deviations, and write a page with the changes by link, the '
+    'friction curves over each other and the drift over all results.',
+    add_arguments=_add_arguments,
+    run=_run,
+)
