@@ -34,6 +34,7 @@ from benchmark.table import text
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / 'results.json'
 AREAS = (
+    'recordings',
     'loop',
     'dynamics',
     'excitation',
@@ -84,8 +85,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog='python -m benchmark', description=__doc__.split('\n')[0])
     parser.add_argument('--only', nargs='+', choices=AREAS, default=AREAS, metavar='AREA', help=', '.join(AREAS))
     parser.add_argument('--quick', action='store_true', help='few repetitions, long cases left out')
+    parser.add_argument('--cases', type=Path, metavar='FOLDER', help='recordings of real arms, a folder for each arm')
     parser.add_argument('--out', type=Path, help='where the results go; by default a full run writes its own file')
     options = parser.parse_args()
+    if options.cases is not None:
+        os.environ['ROBOTID_CASES'] = str(options.cases.resolve())
     machine, begun = describe(), time.monotonic()
     print('\n'.join(f'{name}: {value}' for name, value in machine.items()), flush=True)
     rows: list[Row] = []

@@ -254,7 +254,7 @@ def real_arm(options: Options) -> Iterator[Row]:
 
     yield row('defaults', published, Bar(low=1.0, of='ratio', strict=True))
     yield row('physically consistent', published, None, estimator='physical')
-    plain = {'friction': FRICTION, 'torque_bandwidth': -1.0, 'standstill_weight': 1.0}
+    plain = {'friction': FRICTION, 'estimator': 'wls', 'standstill_weight': 1.0}
     arrays = {name: getattr(training, name) for name in ('time', 'q', 'dq', 'ddq')}
     arrays |= {f'validation_{name}': getattr(validation, name) for name in ('q', 'dq', 'ddq')}
     arrays['tau'] = training.tau_filtered if training.tau_filtered.size else training.tau
@@ -274,19 +274,7 @@ def real_arm(options: Options) -> Iterator[Row]:
     )
 
 
-def other_arms(options: Options) -> Iterator[Row]:
-    """Say what is to be reached on recordings that are not here."""
-    yield Row(
-        area=AREA,
-        what='recordings of other real arms (UR10e, Panda, an arm with torque sensors), same settings',
-        unit='N m',
-        anchor=Anchor(name='the models published with them', source='published'),
-        bar=Bar(low=1.0, of='ratio', strict=True),
-        note='the recordings are not part of this repository',
-    )
-
-
-CASES = (speed, searches, er16_match, coverage, real_arm, other_arms, simulated_twin)
+CASES = (speed, searches, er16_match, coverage, real_arm, simulated_twin)
 
 if __name__ == '__main__':
     main(AREA, CASES, __doc__)

@@ -63,6 +63,7 @@ def least_squares(
     *,
     estimator: LinearEstimator = 'wls',
     prior: Prior | None = None,
+    dissipative: bool = True,
     covariance: bool = True,
 ) -> TorqueFit:
     """Return the least-squares fit of base and linear friction parameters.
@@ -81,44 +82,52 @@ def least_squares(
         count in inverse proportion (Huber).
     prior : Prior, optional
         Pulls the base parameters towards the description where the data say little.
+    dissipative : bool
+        Keep the friction from driving a joint.
     covariance : bool
         Compute the covariance, which takes a second pass.
     """
     samples = rows.samples
-    state = _solved(rows, friction, shape, samples.weight, np.ones(samples.n), None, estimator, prior)
+    solver = _Solver(rows, friction, shape, estimator, prior, dissipative)
+    state = solver(samples.weight, np.ones(samples.n), None)
     converged, reason = True, ''
     if friction.needs_load:
         converged = False
         for _ in range(_LOAD_PASSES):
             before = state.solution.parameters
             load = rows.torque(before[: state.information.base])
-            state = _solved(rows, friction, shape, samples.weight, state.precision, load, estimator, prior)
+            state = solver(samples.weight, state.precision, load)
             change = np.abs(state.solution.parameters - before)
             converged = bool((change <= 1e-3 * np.sqrt(np.diag(state.solution.inverse))).all())
             if converged:
                 break
         reason = '' if converged else f'the load of the friction did not settle in {_LOAD_PASSES} repetitions'
     if estimator == 'irls':
-        state, converged, reason = _robust(rows, friction, shape, state, prior)
+        state, converged, reason = _robust(solver, state)
     return finished(rows, friction, shape, state, converged, reason, prior=prior, covariance=covariance)
 
 
-def _solved(
-    rows: Rows,
-    friction: FrictionModel,
-    shape: Array,
-    weight: Array,
-    precision: Array,
-    load: Array | None,
-    estimator: LinearEstimator,
-    prior: Prior | None,
-) -> _State:
-    """Solve for given sample weights and load; iterate the weights of the joints."""
-    if friction.needs_load and load is None:
-        load = rows.samples.target
-    total = rows.information(friction, shape, load, weight)
-    solution, precision = weighted_solution(total, friction, precision, equal=estimator == 'ols', prior=prior)
-    return _State(precision, load, weight, solution, total)
+@dataclass(frozen=True, slots=True)
+class _Solver:
+    """What stays the same from one repetition to the next."""
+
+    rows: Rows
+    friction: FrictionModel
+    shape: Array
+    estimator: LinearEstimator
+    prior: Prior | None
+    dissipative: bool
+
+    def __call__(self, weight: Array, precision: Array, load: Array | None) -> _State:
+        """Solve for given sample weights and load; iterate the weights of the joints."""
+        friction = self.friction
+        if friction.needs_load and load is None:
+            load = self.rows.samples.target
+        total = self.rows.information(friction, self.shape, load, weight)
+        bounds = friction if self.dissipative else None
+        equal = self.estimator == 'ols'
+        solution, precision = weighted_solution(total, bounds, precision, equal=equal, prior=self.prior)
+        return _State(precision, load, weight, solution, total)
 
 
 def weighted_solution(
@@ -181,19 +190,18 @@ def _residual(rows: Rows, friction: FrictionModel, shape: Array, state: _State) 
     return residual
 
 
-def _robust(
-    rows: Rows, friction: FrictionModel, shape: Array, state: _State, prior: Prior | None, iterations: int = 30
-) -> tuple[_State, bool, str]:
+def _robust(solver: _Solver, state: _State, iterations: int = 30) -> tuple[_State, bool, str]:
     """Reweigh samples by Huber's function until the parameters settle."""
+    rows, friction = solver.rows, solver.friction
     for _ in range(iterations):
-        residual = _residual(rows, friction, shape, state)
+        residual = _residual(rows, friction, solver.shape, state)
         spread = 1.4826 * np.median(np.abs(residual), axis=0)
         spread = np.maximum(spread, 1e-9 * np.maximum(np.abs(rows.samples.target).max(axis=0), 1e-12))
         far = np.abs(residual) / (_HUBER * spread)
         weight = rows.samples.weight / np.maximum(far, 1.0)
         before = state.solution.parameters
         load = rows.torque(before[: state.information.base]) if friction.needs_load else None
-        state = _solved(rows, friction, shape, weight, state.precision, load, 'wls', prior)
+        state = solver(weight, state.precision, load)
         change = np.abs(state.solution.parameters - before)
         if (change <= 1e-2 * np.sqrt(np.diag(state.solution.inverse))).all():
             return state, True, ''
@@ -326,7 +334,8 @@ def fit_of_parameters(
     k = len(friction.linear_names)
     shape = friction_parameters[:, k:]
     load = rows.torque(base_values) if friction.needs_load else None
-    state = _solved(rows, friction, shape, rows.samples.weight, np.ones(rows.samples.n), load, 'ols', None)
+    solver = _Solver(rows, friction, shape, 'ols', None, True)
+    state = solver(rows.samples.weight, np.ones(rows.samples.n), load)
     parameters = np.concatenate([base_values, friction_parameters[:, :k].ravel()])
     precision = joint_precision(state.information, parameters)
     solution = replace(solve(*state.information.normal(precision), len(base_values), None), parameters=parameters)

@@ -31,7 +31,14 @@ def total_error(errors: HeldOut) -> float:
 
 
 def choose_prior(
-    base: BaseRegressor, samples: Samples, friction: FrictionModel, shape: Array, load: Array | None, prior: Prior
+    base: BaseRegressor,
+    samples: Samples,
+    friction: FrictionModel,
+    shape: Array,
+    load: Array | None,
+    prior: Prior,
+    *,
+    dissipative: bool = True,
 ) -> tuple[Prior | None, HeldOut, Decision]:
     """Return the prior with the strength that held-out torque asks for, its errors, and the choice.
 
@@ -48,6 +55,8 @@ def choose_prior(
     load : ndarray, shape (N, n), optional
         For load-dependent friction [N m].
     prior : Prior
+    dissipative : bool
+        Keep the friction from driving a joint.
     """
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     own = friction.columns(samples.dq, shape, load, samples.q)
@@ -57,7 +66,8 @@ def choose_prior(
 
     def errors(candidate: Prior | None) -> HeldOut:
         def solve(info: Information) -> Array:
-            return weighted_solution(info, friction, np.ones(samples.n), prior=candidate)[0].parameters
+            bounds = friction if dissipative else None
+            return weighted_solution(info, bounds, np.ones(samples.n), prior=candidate)[0].parameters
 
         return parts.errors(solve)
 

@@ -52,6 +52,7 @@ __all__ = ['Data', 'conclude', 'consistent', 'identify', 'prepare', 'require_dat
 _SEARCH_SAMPLES = 3000
 _BEE_SAMPLES = 1000
 _RIPPLE_SAMPLES = 2000
+_FREE_GAIN = 0.02  # fall of the held-out error at which friction may drive a joint
 _REST_GAIN = 0.05  # fall of the mean square error at rest that a coefficient of its own must bring
 _REST_SHARE = 0.005  # of the samples: less rest than this is not worth a parameter
 _AT_REST = 0.02  # of a joint's largest speed, where the configuration does not say
@@ -250,8 +251,8 @@ def conclude(
         config,
         verdicts=verdicts,
         usable=usable,
-        reason=reason or fit.reason,
-        notes=notes,
+        reason=reason,
+        notes=(*notes, *((fit.reason,) if fit.reason and usable else ())),
         decisions=decisions,
         cutoff=cutoff,
         provenance=provenance_of(sources, sets.get('validation', []), sets.get('test', []), config),
@@ -384,11 +385,14 @@ def _automatic(
     samples = rows.samples
     few = samples.thinned(2 * _SEARCH_SAMPLES) if samples.open else samples.excerpts(2 * _SEARCH_SAMPLES)
 
-    def candidate(friction: FrictionModel, shape: Array, few: Samples) -> tuple[Prior | None, HeldOut, Decision]:
+    def candidate(
+        friction: FrictionModel, shape: Array, few: Samples, dissipative: bool = True
+    ) -> tuple[Prior | None, HeldOut, Decision]:
         load = None
         if friction.needs_load:
-            load = Rows(base, few).torque(least_squares(Rows(base, few), friction, shape, covariance=False).base_values)
-        return choose_prior(base, few, friction, shape, load, prior)
+            fitted = least_squares(Rows(base, few), friction, shape, covariance=False)
+            load = Rows(base, few).torque(fitted.base_values)
+        return choose_prior(base, few, friction, shape, load, prior, dissipative=dissipative)
 
     strength, errors, decision = candidate(choice.friction, choice.shape, few)
     decisions = [decision]
@@ -410,12 +414,36 @@ def _automatic(
             )
         )
         if not keep:
-            rows = Rows(base, samples.with_bandwidth(None))
-            strength, choice = plain_prior, replace(choice, friction=plain, shape=np.zeros((samples.n, 0)))
+            rows, few = Rows(base, samples.with_bandwidth(None)), unlimited
+            strength, errors, choice = (
+                plain_prior,
+                plain_found,
+                replace(choice, friction=plain, shape=np.zeros((samples.n, 0))),
+            )
             decisions[0] = plain_decision
-    scale = few.independent_per_sample / samples.independent_per_sample
-    used = None if strength is None else strength.scaled(strength.strength * scale)
-    return least_squares(rows, choice.friction, choice.shape, prior=used), tuple(decisions)
+
+    def fitted(strength: Prior | None, dissipative: bool) -> TorqueFit:
+        scale = few.independent_per_sample / samples.independent_per_sample
+        used = None if strength is None else strength.scaled(strength.strength * scale)
+        return least_squares(rows, choice.friction, choice.shape, prior=used, dissipative=dissipative)
+
+    fit = fitted(strength, True)
+    if fit.bounded:
+        # Friction that wants to drive a joint is a fault of the data, which the verdict names; the fit describes them.
+        free_strength, free_errors, _ = candidate(choice.friction, choice.shape, few, False)
+        free = total_error(free_errors) < (1.0 - _FREE_GAIN) * total_error(errors)
+        decisions.append(
+            Decision(
+                subject='bounds of the friction',
+                chosen='none: some friction drives its joint' if free else 'it dissipates',
+                alternatives=(
+                    Alternative(name='dissipates', error=errors.rmse),
+                    Alternative(name='free', error=free_errors.rmse),
+                ),
+            )
+        )
+        fit = fitted(free_strength, False) if free else fit
+    return fit, tuple(decisions)
 
 
 def _with_rest(fit: TorqueFit, rows: Rows, config: IdentificationConfig) -> tuple[TorqueFit, Decision]:

@@ -1,0 +1,237 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Recordings of real arms: the defaults beside a plain fit, pair by pair.
+
+python -m benchmark --only recordings --cases FOLDER
+
+Each case is a folder with ``arm.urdf`` (or ``robot.yaml`` beside it, a robot configuration), recordings, and
+``pairs.csv`` with the columns ``train,test``: names of recordings, several for one side joined by ``+``. The plain
+fit is what an engineer writes in an afternoon: a zero-phase Butterworth at seven times the band of the motion,
+central differences, base parameters by a pivoted QR of Pinocchio's regressor, Coulomb and viscous friction, an offset
+and a rotor inertia for each joint, ordinary and weighted least squares on moving samples.
+"""
+
+import csv
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.signal
+
+from benchmark import anchor
+from benchmark.area import Options, main
+from benchmark.row import Anchor, Bar, Row
+from robotid_ros.data import Dataset, ProcessingSettings, Recording, process_recording, read_recording
+from robotid_ros.identification import identify
+from robotid_ros.model import RobotConfig, RobotModel
+
+AREA = 'recordings'
+FOLDER = 'ROBOTID_CASES'
+_LOSS = 1 / 1.02  # the default is never worse than the better plain fit by more than 2 %
+
+
+class PlainFit:
+    """Regressor, fit and prediction of one arm, by Pinocchio and numpy alone."""
+
+    def __init__(self, urdf: str, joints: tuple[str, ...]) -> None:
+        import pinocchio
+
+        whole = pinocchio.buildModelFromXML(urdf)
+        locked = [k for k in range(1, whole.njoints) if whole.names[k] not in joints]
+        self.pin = pinocchio
+        self.model = pinocchio.buildReducedModel(whole, locked, pinocchio.neutral(whole)) if locked else whole
+        self.data, self.n = self.model.createData(), len(joints)
+        self.place = np.array([self.model.names[k + 1] == name for name in joints for k in range(self.n)])
+        self.place = self.place.reshape(self.n, self.n).argmax(axis=1)
+        rng = np.random.default_rng(0)
+        rows = self.rigid(*(scale * rng.standard_normal((200, self.n)) for scale in (2.0, 2.0, 5.0)))
+        rows = rows.reshape(200 * self.n, -1)
+        seen = np.flatnonzero(np.linalg.norm(rows, axis=0) > 1e-9)
+        _, r, order = scipy.linalg.qr(rows[:, seen], mode='economic', pivoting=True)
+        rank = int(np.sum(np.abs(np.diag(r)) > 1e-6 * abs(r[0, 0])))
+        self.columns = np.sort(seen[order[:rank]])
+        self.parameters = np.zeros(0)
+
+    def rigid(self, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> np.ndarray:
+        """Return the regressor of all standard parameters, shape (N, n, 10 n)."""
+        back = np.argsort(self.place)
+        rows = np.empty((len(q), self.n, 10 * self.n))
+        for k in range(len(q)):
+            state = q[k, back]
+            if self.model.nq != self.model.nv:
+                state = self.pin.integrate(self.model, self.pin.neutral(self.model), state)
+            rows[k] = self.pin.computeJointTorqueRegressor(self.model, self.data, state, dq[k, back], ddq[k, back])
+        return rows[:, self.place]
+
+    def rows(self, data: Dataset) -> np.ndarray:
+        """Return the rows of all parameters, shape (N, n, p)."""
+        own = [np.sign(data.dq), data.dq, np.ones_like(data.dq), data.ddq]
+        diagonal = [part[:, :, None] * np.eye(self.n) for part in own]
+        return np.concatenate([self.rigid(data.q, data.dq, data.ddq)[:, :, self.columns], *diagonal], axis=2)
+
+    def fit(self, datasets: list[Dataset], weighted: bool) -> None:
+        """Fit by ordinary or weighted least squares."""
+        every = max(1, sum(map(len, datasets)) // 6000)
+        parts = [(self.rows(_thin(data, every)), _thin(data, every)) for data in datasets]
+        rows = np.concatenate([part for part, _ in parts])
+        torque = np.concatenate([data.tau_filtered for _, data in parts])
+        speed = np.abs(np.concatenate([data.dq for _, data in parts]))
+        fastest = speed.max(axis=0)
+        moving = (speed > 0.02 * fastest) | (fastest < 1e-3)
+        weight = np.ones(self.n)
+        for _ in range(4 if weighted else 1):
+            some = (rows * (moving * weight)[:, :, None]).reshape(-1, rows.shape[2])
+            length = np.maximum(np.linalg.norm(some, axis=0), 1e-300)
+            found = np.linalg.lstsq(some / length, (torque * moving * weight).ravel(), rcond=1e-4)[0]
+            self.parameters = found / length
+            left = (rows @ self.parameters - torque) * moving
+            spread = np.sqrt((left**2).sum(axis=0) / np.maximum(moving.sum(axis=0), 1))
+            weight = 1.0 / np.maximum(spread, 1e-9)
+
+    def error(self, datasets: list[Dataset]) -> tuple[np.ndarray, float]:
+        """Return the RMSE per joint against the torque as recorded [N m], and the total relative error [%]."""
+        left, torque = [], []
+        for data in datasets:
+            for start in range(0, len(data), 4000):
+                part = data.select(np.arange(start, min(start + 4000, len(data))))
+                left.append(self.rows(part) @ self.parameters - part.tau)
+                torque.append(part.tau)
+        error, recorded = np.concatenate(left), np.concatenate(torque)
+        total = 100.0 * np.linalg.norm(error) / np.linalg.norm(recorded)
+        return np.sqrt((error**2).mean(axis=0)), float(total)
+
+
+def _thin(data: Dataset, every: int) -> Dataset:
+    return data.select(np.arange(0, len(data), every))
+
+
+def _plain_cutoff(data: Dataset) -> float:
+    """Return seven times the band of the motion, at least 1.5 Hz and at most a fifth of the rate [Hz]."""
+    assert data.unfiltered is not None
+    longest = max(data.unfiltered.runs, key=len)
+    rate = data.unfiltered.rate
+    sections = scipy.signal.butter(4, min(10.0, 0.2 * rate), fs=rate, output='sos')
+    speed = np.gradient(scipy.signal.sosfiltfilt(sections, longest.position, axis=0), 1.0 / rate, axis=0)
+    band = []
+    for j in np.flatnonzero(np.ptp(longest.position, axis=0) > 0.02):
+        size = min(len(speed), max(256, len(speed) // 2))
+        frequency, power = scipy.signal.welch(speed[:, j], rate, nperseg=size, detrend=False)
+        band.append(frequency[np.searchsorted(np.cumsum(power) / power.sum(), 0.95)])
+    return float(min(max(7.0 * float(np.median(band)), 1.5), 0.2 * rate))
+
+
+def _case(folder: Path) -> Iterator[Row]:
+    config = RobotConfig.from_yaml(folder / 'robot.yaml') if (folder / 'robot.yaml').is_file() else None
+    urdf = folder / 'arm.urdf'
+    with (folder / 'pairs.csv').open(encoding='utf-8') as file:
+        pairs = [(row['train'], row['test']) for row in csv.DictReader(file)]
+    for train, test in pairs:
+        recordings = {name: _recordings(folder, name) for name in (train, test)}
+        joints = recordings[train][0].joint_names if config is None else config.joints
+        place: dict[str, Any] = {} if config is None else {'tip': config.tip, 'base': config.base}
+        model = RobotModel.from_urdf(urdf, joints=joints, **place)
+        settings = ProcessingSettings(joints=joints) if config is None else ProcessingSettings.for_robot(config)
+        training, held_out = (
+            [process_recording(each, settings) for each in recordings[name]] for name in (train, test)
+        )
+        result = identify(training, model, validation=held_out)
+        metrics = result.metrics['validation']
+        cutoff = _plain_cutoff(training[0])
+        plain = PlainFit(urdf.read_text(encoding='utf-8'), joints)
+        old, new = ([d.unfiltered.filtered(cutoff) for d in part if d.unfiltered] for part in (training, held_out))
+        errors = {}
+        for kind in ('ordinary', 'weighted'):
+            plain.fit(old, kind == 'weighted')
+            errors[kind] = plain.error(new)
+        best = min(errors, key=lambda kind: errors[kind][1])
+        name = f'{folder.name}, {train} to {test}'
+        totals = ', '.join(f'{kind} {error[1]:.2f} %' for kind, error in errors.items())
+        yield Row(
+            area=AREA,
+            what=f'{name}, total error',
+            unit='%',
+            values=(float(metrics.relative_error_total),),
+            anchor=Anchor(name=f'plain least squares: {totals}', values=(errors[best][1],)),
+            bar=Bar(low=_LOSS, of='ratio'),
+            runs='one run',
+            note='usable' if result.usable else f'not usable: {result.reason}',
+        )
+        yield Row(
+            area=AREA,
+            what=f'{name}, RMSE per joint',
+            unit='N m',
+            values=tuple(float(x) for x in metrics.rmse),
+            anchor=Anchor(name=f'plain {best} least squares', values=tuple(float(x) for x in errors[best][0])),
+            runs='one run',
+        )
+        yield _figaroh(name, urdf, old, new, tuple(float(x) for x in metrics.rmse))
+
+
+def _figaroh(name: str, urdf: Path, training: list[Dataset], held_out: list[Dataset], values: tuple[float, ...]) -> Row:
+    """Return the row against FIGAROH's weighted least squares on the plain fit's signals."""
+    what = f'{name}, RMSE per joint against FIGAROH'
+    first, second = training[0], held_out[0]
+    arrays = {key: getattr(first, key) for key in ('time', 'q', 'dq', 'ddq')}
+    arrays |= {f'validation_{key}': getattr(second, key) for key in ('q', 'dq', 'ddq')}
+    arrays['tau'] = first.tau_filtered
+    try:
+        found = anchor.run(
+            'figaroh_identification.identify',
+            arrays,
+            urdf=urdf.read_text(encoding='utf-8'),
+            rate=float(first.rate),
+        )
+    except anchor.AnchorError as cause:
+        return Row(area=AREA, what=what, unit='N m', note=f'FIGAROH gave no figure: {cause}')
+    error = np.sqrt(np.mean((found.arrays['weighted'] - second.tau) ** 2, axis=0))
+    title = f'FIGAROH {found.values["version"]}, weighted least squares'
+    return Row(
+        area=AREA,
+        what=what,
+        unit='N m',
+        values=values,
+        anchor=Anchor(name=title, values=tuple(float(x) for x in error)),
+        runs='one run',
+    )
+
+
+def _recordings(folder: Path, names: str) -> list[Recording]:
+    found = []
+    for name in names.split('+'):
+        path = folder / name
+        found.append(read_recording(path if path.exists() else folder / f'{name}.csv'))
+    return found
+
+
+def recordings(options: Options) -> Iterator[Row]:
+    """Identify from one recording of each pair, judge by the other."""
+    place = os.environ.get(FOLDER, '')
+    folders = sorted(path.parent for path in Path(place).glob('*/pairs.csv')) if place else []
+    if not folders:
+        yield Row(
+            area=AREA,
+            what='recordings of real arms, total error of the defaults',
+            unit='%',
+            anchor=Anchor(name='the better of plain ordinary and weighted least squares', source='measured'),
+            bar=Bar(low=_LOSS, of='ratio'),
+            note='no recordings: give --cases FOLDER, one folder for each arm with arm.urdf, recordings and pairs.csv',
+        )
+        return
+    for folder in folders:
+        yield from _case(folder)
+
+
+CASES = (recordings,)
+
+if __name__ == '__main__':
+    main(AREA, CASES, __doc__)
