@@ -99,6 +99,7 @@ setup(
             [name for kind in ('yaml', 'rviz', 'sdf') for name in files('config', f'*.{kind}')],
         ),
         (f'lib/{PACKAGE}', [f'resource/executables/{name}' for name in EXECUTABLES]),
+        ('bin', ['resource/executables/robotid']),  # colcon puts bin, not lib/robotid_ros, on the PATH
     ],
     zip_safe=False,
 )

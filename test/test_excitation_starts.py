@@ -16,7 +16,7 @@ from ros_helpers import NodeProcess, ros_environment
 pytest.importorskip('rclpy', reason='needs the ros extra')
 pytestmark = pytest.mark.ros
 
-from diagnostic_msgs.msg import DiagnosticStatus, KeyValue  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue  # noqa: E402
 from excitation_user import JOINTS, NODE, User, arguments  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64  # noqa: E402
@@ -149,3 +149,14 @@ def test_what_a_design_cannot_keep_safe_is_refused_by_the_design_and_by_the_star
     results = user.set(start_anyway=['courage'])
     assert not results[0].successful
     assert 'expected one of no_recorder, no_effort' in results[0].reason
+
+
+def test_the_status_is_among_the_diagnostics_under_its_full_name(ready):
+    user, _ = ready
+    arrays = []
+    user.node.create_subscription(DiagnosticArray, '/diagnostics', arrays.append, 10)
+    user.until(lambda: arrays, 'diagnostics come')
+    (status,) = arrays[-1].status
+    assert status.name == '/excitation'
+    assert 'condition_number' in {item.key for item in status.values}
+    assert arrays[-1].header.stamp.sec > 0

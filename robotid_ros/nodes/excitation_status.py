@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
 
-from robotid_ros.nodes.conversions import LATCHED, status_message
-from robotid_ros.nodes.publishing import publish
+from robotid_ros.nodes.conversions import LATCHED
+from robotid_ros.nodes.publishing import StatusPublisher
 
 __all__ = ['ExcitationStatus']
 
@@ -37,7 +37,7 @@ class ExcitationStatus:
 
     def __init__(self, node: Node, values: Callable[[], Mapping[str, object]]) -> None:
         self._node, self._values = node, values
-        self._publisher = node.create_publisher(DiagnosticStatus, '~/status', LATCHED)
+        self._publisher = StatusPublisher(node, LATCHED)
         self.state, self.level, self.text = 'idle', DiagnosticStatus.OK, 'no trajectory yet: call ~/design'
 
     def set(self, state: str, level: bytes, text: str) -> None:
@@ -54,4 +54,4 @@ class ExcitationStatus:
 
     def publish(self) -> None:
         """Publish the state as it is."""
-        publish(self._publisher, status_message(self._node.get_name(), self.level, self.text, self._values()))
+        self._publisher.publish(self.level, self.text, self._values())

@@ -34,9 +34,9 @@ from robotid_ros.identification.monitor import TorqueMonitor
 from robotid_ros.identification.recursive import RecursiveEstimate
 from robotid_ros.identification.session import IdentificationSession, averaged_period
 from robotid_ros.model import RobotConfig, RobotModel
-from robotid_ros.nodes.conversions import LATCHED, joint_state_values, seconds, status_message, trajectory_arrays
+from robotid_ros.nodes.conversions import LATCHED, joint_state_values, seconds, trajectory_arrays
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.publishing import publish
+from robotid_ros.nodes.publishing import StatusPublisher, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
 from robotid_ros.settings import Settings, setting
 
@@ -80,7 +80,7 @@ class IdentificationNode(Node):
         self._worker = BackgroundWorker(self)
         self._result = self.create_publisher(String, '~/result', LATCHED)
         self._calibrated = self.create_publisher(String, '~/robot_description', LATCHED)
-        self._status = self.create_publisher(DiagnosticStatus, '~/status', LATCHED)
+        self._status = StatusPublisher(self, LATCHED)
         self._predicted = self.create_publisher(JointState, '~/predicted_torque', 10)
         self._external = self.create_publisher(JointState, '~/external_torque', 10)
         self.create_subscription(JointTrajectory, 'recorder/averaged', self._on_averaged, LATCHED)
@@ -250,7 +250,7 @@ class IdentificationNode(Node):
         self._publish_status()
 
     def _publish_status(self) -> None:
-        publish(self._status, status_message(self.get_name(), self._level, self._text, self._values))
+        self._status.publish(self._level, self._text, self._values)
 
     def close(self) -> None:
         """End the worker."""

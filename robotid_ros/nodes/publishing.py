@@ -14,13 +14,18 @@ long a thread that holds the lock may be kept from running where many share a co
 drives an arm must not end by that.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
 
-__all__ = ['insist', 'publish']
+from robotid_ros.nodes.conversions import status_message
+
+__all__ = ['StatusPublisher', 'insist', 'publish']
 
 Result = TypeVar('Result')
 
@@ -58,3 +63,28 @@ def publish(publisher: Any, message: Any) -> None:
         See :func:`insist`.
     """
     insist(partial(publisher.publish, message))
+
+
+class StatusPublisher:
+    """Publishes what a node says of itself: on ``~/status``, and on ``/diagnostics`` for the tools of ROS.
+
+    Parameters
+    ----------
+    node : Node
+        Its name with the namespace is the name of the status, so that two arms do not collide.
+    qos : QoSProfile or int
+        Of ``~/status``.
+    """
+
+    def __init__(self, node: Node, qos: QoSProfile | int) -> None:
+        self._node = node
+        self._status = node.create_publisher(DiagnosticStatus, '~/status', qos)
+        self._diagnostics = node.create_publisher(DiagnosticArray, '/diagnostics', 10)
+
+    def publish(self, level: bytes, message: str, values: Mapping[str, object]) -> None:
+        """Publish a status with its values; see :func:`robotid_ros.nodes.conversions.status_message`."""
+        status = status_message(self._node.get_fully_qualified_name(), level, message, values)
+        publish(self._status, status)
+        array = DiagnosticArray(status=[status])
+        array.header.stamp = self._node.get_clock().now().to_msg()
+        publish(self._diagnostics, array)

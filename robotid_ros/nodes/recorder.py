@@ -24,10 +24,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
@@ -38,9 +37,9 @@ from robotid_ros.data.reference import decode_reference
 from robotid_ros.data.session import RecordingSession
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.nodes.capture import Capture
-from robotid_ros.nodes.conversions import LATCHED, status_message, trajectory_message
+from robotid_ros.nodes.conversions import LATCHED, trajectory_message
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.publishing import publish
+from robotid_ros.nodes.publishing import StatusPublisher, publish
 from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings, storage_refusal, without_constant
 from robotid_ros.nodes.recorder_status import recorder_status
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
@@ -72,7 +71,7 @@ class Recorder(Node):
         self._averaged = self.create_publisher(JointTrajectory, '~/averaged', LATCHED)
         self._friction = self.create_publisher(JointTrajectory, '~/friction', LATCHED)
         self._noise = self.create_publisher(JointState, '~/noise', LATCHED)
-        self._status = self.create_publisher(DiagnosticStatus, '~/status', QoSProfile(depth=10))
+        self._status = StatusPublisher(self, 10)
         self.create_subscription(JointTrajectory, REFERENCE, self._receive_reference, LATCHED, raw=True)
         for name, action in (('start', self._start), ('stop', self._stop), ('save', self._save)):
             self.create_service(Trigger, f'~/{name}', self._answering(action))
@@ -314,7 +313,7 @@ class Recorder(Node):
         refusal = storage_refusal(self._parent(read_parameters(self, RecorderConfig)))
         if refusal:
             values['refusal'] = refusal  # the excitation node asks before it moves the arm
-        publish(self._status, status_message(self.get_fully_qualified_name(), level, text, values))
+        self._status.publish(level, text, values)
 
 
 def main(args: Sequence[str] | None = None) -> int:
