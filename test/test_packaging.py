@@ -61,7 +61,7 @@ def test_shipped_yaml_and_launch_files_parse() -> None:
 def test_node_executables_name_modules_that_exist() -> None:
     for path in (ROOT / 'resource' / 'executables').iterdir():
         assert path.stat().st_mode & 0o111, f'{path.name} is not executable'
-        module = re.search(r'-m (robotid_ros\.nodes\.\w+)', path.read_text(encoding='utf-8'))
+        module = re.search(r'-m (robotid_ros\.(?:nodes\.\w+|cli))', path.read_text(encoding='utf-8'))
         assert module is not None
         assert (ROOT / (module[1].replace('.', '/') + '.py')).is_file()
 
@@ -144,6 +144,8 @@ def test_everything_that_runs_is_installed(distribution: Path) -> None:
     data = distribution / 'data'
     assert _files(data / 'share' / 'robotid_ros' / 'config') == _files(ROOT / 'config')
     assert _files(data / 'share' / 'robotid_ros' / 'launch') == _files(ROOT / 'launch')
-    assert _files(data / 'lib' / 'robotid_ros') == _files(ROOT / 'resource' / 'executables')
+    programs = _files(ROOT / 'resource' / 'executables')
+    assert _files(data / 'lib' / 'robotid_ros') | _files(data / 'bin') == programs
+    assert {str(path) for path in _files(data / 'bin')} == {'robotid'}  # the path that colcon puts on PATH
     assert (data / 'share' / 'robotid_ros' / 'package.xml').is_file()
     assert (data / 'share' / 'ament_index' / 'resource_index' / 'packages' / 'robotid_ros').is_file()
