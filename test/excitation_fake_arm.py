@@ -60,7 +60,7 @@ class FakeArm(Node):
             self.fault = 'none'
             return
         order = [message.joint_names.index(name) for name in self.joints]
-        stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+        stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec or self.now()
         points = message.points
         times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points]
         columns = [

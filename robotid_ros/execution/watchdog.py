@@ -26,8 +26,9 @@ class WatchdogConfig(Settings):
 
     error = ExcitationError
 
+    # Less than 0.1 s cannot be told from a tick that came late.
     joint_state_timeout: float = setting(
-        0.5, 'Longest time without a joint state before the arm is stopped', unit='s', range=(0.02, 60.0)
+        0.5, 'Longest time without a joint state before the arm is stopped', unit='s', range=(0.1, 60.0)
     )
     tracking_tolerance: float = setting(
         0.2,
@@ -37,6 +38,20 @@ class WatchdogConfig(Settings):
     )
     tracking_delay: float = setting(
         0.0, 'Known delay of the arm behind its reference, taken out of the tracking error', unit='s', range=(0.0, 1.0)
+    )
+    path_distance: float = setting(
+        0.03,
+        'Largest distance between a joint and its path, apart from a delay, at which the arm counts as being on it: '
+        'only then it is sent the next piece, or stopped along the path',
+        unit='rad or m',
+        range=(1e-4, 10.0),
+    )
+    delay_tolerance: float = setting(
+        0.02,
+        'Largest growth of the delay behind the reference before the arm is stopped: 0.02 s are reached after 20 s '
+        'at 99.9 % of the speed',
+        unit='s',
+        range=(1e-3, 1.0),
     )
     # A window begins half a second in the past: with clocks apart by more, the arm would be led off its path.
     clock_tolerance: float = setting(

@@ -70,11 +70,12 @@ class Window:
     ----------
     due : float
         When it is to be sent, from the start of the run [s].
-    stamp : float
+    stamp : float or None
         What the message's times count from: 0 for the start of the run, or the window's own start
-        where that has to lie in the future [s].
+        where that has to lie in the future [s]; None for the moment the controller takes it.
     times : ndarray, shape (K,)
-        Of the knots, from the start of the run, strictly increasing [s].
+        Of the knots, strictly increasing [s]: from the start of the run, or from the moment the controller
+        takes them where ``stamp`` is None.
     position, velocity, acceleration : ndarray, shape (K, n)
         [rad, rad/s, rad/s^2]
     last : bool
@@ -82,7 +83,7 @@ class Window:
     """
 
     due: float
-    stamp: float
+    stamp: float | None
     times: Array
     position: Array
     velocity: Array

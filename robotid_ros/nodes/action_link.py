@@ -97,6 +97,10 @@ class ActionLink:
         If control_msgs is not installed.
     """
 
+    answers = True
+    result_delay = 0.08
+    """A controller looks at its goals 20 times a second (``action_monitor_rate``)."""
+
     def __init__(self, node: Node, name: str) -> None:
         self._action, self._tolerance = control_msgs("controller_interface 'action'")
         self._node = node
@@ -262,6 +266,10 @@ class ActionLink:
         goal = self._running
         if goal is not None and not goal.ended:
             insist(goal.handle.cancel_goal_async)
+
+    def other_commanders(self) -> list[str]:
+        """Return nobody: the result of a goal tells whether another one took its place."""
+        return []
 
     def values(self) -> Mapping[str, object]:
         """Return the largest error of the latest feedback, and its joint."""

@@ -9,8 +9,8 @@
 
 """Drives an arm along a planned run: windows out, joint states in, and a stop when anything looks wrong.
 
-Whatever goes wrong while the arm moves ends in the same way: a stop along the path, sent at once,
-and a status that says why.
+Whatever goes wrong while the arm moves ends in the same way: the arm is brought to rest from what it does then, and
+the status says why.
 """
 
 import threading
@@ -30,7 +30,7 @@ from trajectory_msgs.msg import JointTrajectory
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, ExcitationError
 from robotid_ros.execution.clock_offset import ClockOffset
-from robotid_ros.execution.rest_check import RestCheck
+from robotid_ros.execution.following import Following, StopKind
 from robotid_ros.execution.run import RunPlan
 from robotid_ros.execution.watchdog import Watchdog, WatchdogConfig
 from robotid_ros.execution.windows import Window
@@ -48,6 +48,10 @@ __all__ = ['ArmDriver']
 
 _MONITOR_PERIOD = 0.02
 _FULL_SPEED = 100.0
+_SCALING_TOLERANCE = 0.1
+"""Deviation of the speed scaling that a run goes on with [%]: 1 ms of delay in a second."""
+_CLOCK_JUMP = 0.25
+"""Change of the clock against a steady one, from one look to the next, that ends a run [s]."""
 _FIRST_JOINT_STATE = 3.0
 _CONFIRMATION = 2.0
 """How long the joint states may take to show that a stopped arm rests [s]."""
@@ -93,9 +97,11 @@ class ArmDriver:
         self._joint_state_problem = ''
         self._heard = threading.Event()
         self._offset = ClockOffset()
-        self._rest_check = RestCheck()
         self._speed_scaling = _FULL_SPEED
         self._latency = 0.0
+        self._suspicion: tuple[str, float] | None = None
+        self._clocks = 0.0, 0.0
+        self._unstamped = False
         self._reference = node.create_publisher(JointTrajectory, '~/reference', LATCHED)
         if speed_scaling_topic:
             node.create_subscription(Float64, speed_scaling_topic, self._on_speed_scaling, 10)
@@ -138,6 +144,7 @@ class ArmDriver:
             return
         now = time.monotonic()
         stamp, clock = seconds(message.header.stamp), self._now()
+        self._unstamped = not stamp
         if stamp:
             self._offset.update(stamp, clock)
         if np.isfinite(position).all():
@@ -149,23 +156,34 @@ class ArmDriver:
         run = self.run
         if run is None:
             return
-        if np.isfinite(position).all():
-            self._rest_check.receive(stamp or clock, position)
         if run.rest is not None:
+            if np.isfinite(position).all():
+                run.following.recent.receive(stamp or clock, position, velocity)
             return
-        problem = run.judge(position, velocity, stamp or clock)
+        problem = run.following.receive(position, velocity, stamp or clock, now)
         if problem is not None:
-            # Clocks that drifted apart, or a driver that lags, look like an arm that does not follow.
-            remark = self._offset.remark(run.watchdog.config.clock_tolerance)
-            self.stop('; '.join(filter(None, (problem, remark))), fault=True)
+            self._suspect('; '.join(filter(None, (problem, self._clock_remark(run)))))
+
+    def _clock_remark(self, run: RunStream) -> str | None:
+        """Return what of the stamps may explain that the arm does not seem to follow."""
+        if self._unstamped:
+            return 'the joint states carry no stamps, and what was late on its way looks like a lag'
+        return self._offset.remark(run.following.watchdog.config.clock_tolerance)
 
     def _on_feedback(self, feedback: ControllerFeedback) -> None:
         run = self.run
         if run is None or run.rest is not None:
             return
-        problem = run.judge_feedback(feedback)
+        problem = run.following.receive_feedback(feedback.stamp, feedback.desired, feedback.actual, time.monotonic())
         if problem is not None:
+            self._suspect(problem)
+
+    def _suspect(self, problem: str) -> None:
+        """Stop the arm for what was observed; with an action, as soon as its result could be looked at."""
+        if self._link.result_delay == 0.0:
             self.stop(problem, fault=True)
+        elif self._suspicion is None:
+            self._suspicion = problem, time.monotonic()
 
     def _on_speed_scaling(self, message: Float64) -> None:
         self._speed_scaling = message.data
@@ -173,7 +191,7 @@ class ArmDriver:
             self.stop(f'speed scaling went to {message.data:g} %: it stretches time', fault=True)
 
     def _full_speed(self) -> bool:
-        return abs(self._speed_scaling - _FULL_SPEED) < 0.5
+        return abs(self._speed_scaling - _FULL_SPEED) <= _SCALING_TOLERANCE
 
     def require_full_speed(self) -> None:
         """Refuse to begin while the controller stretches time.
@@ -246,11 +264,10 @@ class ArmDriver:
             raise ExcitationError('the clock stands at zero: use_sim_time is set, but nothing has come on /clock')
         watchdog = Watchdog(model.joint_names, model.limits.velocity, read_parameters(self._node, WatchdogConfig))
         watchdog.receive(self.fresh_position(), None, now, time.monotonic())
-        self._rest_check = RestCheck()
         self._link.begin(model.joint_names, self._on_feedback)
-        self._latency = config.latency
+        self._latency, self._suspicion, self._clocks = config.latency, None, (now, time.monotonic())
         self.rested.clear()
-        self.run = RunStream(plan, now + config.start_delay, watchdog, self._worker, self._link)
+        self.run = RunStream(Following(plan, now + config.start_delay, watchdog), self._worker, self._link)
         self.run.start(first)
         publish(self._reference, self.run.reference_message())
         self._status.set('running', DiagnosticStatus.OK, 'on the way to the start')
@@ -261,6 +278,10 @@ class ArmDriver:
         if run is None:
             self._monitor.cancel()
             return
+        jump = self._clock_jump()
+        if jump < -_CLOCK_JUMP:
+            self._end_at_once(run, f'the clock jumped back by {-jump:.2f} s, as when a simulated world is reset')
+            return
         elapsed = self._now() - run.begin
         if run.rest is not None:
             if elapsed >= run.rest + _MONITOR_PERIOD:
@@ -269,44 +290,76 @@ class ArmDriver:
         over = elapsed - run.plan.reference.duration
         problem = run.advance(elapsed)
         fault = self._link.fault() if over < 0.0 else None
-        if problem is not None:
+        if fault is not None:
+            self.stop(fault.reason, fault=True, held=fault.held)
+        elif self._suspicion is not None:
+            reason, since = self._suspicion
+            if time.monotonic() - since >= self._link.result_delay:
+                self.stop(reason, fault=True)
+        elif problem is not None:
             # Joint states may have come that could not be used.
             self.stop('; '.join(filter(None, (problem, self._joint_state_problem))), fault=True)
-        elif fault is not None:
-            self.stop(fault.reason, fault=True, held=fault.held)
+        elif jump > _CLOCK_JUMP:
+            self.stop(f'the clock jumped ahead by {jump:.2f} s', fault=True)
         elif over >= 0.0:
             self._conclude(over)
         else:
             phase = run.plan.phase(elapsed)
             self._status.text = {'ramp': 'on the way to the start', 'end': 'coming to rest'}.get(phase, phase)
 
+    def _clock_jump(self) -> float:
+        """Return by how much the clock jumped since the last look [s]; simulated time is only seen to go back."""
+        before, self._clocks = self._clocks, (self._now(), time.monotonic())
+        went, passed = (new - old for new, old in zip(self._clocks, before, strict=True))
+        return min(went, 0.0) if self._node.get_clock().ros_time_is_active else went - passed
+
     def stop(self, reason: str, *, fault: bool, held: bool = False) -> None:
-        """Bring the arm to rest along its path, unless the controller ``held`` it already, and say why."""
+        """Bring the arm to rest, unless its controller ``held`` it already, and say why."""
         run = self.run
         if run is None or run.rest is not None:
             return
         if held:
             run.abandon(reason, self._now() - run.begin)
-        else:
-            run.stop(reason, self._now, self._latency, fault=fault)
+        elif run.stop(reason, self._now, self._latency, fault=fault) is StopKind.NOTHING:
+            run.reason = f'{reason}; {self._likely_cause()}'
         publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
         level = DiagnosticStatus.ERROR if fault else DiagnosticStatus.WARN
-        self._status.set('stopping', level, f'stopping: {reason}')
+        self._status.set('stopping', level, f'stopping: {run.reason}')
         self._monitor.reset()
+
+    def _likely_cause(self) -> str:
+        """Return why an arm may rest off its path."""
+        others = self._link.other_commanders()
+        if others:
+            return f'the arm rests off its path, and nothing was sent: {", ".join(others)} may have commanded it too'
+        return (
+            'the arm rests off its path, and nothing was sent: its controller was commanded by somebody else, holds, '
+            'or was switched off, or the arm is in a protective stop'
+        )
 
     def _confirm_rest(self, run: RunStream, elapsed: float) -> None:
         """End a stopped run when the arm was seen to rest; stop it again if the controller missed the stop."""
         assert run.rest is not None
-        resting, latest = self._rest_check.resting(run.begin + run.rest), self._rest_check.latest
+        recent = run.following.recent
+        resting, stamp = recent.resting(run.begin + run.rest), recent.stamp
         if resting:
             self._conclude(elapsed - run.rest)
-        elif resting is not None and latest is not None and not run.held and run.follows(latest[1], latest[0]):
+        elif resting is not None and stamp is not None and not run.held and run.following.on_run(stamp):
             # A controller rejects what ended before it came: a message can be lost, and a computer can stall.
             self._node.get_logger().warning('the arm moves on: the stop was lost or came too late; stopping it again')
             run.stop(run.reason, self._now, 2.0 * self._latency, fault=run.fault)
         elif elapsed >= run.rest + _CONFIRMATION:
             seen = 'no joint state shows' if resting is None else 'the joint states do not show'
             self._conclude(elapsed - run.rest, f'{seen} that the arm rests: look at it')
+
+    def _end_at_once(self, run: RunStream, reason: str) -> None:
+        """End a run whose times mean nothing any more; nothing is sent."""
+        if run.rest is None:
+            run.abandon(reason, 0.0)
+            publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
+        else:
+            run.reason = f'{run.reason}; then {reason}'
+        self._conclude(float('inf'))
 
     def _conclude(self, waited: float, doubt: str = '') -> None:
         """End the run, ``waited`` seconds after the arm came to rest, once the controller has had its say."""
@@ -339,7 +392,7 @@ class ArmDriver:
         elapsed = self._now() - run.begin
         return {
             'phase': run.plan.phase(elapsed),
-            'tracking_error': run.watchdog.tracking_error,
+            'tracking_error': run.following.watchdog.tracking_error,
             'elapsed': elapsed,
             'duration': run.plan.reference.duration,
             **self._link.values(),

@@ -13,20 +13,27 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.serialization import deserialize_message
+from rclpy.subscription import Subscription
 from trajectory_msgs.msg import JointTrajectory
 
-from robotid_ros.arrays import Array
-from robotid_ros.errors import ExcitationError
+from robotid_ros.arrays import Array, require_names
+from robotid_ros.errors import DataError, ExcitationError
+from robotid_ros.nodes.conversions import seconds
 from robotid_ros.nodes.publishing import publish
 
 __all__ = ['ControllerFeedback', 'ControllerLink', 'LinkFault', 'TopicLink', 'wait_for_controller']
 
 _POLL = 0.05
+_STATE_PERIOD = 0.02
+"""Of the controller states that are looked at [s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +62,18 @@ class LinkFault(NamedTuple):
 
 
 class ControllerLink(Protocol):
-    """Takes trajectories to a controller and brings back what it says."""
+    """Takes trajectories to a controller and brings back what it says.
+
+    Attributes
+    ----------
+    answers : bool
+        Every trajectory is accepted or refused in so many words.
+    result_delay : float
+        How long after a fault the controller may take to say that it ended the trajectory itself [s].
+    """
+
+    answers: bool
+    result_delay: float
 
     def require_controller(self, timeout: float, given_up: threading.Event) -> None:
         """Wait, off the executor's thread, until the controller can be reached.
@@ -93,6 +111,9 @@ class ControllerLink(Protocol):
             Since the arm came to rest [s].
         """
 
+    def other_commanders(self) -> list[str]:
+        """Return the names of other nodes that command the controller, as far as they can be told."""
+
     def values(self) -> Mapping[str, object]:
         """Return what is worth a place in the status."""
 
@@ -114,15 +135,28 @@ def wait_for_controller(there: Callable[[], bool], absent: str, timeout: float, 
 
 
 class TopicLink:
-    """Publishes trajectories on ``joint_trajectory``; nothing comes back."""
+    """Publishes trajectories on ``joint_trajectory``.
+
+    The topic does not answer. Where control_msgs is installed, the state that a joint_trajectory_controller
+    publishes beside it (``controller_state``) tells where it leads the arm.
+    """
+
+    answers = False
+    result_delay = 0.0
 
     def __init__(self, node: Node) -> None:
+        self._node = node
         self._publisher = node.create_publisher(
             JointTrajectory,
             'joint_trajectory',
             QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
+        self._joint_names: tuple[str, ...] = ()
+        self._listener: Callable[[ControllerFeedback], None] = lambda _: None
+        self._state: Subscription | None = None
+        self._type = _controller_state_type()
+        self._looked = 0.0
 
     def require_controller(self, timeout: float, given_up: threading.Event) -> None:
         """Wait until somebody listens; see :class:`ControllerLink`."""
@@ -134,7 +168,35 @@ class TopicLink:
         )
 
     def begin(self, joint_names: Sequence[str], listener: Callable[[ControllerFeedback], None]) -> None:
-        """Do nothing: there is no feedback."""
+        """Listen to the state of the controller, if it can be had."""
+        self._joint_names, self._listener = tuple(joint_names), listener
+        if self._type is not None and self._state is None:
+            name = f'{self._publisher.topic_name.rpartition("/")[0]}/controller_state'
+            profile = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+            self._state = self._node.create_subscription(self._type, name, self._on_state, profile, raw=True)
+
+    def _on_state(self, serialised: bytes) -> None:
+        """Take in the controller's state; it comes at the controller's rate, and a part of it is enough."""
+        now = time.monotonic()
+        if now - self._looked < _STATE_PERIOD:
+            return
+        self._looked = now
+        message = deserialize_message(serialised, self._type)
+        columns: dict[str, Array] = {}
+        try:
+            order = require_names(self._joint_names, message.joint_names, 'joint', 'the controller state', DataError)
+            for name in ('reference', 'feedback', 'error'):
+                columns[name] = np.asarray(getattr(message, name).positions, dtype=float)[order]
+        except (DataError, IndexError):
+            return  # of another arm, or not yet filled
+        self._listener(
+            ControllerFeedback(
+                stamp=seconds(message.header.stamp),
+                desired=columns['reference'],
+                actual=columns['feedback'],
+                error=columns['error'],
+            )
+        )
 
     def send(self, message: JointTrajectory) -> None:
         """Publish the trajectory."""
@@ -150,8 +212,26 @@ class TopicLink:
 
     def conclusion(self, waited: float) -> str | None:
         """Return that nothing is wrong: a topic does not answer."""
+        if self._state is not None:
+            self._node.destroy_subscription(self._state)
+            self._state = None
         return ''
+
+    def other_commanders(self) -> list[str]:
+        """Return the names of other nodes that publish trajectories on the topic."""
+        own = self._node.get_fully_qualified_name()
+        nodes = self._node.get_publishers_info_by_topic(self._publisher.topic_name)
+        names = {f'{info.node_namespace.rstrip("/")}/{info.node_name}' for info in nodes}
+        return sorted(names - {own})
 
     def values(self) -> Mapping[str, object]:
         """Return nothing."""
         return {}
+
+
+def _controller_state_type() -> Any:
+    """Return the message type of a controller's state, or None where control_msgs is not installed."""
+    try:
+        return import_module('control_msgs.msg').JointTrajectoryControllerState
+    except ImportError:
+        return None

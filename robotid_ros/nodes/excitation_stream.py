@@ -7,21 +7,18 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""A run under way: which window is to be sent when, and whether the arm follows."""
+"""A run under way: what is sent to the controller, and when."""
 
 import time
 from collections.abc import Callable
 
-import numpy as np
 from rclpy.task import Future
 from trajectory_msgs.msg import JointTrajectory
 
-from robotid_ros.arrays import Array
 from robotid_ros.errors import RobotIdError
-from robotid_ros.execution.run import RunPlan
-from robotid_ros.execution.watchdog import Watchdog
+from robotid_ros.execution.following import Following, Stop, StopKind
 from robotid_ros.execution.windows import Window
-from robotid_ros.nodes.controller_link import ControllerFeedback, ControllerLink
+from robotid_ros.nodes.controller_link import ControllerLink
 from robotid_ros.nodes.conversions import trajectory_message
 from robotid_ros.nodes.runtime import BackgroundWorker
 
@@ -33,12 +30,17 @@ _LATE = 1.0
 _PLANNINGS = 4
 """How often a stop is planned at most before it is sent, late or not."""
 
+_REPEAT = 0.1
+"""How often the first window is sent again until the motion begins [s]: a controller may be found late."""
+
 
 class RunStream:
-    """Sends the windows of a run and watches the arm.
+    """Sends the windows of a run, and its stop.
 
     Attributes
     ----------
+    following : Following
+        Compares the arm with the run.
     rest : float or None
         When the arm comes to rest after a stop, from the start of the run [s]; None while it runs.
     reason : str
@@ -46,31 +48,23 @@ class RunStream:
     fault : bool
         The reason is a fault, not a request.
     held : bool
-        The controller brought the arm to a halt by itself.
+        Nothing was sent: the arm rested already, or its controller had brought it to a halt.
 
     Parameters
     ----------
-    plan : RunPlan
-    begin : float
-        The node's time at which the run begins [s].
-    watchdog : Watchdog
+    following : Following
     worker : BackgroundWorker
         Makes the windows off the executor's thread.
     link : ControllerLink
         Takes the windows to the controller.
     """
 
-    def __init__(
-        self,
-        plan: RunPlan,
-        begin: float,
-        watchdog: Watchdog,
-        worker: BackgroundWorker,
-        link: ControllerLink,
-    ) -> None:
-        self.plan, self.begin, self.watchdog = plan, begin, watchdog
+    def __init__(self, following: Following, worker: BackgroundWorker, link: ControllerLink) -> None:
+        self.following, self.plan, self.begin = following, following.plan, following.begin
         self._worker, self._link = worker, link
         self._next = 0
+        self._first: tuple[JointTrajectory, float] | None = None
+        self._late = False
         self._looked = time.monotonic()
         self._prepared: Future | None = None
         self.rest: float | None = None
@@ -78,45 +72,15 @@ class RunStream:
 
     def start(self, first: Window) -> None:
         """Send the first window and have the next one made."""
-        self._link.send(self._message(first))
+        message = self._message(first)
+        self._link.send(message)
+        self._first = message, time.monotonic()
         self._prepare_next()
 
     def reference_message(self) -> JointTrajectory:
         """Return one period of the reference, stamped with the start of the first period."""
         times, *motion = self.plan.one_period(self.plan.windows.knots.rate)
         return trajectory_message(self.plan.joint_names, self.begin + self.plan.begin, times, *motion)
-
-    def judge(self, position: Array, velocity: Array | None, stamp: float) -> str | None:
-        """Return what is wrong with a joint state, measured at ``stamp`` [s], or None."""
-        problem = self.watchdog.receive(position, velocity, stamp, time.monotonic())
-        if problem is not None:
-            return problem
-        return self.watchdog.compare(position, self._reference_at(stamp - self.watchdog.config.tracking_delay))
-
-    def judge_feedback(self, feedback: ControllerFeedback) -> str | None:
-        """Return what is wrong with what the controller says of itself, or None."""
-        names, tolerance = self.plan.joint_names, self.watchdog.config.tracking_tolerance
-        for what, values in (('leads to', feedback.desired), ('measures', feedback.actual)):
-            if not np.isfinite(values).all():
-                k = int(np.argmin(np.isfinite(values)))
-                return f"the controller {what} {values[k]} for joint '{names[k]}'"
-        astray = np.abs(feedback.desired - self._reference_at(feedback.stamp))
-        if astray.max() > tolerance:
-            k = int(np.argmax(astray))
-            return (
-                f"the controller leads joint '{names[k]}' {astray[k]:.3g} away from its reference "
-                f'(allowed: {tolerance:g}): somebody else commands it too, or it stretches time'
-            )
-        problem = self.watchdog.compare(
-            feedback.actual, self._reference_at(feedback.stamp - self.watchdog.config.tracking_delay)
-        )
-        return None if problem is None else f'by the feedback of the controller, {problem}'
-
-    def _reference_at(self, stamp: float) -> Array:
-        """Return the position of the reference, shape (n,), at a time of the node's clock [s]."""
-        inside = min(max(stamp - self.begin, 0.0), self.plan.reference.duration)
-        position: Array = self.plan.reference.evaluate([inside])[0][0]
-        return position
 
     def advance(self, elapsed: float) -> str | None:
         """Send what is due; return a sentence if the run cannot go on.
@@ -127,34 +91,48 @@ class RunStream:
             Time from the start of the run [s].
         """
         now = time.monotonic()
-        # Kept from looking, we may not have heard what has come: the queue first, then the judgement.
-        slept, self._looked = now - self._looked > 0.5 * self.watchdog.config.joint_state_timeout, now
-        problem = None if slept else self.watchdog.silence(now)
-        if problem is not None or self._prepared is None:
+        # A tick that comes late looks before the joint states that waited with it are heard: the next one judges.
+        late, self._looked = now - self._looked > 0.5 * self.following.watchdog.config.joint_state_timeout, now
+        excused, self._late = late and not self._late, late
+        problem = None if excused else self.following.watchdog.silence(now)
+        if problem is not None:
             return problem
-        late = elapsed - self.plan.windows.due(self._next)
-        if late < 0.0:
+        self._repeat_first(elapsed, now)
+        if self._prepared is None:
+            return None
+        overdue = elapsed - self.plan.windows.due(self._next)
+        if overdue < 0.0:
             return None
         if not self._prepared.done():
-            return 'the next piece of the trajectory was not ready in time' if late > _LATE else None
+            return 'the next piece of the trajectory was not ready in time' if overdue > _LATE else None
+        shift = self.following.shift(now)
+        if shift is None:
+            return 'the arm, or what its controller leads it to, is off the path where the next piece begins'
         try:
-            self._link.send(self._message(self._prepared.result()))
+            self._link.send(self._message(self._prepared.result(), shift))
         except RobotIdError as cause:
             return str(cause)
         self._prepare_next()
         return None
 
-    def follows(self, position: Array, stamp: float) -> bool:
-        """Return whether the arm, seen at ``stamp`` [s], still moves along the reference."""
-        away = np.abs(position - self._reference_at(stamp - self.watchdog.config.tracking_delay))
-        inside = stamp - self.begin < self.plan.reference.duration
-        return inside and bool((away <= self.watchdog.config.tracking_tolerance).all())
+    def _repeat_first(self, elapsed: float, now: float) -> None:
+        """Send the first window again: a topic does not tell whether the controller was among its subscribers."""
+        if self._first is None:
+            return
+        message, sent = self._first
+        if self._link.answers or elapsed >= 0.0:  # from the first motion on, it would make an arm at rest jump
+            self._first = None
+        elif now - sent >= _REPEAT:
+            self._link.send(message)
+            self._first = message, now
 
-    def stop(self, reason: str, clock: Callable[[], float], latency: float, *, fault: bool) -> None:
-        """Send a stop along the path; from then on ``rest`` is known.
+    def stop(
+        self, reason: str, clock: Callable[[], float], latency: float, *, fault: bool, pushing: bool = False
+    ) -> StopKind:
+        """Bring the arm to rest from what it does now, and return how; from then on ``rest`` is known.
 
-        A stop that reaches the controller after it should have begun makes the arm jump to it. So one
-        whose planning took too long, on a busy machine, is planned again from further on.
+        A stop holds for the moment it reaches the controller. So one whose planning took too long, on a busy
+        machine, is planned again from what the arm does then.
 
         Parameters
         ----------
@@ -164,29 +142,38 @@ class RunStream:
         latency : float
             What the message takes to the controller [s].
         fault : bool
+        pushing : bool
+            The arm presses on something.
         """
-        self.reason, self.fault, self._prepared = reason, fault, None
+        self.reason, self.fault, self._prepared, self._first = reason, fault, None, None
         lead = latency
         for _ in range(_PLANNINGS):
             elapsed = clock() - self.begin
-            self.rest, window = self.plan.windows.stop(elapsed, lead)
-            message = self._message(window)
+            stop = self.following.stop(elapsed, time.monotonic(), lead, pushing=pushing)
+            message = self._stop_message(stop)
             took = clock() - self.begin - elapsed
             if took <= lead - 0.5 * latency:
                 break
             lead = latency + 2.0 * took
-        self._link.stop(message)
+        self.rest, self.held = stop.rest, message is None
+        if message is not None:
+            self._link.stop(message)
+        return stop.kind
 
     def abandon(self, reason: str, elapsed: float) -> None:
-        """Send nothing more: the controller holds the arm, and any trajectory would make it jump."""
+        """Send nothing more: the controller holds the arm, and any trajectory would override that."""
         self.rest, self.reason, self.fault, self._prepared = elapsed, reason, True, None
-        self.held = True
+        self._first, self.held = None, True
 
-    def _message(self, window: Window) -> JointTrajectory:
+    def _stop_message(self, stop: Stop) -> JointTrajectory | None:
+        return None if stop.window is None else self._message(stop.window, stop.shift)
+
+    def _message(self, window: Window, shift: float = 0.0) -> JointTrajectory:
+        start = 0.0 if window.stamp is None else self.begin + window.stamp + shift
         return trajectory_message(
             self.plan.joint_names,
-            self.begin + window.stamp,
-            window.times - window.stamp,
+            start,
+            window.times - (window.stamp or 0.0),
             window.position,
             window.velocity,
             window.acceleration,

@@ -1,0 +1,353 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Whether an arm follows its run, and how it is brought to rest when it does not, or is told to stop.
+
+A window of knots is continuous only for a controller that is on the path already: it makes the controller's
+reference step there. So a window, and a stop along the path, is for an arm on its path. An arm that moves elsewhere
+is stopped from its measured state. An arm that rests elsewhere is sent nothing: whatever holds it there
+(another commander, a controller that holds or was switched off, a protective stop) would be overridden. Only where
+its controller leads on, so that it presses on something, it is held where it is.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.execution.measured_stop import JointMotion, plan_measured_stop
+from robotid_ros.execution.recent_motion import RecentMotion
+from robotid_ros.execution.run import RunPlan
+from robotid_ros.execution.watchdog import Watchdog
+from robotid_ros.execution.windows import Window
+
+__all__ = ['Following', 'Stop', 'StopKind']
+
+_SHOWS = 0.02
+"""How far the reference gets before an arm that has not moved counts as not following [rad or m]."""
+_MOVED = 0.15
+"""Part of that way that an arm has to be on: one that lags is not further, one that rests is at 0."""
+_FRESH = 0.15
+"""How old the controller's feedback may be to decide on a stop [s]; it comes at 20 Hz or more."""
+_CONTROLLER_ON_PATH = 5e-3
+"""Distance from the path at which a controller's own reference still counts as on it [rad or m]; knots at 50 Hz
+meet the path to 1e-6."""
+_SLOW, _RELATIVE = 0.15, 0.2
+"""How far an arm's velocity may be from that of its path, in rad/s or m/s and as a part of it."""
+_BEFORE, _BEHIND, _STEP = 0.05, 0.3, 0.005
+"""How far a path is searched for the place an arm is at, ahead and behind, and in which steps [s]."""
+_PULL = 0.01
+"""What a delay costs in that search [rad/s]: where the arm hardly moves, none is found."""
+_STEADY = 0.004
+"""Change of the delay that a healthy arm shows from place to place [s]; measured positions tell no less."""
+_MEMORY = 0.5
+"""How long motion counts for the delay [s]."""
+_ENOUGH = 0.02
+"""Sum of squared speed over that time from which a delay can be told [rad^2/s]: 0.2 rad/s throughout."""
+_REPEATED = 0.05
+"""How long positions stay equal to the last bit before nobody seems to measure them [s]; encoders flicker."""
+_RESTING_SPEED = 0.05
+"""Below this speed an arm that kept its place counts as resting [rad/s or m/s]."""
+
+
+class StopKind(Enum):
+    """How an arm is brought to rest."""
+
+    ALONG_PATH = 'along its path'
+    MEASURED = 'from its measured state'
+    NOTHING = 'by sending nothing'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """What brings an arm to rest.
+
+    Attributes
+    ----------
+    kind : StopKind
+    rest : float
+        When the arm rests, from the start of the run [s].
+    window : Window or None
+        What is sent.
+    shift : float
+        By how much it is later than the schedule of the run [s].
+    """
+
+    kind: StopKind
+    rest: float
+    window: Window | None
+    shift: float = 0.0
+
+
+class Following:
+    """Compares an arm with its run, joint state after joint state.
+
+    Attributes
+    ----------
+    confirmed : bool
+        The arm, or its controller, was seen to follow.
+    delay_growth : float
+        How much further the arm is behind its reference than at the beginning [s].
+
+    Parameters
+    ----------
+    plan : RunPlan
+    begin : float
+        When the run begins, on the clock of the stamps [s].
+    watchdog : Watchdog
+        With the first joint state received.
+    """
+
+    def __init__(self, plan: RunPlan, begin: float, watchdog: Watchdog) -> None:
+        self.plan, self.begin, self.watchdog = plan, begin, watchdog
+        self.recent = RecentMotion()
+        self.confirmed = False
+        self.delay_growth = 0.0
+        self._trusted, self._received = True, -np.inf
+        self._feedback: tuple[float, float, Array, Array] | None = None
+        self._sums = np.zeros(2)
+        self._before: tuple[float, Array] | None = None
+        self._usual_delay: float | None = None
+        self._moving = 0.0
+        self._same_since: float | None = None
+
+    def reference(self, stamp: float) -> JointMotion:
+        """Return the reference at a time of the stamps' clock [s]."""
+        inside = min(max(stamp - self.begin, 0.0), self.plan.reference.duration)
+        position, velocity, _ = self.plan.reference.evaluate([inside])
+        return JointMotion(position=position[0], velocity=velocity[0])
+
+    def receive(self, position: Array, velocity: Array | None, stamp: float, now: float) -> str | None:
+        """Take in a joint state; return why the run cannot go on, or None.
+
+        Parameters
+        ----------
+        position : ndarray, shape (n,)
+            [rad or m]
+        velocity : ndarray, shape (n,), or None
+            [rad/s or m/s]
+        stamp : float
+            When it was measured [s].
+        now : float
+            When it came, on a clock that never stands still [s].
+        """
+        problem = self.watchdog.receive(position, velocity, stamp, now)
+        self._trusted = problem is None
+        if problem is not None:
+            return problem
+        before = self.recent.latest
+        if before is None or not np.array_equal(before.position, position):
+            self._same_since = stamp
+        self.recent.receive(stamp, position, velocity)
+        self._received = now
+        delay = self.watchdog.config.tracking_delay
+        expected = self.reference(stamp - delay)
+        return (
+            self.watchdog.compare(position, expected.position)
+            or self._confirm(position, expected.position)
+            or self._watch_delay(position, expected, stamp)
+        )
+
+    def _confirm(self, position: Array, expected: Array) -> str | None:
+        """Return that the controller did not take the run, if the arm shows it."""
+        if self.confirmed:
+            return None
+        way = expected - self.plan.reference.evaluate([0.0])[0][0]
+        length = float(np.abs(way).max())
+        moved = float((position - expected + way) @ way / max(float(way @ way), 1e-12))
+        if length > 0.5 * _SHOWS and moved > _MOVED:
+            self.confirmed = True
+        elif length > _SHOWS:
+            return 'the controller did not take the trajectory: the arm does not move'
+        return None
+
+    def _watch_delay(self, position: Array, expected: JointMotion, stamp: float) -> str | None:
+        """Return that the arm falls ever further behind its reference, if it does."""
+        before, self._before = self._before, (stamp, position)
+        if before is None or not 0.0 < stamp - before[0] < _MEMORY:
+            return None
+        step = stamp - before[0]
+        speed = float(expected.velocity @ expected.velocity)
+        self._sums *= np.exp(-step / _MEMORY)
+        self._sums += step * np.array([float(expected.velocity @ (expected.position - position)), speed])
+        if self._sums[1] < _ENOUGH:
+            return None
+        self._moving += step
+        delay = float(self._sums[0] / self._sums[1])
+        if self._usual_delay is None:
+            if self._moving > _MEMORY:
+                self._usual_delay = delay
+            return None
+        self.delay_growth = delay - self._usual_delay
+        return self._delay_problem(self.delay_growth, 'the arm')
+
+    def _delay_problem(self, growth: float, who: str) -> str | None:
+        allowed = self.watchdog.config.delay_tolerance
+        if abs(growth) <= allowed:
+            return None
+        side = 'behind' if growth > 0.0 else 'ahead of'
+        return (
+            f'{who} is {abs(growth) * 1e3:.0f} ms further {side} its reference than at the start (allowed: '
+            f'{allowed * 1e3:.0f} ms): its controller stretches time (speed scaling), or limits the speed'
+        )
+
+    def receive_feedback(self, stamp: float, desired: Array, actual: Array, now: float) -> str | None:
+        """Take in what the controller says of its own work; return why the run cannot go on, or None.
+
+        Parameters
+        ----------
+        stamp : float
+            [s]
+        desired, actual : ndarray, shape (n,)
+            Position it leads to, and position it measures [rad or m].
+        now : float
+            When it came, on a clock that never stands still [s].
+        """
+        names, tolerance = self.plan.joint_names, self.watchdog.config.tracking_tolerance
+        for what, values in (('leads to', desired), ('measures', actual)):
+            if not np.isfinite(values).all():
+                k = int(np.argmin(np.isfinite(values)))
+                return f"the controller {what} {values[k]} for joint '{names[k]}'"
+        self._feedback = stamp, now, np.array(desired), np.array(actual)
+        expected = self.reference(stamp)
+        if float(np.abs(expected.position - self.plan.reference.evaluate([0.0])[0][0]).max()) > 1e-3:
+            place = self._place(JointMotion(position=desired, velocity=expected.velocity), stamp, _CONTROLLER_ON_PATH)
+            if place is not None:
+                self.confirmed = True
+                problem = self._delay_problem(place, 'the reference of the controller')
+                if problem is not None:
+                    return problem
+        astray = np.abs(desired - expected.position)
+        if astray.max() > tolerance:
+            k = int(np.argmax(astray))
+            return (
+                f"the controller leads joint '{names[k]}' {astray[k]:.3g} away from its reference "
+                f'(allowed: {tolerance:g}): somebody else commands it too, or it stretches time'
+            )
+        problem = self.watchdog.compare(actual, self.reference(stamp - self.watchdog.config.tracking_delay).position)
+        return None if problem is None else f'by the feedback of the controller, {problem}'
+
+    def _place(self, motion: JointMotion, stamp: float, tolerance: float, usual: float = 0.0) -> float | None:
+        """Return how far behind its usual place on the path a motion is [s], or None if it is not on the path."""
+        delays = np.arange(-_BEFORE, _BEHIND, _STEP)
+        times = np.clip(stamp - self.begin - usual - delays, 0.0, self.plan.reference.duration)
+        positions, velocities, _ = self.plan.reference.evaluate(times)
+        distance = ((positions - motion.position) ** 2).sum(axis=1) + (_PULL * delays) ** 2
+        k = int(np.argmin(distance))
+        behind = float((positions[k] - motion.position) @ velocities[k])
+        behind /= float(velocities[k] @ velocities[k]) + _PULL**2
+        delay = float(delays[k]) + float(np.clip(behind, -_STEP, _STEP))
+        there = self.reference(stamp - usual - delay)
+        slower = np.abs(there.velocity - motion.velocity) > _SLOW + _RELATIVE * np.abs(there.velocity)
+        if np.abs(there.position - motion.position).max() > tolerance or slower.any():
+            return None
+        return delay
+
+    def _controller_place(self, now: float) -> tuple[bool, float | None]:
+        """Return whether the controller says where it leads, and how far behind schedule [s]; None: elsewhere."""
+        feedback = self._feedback
+        if feedback is None or now - feedback[1] > _FRESH:
+            return False, None
+        stamp, _, desired, _ = feedback
+        led = JointMotion(position=desired, velocity=self.reference(stamp).velocity)
+        return True, self._place(led, stamp, _CONTROLLER_ON_PATH)
+
+    def _measured(self, now: float) -> tuple[JointMotion, float, float] | None:
+        """Return the newest measured motion, its stamp and its age [s]."""
+        motion, stamp, feedback = self.recent.latest, self.recent.stamp, self._feedback
+        if feedback is not None and feedback[1] > self._received + _FRESH:
+            stamp, arrival, _, actual = feedback
+            return JointMotion(position=actual, velocity=self.reference(stamp).velocity), stamp, now - arrival
+        return None if motion is None or stamp is None else (motion, stamp, now - self._received)
+
+    def shift(self, now: float) -> float | None:
+        """Return by how much the arm is behind its schedule [s], or None if it is not on its path.
+
+        Parameters
+        ----------
+        now : float
+            On the clock of the arrivals [s].
+        """
+        measured, config = self._measured(now), self.watchdog.config
+        if measured is None:
+            return 0.0
+        motion, stamp, _ = measured
+        usual = config.tracking_delay + (self._usual_delay or 0.0)
+        place = self._place(motion, stamp, config.path_distance, usual)
+        known, led = self._controller_place(now)
+        if place is None or (known and led is None):
+            return None
+        if known:
+            return led
+        return place if abs(place) > _STEADY else 0.0
+
+    def stop(self, elapsed: float, now: float, latency: float, *, pushing: bool = False) -> Stop:
+        """Return how the arm is brought to rest from what it does now.
+
+        Parameters
+        ----------
+        elapsed : float
+            From the start of the run [s].
+        now : float
+            On the clock of the arrivals [s].
+        latency : float
+            What a message takes to the controller [s].
+        pushing : bool
+            The arm presses on something: it is held where it is, even if it rests.
+        """
+        shift, measured = self.shift(now), self._measured(now)
+        path = self.reference(self.begin + elapsed)
+        known, led = self._controller_place(now)
+        if not self._trusted and shift is not None and measured is not None and not known:
+            position = self.watchdog.position
+            if position is not None and not np.array_equal(position, measured[0].position):
+                # A joint jumped. Either the measurement is wrong, and the arm is on its path, or it is right.
+                doubted = JointMotion(position=position, velocity=measured[0].velocity)
+                return self._measured_stop(path, elapsed, latency, (doubted,))
+        resting = self._resting()
+        if shift is not None and (self.confirmed or not resting or elapsed < 0.0):
+            rest, window = self.plan.windows.stop(elapsed - shift, latency)
+            return Stop(kind=StopKind.ALONG_PATH, rest=rest + shift, window=window, shift=shift)
+        driven = led is not None if known else pushing or self._repeats()
+        if measured is None or (resting and not driven):
+            return Stop(kind=StopKind.NOTHING, rest=elapsed, window=None)
+        motion, _, age = measured
+        near = np.abs(path.position - motion.position).max() < 2.0 * self.watchdog.config.tracking_tolerance
+        return self._measured_stop(motion.after(min(age, _FRESH)), elapsed, latency, (path,) if near else ())
+
+    def on_run(self, stamp: float) -> bool:
+        """Return whether the arm, seen at ``stamp`` [s], still moves along its run."""
+        motion = self.recent.latest
+        if motion is None or stamp - self.begin >= self.plan.reference.duration:
+            return False
+        expected = self.reference(stamp - self.watchdog.config.tracking_delay).position
+        return bool((np.abs(motion.position - expected) <= self.watchdog.config.tracking_tolerance).all())
+
+    def _measured_stop(
+        self, start: JointMotion, elapsed: float, latency: float, commanded: tuple[JointMotion, ...]
+    ) -> Stop:
+        stop = plan_measured_stop(start, self.plan.windows.check, latency=latency, commanded=commanded)
+        zero = np.zeros((1, len(stop.goal)))
+        window = Window(
+            due=elapsed, stamp=None, times=np.array([stop.duration]), position=stop.goal[None], velocity=zero,
+            acceleration=zero, last=True,
+        )  # fmt: skip
+        return Stop(kind=StopKind.MEASURED, rest=elapsed + latency + stop.duration, window=window)
+
+    def _repeats(self) -> bool:
+        """Return whether the joint states only repeat the last one: then the arm may move all the same."""
+        stamp = self.recent.stamp
+        return stamp is not None and self._same_since is not None and stamp - self._same_since > _REPEATED
+
+    def _resting(self) -> bool:
+        motion, stamp = self.recent.latest, self.recent.stamp
+        if motion is None or stamp is None:
+            return False
+        return bool(self.recent.resting(-np.inf)) and float(np.abs(motion.velocity).max()) < _RESTING_SPEED
