@@ -32,6 +32,8 @@ __all__ = ['Following', 'Stop', 'StopKind']
 
 _SHOWS = 0.02
 """How far the reference gets before an arm that has not moved counts as not following [rad or m]."""
+_SHOWS_LED = 5e-3
+"""The same for the reference of the controller, which does not lag [rad or m]."""
 _MOVED = 0.15
 """Part of that way that an arm has to be on: one that lags is not further, one that rests is at 0."""
 _FRESH = 0.15
@@ -53,6 +55,16 @@ _ENOUGH = 0.02
 """Sum of squared speed over that time from which a delay can be told [rad^2/s]: 0.2 rad/s throughout."""
 _REPEATED = 0.05
 """How long positions stay equal to the last bit before nobody seems to measure them [s]; encoders flicker."""
+_STRETCHED = 0.01
+"""Delay from which an arm is no longer stopped along its path [s]: it grows while the message is on its way."""
+_CLOSE = 1.0 / 3.0
+"""Part of ``path_distance`` within which an arm that is late counts as late, and not as elsewhere."""
+_GOES_ON = 0.2
+"""Part of the speed of its reference from which an arm counts as going on along it."""
+_BLIND = 3.0
+"""Factor on the latency where the arm may move unseen: it is not where it is thought to be for longer."""
+_RESTED = 0.06
+"""How long an arm must have kept its place to count as resting where a stop is decided [s]."""
 _RESTING_SPEED = 0.05
 """Below this speed an arm that kept its place counts as resting [rad/s or m/s]."""
 
@@ -110,10 +122,13 @@ class Following:
         self.recent = RecentMotion()
         self.confirmed = False
         self.delay_growth = 0.0
+        self._start = plan.reference.evaluate([0.0])[0][0]
         self._trusted, self._received = True, -np.inf
         self._feedback: tuple[float, float, Array, Array] | None = None
+        self._led = RecentMotion()
+        self._not_taken = False
         self._sums = np.zeros(2)
-        self._before: tuple[float, Array] | None = None
+        self._compared: float | None = None
         self._usual_delay: float | None = None
         self._moving = 0.0
         self._same_since: float | None = None
@@ -121,8 +136,8 @@ class Following:
     def reference(self, stamp: float) -> JointMotion:
         """Return the reference at a time of the stamps' clock [s]."""
         inside = min(max(stamp - self.begin, 0.0), self.plan.reference.duration)
-        position, velocity, _ = self.plan.reference.evaluate([inside])
-        return JointMotion(position=position[0], velocity=velocity[0])
+        position, velocity, acceleration = self.plan.reference.evaluate([inside])
+        return JointMotion(position=position[0], velocity=velocity[0], acceleration=acceleration[0])
 
     def receive(self, position: Array, velocity: Array | None, stamp: float, now: float) -> str | None:
         """Take in a joint state; return why the run cannot go on, or None.
@@ -151,33 +166,36 @@ class Following:
         expected = self.reference(stamp - delay)
         return (
             self.watchdog.compare(position, expected.position)
-            or self._confirm(position, expected.position)
-            or self._watch_delay(position, expected, stamp)
+            or self._confirm(position, expected.position, _SHOWS, 'the arm')
+            or self._watch_delay(expected, stamp)
         )
 
-    def _confirm(self, position: Array, expected: Array) -> str | None:
-        """Return that the controller did not take the run, if the arm shows it."""
+    def _confirm(self, position: Array, expected: Array, shows: float, who: str) -> str | None:
+        """Return that the controller did not take the run, if the arm or the controller's reference shows it."""
         if self.confirmed:
             return None
-        way = expected - self.plan.reference.evaluate([0.0])[0][0]
+        start = self._start
+        way = expected - start
         length = float(np.abs(way).max())
-        moved = float((position - expected + way) @ way / max(float(way @ way), 1e-12))
-        if length > 0.5 * _SHOWS and moved > _MOVED:
+        moved = float((position - start) @ way / max(float(way @ way), 1e-12))
+        if length > 0.5 * shows and moved > _MOVED:
             self.confirmed = True
-        elif length > _SHOWS:
-            return 'the controller did not take the trajectory: the arm does not move'
+        elif length > shows:
+            self._not_taken = True
+            return f'the controller did not take the trajectory: {who} does not move'
         return None
 
-    def _watch_delay(self, position: Array, expected: JointMotion, stamp: float) -> str | None:
-        """Return that the arm falls ever further behind its reference, if it does."""
-        before, self._before = self._before, (stamp, position)
-        if before is None or not 0.0 < stamp - before[0] < _MEMORY:
+    def _watch_delay(self, expected: JointMotion, stamp: float) -> str | None:
+        """Return that the arm falls ever further behind its reference, if it goes on along its path."""
+        motion, before = self.recent.latest, self._compared
+        self._compared = stamp
+        if motion is None or before is None or not 0.0 < stamp - before < _MEMORY:
             return None
-        step = stamp - before[0]
-        speed = float(expected.velocity @ expected.velocity)
+        step, velocity = stamp - before, expected.velocity
+        speed = float(velocity @ velocity)
         self._sums *= np.exp(-step / _MEMORY)
-        self._sums += step * np.array([float(expected.velocity @ (expected.position - position)), speed])
-        if self._sums[1] < _ENOUGH:
+        self._sums += step * np.array([float(velocity @ (expected.position - motion.position)), speed])
+        if self._sums[1] < _ENOUGH or float(velocity @ motion.velocity) < _GOES_ON * speed:
             return None
         self._moving += step
         delay = float(self._sums[0] / self._sums[1])
@@ -186,6 +204,9 @@ class Following:
                 self._usual_delay = delay
             return None
         self.delay_growth = delay - self._usual_delay
+        usual = self.watchdog.config.tracking_delay + self._usual_delay
+        if self._place(motion, stamp, _CLOSE * self.watchdog.config.path_distance, usual, at_speed=False) is None:
+            return None  # it is elsewhere
         return self._delay_problem(self.delay_growth, 'the arm')
 
     def _delay_problem(self, growth: float, who: str) -> str | None:
@@ -194,8 +215,8 @@ class Following:
             return None
         side = 'behind' if growth > 0.0 else 'ahead of'
         return (
-            f'{who} is {abs(growth) * 1e3:.0f} ms further {side} its reference than at the start (allowed: '
-            f'{allowed * 1e3:.0f} ms): its controller stretches time (speed scaling), or limits the speed'
+            f'{who} is {abs(growth) * 1e3:.0f} ms further {side} the reference than at the start (allowed: '
+            f'{allowed * 1e3:.0f} ms): time is stretched (speed scaling), or the speed limited'
         )
 
     def receive_feedback(self, stamp: float, desired: Array, actual: Array, now: float) -> str | None:
@@ -216,14 +237,15 @@ class Following:
                 k = int(np.argmin(np.isfinite(values)))
                 return f"the controller {what} {values[k]} for joint '{names[k]}'"
         self._feedback = stamp, now, np.array(desired), np.array(actual)
+        self._led.receive(stamp, desired)
         expected = self.reference(stamp)
-        if float(np.abs(expected.position - self.plan.reference.evaluate([0.0])[0][0]).max()) > 1e-3:
-            place = self._place(JointMotion(position=desired, velocity=expected.velocity), stamp, _CONTROLLER_ON_PATH)
-            if place is not None:
-                self.confirmed = True
-                problem = self._delay_problem(place, 'the reference of the controller')
-                if problem is not None:
-                    return problem
+        problem = self._confirm(desired, expected.position, _SHOWS_LED, 'its own reference')
+        if problem is not None:
+            return problem
+        place = self._controller_place(now)[1] if self.confirmed else None
+        problem = None if place is None else self._delay_problem(place, 'the controller')
+        if problem is not None:
+            return problem
         astray = np.abs(desired - expected.position)
         if astray.max() > tolerance:
             k = int(np.argmax(astray))
@@ -232,9 +254,11 @@ class Following:
                 f'(allowed: {tolerance:g}): somebody else commands it too, or it stretches time'
             )
         problem = self.watchdog.compare(actual, self.reference(stamp - self.watchdog.config.tracking_delay).position)
-        return None if problem is None else f'by the feedback of the controller, {problem}'
+        return None if problem is None else f'by the state of the controller, {problem}'
 
-    def _place(self, motion: JointMotion, stamp: float, tolerance: float, usual: float = 0.0) -> float | None:
+    def _place(
+        self, motion: JointMotion, stamp: float, tolerance: float, usual: float = 0.0, *, at_speed: bool = True
+    ) -> float | None:
         """Return how far behind its usual place on the path a motion is [s], or None if it is not on the path."""
         delays = np.arange(-_BEFORE, _BEHIND, _STEP)
         times = np.clip(stamp - self.begin - usual - delays, 0.0, self.plan.reference.duration)
@@ -246,7 +270,7 @@ class Following:
         delay = float(delays[k]) + float(np.clip(behind, -_STEP, _STEP))
         there = self.reference(stamp - usual - delay)
         slower = np.abs(there.velocity - motion.velocity) > _SLOW + _RELATIVE * np.abs(there.velocity)
-        if np.abs(there.position - motion.position).max() > tolerance or slower.any():
+        if np.abs(there.position - motion.position).max() > tolerance or (at_speed and slower.any()):
             return None
         return delay
 
@@ -255,9 +279,9 @@ class Following:
         feedback = self._feedback
         if feedback is None or now - feedback[1] > _FRESH:
             return False, None
-        stamp, _, desired, _ = feedback
-        led = JointMotion(position=desired, velocity=self.reference(stamp).velocity)
-        return True, self._place(led, stamp, _CONTROLLER_ON_PATH)
+        led = self._led.latest
+        assert led is not None
+        return True, self._place(led, feedback[0], _CONTROLLER_ON_PATH)
 
     def _measured(self, now: float) -> tuple[JointMotion, float, float] | None:
         """Return the newest measured motion, its stamp and its age [s]."""
@@ -311,16 +335,18 @@ class Following:
                 # A joint jumped. Either the measurement is wrong, and the arm is on its path, or it is right.
                 doubted = JointMotion(position=position, velocity=measured[0].velocity)
                 return self._measured_stop(path, elapsed, latency, (doubted,))
-        resting = self._resting()
-        if shift is not None and (self.confirmed or not resting or elapsed < 0.0):
+        if shift is not None and abs(shift) < _STRETCHED and (self.confirmed or elapsed < 0.0):
             rest, window = self.plan.windows.stop(elapsed - shift, latency)
             return Stop(kind=StopKind.ALONG_PATH, rest=rest + shift, window=window, shift=shift)
-        driven = led is not None if known else pushing or self._repeats()
-        if measured is None or (resting and not driven):
+        driven = led is not None if known else pushing or self._repeats() or not self.confirmed
+        if measured is None or self._not_taken or (self.resting() and not driven):
             return Stop(kind=StopKind.NOTHING, rest=elapsed, window=None)
         motion, _, age = measured
+        if self._repeats():
+            latency *= _BLIND
         near = np.abs(path.position - motion.position).max() < 2.0 * self.watchdog.config.tracking_tolerance
-        return self._measured_stop(motion.after(min(age, _FRESH)), elapsed, latency, (path,) if near else ())
+        path_until_then = tuple(self.reference(self.begin + elapsed + part * latency) for part in (0.0, 0.5, 1.0))
+        return self._measured_stop(motion.after(min(age, _FRESH)), elapsed, latency, path_until_then if near else ())
 
     def on_run(self, stamp: float) -> bool:
         """Return whether the arm, seen at ``stamp`` [s], still moves along its run."""
@@ -346,8 +372,9 @@ class Following:
         stamp = self.recent.stamp
         return stamp is not None and self._same_since is not None and stamp - self._same_since > _REPEATED
 
-    def _resting(self) -> bool:
+    def resting(self) -> bool | None:
+        """Return whether the arm rests; None: it is slow, but it was not for long enough to say so."""
         motion, stamp = self.recent.latest, self.recent.stamp
-        if motion is None or stamp is None:
+        if motion is None or stamp is None or float(np.abs(motion.velocity).max()) >= _RESTING_SPEED:
             return False
-        return bool(self.recent.resting(-np.inf)) and float(np.abs(motion.velocity).max()) < _RESTING_SPEED
+        return True if self.recent.resting(stamp - _RESTED) else None

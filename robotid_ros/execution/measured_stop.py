@@ -39,29 +39,37 @@ _ATTEMPTS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointMotion:
-    """Position and velocity of all joints at one instant.
+    """Position, velocity and acceleration of all joints at one instant.
 
     Attributes
     ----------
     position, velocity : ndarray, shape (n,)
         [rad, rad/s; or m, m/s]
+    acceleration : ndarray, shape (n,), or None
+        Where it is known [rad/s^2 or m/s^2].
     """
 
     position: Array
     velocity: Array
+    acceleration: Array | None = None
 
     def after(self, time: float) -> 'JointMotion':
-        """Return where the joints are after ``time`` [s] at this velocity."""
-        return JointMotion(position=self.position + time * self.velocity, velocity=self.velocity)
+        """Return where the joints are after ``time`` [s] at this acceleration."""
+        change = 0.0 if self.acceleration is None else time * self.acceleration
+        return JointMotion(
+            position=self.position + time * (self.velocity + 0.5 * change),
+            velocity=self.velocity + change,
+            acceleration=self.acceleration,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredStop:
     """From a state of motion to rest by one quintic, as a controller interpolates to a single point.
 
-        q(0) = q0, q'(0) = v0, q''(0) = 0;   q(T) = goal, q'(T) = q''(T) = 0
+        q(0) = q0, q'(0) = v0, q''(0) = a0;   q(T) = goal, q'(T) = q''(T) = 0
 
-    With goal = q0 + v0 T/2 the speed only falls: v(t) = v0 (1 - 3 s^2 + 2 s^3), s = t/T.
+    With a0 = 0 and goal = q0 + v0 T/2 the speed only falls: v(t) = v0 (1 - 3 s^2 + 2 s^3), s = t/T.
 
     Attributes
     ----------
@@ -79,18 +87,25 @@ class MeasuredStop:
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration at times within [0, duration], shape (N, n) each."""
         s = np.atleast_1d(np.asarray(t, dtype=np.float64))[:, None] / self.duration
-        c3, c4, c5 = _coefficients(self.start, self.goal, self.duration)
-        position = self.start.position + self.duration * self.start.velocity * s + s**3 * (c3 + s * (c4 + s * c5))
-        velocity = self.start.velocity + s**2 * (3.0 * c3 + s * (4.0 * c4 + s * 5.0 * c5)) / self.duration
-        acceleration = s * (6.0 * c3 + s * (12.0 * c4 + s * 20.0 * c5)) / self.duration**2
+        c1, c2, c3, c4, c5 = _coefficients(self.start, self.goal, self.duration)
+        position = self.start.position + s * (c1 + s * (c2 + s * (c3 + s * (c4 + s * c5))))
+        velocity = (c1 + s * (2.0 * c2 + s * (3.0 * c3 + s * (4.0 * c4 + s * 5.0 * c5)))) / self.duration
+        acceleration = (2.0 * c2 + s * (6.0 * c3 + s * (12.0 * c4 + s * 20.0 * c5))) / self.duration**2
         return position, velocity, acceleration
 
 
-def _coefficients(start: JointMotion, goal: Array, duration: float) -> tuple[Array, Array, Array]:
-    """Return the coefficients of s^3, s^4 and s^5 of the quintic."""
-    way = goal - start.position - duration * start.velocity
-    rate = -duration * start.velocity
-    return 10.0 * way - 4.0 * rate, -15.0 * way + 7.0 * rate, 6.0 * way - 3.0 * rate
+def _coefficients(start: JointMotion, goal: Array, duration: float) -> tuple[Array, Array, Array, Array, Array]:
+    """Return the coefficients of s to s^5 of the quintic."""
+    c1 = duration * start.velocity
+    c2 = np.zeros_like(c1) if start.acceleration is None else 0.5 * duration**2 * start.acceleration
+    way, rate, bend = goal - start.position - c1 - c2, -c1 - 2.0 * c2, -2.0 * c2
+    return (
+        c1,
+        c2,
+        10.0 * way - 4.0 * rate + 0.5 * bend,
+        -15.0 * way + 7.0 * rate - bend,
+        6.0 * way - 3.0 * rate + 0.5 * bend,
+    )
 
 
 def plan_measured_stop(
@@ -107,7 +122,7 @@ def plan_measured_stop(
     latency : float
         What the message may take to the controller [s]: the arm moves on until it takes effect.
     commanded : sequence of JointMotion
-        What the controller may have commanded last, now: a controller that interpolates from its own command
+        What the controller may be commanding when the stop reaches it: one that interpolates from its own command
         begins there, and not at the measured state.
 
     Returns
@@ -117,13 +132,19 @@ def plan_measured_stop(
         kept, the stop that breaks them least.
     """
     middle = start.after(0.5 * latency)
-    starts = [middle, start, start.after(latency), *commanded, *(motion.after(latency) for motion in commanded)]
+    starts = [middle, start, start.after(latency), *commanded]
     limits = check.limits
-    fits = [k for k, duration in enumerate(_DURATIONS) if _joint_excess(starts, limits, float(duration)) <= 0.0]
+    braking = [_goal(middle, float(duration)) for duration in _DURATIONS]
+    fits = [k for k, goal in enumerate(braking) if _joint_excess(starts, goal, limits, float(_DURATIONS[k])) <= 0.0]
     first = fits[0] if fits else len(_DURATIONS) - 1
+    nearest, farthest = np.minimum(limits.lower, start.position), np.maximum(limits.upper, start.position)
     best, least = None, np.inf
-    for duration in _DURATIONS[first : first + _ATTEMPTS]:
-        stop = MeasuredStop(start=middle, goal=_goal(middle, limits, float(duration)), duration=float(duration))
+    for k in range(first, min(first + _ATTEMPTS, len(_DURATIONS))):
+        duration = float(_DURATIONS[k])
+        goal = np.clip(braking[k], nearest, farthest)  # before a position limit, where the acceleration allows it
+        if _joint_excess(starts, goal, limits, duration) > 0.0:
+            goal = braking[k]
+        stop = MeasuredStop(start=middle, goal=goal, duration=duration)
         excess = max(check.excess(stop, rate=_RATE), 0.0)
         if excess < least - 1e-6:
             best, least = stop, excess
@@ -133,27 +154,25 @@ def plan_measured_stop(
     return best
 
 
-def _goal(start: JointMotion, limits: JointLimits, duration: float) -> Array:
-    """Return where the arm comes to rest: never beyond a position limit that it has not passed already."""
-    goal: Array = np.clip(
-        start.position + 0.5 * duration * start.velocity,
-        np.minimum(limits.lower, start.position),
-        np.maximum(limits.upper, start.position),
-    )
+def _goal(start: JointMotion, duration: float) -> Array:
+    """Return where an arm comes to rest whose speed only falls."""
+    goal: Array = start.position + 0.5 * duration * start.velocity
     return goal
 
 
-def _joint_excess(starts: Sequence[JointMotion], limits: JointLimits, duration: float) -> float:
+def _joint_excess(starts: Sequence[JointMotion], goal: Array, limits: JointLimits, duration: float) -> float:
     """Return by how much the worst of several starts breaks a velocity or acceleration limit, relative."""
-    goal = _goal(starts[0], limits, duration)
     braking = np.where(np.isfinite(limits.acceleration), limits.acceleration, GENTLE_BRAKING)
     times = np.linspace(0.0, duration, 25)
     worst = -np.inf
     for start in starts:
         _, velocity, acceleration = MeasuredStop(start=start, goal=goal, duration=duration).evaluate(times)
         fastest = np.maximum(limits.velocity, np.abs(start.velocity) * (1.0 + 1e-9))
+        hardest = _SHARE * braking
+        if start.acceleration is not None:
+            hardest = np.maximum(hardest, np.abs(start.acceleration))
         excess = max(
-            float((np.abs(acceleration).max(axis=0) / (_SHARE * braking)).max()),
+            float((np.abs(acceleration).max(axis=0) / hardest).max()),
             float((np.abs(velocity).max(axis=0) / fastest).max()),
         )
         worst = max(worst, excess - 1.0)

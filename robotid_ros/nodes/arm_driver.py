@@ -50,6 +50,8 @@ _MONITOR_PERIOD = 0.02
 _FULL_SPEED = 100.0
 _SCALING_TOLERANCE = 0.1
 """Deviation of the speed scaling that a run goes on with [%]: 1 ms of delay in a second."""
+_HALT = 0.06
+"""How long it takes to see that an arm that has just become slow rests [s]."""
 _CLOCK_JUMP = 0.25
 """Change of the clock against a steady one, from one look to the next, that ends a run [s]."""
 _FIRST_JOINT_STATE = 3.0
@@ -179,10 +181,14 @@ class ArmDriver:
             self._suspect(problem)
 
     def _suspect(self, problem: str) -> None:
-        """Stop the arm for what was observed; with an action, as soon as its result could be looked at."""
-        if self._link.result_delay == 0.0:
+        """Stop the arm for what was observed, unless it was brought to a halt just now, or that may be told soon."""
+        run = self.run
+        assert run is not None
+        if self._suspicion is not None:
+            return
+        if self._link.result_delay == 0.0 and run.following.resting() is not None:
             self.stop(problem, fault=True)
-        elif self._suspicion is None:
+        else:
             self._suspicion = problem, time.monotonic()
 
     def _on_speed_scaling(self, message: Float64) -> None:
@@ -294,7 +300,7 @@ class ArmDriver:
             self.stop(fault.reason, fault=True, held=fault.held)
         elif self._suspicion is not None:
             reason, since = self._suspicion
-            if time.monotonic() - since >= self._link.result_delay:
+            if time.monotonic() - since >= max(self._link.result_delay, _HALT):
                 self.stop(reason, fault=True)
         elif problem is not None:
             # Joint states may have come that could not be used.
@@ -320,8 +326,11 @@ class ArmDriver:
             return
         if held:
             run.abandon(reason, self._now() - run.begin)
-        elif run.stop(reason, self._now, self._latency, fault=fault) is StopKind.NOTHING:
-            run.reason = f'{reason}; {self._likely_cause()}'
+        else:
+            kind = run.stop(reason, self._now, self._latency, fault=fault)
+            self._node.get_logger().info(f'the arm is brought to rest {kind.value}')
+            if kind is StopKind.NOTHING:
+                run.reason = f'{reason}; {self._likely_cause()}'
         publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
         level = DiagnosticStatus.ERROR if fault else DiagnosticStatus.WARN
         self._status.set('stopping', level, f'stopping: {run.reason}')

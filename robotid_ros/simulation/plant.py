@@ -20,6 +20,7 @@ from robotid_ros.model import RobotModel
 from robotid_ros.simulation.arm_truth import ArmTruth
 from robotid_ros.simulation.joint_friction import prior_friction
 from robotid_ros.simulation.mjcf import mjcf_of
+from robotid_ros.simulation.wall import Wall
 
 __all__ = ['Plant', 'PlantMotion']
 
@@ -82,6 +83,11 @@ class Plant:
 
     limited to the effort limits, with w = 2 pi bandwidth.
 
+    Attributes
+    ----------
+    wall : Wall or None
+        What one joint runs into.
+
     Parameters
     ----------
     truth : ArmTruth
@@ -137,6 +143,7 @@ class Plant:
         self.rate = float(rate)
         self.bandwidth = float(bandwidth)
         self._rng = rng
+        self.wall: Wall | None = None
         self._mujoco = _import_mujoco()
         # dq_k holds half of the step's own acceleration; for the viscous torque F_v dq_k that half is
         # an inertia of F_v h/2, so that light joints with much friction stay stable.
@@ -257,6 +264,8 @@ class Plant:
             mujoco.mj_step1(arm, state)
             position[k] = state.qpos
             applied = controller(k, position[k], dq) + disturbance[k] - friction.offset
+            if self.wall is not None:
+                applied[self.wall.joint] += self.wall.torque(position[k], dq)
             applied -= slope * half_velocity
             state.qfrc_applied[:] = applied - beyond
             self._solve(dq)

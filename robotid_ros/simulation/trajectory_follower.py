@@ -46,8 +46,8 @@ class CommandPoint(NamedTuple):
 class TrajectoryFollower:
     """The reference of a joint trajectory controller, over time.
 
-    - A new trajectory replaces the running one at once, from the reference of that moment
-      (``interpolate_from_desired_state``).
+    - A new trajectory replaces the running one at once, from the measured state where that is given,
+      or from the reference of that moment (``interpolate_from_desired_state``).
     - A start of None ("zero stamp") is the moment the controller takes the trajectory over.
     - Of one that began in the past, the rest is followed as if it had been there in time.
     - Until the first point's time the reference moves from where it was to the first point, which
@@ -86,7 +86,12 @@ class TrajectoryFollower:
         self._paths: list[tuple[float, Spline]] = [(-np.inf, Spline(hold))]
 
     def command(
-        self, joint_names: Sequence[str], start: float | None, points: Sequence[CommandPoint], now: float
+        self,
+        joint_names: Sequence[str],
+        start: float | None,
+        points: Sequence[CommandPoint],
+        now: float,
+        state: tuple[Array, Array, Array] | None = None,
     ) -> None:
         """Take over a new trajectory, or refuse it and go on with the running one.
 
@@ -99,6 +104,9 @@ class TrajectoryFollower:
         points : sequence of CommandPoint
         now : float
             Time of the controller's next step [s]; not before any time sampled so far.
+        state : tuple of ndarray, each of shape (n,), optional
+            Position, velocity and acceleration from which the first point is approached; by default the
+            reference of that moment, and always that where trajectories are blended.
 
         Raises
         ------
@@ -113,7 +121,9 @@ class TrajectoryFollower:
         if self._blend and self._blendable:
             begin = handover = max(begin, now)
         if begin + taken.time[0] > handover:
-            state = (row[0] for row in self._evaluate(np.array([handover])))
+            if state is None or handover > now or (self._blend and self._blendable):
+                q, dq, ddq = self._evaluate(np.array([handover]))
+                state = q[0], dq[0], ddq[0]
             taken = taken.preceded_by(handover - begin, *state)
         spline = Spline(
             TrajectoryPoints(

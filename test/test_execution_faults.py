@@ -1,0 +1,245 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Faults at the controller: an arm is only ever slowed down, and one that rests off its path is left alone.
+
+The arm does at once what the controller says, as ros2_control's mock hardware does: a step of the controller's
+reference is a step of the arm.
+"""
+
+import numpy as np
+import pytest
+from execution_loop import CHECK, MODEL, PLAN, STEP, Loop, StopKind, assert_within_limits, new_plan
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robotid_ros.execution.measured_stop import JointMotion, MeasuredStop, plan_measured_stop
+from robotid_ros.execution.watchdog import WatchdogConfig
+from robotid_ros.simulation import CommandPoint
+
+BLENDED = new_plan(trajectory_replacement='blend')
+MODES = {
+    'measured': {},
+    'commanded': {'from_command': True},
+    'blend': {'blend': True, 'plan': BLENDED},
+}
+modes = st.sampled_from(sorted(MODES))
+moments = st.floats(PLAN.begin, PLAN.begin + 4.0)
+
+
+def loop(mode, **settings):
+    return Loop(**{**MODES[mode], **settings})
+
+
+def once(action):
+    """Return a fault that happens at one step only."""
+    done = []
+
+    def fault(loop):
+        if not done:
+            done.append(True)
+            action(loop)
+
+    return fault
+
+
+def other_trajectory(way, time):
+    """Another commander: a smooth way to somewhere else."""
+
+    def publish(loop):
+        target = loop.position + way
+        loop.messages.append((loop.now, None, [CommandPoint(time, target, np.zeros(3), np.zeros(3))]))
+
+    return once(publish)
+
+
+@pytest.mark.parametrize('feedback', [False, True])
+@pytest.mark.parametrize('mode', sorted(MODES))
+def test_a_healthy_run_is_never_stopped(mode, feedback):
+    run = loop(mode, feedback=feedback).run()
+    assert run.stop is None, run.reason
+    assert run.following.confirmed
+    assert_within_limits(run, -0.5)
+
+
+@settings(deadline=None, max_examples=8)
+@given(mode=modes, moment=st.floats(-0.3, PLAN.end), latency=st.floats(0.0, 0.1), feedback=st.booleans())
+def test_a_stop_on_request_slows_down_along_the_path(mode, moment, latency, feedback):
+    run = loop(mode, request=moment, latency=latency, feedback=feedback).run()
+    assert run.stop is not None
+    assert_within_limits(run, -0.5)
+    if moment > PLAN.begin:
+        assert run.kind is StopKind.ALONG_PATH
+        assert run.stop.rest < run.stopped_at + 1.8
+
+
+@settings(deadline=None, max_examples=12)
+@given(
+    mode=modes,
+    moment=moments,
+    way=st.tuples(*[st.floats(-0.8, 0.8)] * 3),
+    latency=st.floats(0.0, 0.1),
+    feedback=st.booleans(),
+)
+def test_another_trajectory_is_braked_from_what_the_arm_does(mode, moment, way, latency, feedback):
+    time = 1.0 + np.abs(way).max()  # within the limits itself, from any speed of the run
+    run = loop(mode, fault=other_trajectory(np.array(way), time), at=moment, latency=latency, feedback=feedback).run()
+    if run.stop is None:  # the other one leads where the run goes
+        return
+    assert run.kind in (StopKind.MEASURED, StopKind.NOTHING), run.reason
+    velocity, acceleration = run.peaks(run.stopped_at - 2 * STEP)
+    assert (velocity <= MODEL.limits.velocity * 1.01).all(), (velocity, run.reason)
+    assert (acceleration <= np.maximum(MODEL.limits.acceleration, 8.0) * 1.03).all(), (acceleration, run.reason)
+    assert run.final_speed() < 1e-3
+
+
+@settings(deadline=None, max_examples=10)
+@given(mode=modes, moment=moments, off=st.sampled_from([0.15, 1.0, 99.0]), held=st.booleans(), feedback=st.booleans())
+def test_an_arm_that_its_controller_holds_or_lost_is_sent_nothing(mode, moment, off, held, feedback):
+    """Held, deactivated, or deactivated and activated again: it rests off its path, and stays there."""
+
+    def switch(loop):
+        loop.controller.set_active(loop.now > moment + off, loop.now)
+
+    hold = once(lambda loop: loop.controller.hold(loop.position, loop.now))
+    sent = []
+    run = loop(mode, fault=hold if held else switch, at=moment, feedback=feedback)
+    run.run()
+    assert run.stop is not None
+    sent.append(run.sent)
+    since = np.array(run.track)
+    after = since[since[:, 0] > max(run.stopped_at, moment + 0.05)][:, 1:]
+    assert np.ptp(after, axis=0).max() < 1e-3, (run.kind, run.reason)
+    assert run.kind is StopKind.NOTHING, (run.kind, run.reason)
+
+
+@pytest.mark.parametrize('feedback', [False, True])
+@pytest.mark.parametrize('mode', sorted(MODES))
+def test_a_lost_start_is_said_within_a_second_and_nothing_moves(mode, feedback):
+    run = loop(mode, lose_first=True, feedback=feedback).run()
+    assert run.stopped_at < 1.0
+    assert 'the controller did not take the trajectory' in run.reason
+    assert run.kind is StopKind.NOTHING
+    assert np.ptp(np.array(run.track)[:, 1:], axis=0).max() == 0.0
+
+
+@settings(deadline=None, max_examples=8)
+@given(mode=modes, moment=moments, scaling=st.floats(0.3, 0.999), feedback=st.booleans())
+def test_stretched_time_ends_the_run_without_a_step(mode, moment, scaling, feedback):
+    def stretch(loop):
+        loop.controller.speed_scaling = scaling
+
+    run = loop(mode, fault=stretch, at=moment, feedback=feedback, after=3.0).run()
+    if run.stop is None:
+        assert (PLAN.end - moment) * (1.0 - scaling) < 0.1
+        return
+    velocity, _ = run.peaks(moment)
+    assert (velocity <= MODEL.limits.velocity).all(), (velocity, run.reason, run.kind)
+    assert run.final_speed() < 5e-3
+
+
+@settings(deadline=None, max_examples=8)
+@given(mode=modes, moment=moments, joint=st.integers(0, 2), feedback=st.booleans())
+def test_an_arm_that_runs_into_something_does_not_leap_when_stopped(mode, moment, joint, feedback):
+    place = PLAN.reference.evaluate([moment])[0][0][joint]
+    side = np.sign(PLAN.reference.evaluate([moment])[1][0][joint]) or 1.0
+
+    def blocked(position):
+        if run.now < moment:
+            return position
+        limited = position.copy()
+        limited[joint] = side * min(side * position[joint], side * place)
+        return limited
+
+    run = loop(mode, at=moment, feedback=feedback)
+    run.blocked = blocked
+    run.run()
+    if run.stop is None:  # it turned back before it was far off
+        return
+    assert run.kind is not StopKind.NOTHING or not feedback
+    velocity, acceleration = run.peaks(run.stopped_at + 2 * STEP)
+    assert (velocity <= MODEL.limits.velocity).all()
+    assert (acceleration <= MODEL.limits.acceleration * 1.03).all(), (acceleration, run.reason, run.kind)
+
+
+@settings(deadline=None, max_examples=6)
+@given(mode=modes, moment=moments, jump=st.floats(0.15, 0.7))
+def test_a_position_that_jumps_does_not_lead_the_arm_away(mode, moment, jump):
+    run = loop(mode, at=moment)
+    run.seen = lambda position, velocity: (position + jump * (run.now > moment), velocity)
+    run.run()
+    assert 'jumps by' in run.reason or 'away from its reference' in run.reason
+    assert_within_limits(run, moment - 0.1)
+    track = np.array(run.track)
+    path = PLAN.reference.evaluate(np.arange(moment - 0.1, moment + 2.0, 0.01))[0]
+    distance = np.linalg.norm(path - track[-1, 1:], axis=1).min()
+    assert distance < 0.3 if mode == 'measured' else distance < 0.6
+
+
+def test_a_small_delay_is_taken_along():
+    """At 99.94 % nothing is stopped, and the next piece begins where the controller is."""
+
+    def stretch(loop):
+        loop.controller.speed_scaling = 0.9994
+
+    run = loop('measured', fault=stretch, at=1.0, feedback=True).run()
+    assert run.stop is None, run.reason
+    assert 0.004 < run.following.delay_growth < 0.009
+    assert_within_limits(run, -0.5)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    position=st.tuples(*[st.floats(-2.5, 2.5)] * 3),
+    velocity=st.tuples(*[st.floats(-2.5, 2.5)] * 3),
+    away=st.tuples(*[st.floats(-0.3, 0.3)] * 3),
+    latency=st.floats(0.0, 0.1),
+    arrival=st.floats(0.0, 1.0),
+    commanded=st.booleans(),
+)
+def test_a_measured_stop_keeps_the_limits_wherever_the_controller_begins(
+    position, velocity, away, latency, arrival, commanded
+):
+    start = JointMotion(position=np.array(position), velocity=np.array(velocity))
+    led = JointMotion(position=start.position + away, velocity=start.velocity)
+    stop = plan_measured_stop(start, CHECK, latency=latency, commanded=(led,) if commanded else ())
+    bounds = MODEL.limits
+    for begin in (start.after(arrival * latency), led) if commanded else (start.after(arrival * latency),):
+        actual = MeasuredStop(start=begin, goal=stop.goal, duration=stop.duration)
+        q, dq, ddq = actual.evaluate(np.linspace(0.0, stop.duration, 60))
+        assert (np.abs(ddq) <= bounds.acceleration * 1.001).all()
+        assert (np.abs(dq) <= np.maximum(bounds.velocity, np.abs(begin.velocity)) * 1.001).all()
+        np.testing.assert_allclose(q[-1], stop.goal, atol=1e-9)
+        np.testing.assert_allclose(dq[-1], 0.0, atol=1e-9)
+    least = 1.5 * np.abs(start.velocity).max() / bounds.acceleration[0]
+    assert stop.duration >= min(least, 0.1)
+    if commanded:
+        return
+    room = 2.6 - np.abs(start.position) > (0.6 * least + latency) * np.abs(start.velocity)
+    assert (np.abs(stop.goal) <= 2.6)[room].all()
+    if latency == 0.0 and room.all():
+        assert stop.duration < max(0.12, 1.2 * least)  # and it is quick
+
+
+def test_the_sign_of_the_known_delay():
+    """An arm that is 50 ms behind follows, if that is known, and does not if it is taken for ahead."""
+    config = WatchdogConfig(tracking_delay=0.05, tracking_tolerance=0.05)
+    late = loop('measured', config=config)
+    history = []
+
+    def seen(position, velocity):
+        history.append((position, velocity))
+        return history[max(0, len(history) - 7)]
+
+    late.seen = seen
+    assert late.run().stop is None, late.reason
+    history.clear()
+    blind = loop('measured', config=WatchdogConfig(tracking_tolerance=0.05))
+    blind.seen = seen
+    assert 'away from its reference' in blind.run().reason
