@@ -313,7 +313,7 @@ def test_starts_clear_of_the_limits(tmp_path) -> None:
     shifted = tmp_path / 'shifted.urdf'
     shifted.write_text(CRANE.replace('lower="-3" upper="3"', 'lower="0.5" upper="3"'))
     parts = build_parts(SimulatedArmConfig(robot=str(shifted)), None)
-    np.testing.assert_array_equal(parts.follower.sample(np.zeros(1))[0], [[0.6, 0.0, 0.0]])
+    np.testing.assert_array_equal(parts.controller.follower.sample(np.zeros(1))[0], [[0.6, 0.0, 0.0]])
 
 
 def test_a_serialised_template_is_the_message_it_stands_for() -> None:

@@ -24,6 +24,8 @@ from contextlib import suppress
 from functools import partial
 
 import numpy as np
+from rclpy.clock import Clock as RosClock
+from rclpy.clock import ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy, qos_profile_system_default
 from rosgraph_msgs.msg import Clock
@@ -34,14 +36,15 @@ from trajectory_msgs.msg import JointTrajectory
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.nodes.conversions import LATCHED
-from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config
+from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.runtime import run_node
 from robotid_ros.nodes.simulated_arm_action import FollowedGoal, TrajectoryActionServer
-from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, build_parts
+from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, SimulatedFaults, build_parts
 from robotid_ros.nodes.simulated_arm_messages import ClockTemplate, JointStateTemplate
 from robotid_ros.simulation import CommandPoint, write_truth
 from robotid_ros.simulation.goal_monitor import GoalEnd, GoalVerdict
+from robotid_ros.simulation.wall import Wall
 
 __all__ = ['SimulatedArm', 'main']
 
@@ -53,6 +56,9 @@ _HISTORY = 10.0
 # How far the physics may fall behind before it is worth a line in the log, and how often [s].
 _WORTH_A_WARNING = 0.2
 _WARNING_PERIOD = 10.0
+
+# How often the parameters of the faults are read [s].
+_FAULT_PERIOD = 0.05
 
 
 class SimulatedArm(Node):
@@ -89,7 +95,10 @@ class SimulatedArm(Node):
         # What the physics are to do, with the moment it came, which they may not have reached yet.
         self._commands: deque[tuple[float, Callable[[float], None]]] = deque()
         self._goal: FollowedGoal | None = None
+        self._faults = declare_parameters(self, SimulatedFaults)
+        self.create_timer(_FAULT_PERIOD, self._look_for_faults, clock=RosClock(clock_type=ClockType.STEADY_TIME))
         self._measured: Array = np.zeros(len(names))
+        self._velocity: Array = np.zeros(len(names))
         self._failure: BaseException | None = None
         self._report_failure = self.create_guard_condition(self._raise_failure)
 
@@ -117,6 +126,7 @@ class SimulatedArm(Node):
 
     def _receive(self, message: JointTrajectory, goal: FollowedGoal | None = None) -> None:
         arrival = time.perf_counter()
+        arrival += self._faults.message_delay / self._config.speed
         self._commands.append((arrival, partial(self._take, *self._trajectory(message), goal)))
 
     def _receive_hold(self) -> None:
@@ -125,7 +135,32 @@ class SimulatedArm(Node):
     def _check(self, message: JointTrajectory) -> None:
         """Refuse, with a DataError, a trajectory that the follower would refuse now."""
         now = (time.perf_counter() - self._begin) * self._config.speed
-        self._parts.follower.checked(*self._trajectory(message), now)
+        if not self._parts.controller.active:
+            raise DataError('the controller is not active')
+        self._parts.controller.follower.checked(*self._trajectory(message), now)
+
+    def _look_for_faults(self) -> None:
+        faults = read_parameters(self, SimulatedFaults)
+        if faults != self._faults:
+            self._faults = faults
+            self._commands.append((time.perf_counter(), self._break_down))
+
+    def _break_down(self, now: float) -> None:
+        """Fail, or be mended, as the parameters say."""
+        faults, controller, plant = self._faults, self._parts.controller, self._parts.plant
+        if controller.active and not faults.controller_active and self._goal is not None:
+            self._goal.verdict = GoalVerdict(
+                GoalEnd.INVALID_GOAL, 'Current goal cancelled during deactivate transition.'
+            )
+            self._goal = None
+        controller.set_active(faults.controller_active, now)
+        controller.speed_scaling = 0.01 * faults.controller_speed
+        controller.path_tolerance = faults.controller_path_tolerance
+        plant.wall = None
+        if faults.wall_joint in plant.joint_names:
+            joint = plant.joint_names.index(faults.wall_joint)
+            side = 1.0 if self._measured[joint] < faults.wall_position else -1.0
+            plant.wall = Wall(joint=joint, position=faults.wall_position, side=side)
 
     def _trajectory(self, message: JointTrajectory) -> tuple[Sequence[str], float | None, list[CommandPoint]]:
         """Return joints, start in the physics' time, and points."""
@@ -175,12 +210,12 @@ class SimulatedArm(Node):
             # Who hears the clock means the moment the physics are at.
             while self._commands and (self._clock_publisher is not None or self._commands[0][0] <= due):
                 self._commands.popleft()[1](now)
-            reference = parts.follower.sample((step + offsets) / config.physics_rate)
+            reference = parts.controller.sample((step + offsets) / config.physics_rate, self._measured)
             motion = parts.plant.run(*reference).rows(slice(0, 1))
             seen = parts.sensors.measure(motion, parts.sensor_rng)
             stamp = self._origin + round(step * _NANOSECONDS / config.physics_rate)
             effort = np.where(parts.shows_current, seen.current[0], seen.effort[0])
-            self._measured = seen.position[0]
+            self._measured, self._velocity = seen.position[0], seen.velocity[0]
             if self._goal is not None:
                 desired = (reference[0][0], reference[1][0], reference[2][0])
                 self._judge(self._goal, now, 1e-9 * stamp, desired, seen.velocity[0])
@@ -201,8 +236,7 @@ class SimulatedArm(Node):
     def _hold(self, now: float) -> None:
         """Hold the arm where it was measured, at once and at any speed, as the controller does."""
         self._goal = None
-        follower = self._parts.follower
-        follower.command(follower.joint_names, None, [CommandPoint(0.0, self._measured.tolist())], now)
+        self._parts.controller.hold(self._measured, now)
 
     def _take(
         self,
@@ -214,14 +248,14 @@ class SimulatedArm(Node):
     ) -> None:
         """Hand a trajectory to the follower, and say once what became of it."""
         try:
-            self._parts.follower.command(names, start, points, now)
+            self._parts.controller.command(names, start, points, now, (self._measured, self._velocity))
         except DataError as refusal:
             self.get_logger().error(f'trajectory rejected: {refusal}')
             if goal is not None:
                 goal.verdict = GoalVerdict(GoalEnd.INVALID_GOAL, str(refusal))
             return
         if goal is not None:
-            goal.follow(self._parts.follower.joint_names, (now if start is None else start) + points[-1].time)
+            goal.follow(self._parts.plant.joint_names, (now if start is None else start) + points[-1].time)
             self._goal = goal
         self.get_logger().debug(f'trajectory of {len(points)} points over {points[-1].time:.3f} s taken over')
 

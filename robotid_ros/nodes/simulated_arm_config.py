@@ -24,14 +24,14 @@ from robotid_ros.simulation import (
     ArmTruth,
     Plant,
     Sensors,
-    TrajectoryFollower,
     effort_scale,
     perturb,
     prior_friction,
     start_position,
 )
+from robotid_ros.simulation.simulated_controller import SimulatedController
 
-__all__ = ['SimulatedArmConfig', 'SimulatedArmParts', 'build_parts']
+__all__ = ['SimulatedArmConfig', 'SimulatedArmParts', 'SimulatedFaults', 'build_parts']
 
 _DEFAULT_ROBOT = 'ur10e'
 
@@ -61,6 +61,16 @@ class SimulatedArmConfig(Settings):
         'how a new trajectory replaces a running one: at once, or blended as the newest controllers do',
         choices=('immediate', 'blend'),
         read_only=True,
+    )
+    interpolate_from: str = setting(
+        'measured',
+        'where the way to the first point of a new trajectory begins: at the measured state, or at the last command '
+        '(interpolate_from_desired_state)',
+        choices=('measured', 'commanded'),
+        read_only=True,
+    )
+    enforce_limits: bool = setting(
+        False, "clamp commands to the velocity limits, as ros2_control's enforce_command_limits does", read_only=True
     )
     effort_content: str = setting(
         'torque',
@@ -105,6 +115,29 @@ class SimulatedArmConfig(Settings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedFaults(Settings):
+    """Faults of the simulated controller and of what is around the arm; they can be set while it runs."""
+
+    error = ModelError
+
+    controller_active: bool = setting(
+        True, 'an inactive controller ignores trajectories, and the arm keeps its last command'
+    )
+    controller_speed: float = setting(
+        100.0, 'speed scaling of the controller, which it tells nobody', unit='%', range=(0.0, 100.0)
+    )
+    controller_path_tolerance: float = setting(
+        0.0,
+        'how far a joint may be from its reference before the controller holds it where it is; 0: any distance',
+        unit='rad or m',
+        range=(0.0, 10.0),
+    )
+    message_delay: float = setting(0.0, 'of every trajectory on its way', unit='s', range=(0.0, 5.0))
+    wall_joint: str = setting('', 'joint that runs into a wall; empty for none')
+    wall_position: float = setting(0.0, 'where the wall begins', unit='rad or m')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedArmParts:
     """What the node drives.
 
@@ -115,7 +148,7 @@ class SimulatedArmParts:
     truth : ArmTruth
     plant : Plant
     sensors : Sensors
-    follower : TrajectoryFollower
+    controller : SimulatedController
     sensor_rng : numpy.random.Generator
     shows_current : ndarray of bool, shape (n,)
         Joints whose effort holds the motor current.
@@ -127,7 +160,7 @@ class SimulatedArmParts:
     truth: ArmTruth
     plant: Plant
     sensors: Sensors
-    follower: TrajectoryFollower
+    controller: SimulatedController
     sensor_rng: np.random.Generator
     shows_current: np.ndarray
     steps: int
@@ -192,7 +225,13 @@ def build_parts(config: SimulatedArmConfig, robot: RobotConfig | None) -> Simula
             velocity_noise=config.velocity_noise,
             effort_noise=config.effort_noise,
         ),
-        follower=TrajectoryFollower(model.joint_names, start, blend=config.trajectory_replacement == 'blend'),
+        controller=SimulatedController(
+            model.joint_names,
+            start,
+            blend=config.trajectory_replacement == 'blend',
+            from_command=config.interpolate_from == 'commanded',
+            velocity_limits=model.limits.velocity if config.enforce_limits else None,
+        ),
         sensor_rng=sensor_rng,
         shows_current=np.array([meaning.get(name, config.effort_content) == 'current' for name in model.joint_names]),
         steps=steps,

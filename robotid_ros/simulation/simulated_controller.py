@@ -65,6 +65,7 @@ class SimulatedController:
         self._behind = 0.0
         self._commanded = np.array(position, dtype=float)
         self._previous: float | None = None
+        self._measured_at: float | None = None
         self._holding = True
 
     def command(
@@ -80,7 +81,7 @@ class SimulatedController:
         Parameters
         ----------
         measured : tuple of ndarray, each of shape (n,), optional
-            Position and velocity at the last instant sampled: there the new trajectory begins.
+            Position and velocity at the first instant of the last sampling: there the new trajectory begins.
 
         Raises
         ------
@@ -96,7 +97,7 @@ class SimulatedController:
             state = None
             if measured is not None and not self._from_command:
                 position, velocity = measured
-                since = 0.0 if self._previous is None else now - self._previous
+                since = 0.0 if self._measured_at is None else now - self._measured_at
                 state = (position + since * velocity, velocity, np.zeros_like(position))
             elif self._behind:
                 state = self._state(now)
@@ -137,7 +138,7 @@ class SimulatedController:
             [rad, rad/s, rad/s^2; or m]
         """
         before = times[0] if self._previous is None else self._previous
-        self._previous = float(times[-1])
+        self._previous, self._measured_at = float(times[-1]), float(times[0])
         if not self.active:
             q = np.tile(self._commanded, (len(times), 1))
             return q, np.zeros_like(q), np.zeros_like(q)
