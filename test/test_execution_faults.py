@@ -208,7 +208,8 @@ def test_a_measured_stop_keeps_the_limits_wherever_the_controller_begins(
 ):
     start = JointMotion(position=np.array(position), velocity=np.array(velocity))
     led = JointMotion(position=start.position + away, velocity=start.velocity)
-    stop = plan_measured_stop(start, CHECK, latency=latency, commanded=(led,) if commanded else ())
+    starts = [start.after(0.5 * latency), start, start.after(latency), *([led] if commanded else [])]
+    stop = plan_measured_stop(starts, CHECK)
     bounds = MODEL.limits
     for begin in (start.after(arrival * latency), led) if commanded else (start.after(arrival * latency),):
         actual = MeasuredStop(start=begin, goal=stop.goal, duration=stop.duration)

@@ -334,7 +334,7 @@ class Following:
             if position is not None and not np.array_equal(position, measured[0].position):
                 # A joint jumped. Either the measurement is wrong, and the arm is on its path, or it is right.
                 doubted = JointMotion(position=position, velocity=measured[0].velocity)
-                return self._measured_stop(path, elapsed, latency, (doubted,))
+                return self._measured_stop([*self._path(elapsed, _BLIND * latency), doubted], elapsed, latency)
         if shift is not None and abs(shift) < _STRETCHED and (self.confirmed or elapsed < 0.0):
             rest, window = self.plan.windows.stop(elapsed - shift, latency)
             return Stop(kind=StopKind.ALONG_PATH, rest=rest + shift, window=window, shift=shift)
@@ -345,8 +345,13 @@ class Following:
         if self._repeats():
             latency *= _BLIND
         near = np.abs(path.position - motion.position).max() < 2.0 * self.watchdog.config.tracking_tolerance
-        path_until_then = tuple(self.reference(self.begin + elapsed + part * latency) for part in (0.0, 0.5, 1.0))
-        return self._measured_stop(motion.after(min(age, _FRESH)), elapsed, latency, path_until_then if near else ())
+        motion = motion.after(min(age, _FRESH))
+        starts = [motion.after(0.5 * latency), motion, motion.after(latency)]
+        return self._measured_stop([*starts, *(self._path(elapsed, latency) if near else [])], elapsed, latency)
+
+    def _path(self, elapsed: float, latency: float) -> list[JointMotion]:
+        """Return what an arm on its path may do when a message takes effect, the middle of it first."""
+        return [self.reference(self.begin + elapsed + part * latency) for part in (0.5, 0.0, 1.0)]
 
     def on_run(self, stamp: float) -> bool:
         """Return whether the arm, seen at ``stamp`` [s], still moves along its run."""
@@ -356,10 +361,8 @@ class Following:
         expected = self.reference(stamp - self.watchdog.config.tracking_delay).position
         return bool((np.abs(motion.position - expected) <= self.watchdog.config.tracking_tolerance).all())
 
-    def _measured_stop(
-        self, start: JointMotion, elapsed: float, latency: float, commanded: tuple[JointMotion, ...]
-    ) -> Stop:
-        stop = plan_measured_stop(start, self.plan.windows.check, latency=latency, commanded=commanded)
+    def _measured_stop(self, starts: list[JointMotion], elapsed: float, latency: float) -> Stop:
+        stop = plan_measured_stop(starts, self.plan.windows.check)
         zero = np.zeros((1, len(stop.goal)))
         window = Window(
             due=elapsed, stamp=None, times=np.array([stop.duration]), position=stop.goal[None], velocity=zero,

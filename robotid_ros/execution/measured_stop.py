@@ -108,40 +108,34 @@ def _coefficients(start: JointMotion, goal: Array, duration: float) -> tuple[Arr
     )
 
 
-def plan_measured_stop(
-    start: JointMotion, check: ReferenceCheck, *, latency: float = 0.0, commanded: Sequence[JointMotion] = ()
-) -> MeasuredStop:
+def plan_measured_stop(starts: Sequence[JointMotion], check: ReferenceCheck) -> MeasuredStop:
     """Return the quickest stop of an arm that keeps all limits.
 
     Parameters
     ----------
-    start : JointMotion
-        Measured, now.
+    starts : sequence of JointMotion
+        What the arm may do when the stop takes effect, the most likely first: a message takes time, and a
+        controller that interpolates from its own command begins there, and not at the measured state.
     check : ReferenceCheck
         The limits to keep.
-    latency : float
-        What the message may take to the controller [s]: the arm moves on until it takes effect.
-    commanded : sequence of JointMotion
-        What the controller may be commanding when the stop reaches it: one that interpolates from its own command
-        begins there, and not at the measured state.
 
     Returns
     -------
     MeasuredStop
-        From the state half the latency later. Where an arm is so fast or so near to a limit that none can be
-        kept, the stop that breaks them least.
+        From the first start. Where an arm is so fast or so near to a limit that none can be kept, the stop that
+        breaks them least.
     """
-    middle = start.after(0.5 * latency)
-    starts = [middle, start, start.after(latency), *commanded]
+    middle = starts[0]
     limits = check.limits
     braking = [_goal(middle, float(duration)) for duration in _DURATIONS]
     fits = [k for k, goal in enumerate(braking) if _joint_excess(starts, goal, limits, float(_DURATIONS[k])) <= 0.0]
     first = fits[0] if fits else len(_DURATIONS) - 1
-    nearest, farthest = np.minimum(limits.lower, start.position), np.maximum(limits.upper, start.position)
+    places = np.array([start.position for start in starts])
+    lowest, highest = np.minimum(limits.lower, places.max(axis=0)), np.maximum(limits.upper, places.min(axis=0))
     best, least = None, np.inf
     for k in range(first, min(first + _ATTEMPTS, len(_DURATIONS))):
         duration = float(_DURATIONS[k])
-        goal = np.clip(braking[k], nearest, farthest)  # before a position limit, where the acceleration allows it
+        goal = np.clip(braking[k], lowest, highest)  # before a position limit, where the acceleration allows it
         if _joint_excess(starts, goal, limits, duration) > 0.0:
             goal = braking[k]
         stop = MeasuredStop(start=middle, goal=goal, duration=duration)
