@@ -39,7 +39,7 @@ from robotid_ros.data import ProcessingSettings
 from robotid_ros.data.joint_state_cdr import decode_layout
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.data.session import RecordingSession
-from robotid_ros.data.stream import process_raw_log
+from robotid_ros.data.stream import average_bag
 from robotid_ros.nodes.conversions import trajectory_message
 from robotid_ros.nodes.loop_client import LoopClient
 
@@ -344,7 +344,7 @@ def _long_run(folder: Path, periods: int) -> Iterator[Row]:
         f'{100.0 * spent / (periods * PERIOD):.2f} % of a core at 1 kHz',
     )
     wall, cpu = time.monotonic(), time.process_time()
-    dataset = process_raw_log(folder, ProcessingSettings())
+    dataset = average_bag(folder, ProcessingSettings())
     wall, cpu = time.monotonic() - wall, time.process_time() - cpu
     yield Row(
         area=AREA,

@@ -28,7 +28,7 @@ from robotid_ros.data.bag_writer import BagWriter
 from robotid_ros.data.joint_state_cdr import JointStateDecoder
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.data.session import RecordingSession
-from robotid_ros.data.stream import process_raw_log
+from robotid_ros.data.stream import average_bag
 from robotid_ros.errors import DataError
 
 make_reader = pytest.importorskip('mcap.reader').make_reader
@@ -448,10 +448,10 @@ print(session.dataset.periods)
     assert late - early < 8 * 1024  # kB; the 80 000 messages between them are 17 MB
 
 
-def test_a_long_raw_log_is_processed_piece_by_piece(tmp_path):
+def test_a_long_bag_is_averaged_piece_by_piece(tmp_path):
     messages, _ = stream(PERIOD, 40, RATE, np.random.default_rng(11))
     session = record(tmp_path / 'r', messages, chunk=125)
-    again = process_raw_log(tmp_path / 'r', ProcessingSettings())
+    again = average_bag(tmp_path / 'r', ProcessingSettings())
     assert again.periods == session.dataset.periods == 39
     assert np.allclose(again.q, session.dataset.q, rtol=0, atol=1e-12)
     assert np.allclose(again.noise_std, session.dataset.noise_std, rtol=1e-9)

@@ -13,6 +13,7 @@ import argparse
 
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
+from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.robot_options import load_config
 from robotid_ros.data import process_file, save_dataset
 from robotid_ros.files import require_folder
@@ -21,7 +22,9 @@ __all__ = ['COMMAND']
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('recording', metavar='RECORDING', help='CSV, npz, rosbag2, or a folder of the recorder node')
+    parser.add_argument(
+        'recording', metavar='RECORDING', help='CSV, npz, or a bag, such as the recorder writes'
+    )
     parser.add_argument('--config', metavar='YAML', help='robot configuration: meaning of effort, motor data')
     parser.add_argument('--joints', nargs='+', metavar='JOINT', default=(), help='joints to take; all by default')
     parser.add_argument('--out', default='dataset.npz', metavar='NPZ', help='default: dataset.npz')
@@ -33,7 +36,8 @@ def _run(options: argparse.Namespace) -> int:
     joints = tuple(options.joints) or (config.joints if config is not None else ())
     settings = processing_settings(options, config, joints)
     require_folder(options.out)
-    dataset, summary = process_file(options.recording, settings, options.topic)
+    with progress_bar('process') as progress:
+        dataset, summary = process_file(options.recording, settings, options.topic, progress)
     save_dataset(options.out, dataset)
     print(summary)
     print(f'written: {options.out} ({len(dataset)} samples of {dataset.n} joints)')

@@ -24,10 +24,11 @@ from robotid_ros.data.periodic import averaged_dataset, period_average
 from robotid_ros.data.readers import read_recording
 from robotid_ros.data.recording import Recording
 from robotid_ros.data.settings import ProcessingSettings
-from robotid_ros.data.stream import NoUsablePeriodError, has_reference, process_raw_log
+from robotid_ros.data.stream import NoUsablePeriodError, average_bag, has_reference
 from robotid_ros.data.strokes import FrictionStrokes, cut_strokes
 from robotid_ros.data.torque import measured_torque
 from robotid_ros.errors import DataError
+from robotid_ros.progress import Progress
 from robotid_ros.signals.averaging import channel_names
 from robotid_ros.signals.screening import SampleScreen, ScreenedChunk, find_spikes
 from robotid_ros.signals.turns import TurnUnwrapper
@@ -206,19 +207,24 @@ def _moving(position: Array) -> slice:
 
 
 def process_file(
-    path: str | Path, settings: ProcessingSettings | None = None, topic: str | None = None
+    path: str | Path,
+    settings: ProcessingSettings | None = None,
+    topic: str | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Dataset, str]:
     """Read a recording, process it, and say what was found.
 
     Parameters
     ----------
     path : str or Path
-        Anything :func:`read_recording` reads. A folder of the recorder node that followed an
-        excitation is averaged over its periods, a piece at a time; where no period is usable, it is
-        processed like any other recording, and the summary says why.
+        Anything :func:`read_recording` reads. A bag with the reference of an excitation is averaged
+        over its periods, a piece at a time; where no period is usable, it is processed like any
+        other recording, and the summary says why.
     settings : ProcessingSettings, optional
     topic : str, optional
         Of a bag.
+    progress : callable, optional
+        Told the share of a bag with a reference that was read.
 
     Returns
     -------
@@ -232,11 +238,10 @@ def process_file(
         As :func:`read_recording` and :func:`process_recording`.
     """
     settings = settings or ProcessingSettings()
-    folder = Path(path)
     why_not = ''
-    if has_reference(folder):
+    if has_reference(path):
         try:
-            dataset = process_raw_log(folder, settings)
+            dataset = average_bag(path, settings, topic, progress)
             return dataset, summarize(dataset)
         except NoUsablePeriodError as cause:
             if settings.period is not None:

@@ -32,7 +32,7 @@ from robotid_ros.signals.averaging import AveragedPeriod, PeriodAverage, channel
 from robotid_ros.signals.screening import SampleScreen
 from robotid_ros.signals.turns import TurnUnwrapper
 
-__all__ = ['NoUsablePeriodError', 'StreamProcessor', 'has_reference', 'process_raw_log']
+__all__ = ['NoUsablePeriodError', 'StreamProcessor', 'average_bag', 'has_reference']
 
 
 class NoUsablePeriodError(DataError):
@@ -222,18 +222,22 @@ class StreamProcessor:
         )
 
 
-def process_raw_log(folder: Path, settings: ProcessingSettings, progress: Progress | None = None) -> Dataset:
+def average_bag(
+    path: str | Path, settings: ProcessingSettings, topic: str | None = None, progress: Progress | None = None
+) -> Dataset:
     """Average the periods of a bag with a reference from disk, some thousand messages at a time.
 
     Memory does not grow with the recording. Messages behind the end of the reference are left out.
 
     Parameters
     ----------
-    folder : Path
+    path : str or Path
         A bag with joint states and what was published on ``excitation/reference``.
     settings : ProcessingSettings
         Its joints, period and start count where they are given, else those of the reference that was
         recorded.
+    topic : str, optional
+        Which topic of joint states.
     progress : callable, optional
         Gets the share that was read and a word.
 
@@ -242,9 +246,9 @@ def process_raw_log(folder: Path, settings: ProcessingSettings, progress: Progre
     DataError
         If no reference was recorded, or no period is usable.
     """
-    bag = Bag.open(folder)
+    bag = Bag.open(path)
     announced = bag.reference_topic
-    topic = bag.choose(None)
+    topic = bag.choose(topic)
     processor: StreamProcessor | None = None
     running = False
     for chunks in _with_references(bag.messages([topic, *([announced] if announced else [])], progress), announced):
@@ -260,7 +264,7 @@ def process_raw_log(folder: Path, settings: ProcessingSettings, progress: Progre
             processor.take(chunks[topic])
         running = running and not (decoded and decoded[-1] is None)
     if processor is None:
-        raise DataError(f'{folder}: no reference was recorded whose periods could be averaged')
+        raise DataError(f'{path}: no reference was recorded whose periods could be averaged')
     return processor.finish(
         {'recording': bag.provenance(topic, processor.found()['lost_before_capture']), 'version': __version__}
     )
