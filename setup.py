@@ -16,12 +16,21 @@ ROOT = Path(__file__).resolve().parent  # colcon build --symlink-install runs a 
 PACKAGE = 'robotid_ros'
 MANIFEST = ElementTree.parse(ROOT / 'package.xml').getroot()  # the one place that holds the version
 
-EXECUTABLES = ('excitation', 'recorder', 'identification', 'simulated_arm', 'demo_run')
+EXECUTABLES = (
+    'excitation',
+    'recorder',
+    'identification',
+    'pose_recorder',
+    'simulated_arm',
+    'simulated_tracker',
+    'demo_run',
+)
 
 ROS = [
     'ros-rclpy[fastrtps]',
     'ros-action-msgs',
     'ros-sensor-msgs',
+    'ros-geometry-msgs',
     'ros-trajectory-msgs',
     'ros-std-msgs',
     'ros-std-srvs',

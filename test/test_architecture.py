@@ -41,12 +41,14 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 OPTIONAL = {
     'rclpy': {'nodes'},
     'sensor_msgs': {'nodes'},
+    'geometry_msgs': {'nodes'},
     'trajectory_msgs': {'nodes'},
     'std_msgs': {'nodes'},
     'std_srvs': {'nodes'},
     'diagnostic_msgs': {'nodes'},
     'builtin_interfaces': {'nodes'},
     'rcl_interfaces': {'nodes'},
+    'tf2_msgs': {'nodes'},
     'mujoco': {'simulation', 'export'},
 }
 

@@ -81,7 +81,18 @@ def _foreign_imports(folder: Path) -> set[str]:
 ROSDEP = {'numpy': 'python3-numpy', 'scipy': 'python3-scipy', 'yaml': 'python3-yaml', 'joblib': 'python3-joblib'}
 ROSDEP |= {'tornado': 'python3-tornado'}
 # Imported only where they are installed.
-FROM_PYPI = {'mujoco', 'plotly', 'trimesh', 'mcap', 'zstandard', 'pinocchio', 'coal', 'control_msgs'}
+FROM_PYPI = {
+    'mujoco',
+    'plotly',
+    'trimesh',
+    'mcap',
+    'zstandard',
+    'pinocchio',
+    'coal',
+    'control_msgs',
+    'tf2_msgs',
+    'nav_msgs',
+}
 
 
 @pytest.mark.parametrize('folder', ['robotid_ros', 'launch'])

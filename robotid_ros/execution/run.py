@@ -18,6 +18,7 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.approach import approach
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep
+from robotid_ros.excitation.pose_tour import PoseTour
 from robotid_ros.excitation.reference import (
     Chain,
     FourierRun,
@@ -110,7 +111,10 @@ class RunPlan:
 
 
 def plan_run(
-    position: Array, motion: FourierTrajectory | FrictionSweep, check: ReferenceCheck, config: RunConfig | None = None
+    position: Array,
+    motion: FourierTrajectory | FrictionSweep | PoseTour,
+    check: ReferenceCheck,
+    config: RunConfig | None = None,
 ) -> RunPlan:
     """Plan a run from where the arm stands, and check all of it.
 
@@ -118,7 +122,7 @@ def plan_run(
     ----------
     position : ndarray, shape (n,)
         Measured position [rad or m].
-    motion : FourierTrajectory or FrictionSweep
+    motion : FourierTrajectory, FrictionSweep or PoseTour
     check : ReferenceCheck
         The limits to keep, on the way to the start too.
     config : RunConfig, optional
@@ -139,7 +143,7 @@ def plan_run(
     else:
         before, middle, after = (), motion.reference, ()
         period, repeated = motion.reference.duration, motion.reference
-        check.require(repeated, 'the friction sweep')
+        check.require(repeated, 'the friction sweep' if isinstance(motion, FrictionSweep) else 'the tour')
     first = (before[0] if before else middle).evaluate([0.0])[0][0]
     last_part = after[-1] if after else middle
     last = last_part.evaluate([last_part.duration])[0][0]

@@ -21,6 +21,7 @@ from scipy.spatial.transform import Rotation
 from robotid_ros.arrays import Array
 
 __all__ = [
+    'mean_quaternion',
     'nearest_rotation',
     'quaternion_of_rotation',
     'rotation_of_quaternion',
@@ -116,6 +117,12 @@ def quaternion_of_rotation(rotation: Array) -> Array:
     """Return the unit quaternions (w, x, y, z), w >= 0, of rotations, shape (..., 3, 3)."""
     quaternion = np.roll(Rotation.from_matrix(rotation).as_quat(), 1, axis=-1)
     return np.asarray(np.where(quaternion[..., :1] < 0.0, -quaternion, quaternion))
+
+
+def mean_quaternion(quaternion: Array) -> Array:
+    """Return the mean rotation of quaternions (w, x, y, z) of shape (N, 4), shape (4,)."""
+    mean = Rotation.from_quat(np.roll(quaternion, -1, axis=-1)).mean()
+    return quaternion_of_rotation(mean.as_matrix())
 
 
 def nearest_rotation(matrix: Array) -> Array:

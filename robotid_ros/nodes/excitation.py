@@ -16,6 +16,7 @@ moves the arm. This module holds the services and their order.
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from rclpy.node import Node
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from robotid_ros.calibration.points_file import read_joints
 from robotid_ros.errors import ExcitationError, ModelError, RobotIdError
 from robotid_ros.excitation import (
     ExcitationConfig,
@@ -36,6 +38,7 @@ from robotid_ros.excitation import (
 )
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep, FrictionSweepConfig, friction_sweep
+from robotid_ros.excitation.pose_tour import PoseTour, PoseTourConfig, pose_tour
 from robotid_ros.excitation.preparation import design_limits, reference_check, validation_config
 from robotid_ros.execution.run import RunConfig, RunPlan, plan_run
 from robotid_ros.execution.watchdog import WatchdogConfig
@@ -72,13 +75,14 @@ class ExcitationNode(Node):
         self._config = declare_parameters(self, ExcitationNodeConfig)
         declare_parameters(self, ExcitationConfig)
         declare_parameters(self, FrictionSweepConfig)
+        declare_parameters(self, PoseTourConfig)
         declare_parameters(self, RunConfig)
         declare_parameters(self, WatchdogConfig)
         declare_parameters(self, StartConfig)
         self._robot = declare_robot_config(self)
         self._model: RobotModel | None = None
         self._description = self._description_problem = ''
-        self._motion: FourierTrajectory | FrictionSweep | None = None
+        self._motion: FourierTrajectory | FrictionSweep | PoseTour | None = None
         self._motion_values: dict[str, Any] = {}
         self._loaded = ''
         self._unreadable = ''
@@ -122,7 +126,7 @@ class ExcitationNode(Node):
             **self._driver.values(),
         }
 
-    def _previewed(self) -> tuple[tuple[str, ...], FourierTrajectory | FrictionSweep] | None:
+    def _previewed(self) -> tuple[tuple[str, ...], FourierTrajectory | FrictionSweep | PoseTour] | None:
         """Return the motion that ~/start would run; a trajectory file is read when somebody wants to see it."""
         if self._model is None or self._busy or self._driver.run is not None:
             return None
@@ -222,6 +226,8 @@ class ExcitationNode(Node):
         self._checks.require_design(model, read_parameters(self, ExcitationConfig), read_parameters(self, StartConfig))
         if self._config.run == 'friction_sweep':
             return await self._design_sweep(model)
+        if self._config.run == 'poses':
+            return await self._design_tour(model)
         config = read_parameters(self, ExcitationConfig)
         if self._config.run == 'validation':
             config = validation_config(config)
@@ -257,6 +263,25 @@ class ExcitationNode(Node):
         self._status.set('ready', DiagnosticStatus.OK, text)
         return text
 
+    async def _design_tour(self, model: RobotModel) -> str:
+        settings, limits = read_parameters(self, PoseTourConfig), read_parameters(self, ExcitationConfig)
+        if not settings.poses:
+            raise ExcitationError("run: poses needs the parameter 'poses', a CSV file of joint positions")
+        poses = read_joints(settings.poses, model.joint_names)
+        start, velocity = await self._driver.measure(model.joint_names), read_parameters(self, RunConfig).ramp_velocity
+
+        def work() -> PoseTour:
+            return pose_tour(start, poses, reference_check(model, limits), velocity=velocity, dwell=settings.dwell)
+
+        tour: PoseTour = await self._worker.run(work)
+        for reason in tour.skipped:
+            self.get_logger().warning(f'pose left out: {reason}')
+        self._motion = tour
+        self._motion_values = {'poses': len(tour.poses), 'poses_left_out': len(tour.skipped)}
+        text = f'tour of {len(tour.poses)} of {len(poses)} poses, {tour.reference.duration:.0f} s'
+        self._status.set('ready', DiagnosticStatus.OK, text)
+        return text
+
     def _take_design(self, design: ExcitationDesign, model: RobotModel) -> str:
         self._motion = reordered(design, model)
         self._motion_values = {
@@ -279,12 +304,10 @@ class ExcitationNode(Node):
         self._driver.require_full_speed()
         position = await self._driver.measure(model.joint_names)
         config, run_config = read_parameters(self, ExcitationConfig), read_parameters(self, RunConfig)
-        await self._checks.require_start(
-            model,
-            config,
-            read_parameters(self, StartConfig),
-            self._motion_values.get('condition_number_scaled'),
-        )
+        start = read_parameters(self, StartConfig)
+        if isinstance(motion, PoseTour):  # its measurements are not the recorder's, and need no torque
+            start = replace(start, start_anyway=(*start.start_anyway, 'no_recorder', 'no_effort'))
+        await self._checks.require_start(model, config, start, self._motion_values.get('condition_number_scaled'))
 
         def work() -> tuple[RunPlan, Window]:
             self._link.require_controller(self._config.controller_timeout, self._cancelled)

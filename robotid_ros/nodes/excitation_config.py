@@ -43,8 +43,9 @@ class ExcitationNodeConfig(Settings):
 
     run: str = setting(
         'excitation',
-        'What ~/design makes and ~/start runs; a validation is an excitation of another seed',
-        choices=('excitation', 'validation', 'friction_sweep'),
+        'What ~/design makes and ~/start runs; a validation is an excitation of another seed, poses are a tour with '
+        'rests for a calibration',
+        choices=('excitation', 'validation', 'friction_sweep', 'poses'),
     )
     trajectory: str = setting('', 'Excitation YAML to run instead of a design of its own')
     save_to: str = setting('', 'Where ~/design writes its excitation YAML; empty: nowhere')

@@ -19,6 +19,7 @@ from sensor_msgs.msg import JointState
 
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep
+from robotid_ros.excitation.pose_tour import PoseTour
 
 __all__ = ['Preview']
 
@@ -39,7 +40,9 @@ class Preview:
     """
 
     def __init__(
-        self, node: Node, motion: Callable[[], tuple[tuple[str, ...], FourierTrajectory | FrictionSweep] | None]
+        self,
+        node: Node,
+        motion: Callable[[], tuple[tuple[str, ...], FourierTrajectory | FrictionSweep | PoseTour] | None],
     ) -> None:
         self._node, self._motion = node, motion
         self._publisher = node.create_publisher(JointState, '~/preview', 10)

@@ -1,0 +1,97 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""A tour of poses: straight from one to the next, with a rest at each, for measurements at rest."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import ExcitationError
+from robotid_ros.excitation.reference import Chain, Move, Reference, Rest, move_duration
+from robotid_ros.excitation.reference_check import ReferenceCheck
+from robotid_ros.settings import Settings, setting
+
+__all__ = ['PoseTour', 'PoseTourConfig', 'pose_tour']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoseTourConfig(Settings):
+    """Which poses are visited, and for how long.
+
+    Attributes
+    ----------
+    poses : str
+    dwell : float
+        [s]
+    """
+
+    error = ExcitationError
+
+    poses: str = setting('', 'CSV file of the poses to visit, columns position/<joint>; "robotid calibrate" writes one')
+    dwell: float = setting(3.0, 'Rest at each pose', unit='s', range=(0.1, 600.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoseTour:
+    """A reference that visits poses and rests at each.
+
+    Attributes
+    ----------
+    reference : Chain
+        Begins and ends at rest.
+    poses : ndarray, shape (K, n)
+        Those that are visited [rad or m].
+    skipped : tuple of str
+        For each pose that is not visited: which limit the way to it breaks.
+    """
+
+    reference: Chain
+    poses: Array
+    skipped: tuple[str, ...]
+
+
+def pose_tour(start: Array, poses: Array, check: ReferenceCheck, *, velocity: float, dwell: float) -> PoseTour:
+    """Plan a tour in the order given; a pose is skipped where the straight way to it breaks a limit.
+
+    Parameters
+    ----------
+    start : ndarray, shape (n,)
+        Where the arm stands [rad or m].
+    poses : ndarray, shape (K, n)
+    check : ReferenceCheck
+        The limits to keep.
+    velocity : float
+        Highest joint speed on the way [rad/s or m/s].
+    dwell : float
+        Rest at each pose [s].
+
+    Raises
+    ------
+    ExcitationError
+        If no pose can be reached.
+    """
+    parts: list[Reference] = []
+    visited: list[Array] = []
+    skipped: list[str] = []
+    at = start
+    for k, goal in enumerate(poses):
+        move = Move(start=at, goal=goal, duration=move_duration(at, goal, check.limits, velocity))
+        try:
+            check.require(move, f'the straight way to pose {k + 1}')
+        except ExcitationError as cause:
+            skipped.append(str(cause))
+            continue
+        parts += [move, Rest(position=goal, duration=dwell)]
+        visited.append(goal)
+        at = goal
+    if not parts:
+        raise ExcitationError('no pose can be reached: ' + (skipped[0] if skipped else 'the file has none'))
+    return PoseTour(reference=Chain(parts=tuple(parts)), poses=np.array(visited), skipped=tuple(skipped))

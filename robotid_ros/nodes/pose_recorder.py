@@ -1,0 +1,199 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""The node ``pose_recorder``: pairs the joints of a resting arm with the measured pose or point of its tool.
+
+It follows ``joint_states`` and ``measured_pose`` (``geometry_msgs/PoseStamped``) or ``measured_point``
+(``geometry_msgs/PointStamped``) of a tracker or camera, or a frame on ``/tf``. The service ``~/measure`` averages both
+and adds a row to the points file that ``robotid calibrate`` reads; with ``automatic`` a row is added wherever the arm
+comes to rest. ``~/status`` tells what was measured last.
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import PointStamped, PoseStamped, Quaternion, TransformStamped
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+
+from robotid_ros.arrays import Array
+from robotid_ros.calibration import append_points
+from robotid_ros.calibration.pairing import PairingConfig, RestingPairs
+from robotid_ros.errors import CalibrationError, DataError, MissingDependencyError, RobotIdError
+from robotid_ros.nodes.conversions import joint_state_values, seconds, status_message
+from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
+from robotid_ros.nodes.publishing import publish
+from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+from robotid_ros.settings import Settings, setting
+
+__all__ = ['PoseRecorder', 'PoseRecorderConfig', 'main']
+
+_POLL = 0.02  # [s]
+_AGAIN = 30.0  # times the rest tolerance: how far the arm has to go to count as being somewhere else
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoseRecorderConfig(Settings):
+    """What the node is told besides the settings of a pairing."""
+
+    error = CalibrationError
+
+    points_file: str = setting('points.csv', 'Points file to add rows to', read_only=True)
+    joints: tuple[str, ...] = setting((), 'Joints to record; empty: all of the first joint state', read_only=True)
+    automatic: bool = setting(False, 'Add a row wherever the arm comes to rest, without being asked')
+    timeout: float = setting(5.0, 'How long ~/measure waits for enough data', unit='s', range=(0.0, 600.0))
+    tf_parent: str = setting('', 'Frame of the instrument, to take the target from /tf', read_only=True)
+    tf_child: str = setting('', 'Frame of the target, to take it from /tf', read_only=True)
+
+
+class PoseRecorder(Node):
+    """Adds rows to a points file."""
+
+    def __init__(self) -> None:
+        super().__init__('pose_recorder')
+        self._config = declare_parameters(self, PoseRecorderConfig)
+        declare_parameters(self, PairingConfig)
+        robot = declare_robot_config(self)
+        self._joints = self._config.joints or (() if robot is None else robot.joints)
+        self._pairs: RestingPairs | None = None
+        self._problem = ''
+        self._last: Array | None = None
+        self._busy = False
+        self._count = 0
+        self._worker = BackgroundWorker(self)
+        self._status = self.create_publisher(DiagnosticStatus, '~/status', 10)
+        newest = QoSProfile(depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
+        self.create_subscription(JointState, 'joint_states', self._receive_joints, newest)
+        self.create_subscription(PoseStamped, 'measured_pose', self._receive_pose, newest)
+        self.create_subscription(PointStamped, 'measured_point', self._receive_point, newest)
+        if self._config.tf_parent or self._config.tf_child:
+            self.create_subscription(_tf_message(), '/tf', self._receive_transforms, newest)
+        # A group of its own: messages come in while the service waits for them.
+        self.create_service(Trigger, '~/measure', self._on_measure, callback_group=ReentrantCallbackGroup())
+
+    def close(self) -> None:
+        """Forget work that has not begun."""
+        self._worker.close()
+
+    # --- what comes in ---
+
+    def _receive_joints(self, message: JointState) -> None:
+        joints = self._joints = self._joints or tuple(message.name)
+        try:
+            position, _, _ = joint_state_values(message, joints)
+        except DataError as refusal:
+            self._problem = str(refusal)
+            return
+        averaging_time = read_parameters(self, PairingConfig).averaging_time
+        if self._pairs is None or self._pairs.averaging_time != averaging_time:
+            self._pairs = RestingPairs(joints, averaging_time)
+        if np.isfinite(position).all():
+            self._pairs.receive_joints(seconds(message.header.stamp), position)
+
+    def _receive_pose(self, message: PoseStamped) -> None:
+        self._receive_target(message.header.stamp, message.pose.position, message.pose.orientation)
+
+    def _receive_point(self, message: PointStamped) -> None:
+        self._receive_target(message.header.stamp, message.point, None)
+
+    def _receive_transforms(self, message: Any) -> None:
+        for transform in message.transforms:
+            self._receive_transform(transform)
+
+    def _receive_transform(self, message: TransformStamped) -> None:
+        if (message.header.frame_id, message.child_frame_id) == (self._config.tf_parent, self._config.tf_child):
+            place, turn = message.transform.translation, message.transform.rotation
+            self._receive_target(message.header.stamp, place, turn)
+
+    def _receive_target(self, stamp: Any, place: Any, turn: Quaternion | None) -> None:
+        position = np.array([place.x, place.y, place.z])
+        quaternion = None if turn is None else np.array([turn.w, turn.x, turn.y, turn.z])
+        if self._pairs is None or not np.isfinite(position).all():
+            return
+        self._pairs.receive_target(seconds(stamp), position, quaternion)
+        if not self._busy and read_parameters(self, PoseRecorderConfig).automatic and self._somewhere_new():
+            self._add_row()
+
+    def _somewhere_new(self) -> bool:
+        """Return whether the arm rests where no row was taken yet."""
+        config, pairs = read_parameters(self, PairingConfig), self._pairs
+        if pairs is None or not pairs.ready or pairs.motion() > config.rest_tolerance:
+            return False
+        here = pairs.measure(config)[0].q[0]
+        return self._last is None or bool(np.abs(here - self._last).max() > _AGAIN * config.rest_tolerance)
+
+    # --- the service ---
+
+    async def _on_measure(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        timeout = read_parameters(self, PoseRecorderConfig).timeout
+        end = time.monotonic() + timeout
+        while not (self._pairs is not None and self._pairs.ready):
+            if time.monotonic() > end:
+                break
+            await self._worker.run(time.sleep, _POLL)
+        try:
+            if self._pairs is None:
+                raise CalibrationError(f'no joint state has come{": " + self._problem if self._problem else ""}')
+            response.message = await self._add_row()
+            response.success = True
+        except RobotIdError as refusal:
+            response.success, response.message = False, str(refusal)
+        return response
+
+    def _add_row(self) -> Any:
+        """Add a row of the last moments to the file, off the executor's thread; return a future of what to say."""
+        assert self._pairs is not None
+        point, scatter = self._pairs.measure(read_parameters(self, PairingConfig))
+        self._last, self._busy = point.q[0], True
+
+        def write() -> str:
+            try:
+                self._count = append_points(self._config.points_file, point)
+                text = f'{self._count} rows in {self._config.points_file}; the target scattered {1e3 * scatter:.3g} mm'
+                self._say(DiagnosticStatus.OK, text)
+                return text
+            except RobotIdError as refusal:
+                self._say(DiagnosticStatus.ERROR, str(refusal))
+                raise
+            finally:
+                self._busy = False
+
+        return self._worker.run(write)
+
+    def _say(self, level: bytes, text: str) -> None:
+        (self.get_logger().info if level == DiagnosticStatus.OK else self.get_logger().error)(text)
+        values = {'rows': self._count, 'points_file': self._config.points_file}
+        publish(self._status, status_message(self.get_fully_qualified_name(), level, text, values))
+
+
+def _tf_message() -> Any:
+    try:
+        from tf2_msgs.msg import TFMessage
+    except ImportError as cause:
+        raise MissingDependencyError(
+            'tf_parent and tf_child need the ROS package tf2_msgs; install it, or publish the target as measured_pose'
+        ) from cause
+    return TFMessage
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node until it is told to stop."""
+    return run_node(PoseRecorder, args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
