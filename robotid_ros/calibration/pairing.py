@@ -42,7 +42,9 @@ class PairingConfig(Settings):
 
     error = CalibrationError
 
-    averaging_time: float = setting(1.0, 'Time over which joints and target are averaged', unit='s', range=(0.05, 60.0))
+    averaging_time: float = setting(
+        1.0, 'Time over which joints and target are averaged', unit='s', range=(0.05, 60.0), read_only=True
+    )
     rest_tolerance: float = setting(
         3e-4, 'How far a joint may move in that time and count as resting', unit='rad or m', range=(1e-6, 0.1)
     )

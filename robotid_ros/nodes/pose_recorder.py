@@ -17,7 +17,7 @@ comes to rest. ``~/status`` tells what was measured last.
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseStamped, Quaternion, TransformStamped
 from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
@@ -42,7 +43,8 @@ from robotid_ros.settings import Settings, setting
 
 __all__ = ['PoseRecorder', 'PoseRecorderConfig', 'main']
 
-_POLL = 0.02  # [s]
+_POLL, _LOOK = 0.02, 0.2  # [s]
+_DEPTH = 2000  # joint states: four seconds at 500 Hz
 _AGAIN = 30.0  # times the rest tolerance: how far the arm has to go to count as being somewhere else
 
 
@@ -72,16 +74,17 @@ class PoseRecorder(Node):
         self._pairs: RestingPairs | None = None
         self._problem = ''
         self._last: Array | None = None
-        self._busy = False
         self._count = 0
         self._worker = BackgroundWorker(self)
         self._status = self.create_publisher(DiagnosticStatus, '~/status', 10)
-        newest = QoSProfile(depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
-        self.create_subscription(JointState, 'joint_states', self._receive_joints, newest)
-        self.create_subscription(PoseStamped, 'measured_pose', self._receive_pose, newest)
-        self.create_subscription(PointStamped, 'measured_point', self._receive_point, newest)
+        self._wanted: dict[str, tuple[Any, Callable[[Any], None]]] = {
+            'joint_states': (JointState, self._receive_joints),
+            'measured_pose': (PoseStamped, self._receive_pose),
+            'measured_point': (PointStamped, self._receive_point),
+        }
         if self._config.tf_parent or self._config.tf_child:
-            self.create_subscription(_tf_message(), '/tf', self._receive_transforms, newest)
+            self._wanted['/tf'] = (_tf_message(), self._receive_transforms)
+        self.create_timer(_LOOK, self._subscribe, clock=Clock(clock_type=ClockType.STEADY_TIME))
         # A group of its own: messages come in while the service waits for them.
         self.create_service(Trigger, '~/measure', self._on_measure, callback_group=ReentrantCallbackGroup())
 
@@ -91,6 +94,16 @@ class PoseRecorder(Node):
 
     # --- what comes in ---
 
+    def _subscribe(self) -> None:
+        """Subscribe what is published, reliably where all publishers are: kept waiting, this node then catches up."""
+        for topic in list(self._wanted):
+            publishers = self.get_publishers_info_by_topic(topic)
+            if publishers:
+                kind, callback = self._wanted.pop(topic)
+                reliable = all(item.qos_profile.reliability == ReliabilityPolicy.RELIABLE for item in publishers)
+                policy = ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT
+                self.create_subscription(kind, topic, callback, QoSProfile(depth=_DEPTH, reliability=policy))
+
     def _receive_joints(self, message: JointState) -> None:
         joints = self._joints = self._joints or tuple(message.name)
         try:
@@ -98,9 +111,8 @@ class PoseRecorder(Node):
         except DataError as refusal:
             self._problem = str(refusal)
             return
-        averaging_time = read_parameters(self, PairingConfig).averaging_time
-        if self._pairs is None or self._pairs.averaging_time != averaging_time:
-            self._pairs = RestingPairs(joints, averaging_time)
+        if self._pairs is None:
+            self._pairs = RestingPairs(joints, read_parameters(self, PairingConfig).averaging_time)
         if np.isfinite(position).all():
             self._pairs.receive_joints(seconds(message.header.stamp), position)
 
@@ -125,7 +137,8 @@ class PoseRecorder(Node):
         if self._pairs is None or not np.isfinite(position).all():
             return
         self._pairs.receive_target(seconds(stamp), position, quaternion)
-        if not self._busy and read_parameters(self, PoseRecorderConfig).automatic and self._somewhere_new():
+        automatic = self.get_parameter('automatic').value
+        if automatic and self._somewhere_new():
             self._add_row()
 
     def _somewhere_new(self) -> bool:
@@ -158,7 +171,7 @@ class PoseRecorder(Node):
         """Add a row of the last moments to the file, off the executor's thread; return a future of what to say."""
         assert self._pairs is not None
         point, scatter = self._pairs.measure(read_parameters(self, PairingConfig))
-        self._last, self._busy = point.q[0], True
+        self._last = point.q[0]
 
         def write() -> str:
             try:
@@ -169,8 +182,6 @@ class PoseRecorder(Node):
             except RobotIdError as refusal:
                 self._say(DiagnosticStatus.ERROR, str(refusal))
                 raise
-            finally:
-                self._busy = False
 
         return self._worker.run(write)
 

@@ -43,9 +43,9 @@ class SimulatedTracker(Node):
         self._rng = np.random.default_rng([self._config.seed, 1])
         self._tracker: Tracker | None = None
         self._next = 0.0
-        self._publisher = self.create_publisher(PoseStamped, 'measured_pose', 10)
+        self._publisher = self.create_publisher(PoseStamped, 'measured_pose', 1000)
         self.create_subscription(String, 'robot_description', self._receive_description, LATCHED)
-        self.create_subscription(JointState, 'joint_states', self._receive_joints, 10)
+        self.create_subscription(JointState, 'joint_states', self._receive_joints, 1000)
 
     def _receive_description(self, message: String) -> None:
         try:
