@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from robotid_ros.calibration import MeasuredPoints
-from robotid_ros.model.dh_file import DHTable
+from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.joint_limits import JointLimits
 
 

@@ -26,7 +26,7 @@ from robotid_ros.calibration.table import accuracy_table
 from robotid_ros.calibration.term_selection import ValidatedColumns, folds_of
 from robotid_ros.calibration.workspace import random_configurations
 from robotid_ros.model import RobotModel
-from robotid_ros.model.dh_file import DHTable
+from robotid_ros.model.dh_table import DHTable
 
 UR10E = Path(robotid_ros.__file__).parent / 'robots' / 'ur10e.urdf'
 

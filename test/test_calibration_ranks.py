@@ -19,7 +19,7 @@ from robotid_ros.calibration import CalibrationConfig, CalibrationResult, Measur
 from robotid_ros.calibration.chain import chain_of_dh
 from robotid_ros.calibration.example import example_arm, example_table
 from robotid_ros.calibration.workspace import random_configurations
-from robotid_ros.model.dh_file import DHTable
+from robotid_ros.model.dh_table import DHTable
 
 OFF_AXIS = (0.06, -0.04, 0.11)
 

@@ -31,7 +31,7 @@ from robotid_ros.calibration.workspace import sample_workspace
 from robotid_ros.cli import main
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model import RobotModel
-from robotid_ros.model.dh_file import DHTable, read_dh_file
+from robotid_ros.model.dh_table import DHTable, read_dh_file
 from robotid_ros.model.transforms import rotation_of_vector
 from robotid_ros.report import can_draw
 from robotid_ros.report.calibration import workspace_report

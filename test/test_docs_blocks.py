@@ -22,7 +22,7 @@ import pytest
 import yaml
 
 from robotid_ros.model import RobotConfig
-from robotid_ros.model.dh_file import read_dh_file
+from robotid_ros.model.dh_table import read_dh_file
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / 'README.md', *(ROOT / 'docs').glob('*.md')])

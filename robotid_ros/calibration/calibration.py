@@ -28,7 +28,7 @@ from robotid_ros.calibration.solver import Fit
 from robotid_ros.calibration.start import check_measurements, placed_start
 from robotid_ros.calibration.term_selection import folds_of
 from robotid_ros.calibration.validation import CrossValidation, cross_validate, evaluate_held_out
-from robotid_ros.model.dh_file import DHTable
+from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 

@@ -24,7 +24,7 @@ from typing import TypeAlias
 import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray
-from robotid_ros.model.dh_file import DHTable
+from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import rotation_x, rotation_y, rotation_z, translation
 

@@ -17,7 +17,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.calibration.chain import chain_of_dh, parallel_rows
 from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.workspace import random_configurations
-from robotid_ros.model.dh_file import DHTable
+from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.transforms import quaternion_of_rotation, rotation_of_vector
 

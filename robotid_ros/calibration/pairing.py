@@ -23,7 +23,6 @@ from robotid_ros.settings import Settings, setting
 __all__ = ['PairingConfig', 'RestingPairs']
 
 _FEWEST = 5  # measurements of the target, of which a mean and a scatter can be told
-_KEPT = 5.0  # times the averaging time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +33,8 @@ class PairingConfig(Settings):
     ----------
     averaging_time : float
         [s]
+    largest_lag : float
+        Between the stamps of the newest joint state and of the newest measurement of the target [s].
     rest_tolerance : float
         [rad or m]
     set, point : str
@@ -44,6 +45,13 @@ class PairingConfig(Settings):
 
     averaging_time: float = setting(
         1.0, 'Time over which joints and target are averaged', unit='s', range=(0.05, 60.0), read_only=True
+    )
+    largest_lag: float = setting(
+        1.0,
+        'How old the target may be beside the joints, or they beside it',
+        unit='s',
+        range=(0.0, 60.0),
+        read_only=True,
     )
     rest_tolerance: float = setting(
         3e-4, 'How far a joint may move in that time and count as resting', unit='rad or m', range=(1e-6, 0.1)
@@ -58,13 +66,12 @@ class RestingPairs:
     Parameters
     ----------
     joint_names : tuple of str
-    averaging_time : float
-        [s]
+    config : PairingConfig
     """
 
-    def __init__(self, joint_names: tuple[str, ...], averaging_time: float) -> None:
+    def __init__(self, joint_names: tuple[str, ...], config: PairingConfig) -> None:
         self.joint_names = joint_names
-        self.averaging_time = averaging_time
+        self.averaging_time, self._lag = config.averaging_time, config.largest_lag
         self._joints: deque[tuple[float, Array]] = deque()
         self._targets: deque[tuple[float, Array]] = deque()
 
@@ -82,7 +89,7 @@ class RestingPairs:
         if queue and stamp < queue[-1][0]:
             queue.clear()  # the clock was set back
         queue.append((stamp, values))
-        while stamp - queue[0][0] > _KEPT * self.averaging_time:
+        while stamp - queue[0][0] > 2.0 * self.averaging_time + self._lag:
             queue.popleft()
 
     @property
@@ -107,8 +114,11 @@ class RestingPairs:
             if queue[-1][0] - queue[0][0] < self.averaging_time:
                 return f'the {what} cover {queue[-1][0] - queue[0][0]:.2f} s of {self.averaging_time:g} s'
         apart = abs(self._joints[-1][0] - self._targets[-1][0])
-        if apart > self.averaging_time:
-            return f'the newest joint state and the newest measurement of the target are {apart:.2f} s apart'
+        if apart > self._lag:
+            return (
+                f'the newest joint state and the newest measurement of the target are {apart:.2f} s apart '
+                f'(largest_lag: {self._lag:g} s)'
+            )
         count = len(self._window()[1])
         if count < _FEWEST:
             return f'{count} measurements of the target in {self.averaging_time:g} s; at least {_FEWEST} are needed'

@@ -22,7 +22,7 @@ from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.problem import Problem, State
 from robotid_ros.calibration.workspace import random_configurations
 from robotid_ros.errors import CalibrationError
-from robotid_ros.model.dh_file import DHTable
+from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 
 __all__ = ['PoseSelection', 'select_poses']

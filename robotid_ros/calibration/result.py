@@ -23,7 +23,7 @@ from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.problem import Problem, State
 from robotid_ros.calibration.validation import CrossValidation, HeldOut
 from robotid_ros.errors import CalibrationError
-from robotid_ros.model.dh_file import DHTable
+from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import quaternion_of_rotation
 

@@ -22,7 +22,7 @@ from robotid_ros.calibration.problem import AXES
 from robotid_ros.calibration.result import CalibrationResult
 from robotid_ros.errors import CalibrationError
 from robotid_ros.files import write_text
-from robotid_ros.model.dh_file import DHTable
+from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import rpy_rotation, translation
 from robotid_ros.model.urdf_edit import replace_origins

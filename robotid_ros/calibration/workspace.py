@@ -16,7 +16,7 @@ import numpy as np
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.calibration.chain import chain_of
 from robotid_ros.errors import CalibrationError
-from robotid_ros.model.dh_file import DHTable
+from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 
 __all__ = ['Workspace', 'random_configurations', 'sample_workspace']

@@ -13,7 +13,7 @@ import argparse
 
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotConfig, RobotModel
-from robotid_ros.model.dh_file import read_dh_file
+from robotid_ros.model.dh_table import read_dh_file
 from robotid_ros.model.packaged import arm_file, packaged_arms
 
 __all__ = ['add_robot_arguments', 'load_config', 'load_robot']

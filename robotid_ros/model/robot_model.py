@@ -12,7 +12,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -197,26 +197,26 @@ class RobotModel:
         return robot_model_from_urdf(source, tip=tip, joints=joints, base=base, gravity=gravity)
 
     @classmethod
-    def from_mdh(cls, rows: Sequence[Sequence[float]], **options: object) -> 'RobotModel':
+    def from_mdh(cls, rows: Sequence[Sequence[float]], **options: Any) -> 'RobotModel':
         """Build an arm from modified (Khalil/Craig) DH rows ``(alpha, a, d, theta)``.
 
-        T_i = Rx(alpha) Tx(a) Rz(theta + q) Tz(d); each row stands before its joint. See
-        :func:`robotid_ros.model.dh.robot_model_from_mdh` for the options.
+        T_i = Rx(alpha) Tx(a) Rz(theta + q) Tz(d), and Tz(d + q) for a prismatic joint. See
+        :func:`robotid_ros.model.dh_table.model_of_dh_rows` for the options.
         """
-        from robotid_ros.model.dh import robot_model_from_mdh
+        from robotid_ros.model.dh_table import model_of_dh_rows
 
-        return robot_model_from_mdh(rows, **options)  # type: ignore[arg-type]
+        return model_of_dh_rows(rows, 'modified', **options)
 
     @classmethod
-    def from_dh(cls, rows: Sequence[Sequence[float]], **options: object) -> 'RobotModel':
+    def from_dh(cls, rows: Sequence[Sequence[float]], **options: Any) -> 'RobotModel':
         """Build an arm from standard DH rows ``(theta, d, a, alpha)``.
 
-        T_i = Rz(theta + q) Tz(d) Tx(a) Rx(alpha). See
-        :func:`robotid_ros.model.dh.robot_model_from_dh` for the options.
+        T_i = Rz(theta + q) Tz(d) Tx(a) Rx(alpha). The model's link frame i has the axis of joint i: it is
+        DH frame i seen from its near end. See :func:`robotid_ros.model.dh_table.model_of_dh_rows` for the options.
         """
-        from robotid_ros.model.dh import robot_model_from_dh
+        from robotid_ros.model.dh_table import model_of_dh_rows
 
-        return robot_model_from_dh(rows, **options)  # type: ignore[arg-type]
+        return model_of_dh_rows(rows, 'standard', **options)
 
     def with_inertial(self, inertial: Array, **changes: object) -> 'RobotModel':
         """Return a copy with other inertial parameters, shape (n, 10), and any other fields changed."""

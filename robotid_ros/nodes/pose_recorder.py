@@ -112,7 +112,7 @@ class PoseRecorder(Node):
             self._problem = str(refusal)
             return
         if self._pairs is None:
-            self._pairs = RestingPairs(joints, read_parameters(self, PairingConfig).averaging_time)
+            self._pairs = RestingPairs(joints, read_parameters(self, PairingConfig))
         if np.isfinite(position).all():
             self._pairs.receive_joints(seconds(message.header.stamp), position)
 

@@ -7,10 +7,10 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Denavit-Hartenberg tables in YAML files: read, checked, written back after a calibration."""
+"""Denavit-Hartenberg tables: from rows or YAML files, to models, and written back after a calibration."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -19,12 +19,13 @@ import yaml
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
+from robotid_ros.model.inertia import transform_inertial_parameters
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import STANDARD_GRAVITY, JointType, RobotModel
 from robotid_ros.model.transforms import rotation_x, rotation_y, rotation_z, translation
 from robotid_ros.reading import read_yaml, refusing
 
-__all__ = ['DHConvention', 'DHTable', 'read_dh_file']
+__all__ = ['DHConvention', 'DHTable', 'model_of_dh_rows', 'read_dh_file']
 
 DHConvention: TypeAlias = Literal['standard', 'modified']
 
@@ -125,7 +126,7 @@ class DHTable:
             if self.convention == 'standard':
                 placements[i] = below
                 below = about_z @ along_x @ twist @ tilt
-            else:  # what stands about z commutes with the joint's motion, so it may stand before it
+            else:  # a screw about z commutes with the joint's motion, so it may be put before it
                 placements[i] = twist @ along_x @ tilt @ about_z
         return RobotModel(
             name=self.name,
@@ -162,6 +163,62 @@ class DHTable:
         if not np.array_equal(self.gravity, STANDARD_GRAVITY):
             content['gravity'] = self.gravity.tolist()
         return yaml.safe_dump({**content, 'joints': joints}, sort_keys=False, width=200)
+
+
+def model_of_dh_rows(
+    rows: Sequence[Sequence[float]],
+    convention: DHConvention,
+    *,
+    types: Sequence[JointType] | None = None,
+    names: Sequence[str] | None = None,
+    inertial: Array | None = None,
+    tip: Array | None = None,
+    **options: Any,
+) -> RobotModel:
+    """Return the arm of bare DH rows; see :meth:`RobotModel.from_dh` and :meth:`RobotModel.from_mdh`.
+
+    Parameters
+    ----------
+    rows : sequence of four numbers
+        Standard (theta, d, a, alpha) or modified (alpha, a, d, theta), one row per joint [rad, m].
+    convention : {'standard', 'modified'}
+    types : sequence of {'revolute', 'prismatic'}, optional
+        Revolute by default.
+    names : sequence of str, optional
+        ``joint1``, ``joint2``, ... by default.
+    inertial : ndarray, shape (n, 10), optional
+        In the DH frames, which for standard rows stand at the far end of each link; zero by default.
+    tip : ndarray, shape (4, 4), optional
+        In the last DH frame.
+    **options
+        Other fields of :class:`RobotModel`: gravity, limits, rotor_inertia, ...
+
+    Raises
+    ------
+    ModelError
+        If the table has no rows or a row does not hold four finite numbers.
+    """
+    columns = ('theta', 'd', 'a', 'alpha') if convention == 'standard' else ('alpha', 'a', 'd', 'theta')
+    if len(rows) == 0:
+        raise ModelError(f'DH table: expected at least one row of ({", ".join(columns)}), got none')
+    values = frozen_array(rows, f'DH table of ({", ".join(columns)})', (None, 4), ModelError)
+    model = DHTable(
+        joint_names=tuple(names or (f'joint{k + 1}' for k in range(len(values)))),
+        joint_types=tuple(types or ()),
+        convention=convention,
+        **dict(zip(columns, values.T, strict=True)),
+    ).robot_model()
+    if inertial is not None and convention == 'standard':  # a link frame of the model stands at the link's near end
+        distal = frozen_array(inertial, 'inertial', (model.n, 10), ModelError)
+        links = [*model.placements[1:], model.tip]
+        inertial = np.stack(
+            [
+                transform_inertial_parameters(pi, link[:3, :3], link[:3, 3])
+                for pi, link in zip(distal, links, strict=True)
+            ]
+        )
+    end = model.tip if tip is None else model.tip @ tip
+    return replace(model, inertial=model.inertial if inertial is None else inertial, tip=end, **options)
 
 
 def read_dh_file(path: str | Path) -> DHTable:
