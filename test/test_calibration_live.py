@@ -151,7 +151,7 @@ def test_drive_measure_calibrate_is_better_by_ten(tmp_path: Path) -> None:
         finally:
             user.close()
     measured = read_points(points)
-    assert len(_places(points)) == 17
+    assert len(_places(points)) >= 17
 
     tracker = Tracker.of(model, TRACKER)
     q = middle + rng.uniform(-0.6, 0.6, (100, 6))

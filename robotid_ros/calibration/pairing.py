@@ -11,6 +11,7 @@
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
@@ -95,18 +96,23 @@ class RestingPairs:
     @property
     def ready(self) -> bool:
         """Whether the last averaging time is covered by joint states and by measurements of the target."""
-        return self._problem() is None
+        return self._problem(self._window()[1]) is None
 
     def _window(self) -> tuple[Array, Array]:
         """Return joints (N, n) and targets (M, 7) of the last averaging time that both cover."""
         end = min((queue[-1][0] for queue in (self._joints, self._targets) if queue), default=0.0)
         begin = end - self.averaging_time - 1e-6  # stamps in seconds since 1970 are rounded to 2e-7 s
         joints, targets = (
-            [values for stamp, values in queue if begin <= stamp <= end] for queue in (self._joints, self._targets)
+            [
+                values
+                for stamp, values in takewhile(lambda entry: entry[0] >= begin, reversed(queue))  # the newest first
+                if stamp <= end
+            ]
+            for queue in (self._joints, self._targets)
         )
         return np.array(joints).reshape(-1, len(self.joint_names)), np.array(targets).reshape(-1, 7)
 
-    def _problem(self) -> str | None:
+    def _problem(self, targets: Array) -> str | None:
         """Return what is missing, or None."""
         for queue, what in ((self._joints, 'joint states'), (self._targets, 'measurements of the target')):
             if not queue:
@@ -119,15 +125,9 @@ class RestingPairs:
                 f'the newest joint state and the newest measurement of the target are {apart:.2f} s apart '
                 f'(largest_lag: {self._lag:g} s)'
             )
-        count = len(self._window()[1])
-        if count < _FEWEST:
-            return f'{count} measurements of the target in {self.averaging_time:g} s; at least {_FEWEST} are needed'
+        if len(targets) < _FEWEST:
+            return f'{len(targets)} measurements of the target came in time; at least {_FEWEST} are needed'
         return None
-
-    def motion(self) -> float:
-        """Return how far the joint that moved most has moved in the last averaging time [rad or m]."""
-        joints, _ = self._window()
-        return float(np.ptp(joints, axis=0).max()) if len(joints) else np.inf
 
     def measure(self, config: PairingConfig) -> tuple[MeasuredPoints, float]:
         """Return the mean over the last averaging time, and the scatter of the target about it [m].
@@ -137,10 +137,10 @@ class RestingPairs:
         CalibrationError
             If the arm moves, or joint states or measurements of the target are missing or not finite.
         """
-        problem = self._problem()
+        joints, targets = self._window()
+        problem = self._problem(targets)
         if problem is not None:
             raise CalibrationError(problem)
-        joints, targets = self._window()
         moved = np.ptp(joints, axis=0)
         if not (moved <= config.rest_tolerance).all():
             k = int(np.argmax(moved))

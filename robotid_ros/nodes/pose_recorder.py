@@ -137,17 +137,19 @@ class PoseRecorder(Node):
         if self._pairs is None or not np.isfinite(position).all():
             return
         self._pairs.receive_target(seconds(stamp), position, quaternion)
-        automatic = self.get_parameter('automatic').value
-        if automatic and self._somewhere_new():
-            self._add_row()
+        if self.get_parameter('automatic').value:
+            self._add_row_where_new()
 
-    def _somewhere_new(self) -> bool:
-        """Return whether the arm rests where no row was taken yet."""
-        config, pairs = read_parameters(self, PairingConfig), self._pairs
-        if pairs is None or not pairs.ready or pairs.motion() > config.rest_tolerance:
-            return False
-        here = pairs.measure(config)[0].q[0]
-        return self._last is None or bool(np.abs(here - self._last).max() > _AGAIN * config.rest_tolerance)
+    def _add_row_where_new(self) -> None:
+        """Add a row if the arm rests where none was taken yet."""
+        config = read_parameters(self, PairingConfig)
+        assert self._pairs is not None
+        try:
+            here = self._pairs.measure(config)[0].q[0]
+        except CalibrationError:  # it moves, or too little has come
+            return
+        if self._last is None or np.abs(here - self._last).max() > _AGAIN * config.rest_tolerance:
+            self._add_row()
 
     # --- the service ---
 
