@@ -77,6 +77,8 @@ class Client:
             (String, '/identification/robot_description', LATCHED),
             (JointState, '/identification/predicted_torque', 10),
             (JointState, '/identification/external_torque', 10),
+            (JointState, '/identification/gravity_torque', 10),
+            (JointState, '/identification/contact_torque', 10),
         ):
             self.node.create_subscription(kind, topic, lambda m, topic=topic: self.seen.update({topic: m}), quality)
         self.node.create_subscription(DiagnosticStatus, '/identification/status', self._on_status, LATCHED)
@@ -157,14 +159,22 @@ def test_identifies_from_averaged_periods_and_watches_the_torque(loop: tuple[Cli
     def step() -> bool:
         k = next(rows)
         state = JointState(name=['elbow', 'shoulder'], position=q[k, ::-1], velocity=dq[k, ::-1])
-        state.effort = torque[k, ::-1].tolist()
+        push = np.array([6.0, 0.0]) if k > 150 else np.zeros(2)
+        state.effort = (torque[k] + push)[::-1].tolist()
         state.header.stamp.sec, fraction = divmod(round(time[k] * 1e9), 1_000_000_000)
         state.header.stamp.nanosec = fraction
         client.states.publish(state)
-        return '/identification/external_torque' in client.seen and k > 100
+        if k == 140:
+            client.before = dict(client.seen)
+        contact = client.seen.get('/identification/contact_torque')
+        return k > 150 and contact is not None and contact.effort[0] != 0.0
 
-    client.until(step, 'a torque residual')
-    predicted, external = (client.seen[f'/identification/{name}_torque'] for name in ('predicted', 'external'))
+    client.until(step, 'a contact')
+    assert 0.0 < client.seen['/identification/contact_torque'].effort[0] < 8.0  # felt while the filters still rise
+    assert not np.any(client.before['/identification/contact_torque'].effort)
+    gravity = client.before['/identification/gravity_torque']
+    assert 0.0 < np.abs(gravity.effort).max() < 100.0
+    predicted, external = (client.before[f'/identification/{name}_torque'] for name in ('predicted', 'external'))
     assert list(predicted.name) == ['shoulder', 'elbow']
     assert np.abs(external.effort).max() < 5.0
     assert np.isfinite(predicted.effort).all()

@@ -30,6 +30,7 @@ from trajectory_msgs.msg import JointTrajectory
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, IdentificationError, ModelError, RobotIdError
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, TorquePredictor
+from robotid_ros.identification.contact import ContactDetector, standstill_friction
 from robotid_ros.identification.monitor import TorqueMonitor
 from robotid_ros.identification.recursive import RecursiveEstimate
 from robotid_ros.identification.session import IdentificationSession, averaged_period
@@ -59,6 +60,7 @@ class IdentificationNodeConfig(Settings):
     monitor_cutoff: float = setting(
         10.0, 'Low-pass of the motion that torques are predicted from', unit='Hz', range=(0.1, 500.0)
     )
+    false_alarms: float = setting(1.0, 'Contacts reported without one, per hour of motion', range=(1e-6, 3600.0))
 
 
 class IdentificationNode(Node):
@@ -72,6 +74,7 @@ class IdentificationNode(Node):
         self._session: IdentificationSession | None = None
         self._early: JointTrajectory | None = None
         self._monitor: TorqueMonitor | None = None
+        self._contact: ContactDetector | None = None
         self._torque_factor: Array | None = None
         self._published = -np.inf
         self._periods = 0
@@ -83,6 +86,8 @@ class IdentificationNode(Node):
         self._status = StatusPublisher(self, LATCHED)
         self._predicted = self.create_publisher(JointState, '~/predicted_torque', 10)
         self._external = self.create_publisher(JointState, '~/external_torque', 10)
+        self._gravity = self.create_publisher(JointState, '~/gravity_torque', 10)
+        self._contacts = self.create_publisher(JointState, '~/contact_torque', 10)
         self.create_subscription(JointTrajectory, 'recorder/averaged', self._on_averaged, LATCHED)
         self._joint_states: Subscription | None = None
         if self._config.urdf_file:
@@ -170,10 +175,20 @@ class IdentificationNode(Node):
         stamp = seconds(message.header.stamp)
         factor = 1.0 if self._torque_factor is None else self._torque_factor
         torques = monitor.update(stamp, position, velocity, effort * factor)
-        if torques is None or 0.0 <= stamp - self._published < 1.0 / self._config.monitor_rate:
+        if torques is None or self._contact is None:
+            return
+        begins = not self._contact.touched.any()
+        touched = self._contact.update(stamp, torques.external, torques.velocity)
+        begins = begins and bool(touched.any())
+        if not begins and 0.0 <= stamp - self._published < 1.0 / self._config.monitor_rate:
             return
         self._published = stamp
-        for publisher, values in ((self._predicted, torques.predicted), (self._external, torques.external)):
+        for publisher, values in (
+            (self._predicted, torques.predicted),
+            (self._external, torques.external),
+            (self._gravity, monitor.predictor.gravity_torque(position[None])[0]),
+            (self._contacts, np.where(touched, torques.external, 0.0)),
+        ):
             answer = JointState(name=list(joints), effort=values.tolist(), velocity=torques.velocity.tolist())
             answer.header.stamp = message.header.stamp
             publish(publisher, answer)
@@ -210,6 +225,12 @@ class IdentificationNode(Node):
     def _watch(self, result: IdentificationResult) -> None:
         assert self._session is not None
         self._monitor = TorqueMonitor(TorquePredictor(self._session.model, result), self._config.monitor_cutoff)
+        self._contact = ContactDetector(
+            spread=result.metrics['training'].rmse,
+            bandwidth=self._config.monitor_cutoff,
+            friction=standstill_friction(result.friction, result.friction_values),
+            alarms_per_hour=self._config.false_alarms,
+        )
         if self._joint_states is not None or self._config.monitor_rate <= 0.0:
             return
         # Only from now on: every single joint state costs time, and a node at rest should take none.
