@@ -28,6 +28,7 @@ extensions = [
     'sphinx.ext.autosummary',
     'numpydoc',
     'myst_parser',
+    'architecture',
     'docstrings',
     'live_tables',
     'mathml',
