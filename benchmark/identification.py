@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Identification in figures: time from arrays to result, physical consistency, searches, error bars, a real arm.
+"""Identification in figures: time from arrays to result, physical consistency, a bee colony, error bars, a real arm.
 
 python -m benchmark.identification [--quick]
 """
@@ -41,7 +41,6 @@ from robotid_ros.data import Dataset, process_recording, read_recording
 from robotid_ros.dynamics import base_parameters, inverse_dynamics, standard_parameters
 from robotid_ros.friction import friction_model
 from robotid_ros.identification import IdentificationConfig, identify, torque_metrics
-from robotid_ros.identification.bee_colony import BeeColony, bee_colony_friction, separable_friction
 from robotid_ros.identification.least_squares import least_squares, normal_equations
 from robotid_ros.identification.physical import PhysicalFit, physical_parameters
 from robotid_ros.identification.rows import Rows
@@ -148,41 +147,25 @@ def speed(options: Options) -> Iterator[Row]:
     )
 
 
-def searches(options: Options) -> Iterator[Row]:
-    """Compare the bee colony with separable least squares on the same Daemi-Heimann friction."""
-    rng = np.random.default_rng(1)
-    model = friction_model('daemi_heimann')
-    t = np.linspace(0.0, 20.0, 2000)
-    velocity = np.stack([1.5 * np.sin(t), np.cos(1.3 * t), 0.8 * np.sin(0.7 * t) + 0.5 * np.cos(2.1 * t)], axis=1)
-    true = np.array([[5.0, 3.0, 4.0, 8.0], [12.0, 6.0, -5.0, 15.0], [3.0, 2.0, 2.0, 5.0]])
-    torque = model.torque(velocity, true) + rng.normal(0.0, 0.3, velocity.shape)
-    direct = separable_friction(model, velocity, torque)
-    for everything, text in ((False, 'of the shape, linear parameters solved'), (True, 'of all four, as published')):
-        bees = bee_colony_friction(model, velocity, torque, rng, colony=BeeColony(), everything=everything)
-        excess = 100.0 * (bees.cost / direct.cost - 1.0)
-        yield Row(
-            area=AREA,
-            what=f'cost of the bee colony above separable least squares, search {text}, 3 joints',
-            unit='%',
-            values=tuple(float(value) for value in np.atleast_1d(excess)),
-            bar=None if everything else Bar(high=1.0),
-            runs='one run, 2000 samples',
-            note=f'bees {bees.evaluations} evaluations in {bees.seconds:.2f} s, '
-            f'separable {direct.evaluations} in {direct.seconds:.2f} s',
-        )
-
-
 def er16_match(options: Options) -> Iterator[Row]:
     """Identify an ER-16-like arm in MuJoCo with Daemi-Heimann friction and validate on another trajectory."""
     truth = er16_truth(0)
     training, validation = (er16_data(truth, er16_design(seed), number) for number, seed in ((1, 1), (2, 11)))
     predicted = truth.torque(validation.q, validation.dq, validation.ddq)
     best = torque_metrics(validation.joint_names, validation.tau, predicted)
-    for friction, estimator in (('daemi_heimann', 'wls'), ('daemi_heimann', 'bee-colony'), ('auto', 'wls')):
-        result = identify(training, er16(), friction=friction, estimator=estimator, validation=validation)
+    for friction, estimator, cycles in (
+        ('daemi_heimann', 'wls', 0),
+        ('daemi_heimann', 'bee-colony', 50),
+        ('daemi_heimann', 'bee-colony', 2000),
+        ('auto', 'auto', 0),
+    ):
+        colony = {'colony_cycles': cycles, 'colony_limit': 15 if cycles < 100 else 200} if cycles else {}
+        config = IdentificationConfig(friction=friction, estimator=estimator, **colony)
+        result = identify(training, er16(), config=config, validation=validation)
+        text = f'{friction}, {estimator}' + (f', {cycles} cycles over all parameters' if cycles else '')
         yield Row(
             area=AREA,
-            what=f'match in validation, ER-16-like arm with Daemi-Heimann friction; {friction}, {estimator}',
+            what=f'match in validation, ER-16-like arm with Daemi-Heimann friction; {text}',
             unit='%',
             values=tuple(float(value) for value in result.metrics['validation'].match),
             better='higher',
@@ -274,7 +257,7 @@ def real_arm(options: Options) -> Iterator[Row]:
     )
 
 
-CASES = (speed, searches, er16_match, coverage, real_arm, simulated_twin)
+CASES = (speed, er16_match, coverage, real_arm, simulated_twin)
 
 if __name__ == '__main__':
     main(AREA, CASES, __doc__)

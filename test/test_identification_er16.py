@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from er16_helpers import er16, er16_data, er16_design, er16_truth
 
-from robotid_ros.identification import identify, torque_metrics
+from robotid_ros.identification import IdentificationConfig, identify, torque_metrics
 
 pytest.importorskip('mujoco', reason='needs the sim extra')
 
@@ -25,10 +25,9 @@ def runs():
     return er16_data(TRUTH, er16_design(1), 1), er16_data(TRUTH, er16_design(11), 2)
 
 
-@pytest.mark.parametrize('estimator', ['wls', 'bee-colony'])
-def test_daemi_heimann_friction_matches_a_trajectory_it_has_not_seen(runs, estimator: str) -> None:
+def test_daemi_heimann_friction_matches_a_trajectory_it_has_not_seen(runs) -> None:
     training, validation = runs
-    found = identify(training, er16(), friction='daemi_heimann', estimator=estimator, validation=validation)
+    found = identify(training, er16(), friction='daemi_heimann', estimator='wls', validation=validation)
     assert found.usable
     match = found.metrics['validation'].match
     assert (match >= 97.0).all()
@@ -41,6 +40,26 @@ def test_daemi_heimann_friction_matches_a_trajectory_it_has_not_seen(runs, estim
     curve = coulomb * np.sign(speed) + viscous * speed + gain * np.arctan(rate * speed)
     true = TRUTH.friction.torque(speed)
     np.testing.assert_allclose(curve, true, atol=0.03 * np.abs(true).max())
+
+
+def test_the_published_bee_colony_ends_below_separable_least_squares_and_nearer_with_more_cycles(runs) -> None:
+    """Match of 86, 90 and 89 % is what the method's publication has on the real arm."""
+    training, validation = runs
+    matches = []
+    for cycles, limit in ((50, 15), (600, 100)):
+        config = IdentificationConfig(friction='auto', estimator='bee-colony', colony_cycles=cycles, colony_limit=limit)
+        found = identify(training, er16(), validation=validation, config=config)
+        assert found.friction_name == 'daemi_heimann'
+        (decision,) = (each for each in found.decisions if each.subject == 'estimator')
+        assert (
+            f'{len(found.base_values) + 12} parameters, 30 sources, limit {limit}, {cycles} cycles' in decision.chosen
+        )
+        bees, direct = (each.error for each in decision.alternatives)
+        assert (direct < 1.05 * bees).all()
+        matches.append(found.metrics['validation'].match)
+    assert (matches[0] > 60.0).all()
+    assert (matches[1] > 94.0).all()
+    assert (matches[0] < matches[1]).all()
 
 
 def test_auto_takes_back_a_smooth_sign_that_stood_for_a_missing_speed_term(runs) -> None:

@@ -15,11 +15,12 @@ is equal there and leaves with their difference. Joints that stand still tell no
 velocity of each row is zero but for the joint that moves.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from robotid_ros.arrays import Array, BoolArray, IntArray, frozen_array
+from robotid_ros.arrays import Array, BoolArray, IntArray, frozen_array, require_names
 from robotid_ros.errors import DataError
 
 __all__ = ['FrictionStrokes', 'cut_strokes', 'is_friction_sweep']
@@ -76,6 +77,31 @@ class FrictionStrokes:
 
     def __len__(self) -> int:
         return len(self.time)
+
+    @classmethod
+    def joined(cls, strokes: 'Sequence[FrictionStrokes]') -> 'FrictionStrokes':
+        """Return the strokes of several recordings of the same joints, one after the other."""
+        ends = np.cumsum([0.0, *(1.0 + each.time[-1] for each in strokes[:-1])])
+        return cls(
+            joint_names=strokes[0].joint_names,
+            time=np.concatenate([each.time + end for each, end in zip(strokes, ends, strict=True)]),
+            **{name: np.concatenate([getattr(each, name) for each in strokes]) for name in ('q', 'dq', 'tau')},
+        )
+
+    def of_joints(self, joint_names: tuple[str, ...]) -> 'FrictionStrokes':
+        """Return the strokes of some joints, in this order.
+
+        Raises
+        ------
+        DataError
+            If a joint is not among those recorded, or none of these has a stroke.
+        """
+        columns = require_names(joint_names, self.joint_names, 'joint', 'the friction data', DataError)
+        rows = np.isin(self.joint, columns)
+        if not rows.any():
+            raise DataError(f'friction data: no stroke of {", ".join(joint_names)}')
+        arrays = {name: getattr(self, name)[rows][:, columns] for name in ('q', 'dq', 'tau')}
+        return FrictionStrokes(joint_names=joint_names, time=self.time[rows], **arrays)
 
     @property
     def joint(self) -> IntArray:

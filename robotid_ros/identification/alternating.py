@@ -19,8 +19,9 @@ once (:func:`robotid_ros.identification.least_squares.least_squares`) reaches th
 one step. With one data set for both it is a block coordinate descent on that problem.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -29,10 +30,10 @@ from robotid_ros.friction import FrictionModel, initial_guess
 from robotid_ros.identification.information import quick_solve
 from robotid_ros.identification.rows import Rows
 
-__all__ = ['Alternation', 'FrictionFit', 'alternate', 'fit_friction']
+__all__ = ['Alternation', 'FrictionStep', 'alternate', 'fit_friction']
 
-FrictionFit = Callable[[Rows, FrictionModel, Array, Array], Array]
-"""From rows, a model, friction torques (N, n) and loads (N, n) to friction parameters (n, k + s)."""
+FrictionStep = Callable[[Array], Array]
+"""From base parameters (b,) to the friction parameters (n, k + s) that go best with them."""
 
 _SETTLED = 1e-5
 
@@ -49,17 +50,36 @@ class Alternation:
         Root-mean-square torque error after each iteration [N m].
     usable : bool
         Whether every joint's error fell below its threshold; without thresholds, whether it settled.
+    settled : bool
+        Whether the errors no longer changed.
     """
 
     base_values: Array
     friction_parameters: Array
     errors: Array
     usable: bool
+    settled: bool
+
+    def reason(self, joint_names: Sequence[str], thresholds: Array | None) -> str:
+        """Return why it is not usable; empty where it is."""
+        if self.usable:
+            return ''
+        count = len(self.errors)
+        end = f'the alternation {"settled after" if self.settled else "had not settled after"} {count} iterations'
+        if thresholds is None:
+            return end
+        worst = int(np.argmax(self.errors[-1] / thresholds))
+        return (
+            f'{end} with a torque error of {self.errors[-1, worst]:.3g} N m at {joint_names[worst]}, above its '
+            f'threshold of {thresholds[worst]:.3g} N m'
+        )
 
 
-def fit_friction(rows: Rows, friction: FrictionModel, torque: Array, load: Array) -> Array:
-    """Return the friction parameters that fit a friction torque best, shape (n, k + s)."""
+def fit_friction(rows: Rows, friction: FrictionModel, values: Array) -> Array:
+    """Return the friction parameters, shape (n, k + s), that fit best what base parameters (b,) leave of the torque."""
     samples = rows.samples
+    load = rows.torque(values)
+    torque = samples.target - samples.filtered(load)
     channel = None if samples.open else samples.filtered
     return initial_guess(
         friction, samples.dq, torque, load, samples.q, weight=samples.weight, channel=channel, refine=True
@@ -68,41 +88,37 @@ def fit_friction(rows: Rows, friction: FrictionModel, torque: Array, load: Array
 
 def alternate(
     dynamics: Rows,
-    friction_rows: Rows,
     friction: FrictionModel,
     *,
     thresholds: Array | None = None,
     max_iterations: int = 50,
     start: Array | None = None,
-    fit: FrictionFit = fit_friction,
+    step: FrictionStep | None = None,
 ) -> Alternation:
     """Return the parameters at which the alternation ends.
 
     Parameters
     ----------
-    dynamics, friction_rows : Rows
-        Of the dynamics and the friction data; may be the same.
+    dynamics : Rows
     friction : FrictionModel
     thresholds : ndarray, shape (n,), optional
         Torque errors that count as usable [N m].
     max_iterations : int
     start : ndarray, shape (b,), optional
         Base parameters to start from; by default those that fit best without friction.
-    fit : callable
-        Finds the friction parameters.
+    step : callable, optional
+        Finds the friction parameters, from friction data; by default the dynamics data are the friction data too.
     """
     samples = dynamics.samples
+    step = partial(fit_friction, dynamics, friction) if step is None else step
     matrix, pull = _dynamics_step(dynamics)
     precision = np.ones(samples.n)
     values = quick_solve(matrix(precision), pull(samples.target, precision), 0, None) if start is None else start
     errors: list[Array] = []
-    usable = False
+    usable = settled = False
     parameters = np.zeros((samples.n, len(friction.linear_names) + len(friction.shape_names)))
     for _ in range(max_iterations):
-        load = friction_rows.torque(values)
-        parameters = fit(
-            friction_rows, friction, friction_rows.samples.target - friction_rows.samples.filtered(load), load
-        )
+        parameters = step(values)
         resisting = _friction_torque(dynamics, friction, parameters, dynamics.torque(values))
         values = quick_solve(matrix(precision), pull(samples.target - resisting, precision), 0, None)
         load = dynamics.torque(values)
@@ -117,7 +133,9 @@ def alternate(
         usable = settled if thresholds is None else bool((error < thresholds).all())
         if usable or settled:
             break
-    return Alternation(base_values=values, friction_parameters=parameters, errors=np.array(errors), usable=usable)
+    return Alternation(
+        base_values=values, friction_parameters=parameters, errors=np.array(errors), usable=usable, settled=settled
+    )
 
 
 def _friction_torque(rows: Rows, friction: FrictionModel, parameters: Array, load: Array) -> Array:

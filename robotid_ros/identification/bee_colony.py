@@ -7,19 +7,19 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Artificial bee colony for non-linear friction, and the same problem by separable least squares.
+"""Artificial bee colony over all parameters of an arm at once, for friction that is not linear in its parameters.
 
 Karaboga and Basturk, J. Global Optimization 39 (2007): N food sources; each employed bee tries a
 neighbour v = x + phi (x - x_k) in one coordinate; onlookers follow sources in proportion to their
 fitness 1 / (1 + F); a source that has not improved for ``limit`` trials is left and a scout finds a
-new one. F is the mean square error of the friction torque; the search stays within the dissipative
-set, and takes the shape on a logarithmic scale.
+new one. F is the sum over the joints of the squared torque error, relative to the squared torque:
 
-A bee moves along one parameter at a time, and Coulomb, viscous and arctangent terms stand in for one
-another: a colony of 30 with 50 cycles that searches for all four parameters of the Daemi-Heimann
-model ends 20 to 90 % above the least cost, with 400 cycles up to 13 %. When the colony searches for the
-shape alone and the linear parameters are solved for at each source, 50 cycles reach the least cost
-within 0.1 %. Both are offered; the second is the default.
+    F = sum_j |tau_j - Y_j beta - tau_f(dq_j, f_j)|^2 / |tau_j|^2
+
+Base parameters beta and all friction parameters f, linear ones too, are coordinates of the search: 27 for three
+axes with Daemi-Heimann friction. A bee moves along one coordinate at a time, and Coulomb, viscous and arctangent terms
+can stand in for one another, so the search needs many cycles. All but the shape parameters enter linearly:
+:func:`robotid_ros.identification.separable.separable_least_squares` searches for those alone.
 """
 
 import time
@@ -29,9 +29,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
-from robotid_ros.friction import FrictionModel, dissipative_least_squares, initial_guess
+from robotid_ros.friction import FrictionModel
 
-__all__ = ['BeeColony', 'FrictionSearch', 'bee_colony_friction', 'minimise_by_bees', 'separable_friction']
+__all__ = ['BeeColony', 'ColonySearch', 'bee_colony', 'minimise_by_bees']
+
+_REACH = 1.5  # a parameter alone may explain this many times the largest torque
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,20 +55,22 @@ class BeeColony:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrictionSearch:
-    """Friction parameters found by a search.
+class ColonySearch:
+    """What a colony found.
 
     Attributes
     ----------
-    parameters : ndarray, shape (n, k + s)
-    cost : ndarray, shape (n,)
-        Mean square error of the friction torque [(N m)^2].
+    base_values : ndarray, shape (b,)
+    friction_parameters : ndarray, shape (n, k + s)
+    cost : ndarray, shape (cycles + 1,)
+        F of the best source so far, before the first cycle and after each.
     evaluations : int
-        Friction torques computed, over all joints.
+        Costs computed.
     seconds : float
     """
 
-    parameters: Array
+    base_values: Array
+    friction_parameters: Array
     cost: Array
     evaluations: int
     seconds: float
@@ -78,8 +82,8 @@ def minimise_by_bees(
     upper: Array,
     rng: np.random.Generator,
     colony: BeeColony | None = None,
-) -> tuple[Array, float, int]:
-    """Return the best source, its cost, and how many costs were computed.
+) -> tuple[Array, Array, int]:
+    """Return the best source, its cost before the first cycle and after each, and how many costs were computed.
 
     Parameters
     ----------
@@ -88,6 +92,12 @@ def minimise_by_bees(
     lower, upper : ndarray, shape (d,)
     rng : numpy.random.Generator
     colony : BeeColony, optional
+
+    Returns
+    -------
+    best : ndarray, shape (d,)
+    history : ndarray, shape (cycles + 1,)
+    evaluations : int
     """
     colony = BeeColony() if colony is None else colony
     size, dimension = colony.bees, len(lower)
@@ -95,7 +105,7 @@ def minimise_by_bees(
     value = cost(source)
     trials = np.zeros(size, dtype=np.int64)
     evaluations = size
-    best, least = source[np.argmin(value)].copy(), float(value.min())
+    best, history = source[np.argmin(value)].copy(), [float(value.min())]
 
     def visit(bees: IntArray) -> None:
         """Let bees try a neighbour of their sources, all at once; the better one is kept."""
@@ -121,143 +131,112 @@ def minimise_by_bees(
         visit(np.arange(size, dtype=np.int64))
         fitness = 1.0 / (1.0 + value)
         visit(rng.choice(size, size, p=fitness / fitness.sum()).astype(np.int64))
-        if value.min() < least:
-            best, least = source[np.argmin(value)].copy(), float(value.min())
+        if value.min() < history[-1]:
+            best = source[np.argmin(value)].copy()
+        history.append(min(history[-1], float(value.min())))
         tired = int(np.argmax(trials))
         if trials[tired] > colony.limit:
             source[tired] = rng.uniform(lower, upper)
             value[tired] = cost(source[tired : tired + 1])[0]
             trials[tired] = 0
             evaluations += 1
-    return best, least, evaluations
+    return best, np.array(history), evaluations
 
 
-def bee_colony_friction(
-    model: FrictionModel,
+def bee_colony(
+    rigid: Array,
     velocity: Array,
     torque: Array,
+    model: FrictionModel,
+    described: Array,
     rng: np.random.Generator,
     *,
     colony: BeeColony | None = None,
-    everything: bool = False,
-    load: Array | None = None,
     position: Array | None = None,
-    channel: Callable[[Array], Array] | None = None,
-) -> FrictionSearch:
-    """Return the friction parameters that a bee colony finds, joint by joint.
+) -> ColonySearch:
+    """Return the base and friction parameters that a bee colony finds, all of them coordinates of one search.
+
+    Base parameters are looked for within the description's value plus and minus its size and a tenth of what could
+    explain the whole torque alone; friction parameters within the dissipative set, shapes on a logarithmic scale.
 
     Parameters
     ----------
-    model : FrictionModel
+    rigid : ndarray, shape (N, n, b)
+        Base regressor.
     velocity, torque : ndarray, shape (N, n)
-        [rad/s], friction torque [N m]
+        [rad/s, N m]
+    model : FrictionModel
+        Where it depends on the load, that is the measured torque.
+    described : ndarray, shape (b,)
+        Base parameters of the robot description; zeros where it has none.
     rng : numpy.random.Generator
     colony : BeeColony, optional
-    everything : bool
-        Search for the linear parameters too, as the method was published for this model; by default
-        they are solved for exactly at each source. See the module's figures.
-    load, position : ndarray, shape (N, n), optional
-    channel : callable, optional
-        Filter that the torque went through.
+    position : ndarray, shape (N, n), optional
+        For models with a torque ripple [rad].
     """
     begin = time.perf_counter()
-    n, k = velocity.shape[1], len(model.linear_names)
-    fastest = np.maximum(np.abs(velocity).max(axis=0), 1e-6)
-    shape_lower, shape_upper = (np.log(bound) for bound in model.shape_bounds(fastest))
-    parameters, costs, evaluations = np.zeros((n, k + shape_lower.shape[1])), np.zeros(n), 0
-    for j in range(n):
-        pieces = [None if x is None else x[:, j, None] for x in (velocity, load, position)]
-        problem = _JointProblem(model, j, torque[:, j], pieces, everything or shape_lower.shape[1] == 0, channel)
-        lower, upper = problem.box(shape_lower[j], shape_upper[j])
-        point, costs[j], count = minimise_by_bees(problem.cost, lower, upper, rng, colony)
-        parameters[j] = problem.solved(point[None])[0][0]
-        evaluations += count
-    return FrictionSearch(
-        parameters=parameters, cost=costs, evaluations=evaluations, seconds=time.perf_counter() - begin
-    )
-
-
-class _JointProblem:
-    """Friction of one joint as a cost over points that bees can search."""
-
-    def __init__(
-        self,
-        model: FrictionModel,
-        joint: int,
-        torque: Array,
-        pieces: list[Array | None],
-        everything: bool,
-        channel: Callable[[Array], Array] | None,
-    ) -> None:
-        self.model = model.of_joint(joint)
-        self.channel = channel
-        self.torque, self.pieces, self.everything = torque, pieces, everything
-        self.linear = len(model.linear_names)
-
-    def box(self, lower: Array, upper: Array) -> tuple[Array, Array]:
-        """Return the bounds of a search, given those of the logarithmic shapes (s,)."""
-        if not self.everything:
-            return lower, upper
-        columns = self._columns(0.5 * (lower + upper)[None])[:, 0] @ self.model.generators
-        reach = 1.5 * float(np.abs(self.torque).max(initial=1e-9)) / np.maximum(np.abs(columns).max(axis=0), 1e-12)
-        floor = np.where(self.model.signed, -reach, 0.0)
-        return np.concatenate([floor, lower]), np.concatenate([reach, upper])
-
-    def _columns(self, shapes: Array) -> Array:
-        """Return columns for several logarithmic shapes, as if each were a joint, shape (N, M, k)."""
-        wide = [None if x is None else np.repeat(x, len(shapes), axis=1) for x in self.pieces]
-        velocity, load, position = wide
-        assert velocity is not None
-        columns = self.model.columns(velocity, np.exp(shapes), load, position)
-        return columns if self.channel is None else self.channel(columns)
-
-    def _projected(self, columns: Array) -> Array:
-        """Return the best dissipative linear parameters for columns (N, M, k), shape (M, k)."""
-        design = (columns @ self.model.generators).transpose(1, 0, 2)
-        gram = design.transpose(0, 2, 1) @ design
-        scale = np.sqrt(np.maximum(np.einsum('mkk->mk', gram), 1e-300))
-        gram = gram / (scale[:, :, None] * scale[:, None, :]) + 1e-10 * np.eye(gram.shape[1])
-        pull = np.einsum('mNk,N->mk', design, self.torque) / scale
-        weights = np.linalg.solve(gram, pull[..., None])[..., 0] / scale
-        linear = weights @ self.model.generators.T
-        for m in np.flatnonzero(~((weights >= 0.0) | np.array(self.model.signed)).all(axis=1)):
-            linear[m] = dissipative_least_squares(self.model, columns[:, m], self.torque)
-        return np.asarray(linear)
-
-    def cost(self, points: Array) -> Array:
-        """Return the mean square errors of points (M, d), shape (M,)."""
-        return self.solved(points)[1]
-
-    def solved(self, points: Array) -> tuple[Array, Array]:
-        """Return friction parameters, shape (M, k + s), and mean square errors, shape (M,), of points."""
-        shapes = points[:, self.linear :] if self.everything else points
-        columns = self._columns(shapes)
-        free = self.everything
-        linear = points[:, : self.linear] @ self.model.generators.T if free else self._projected(columns)
-        predicted = np.einsum('Nmk,mk->Nm', columns, linear)
-        cost = np.mean((predicted - self.torque[:, None]) ** 2, axis=0)
-        return np.concatenate([linear, np.exp(shapes)], axis=1), cost
-
-
-def separable_friction(
-    model: FrictionModel,
-    velocity: Array,
-    torque: Array,
-    *,
-    load: Array | None = None,
-    position: Array | None = None,
-    channel: Callable[[Array], Array] | None = None,
-) -> FrictionSearch:
-    """Return the parameters at the minimum of the same problem: the linear ones exactly, the shape searched for."""
-    begin = time.perf_counter()
-    parameters = initial_guess(model, velocity, torque, load, position, channel=channel, refine=True)
-    predicted = model.torque(velocity, parameters, load, position)
-    error = (predicted if channel is None else channel(predicted)) - torque
-    # 24 points of the grid and 42 golden sections for each of the joints
-    evaluations = (24 + 42) * velocity.shape[1] if model.shape_names else velocity.shape[1]
-    return FrictionSearch(
-        parameters=parameters,
-        cost=np.mean(error**2, axis=0),
+    problem = _Problem(rigid, velocity, torque, model, position)
+    best, history, evaluations = minimise_by_bees(problem.cost, *problem.box(described), rng, colony)
+    base_values, parameters = problem.split(best[None])
+    return ColonySearch(
+        base_values=base_values[0],
+        friction_parameters=parameters[:, 0],
+        cost=history,
         evaluations=evaluations,
         seconds=time.perf_counter() - begin,
     )
+
+
+class _Problem:
+    """The relative torque error as a function of points ``[beta, weights and log-shapes of each joint]``."""
+
+    def __init__(
+        self, rigid: Array, velocity: Array, torque: Array, model: FrictionModel, position: Array | None
+    ) -> None:
+        self.rigid, self.velocity, self.torque, self.position = rigid, velocity, torque, position
+        self.model = model
+        self.n, self.b = rigid.shape[1:]
+        self.k, self.s = len(model.linear_names), len(model.shape_names)
+        self.square = np.maximum(np.sum(torque**2, axis=0), 1e-300)
+
+    def box(self, described: Array) -> tuple[Array, Array]:
+        """Return the bounds of a search."""
+        largest = np.abs(self.torque).max(axis=0)
+        pull = np.abs(self.rigid).max(axis=0)
+        reach = np.min(np.where(pull > 0.0, largest[:, None] / np.maximum(pull, 1e-300), np.inf), axis=0)
+        half = np.abs(described) + 0.1 * np.where(np.isfinite(reach), reach, 0.0)
+        fastest = np.maximum(np.abs(self.velocity).max(axis=0), 1e-6)
+        low, high = (np.log(bound) for bound in self.model.shape_bounds(fastest))
+        lower, upper = [described - half], [described + half]
+        for j in range(self.n):
+            columns = self._columns(j, 0.5 * (low[j] + high[j])[None])[:, 0] @ self.model.generators
+            size = _REACH * largest[j] / np.maximum(np.abs(columns).max(axis=0), 1e-12)
+            lower += [np.where(self.model.signed, -size, 0.0), low[j]]
+            upper += [size, high[j]]
+        return np.concatenate(lower), np.concatenate(upper)
+
+    def split(self, points: Array) -> tuple[Array, Array]:
+        """Return base parameters (M, b) and friction parameters (n, M, k + s) of points (M, d)."""
+        own = points[:, self.b :].reshape(len(points), self.n, self.k + self.s).transpose(1, 0, 2)
+        linear = own[..., : self.k] @ self.model.generators.T
+        return points[:, : self.b], np.concatenate([linear, np.exp(own[..., self.k :])], axis=2)
+
+    def _columns(self, joint: int, shapes: Array) -> Array:
+        """Return one joint's columns at several logarithmic shapes, shape (N, M, k)."""
+        pieces = [
+            None if x is None else np.repeat(x[:, joint, None], len(shapes), axis=1)
+            for x in (self.velocity, self.torque, self.position)
+        ]
+        velocity, load, position = pieces
+        assert velocity is not None
+        return self.model.of_joint(joint).columns(velocity, np.exp(shapes), load, position)
+
+    def cost(self, points: Array) -> Array:
+        """Return the relative squared errors of points (M, d), shape (M,)."""
+        base, own = self.split(points)
+        total = np.zeros(len(points))
+        for j in range(self.n):
+            columns = self._columns(j, np.log(own[j, :, self.k :]))
+            predicted = self.rigid[:, j] @ base.T + np.einsum('NMk,Mk->NM', columns, own[j, :, : self.k])
+            total += np.sum((self.torque[:, j, None] - predicted) ** 2, axis=0) / self.square[j]
+        return total

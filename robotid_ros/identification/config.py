@@ -18,7 +18,7 @@ from robotid_ros.settings import Settings, setting
 __all__ = ['ESTIMATORS', 'IdentificationConfig']
 
 ESTIMATORS = ('auto', 'ols', 'wls', 'irls', 'alternating', 'bee-colony', 'physical')
-_PLAIN = ('ols', 'wls', 'irls')
+_PLAIN = ('ols', 'wls', 'irls', 'bee-colony')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,9 @@ class IdentificationConfig(Settings):
     torque_threshold : tuple of float
         Largest acceptable root-mean-square torque error, per joint or one for all [N m]; empty for none.
     max_iterations : int
-        Of the alternating and the bee-colony estimator.
+        Of the alternating estimator.
+    colony_size, colony_limit, colony_cycles : int
+        Of the bee-colony estimator.
     seed : int
     """
 
@@ -71,7 +73,12 @@ class IdentificationConfig(Settings):
     torque_threshold: tuple[float, ...] = setting(
         (), 'largest acceptable torque error per joint, or one for all', unit='N m', range=(1e-6, 1e6)
     )
-    max_iterations: int = setting(50, 'iterations of the alternating and bee-colony estimators', range=(1, 100000))
+    max_iterations: int = setting(50, 'iterations of the alternating estimator', range=(1, 100000))
+    colony_size: int = setting(30, 'food sources of the bee colony', range=(4, 100000))
+    colony_limit: int = setting(
+        15, 'trials without improvement after which the bee colony leaves a source', range=(1, 1000000)
+    )
+    colony_cycles: int = setting(50, 'cycles of the bee colony', range=(1, 1000000))
     seed: int = setting(0, 'seed of every random choice', range=(0, 2**31 - 1))
 
     @property

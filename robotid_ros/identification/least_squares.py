@@ -26,6 +26,7 @@ from robotid_ros.identification.information import Information, Solution, gather
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.rows import Piece, Rows
 from robotid_ros.identification.samples import Samples
+from robotid_ros.identification.stroke_friction import StrokeFriction
 from robotid_ros.identification.torque_fit import TorqueFit
 
 __all__ = [
@@ -234,7 +235,7 @@ def finished(
     )
     matrix = np.zeros((len(determined), len(determined)))
     if covariance:
-        matrix = _covariance(rows, friction, shape, state, linear)
+        matrix = _covariance(rows, friction, shape, state, linear, None if prior is None else prior.friction)
     if covariance and prior is not None:
         matrix += prior.spread(state.solution.inverse, len(matrix), shape.shape[1], n)
     return TorqueFit(
@@ -250,10 +251,18 @@ def finished(
         bandwidth=rows.samples.runs[0].bandwidth,
         converged=converged,
         reason=reason,
+        strokes=None if prior is None else prior.friction,
     )
 
 
-def _covariance(rows: Rows, friction: FrictionModel, shape: Array, state: _State, linear: Array) -> Array:
+def _covariance(
+    rows: Rows,
+    friction: FrictionModel,
+    shape: Array,
+    state: _State,
+    linear: Array,
+    strokes: StrokeFriction | None,
+) -> Array:
     """Sum the rows over bins, collect the residual, and hand both to the spectral formula."""
     samples, base = rows.samples, state.information.base
     width = base + friction_width(friction)
@@ -279,10 +288,13 @@ def _covariance(rows: Rows, friction: FrictionModel, shape: Array, state: _State
             matrix += info.normal(state.precision)[0]
     size = np.bincount(bins, minlength=count)
     runs = samples.run_labels[np.flatnonzero(np.diff(bins, prepend=-1))]
+    if strokes is not None:
+        strokes.add_all(matrix, base)
     inverse = solve(matrix, np.zeros(len(matrix)), base, None).inverse if shape.shape[1] else state.solution.inverse
-    return covariance_of_estimate(
+    result = covariance_of_estimate(
         summed, residual / size[:, None], runs, state.precision, inverse, base, float(size.mean())
     )
+    return result if strokes is None else result + strokes.spread(inverse, base)
 
 
 def _bin_labels(samples: Samples) -> IntArray:
@@ -318,6 +330,7 @@ def fit_of_parameters(
     *,
     converged: bool,
     reason: str,
+    prior: Prior | None = None,
 ) -> TorqueFit:
     """Return parameters that another method found as a fit, with the covariance of least squares at that point.
 
@@ -338,9 +351,12 @@ def fit_of_parameters(
     state = solver(rows.samples.weight, np.ones(rows.samples.n), load)
     parameters = np.concatenate([base_values, friction_parameters[:, :k].ravel()])
     precision = joint_precision(state.information, parameters)
-    solution = replace(solve(*state.information.normal(precision), len(base_values), None), parameters=parameters)
+    matrix, vector = state.information.normal(precision)
+    if prior is not None:
+        prior.add(matrix, vector)
+    solution = replace(solve(matrix, vector, len(base_values), None), parameters=parameters)
     state = _State(precision, state.load, state.weight, solution, state.information)
-    return finished(rows, friction, shape, state, converged, reason, covariance=True)
+    return finished(rows, friction, shape, state, converged, reason, prior=prior, covariance=True)
 
 
 def normal_equations(rows: Rows, fit: TorqueFit, shape: Array) -> tuple[Array, Array, float]:
@@ -362,7 +378,10 @@ def normal_equations(rows: Rows, fit: TorqueFit, shape: Array) -> tuple[Array, A
     load = rows.torque(fit.base_values) if fit.friction.needs_load else None
     total = rows.information(fit.friction, shape, load)
     matrix, vector = total.normal(fit.precision)
-    return matrix, vector, float(total.gram[:, -1, -1] @ fit.precision)
+    square = float(total.gram[:, -1, -1] @ fit.precision)
+    if fit.strokes is not None:
+        square += fit.strokes.add(matrix, vector, total.base)
+    return matrix, vector, square
 
 
 def essential_parameters(matrix: Array, values: Array, std: Array, base: int, *, ratio: float = 10.0) -> Array:

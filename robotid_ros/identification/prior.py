@@ -15,6 +15,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics import BaseParameters
+from robotid_ros.identification.stroke_friction import StrokeFriction
 from robotid_ros.model.inertia import pseudo_inertia, pseudo_inertia_parameters
 from robotid_ros.model.robot_model import RobotModel
 
@@ -38,11 +39,19 @@ class Prior:
     precision : ndarray, shape (b, b)
     strength : float
         1 takes it at its word, for independent samples; 0 ignores it.
+    friction : StrokeFriction, optional
+        What a friction sweep says of the friction parameters; believed as it is.
     """
 
     mean: Array
     precision: Array
     strength: float = 1.0
+    friction: StrokeFriction | None = None
+
+    @classmethod
+    def of_strokes(cls, friction: StrokeFriction, base: int) -> 'Prior':
+        """Return a prior that knows nothing of the base parameters."""
+        return cls(mean=np.zeros(base), precision=np.zeros((base, base)), strength=0.0, friction=friction)
 
     def scaled(self, strength: float) -> 'Prior':
         """Return the same prior, believed so much."""
@@ -54,6 +63,8 @@ class Prior:
         weight = self.strength * factor
         matrix[:b, :b] += weight * self.precision
         vector[:b] += weight * (self.precision @ self.mean)
+        if self.friction is not None:
+            self.friction.add(matrix, vector, b)
 
     def share(self, inverse: Array) -> Array:
         """Return which share of each base parameter stems from the prior, shape (b,), for the inverse normal matrix."""

@@ -180,7 +180,7 @@ class _Contest:
         candidates: list[_Winner] = []
         for k in self.split.training:
             rows = self._rows([self.runs[k]])
-            found = alternate(rows, rows, friction, thresholds=self.limit, max_iterations=self.config.max_iterations)
+            found = alternate(rows, friction, thresholds=self.limit, max_iterations=self.config.max_iterations)
             text = f'{name}, {self.runs[k].sources[0]}: {_spelled(found.errors[-1])} N m'
             if not found.usable:
                 self.log.append(f'{text} after {len(found.errors)} iterations, not usable')
@@ -218,7 +218,7 @@ class _Contest:
         """Fit friction again on the validation set; return it and the mean torque error."""
         rows = self.validation
         load = rows.torque(values)
-        parameters = fit_friction(rows, friction, rows.samples.target - rows.samples.filtered(load), load)
+        parameters = fit_friction(rows, friction, values)
         resisting = rows.samples.filtered(friction.torque(rows.samples.dq, parameters, load, rows.samples.q))
         residual = rows.samples.target - rows.samples.filtered(load) - resisting
         return parameters, float(np.sqrt(np.mean(residual**2)))
@@ -232,7 +232,7 @@ class _Contest:
         """Return the best unusable model with the last friction model, so that there is something to look at."""
         friction = friction_model(name)
         rows = self._rows([self.runs[k] for k in self.split.training])
-        found = alternate(rows, rows, friction, max_iterations=self.config.max_iterations)
+        found = alternate(rows, friction, max_iterations=self.config.max_iterations)
         parameters, error = self._validated(friction, found.base_values)
         self.log.append(f'{name}: all training trajectories together, {error:.4g} N m in the validation, not usable')
         return _Winner(

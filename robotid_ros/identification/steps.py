@@ -17,22 +17,25 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
+from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
+from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.alternating import alternate
 from robotid_ros.identification.assembly import assemble, fit_metrics, provenance_of, thresholds
-from robotid_ros.identification.bee_colony import BeeColony, bee_colony_friction, separable_friction
+from robotid_ros.identification.bee_colony import BeeColony, bee_colony
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.cross_validation import Alternative, Decision, Folds, HeldOut
 from robotid_ros.identification.friction_choice import FrictionChoice, add_ripple, choose_friction, fit_friction_shape
 from robotid_ros.identification.least_squares import fit_of_parameters, least_squares, normal_equations
 from robotid_ros.identification.physical import PhysicalFit, physical_parameters
 from robotid_ros.identification.plausibility import doubts, open_parameters, remarks, require_radians, torque_faults
-from robotid_ros.identification.prior import Prior, description_prior
+from robotid_ros.identification.prior import Prior, description_prior, is_placeholder
 from robotid_ros.identification.rest_friction import RestFriction, last_direction
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples, as_samples, require_moving
+from robotid_ros.identification.separable import separable_least_squares
 from robotid_ros.identification.shrinkage import choose_prior, total_error
 from robotid_ros.identification.signal_choice import (
     PLAIN,
@@ -42,6 +45,7 @@ from robotid_ros.identification.signal_choice import (
     plain_errors,
     with_cutoff,
 )
+from robotid_ros.identification.stroke_friction import choose_stroke_model, stroke_friction
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
 from robotid_ros.identification.verdict import judge_joints, moved, overall
 from robotid_ros.model.robot_model import RobotModel
@@ -80,10 +84,11 @@ class Data:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """A model that competes: friction with its shape, and the signal's bandwidth."""
+    """A model that competes: friction with its shape, the signal's bandwidth, friction data where there are some."""
 
     rows: Rows
     choice: FrictionChoice
+    strokes: FrictionStrokes | None = None
 
 
 def identify(
@@ -92,7 +97,7 @@ def identify(
     *,
     friction: str | None = None,
     estimator: str | None = None,
-    friction_data: Dataset | Sequence[Dataset] = (),
+    friction_data: FrictionStrokes | Sequence[FrictionStrokes] = (),
     validation: Dataset | Sequence[Dataset] = (),
     test: Dataset | Sequence[Dataset] = (),
     config: IdentificationConfig | None = None,
@@ -108,9 +113,10 @@ def identify(
         Kinematics, and inertial parameters as a prior for what the data leave open.
     friction, estimator : str, optional
         In place of the configuration's.
-    friction_data : Dataset or sequence of Dataset
-        Slow motion at constant speeds, from which the alternating estimator takes friction while the
-        training data give the dynamics; the other estimators use both at once.
+    friction_data : FrictionStrokes or sequence of FrictionStrokes
+        Steady strokes of friction sweeps. They choose the friction model, where it is not given, and its shape
+        parameters, and count for the linear ones beside the training data; the alternating estimator takes all
+        friction from them.
     validation, test : Dataset or sequence of Dataset
         Data that only the metrics and the verdict see. They are filtered like the training data.
     config : IdentificationConfig, optional
@@ -133,20 +139,19 @@ def identify(
     config = config if estimator is None else replace(config, estimator=estimator)
     if config.friction != 'auto':
         friction_model(_without_ripple(config.friction))  # refuses unknown options before any work
-    training, slow = _listed(datasets), _listed(friction_data)
-    if config.estimator != 'alternating':
-        training, slow = training + slow, []
+    training = _listed(datasets)
+    listed = [friction_data] if isinstance(friction_data, FrictionStrokes) else list(friction_data)
+    strokes = FrictionStrokes.joined([each.of_joints(model.joint_names) for each in listed]) if listed else None
     report = progress if progress is not None else _silent
     thresholds(config, model)  # refuses a wrong number of them before any work
     base = base_parameters(model, rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
     require_data(training, model, base, config)
-    require_radians(training + slow, model)
-    notes = remarks(training + slow, model)
+    require_radians(training, model)
+    notes = remarks(training, model)
     data = prepare(training, model, base, config, report)
-    chosen = choose_model(base, data.samples, config, report)
+    chosen = choose_model(base, data.samples, config, report, strokes)
     report(0.7, 'estimate parameters')
-    friction_rows = Rows(base, _samples_of(slow, model, config)) if slow else chosen.rows
-    fit, decisions = _estimate(chosen, friction_rows, model, config)
+    fit, decisions = _estimate(chosen, model, config)
     if config.automatic:
         fit, rest = _with_rest(fit, chosen.rows, config)
         decisions = (*decisions, rest)
@@ -162,11 +167,11 @@ def identify(
         model,
         config,
         sets,
-        doubt=doubts(training + slow, model),
+        doubt=doubts(training, model),
         notes=notes,
         decisions=(*data.decisions, *chosen.choice.decisions, *decisions),
         cutoff=data.cutoff,
-        sources=training + slow,
+        sources=training,
     )
     report(1.0, 'done')
     return result
@@ -234,7 +239,7 @@ def conclude(
     usable, reason = overall(
         verdicts,
         metrics[judge],
-        doubt or _no_numbers(fit),
+        doubt or _no_numbers(fit, samples),
         [base.names[k] for k in still_open],
         base=len(base.names),
         judged_by=judge,
@@ -260,10 +265,10 @@ def conclude(
     )
 
 
-def _no_numbers(fit: TorqueFit) -> str:
+def _no_numbers(fit: TorqueFit, samples: Samples) -> str:
     if not np.isfinite(fit.base_values).all():
         return 'the fit gave no finite numbers'
-    if not (fit.base_values.any() or fit.friction_parameters.any()):
+    if not samples.measured.any():
         return 'the measured torque is zero throughout; is effort recorded?'
     return ''
 
@@ -330,18 +335,26 @@ def prepare(
     return Data(datasets=tuple(listed), samples=samples_of(listed), cutoff=cutoff, decisions=tuple(decisions))
 
 
-def choose_model(base: BaseParameters, samples: Samples, config: IdentificationConfig, report: Progress) -> Chosen:
+def choose_model(
+    base: BaseParameters,
+    samples: Samples,
+    config: IdentificationConfig,
+    report: Progress,
+    strokes: FrictionStrokes | None = None,
+) -> Chosen:
     """Choose the friction model and, where it was not asked for, whether it pays at all."""
     report(0.2, 'choose the friction model')
     rows = Rows(base, samples.coarse())
     name = config.friction
     if name == 'auto' and config.estimator == 'bee-colony':
-        name = 'daemi_heimann+offset'  # the model the method was published for
+        name = 'daemi_heimann'  # the model the method was published for
     ripple = name == 'auto' or name != _without_ripple(name)
     name = _without_ripple(name)
     few = rows.samples.thinned(_SEARCH_SAMPLES) if rows.samples.open else rows.samples.excerpts(_SEARCH_SAMPLES)
     rigid = base.regressor(few.q, few.dq, few.ddq)
-    if name == 'auto':
+    if strokes is not None:
+        choice = _choice_by_strokes(name, strokes)
+    elif name == 'auto':
         choice = choose_friction(rigid, few, progress=lambda share, text: report(0.2 + 0.4 * share, text))
     elif not friction_model(name).shape_names and not config.automatic:
         as_asked = Decision(subject='friction', chosen=f'{name}, as asked')
@@ -351,7 +364,39 @@ def choose_model(base: BaseParameters, samples: Samples, config: IdentificationC
     if ripple:
         report(0.62, 'look for a torque ripple')
         choice = add_ripple(base, few.excerpts(_RIPPLE_SAMPLES), choice)
-    return Chosen(rows=rows, choice=choice)
+    return Chosen(rows=rows, choice=choice, strokes=strokes)
+
+
+def _choice_by_strokes(name: str, strokes: FrictionStrokes) -> FrictionChoice:
+    """Return the friction model asked for, or the one that describes the strokes best, with its shape."""
+    alternatives: tuple[Alternative, ...] = ()
+    if name == 'auto':
+        best, tried = choose_stroke_model(strokes)
+        alternatives = tuple(Alternative(name=each, error=error) for each, error in tried)
+        name = f'{best}+offset'
+    friction = friction_model(name)
+    shape = stroke_friction(friction, strokes).shape
+    still = [joint for j, joint in enumerate(strokes.joint_names) if not (strokes.joint == j).any()]
+    if still and friction.shape_names:
+        raise IdentificationError(
+            f'the friction data have no stroke of {", ".join(still)}, which {name} needs for its '
+            f'{friction.shape_names[0]}; sweep all joints, or choose a model without, coulomb_viscous for example'
+        )
+    text = f'{friction.name}, by {strokes.count} strokes of {len(strokes.joint_names) - len(still)} joints'
+    decision = Decision(subject='friction', chosen=text, alternatives=alternatives)
+    return FrictionChoice(friction=friction, shape=shape, decisions=(decision,))
+
+
+def _stroke_prior(chosen: Chosen, variance: float = 1.0) -> Prior | None:
+    """Return what the strokes say of the friction parameters, beside rows of this variance; None without strokes.
+
+    The normal equations count every sample, also those that are correlated; the strokes count in the same proportion.
+    """
+    if chosen.strokes is None:
+        return None
+    found = stroke_friction(chosen.choice.friction, chosen.strokes)
+    weight = variance / chosen.rows.samples.independent_per_sample
+    return Prior.of_strokes(found.weighted(weight), len(chosen.rows.base.independent))
 
 
 def _without_ripple(name: str) -> str:
@@ -360,25 +405,31 @@ def _without_ripple(name: str) -> str:
 
 
 def _estimate(
-    chosen: Chosen, friction_rows: Rows, model: RobotModel, config: IdentificationConfig
+    chosen: Chosen, model: RobotModel, config: IdentificationConfig
 ) -> tuple[TorqueFit, tuple[Decision, ...]]:
     """Run the estimator asked for; the physical one starts from weighted least squares."""
     rows, choice = chosen.rows, chosen.choice
     if config.estimator == 'alternating':
-        return _alternating(chosen, friction_rows, model, config)
+        return _alternating(chosen, model, config)
     if config.estimator == 'bee-colony':
-        return _bees(chosen, config)
+        return _bees(chosen, model, config)
     if config.estimator == 'auto':
-        return _automatic(rows, choice, model, config)
+        return _automatic(chosen, model, config)
     method = 'wls' if config.estimator == 'physical' else config.estimator
-    fit = least_squares(rows, choice.friction, choice.shape, estimator=method)  # type: ignore[arg-type]
+    variance = 1.0
+    if method == 'ols' and chosen.strokes is not None:  # the rows' weight is 1, and that of the strokes relative to it
+        alone = least_squares(rows, choice.friction, choice.shape, estimator='wls', covariance=False)
+        variance = float(1.0 / alone.precision.mean())
+    prior = _stroke_prior(chosen, variance)
+    fit = least_squares(rows, choice.friction, choice.shape, estimator=method, prior=prior)  # type: ignore[arg-type]
     return fit, (Decision(subject='estimator', chosen=config.estimator),)
 
 
 def _automatic(
-    rows: Rows, choice: FrictionChoice, model: RobotModel, config: IdentificationConfig
+    chosen: Chosen, model: RobotModel, config: IdentificationConfig
 ) -> tuple[TorqueFit, tuple[Decision, ...]]:
     """Fit with the prior's weight chosen; fall back to the plain model where that predicts held-out torque better."""
+    rows, choice = chosen.rows, chosen.choice
     base = rows.base
     assert isinstance(base, BaseParameters)
     prior = description_prior(model, base, rotor_inertia=config.rotor_inertia)
@@ -396,7 +447,7 @@ def _automatic(
 
     strength, errors, decision = candidate(choice.friction, choice.shape, few)
     decisions = [decision]
-    if config.friction == 'auto':
+    if config.friction == 'auto' and chosen.strokes is None:
         plain, unlimited = friction_model(PLAIN), few.with_bandwidth(None)
         ordinary = plain_errors(base, unlimited, equal=True)
         plain_prior, plain_found, plain_decision = candidate(plain, np.zeros((samples.n, 0)), unlimited)
@@ -421,10 +472,13 @@ def _automatic(
                 replace(choice, friction=plain, shape=np.zeros((samples.n, 0))),
             )
             decisions[0] = plain_decision
+    by_strokes = _stroke_prior(chosen)
 
     def fitted(strength: Prior | None, dissipative: bool) -> TorqueFit:
         scale = few.independent_per_sample / samples.independent_per_sample
         used = None if strength is None else strength.scaled(strength.strength * scale)
+        if by_strokes is not None:
+            used = by_strokes if used is None else replace(used, friction=by_strokes.friction)
         return least_squares(rows, choice.friction, choice.shape, prior=used, dissipative=dissipative)
 
     fit = fitted(strength, True)
@@ -486,51 +540,74 @@ def _with_rest(fit: TorqueFit, rows: Rows, config: IdentificationConfig) -> tupl
 
 
 def _alternating(
-    chosen: Chosen, friction_rows: Rows, model: RobotModel, config: IdentificationConfig
+    chosen: Chosen, model: RobotModel, config: IdentificationConfig
 ) -> tuple[TorqueFit, tuple[Decision, ...]]:
-    rows, friction = chosen.rows, chosen.choice.friction
-    limit = thresholds(config, model)
-    found = alternate(rows, friction_rows, friction, thresholds=limit, max_iterations=config.max_iterations)
-    reason = '' if found.usable else f'the alternation did not end within {config.max_iterations} iterations'
+    """Alternate from the description's parameters, where it has some; friction data give the friction."""
+    rows, friction, strokes = chosen.rows, chosen.choice.friction, chosen.strokes
+    base, limit = rows.base, thresholds(config, model)
+    assert isinstance(base, BaseParameters)
+
+    def step(values: Array) -> Array:
+        assert strokes is not None
+        gravity = base.regressor(strokes.q, strokes.dq, np.zeros_like(strokes.q)) @ values
+        own = gravity[np.arange(len(strokes)), strokes.joint]
+        return stroke_friction(friction, strokes, own).parameters
+
+    found = alternate(
+        rows,
+        friction,
+        thresholds=limit,
+        max_iterations=config.max_iterations,
+        start=None if is_placeholder(model) else np.array(base.values),
+        step=None if strokes is None else step,
+    )
     fit = fit_of_parameters(
-        rows, friction, found.base_values, found.friction_parameters, converged=found.usable, reason=reason
+        rows,
+        friction,
+        found.base_values,
+        found.friction_parameters,
+        converged=found.usable,
+        reason=found.reason(model.joint_names, limit),
+        prior=_stroke_prior(chosen),
     )
     note = f'alternating, {len(found.errors)} iterations{"" if found.usable else ", not usable"}'
     last = Alternative(name='last iteration', error=found.errors[-1])
     return fit, (Decision(subject='estimator', chosen=note, alternatives=(last,)),)
 
 
-def _bees(chosen: Chosen, config: IdentificationConfig) -> tuple[TorqueFit, tuple[Decision, ...]]:
-    """Alternate twice with a bee colony as the friction step, and say what separable least squares reaches."""
+def _bees(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> tuple[TorqueFit, tuple[Decision, ...]]:
+    """Search for all parameters by a bee colony, and say what separable least squares reaches on the same rows."""
     rows, friction = chosen.rows, chosen.choice.friction
+    base = rows.base
+    assert isinstance(base, BaseParameters)
+    few = rows.samples.thinned(_BEE_SAMPLES)
+    rigid = base.regressor(few.q, few.dq, few.ddq)
+    colony = BeeColony(bees=config.colony_size, limit=config.colony_limit, cycles=config.colony_cycles)
     rng = np.random.default_rng(config.seed)
-    few = rows.samples.thinned(_BEE_SAMPLES) if rows.samples.open else rows.samples.excerpts(_BEE_SAMPLES)
-    thin = Rows(rows.base, few)
-    channel = None if few.open else few.filtered
-    decisions = [Decision(subject='estimator', chosen=f'bee-colony, {config.max_iterations} cycles')]
+    described = np.zeros(len(base.independent)) if is_placeholder(model) else np.array(base.values)
+    found = bee_colony(rigid, few.dq, few.target, friction, described, rng, colony=colony, position=few.q)
+    direct = separable_least_squares(rigid, few, friction, fit_scale=False)
 
-    def fit(part: Rows, model: FrictionModel, torque: Array, load: Array) -> Array:
-        s = part.samples
-        colony = BeeColony(cycles=config.max_iterations)
-        bees = bee_colony_friction(model, s.dq, torque, rng, colony=colony, load=load, position=s.q, channel=channel)
-        direct = separable_friction(model, s.dq, torque, load=load, position=s.q, channel=channel)
-        decisions.append(
-            Decision(
-                subject='friction step',
-                chosen=f'bee colony: {bees.evaluations} evaluations, {bees.seconds:.2f} s; '
-                f'separable least squares: {direct.evaluations} evaluations, {direct.seconds:.2f} s',
-                alternatives=(
-                    Alternative(name='bee colony', error=np.sqrt(bees.cost)),
-                    Alternative(name='separable least squares', error=np.sqrt(direct.cost)),
-                ),
-            )
-        )
-        return bees.parameters
+    def rmse(values: Array, parameters: Array) -> Array:
+        torque = rigid @ values + friction.torque(few.dq, parameters, few.target, few.q)
+        return np.asarray(np.sqrt(np.mean((few.target - torque) ** 2, axis=0)))
 
-    start = least_squares(rows, friction, chosen.choice.shape, covariance=False).base_values
-    found = alternate(rows, thin, friction, max_iterations=2, start=start, fit=fit)
-    result = fit_of_parameters(rows, friction, found.base_values, found.friction_parameters, converged=True, reason='')
-    return result, tuple(decisions)
+    count = len(found.base_values) + found.friction_parameters.size
+    curve = ' '.join(f'{found.cost[k]:.3g}' for k in np.linspace(0, len(found.cost) - 1, 11).astype(int))
+    decision = Decision(
+        subject='estimator',
+        chosen=f'bee-colony: {count} parameters, {colony.bees} sources, limit {colony.limit}, {colony.cycles} cycles, '
+        f'{found.evaluations} evaluations in {found.seconds:.1f} s; relative squared error {curve}',
+        alternatives=(
+            Alternative(name='bee colony', error=rmse(found.base_values, found.friction_parameters)),
+            Alternative(
+                name=f'separable least squares, {direct.evaluations} linear problems',
+                error=rmse(direct.base_values, np.concatenate([direct.linear, direct.shape], axis=1)),
+            ),
+        ),
+    )
+    fit = fit_of_parameters(rows, friction, found.base_values, found.friction_parameters, converged=True, reason='')
+    return fit, (decision,)
 
 
 def consistent(

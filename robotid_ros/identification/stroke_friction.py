@@ -22,17 +22,21 @@ direction: - delta v g'(q), which would pass for viscous friction. Where the str
 g'(q) is the slope of the torque that both directions have in common.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.errors import IdentificationError
-from robotid_ros.friction import FrictionModel
+from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.friction.fit import fit_joint
 
-__all__ = ['StrokeFriction', 'stroke_friction']
+__all__ = ['StrokeFriction', 'choose_stroke_model', 'stroke_friction']
+
+STROKE_MODELS = tuple(
+    name + option for name in ('coulomb_viscous', 'static', 'stribeck', 'daemi_heimann') for option in ('', '+load')
+)
 
 _OPEN = 1e-6  # share of a parameter in directions that the rows do not determine, from which on it counts as open
 _RANK = 1e-9
@@ -50,27 +54,101 @@ class StrokeFriction:
     covariance : ndarray, shape (n, k + s, k + s)
     determined : ndarray of bool, shape (n, k + s)
         Which parameters the strokes tell.
-    information : ndarray, shape (n, k, k)
-        Of the linear parameters at these shapes: what the strokes add to the normal equations of another fit, whose
-        right-hand side they add ``information @ parameters[:, :k]`` to.
+    information : ndarray, shape (n, k + s, k + s)
+        Inverse of the covariance; zero where the strokes tell nothing.
+    linear : int
+        Number k of linear parameters.
     noise : ndarray, shape (n,)
         Standard deviation of the torque at one place [N m or N].
     delay : ndarray, shape (n,)
         By which the torque lags behind the motion [s]; 0 where the strokes show none.
+    criterion : float
+        Bayesian information criterion over all joints: what a better model has less of.
+    weight : float
+        How often the information counts in the normal equations of a fit to other data too.
     """
 
     parameters: Array
     covariance: Array
     determined: BoolArray
     information: Array
+    linear: int
     noise: Array
     delay: Array
+    criterion: float
+    weight: float = 1.0
 
     @property
     def std(self) -> Array:
         """Standard deviations, shape (n, k + s); infinite where the strokes tell nothing."""
         deviation = np.sqrt(np.maximum(np.einsum('nkk->nk', self.covariance), 0.0))
         return np.where(self.determined, deviation, np.inf)
+
+    @property
+    def shape(self) -> Array:
+        """Shape parameters, shape (n, s)."""
+        return self.parameters[:, self.linear :]
+
+    def weighted(self, weight: float) -> 'StrokeFriction':
+        """Return the same, counting so often."""
+        return replace(self, weight=weight)
+
+    def add(self, matrix: Array, vector: Array, base: int) -> float:
+        """Add the linear parameters' information to normal equations, in place; return what the squares grow by.
+
+        Parameters
+        ----------
+        matrix : ndarray, shape (b + n k, b + n k)
+        vector : ndarray, shape (b + n k,)
+        base : int
+            Number b of parameters that come before those of friction.
+        """
+        k, square = self.linear, 0.0
+        for j, values in enumerate(self.parameters[:, :k]):
+            own = slice(base + j * k, base + (j + 1) * k)
+            information = self.weight * self.information[j, :k, :k]
+            matrix[own, own] += information
+            vector[own] += information @ values
+            square += float(values @ information @ values)
+        return square
+
+    def spread(self, inverse: Array, base: int) -> Array:
+        """Return the covariance that the strokes' own noise gives the parameters of such a fit.
+
+        Parameters
+        ----------
+        inverse : ndarray, shape (P, P)
+            Inverse of the normal matrix with the strokes' information, of [base, linear, shape] parameters or of
+            [base, linear] ones.
+        base : int
+        """
+        result = np.zeros_like(inverse)
+        width = (len(inverse) - base) // len(self.parameters)
+        for j, information in enumerate(self.information):
+            part = inverse[:, base + j * width : base + (j + 1) * width]
+            result += self.weight**2 * part @ information[:width, :width] @ part.T
+        return result
+
+    def add_all(self, matrix: Array, base: int) -> None:
+        """Add the information of linear and shape parameters to a normal matrix, in place."""
+        width = self.information.shape[1]
+        for j, information in enumerate(self.information):
+            own = slice(base + j * width, base + (j + 1) * width)
+            matrix[own, own] += self.weight * information
+
+
+def choose_stroke_model(strokes: FrictionStrokes) -> tuple[str, tuple[tuple[str, Array], ...]]:
+    """Return the friction model that describes the strokes best, by the Bayesian information criterion.
+
+    Returns
+    -------
+    name : str
+    tried : tuple of (str, ndarray)
+        Each model with the root-mean-square torque error of each joint, shape (n,) [N m].
+    """
+    found = {name: stroke_friction(friction_model(name), strokes) for name in STROKE_MODELS}
+    best = min(found, key=lambda name: found[name].criterion)
+    return best, tuple((name, each.noise) for name, each in found.items())
 
 
 def stroke_friction(model: FrictionModel, strokes: FrictionStrokes, gravity: Array | None = None) -> StrokeFriction:
@@ -108,7 +186,8 @@ def stroke_friction(model: FrictionModel, strokes: FrictionStrokes, gravity: Arr
     n, width = len(strokes.joint_names), len(model.linear_names) + len(model.shape_names)
     k = len(model.linear_names)
     parameters, covariance = np.zeros((n, width)), np.zeros((n, width, width))
-    determined, information = np.zeros((n, width), dtype=bool), np.zeros((n, k, k))
+    determined, information = np.zeros((n, width), dtype=bool), np.zeros((n, width, width))
+    criterion = 0.0
     noise, delay = np.zeros(n), np.zeros(n)
     for j in range(n):
         own = np.flatnonzero(joint == j)
@@ -131,14 +210,18 @@ def stroke_friction(model: FrictionModel, strokes: FrictionStrokes, gravity: Arr
         covariance[j] = variance * inverse
         parameters[j, ~determined[j]] = 0.0
         if variance > 0.0:
-            information[j] = jacobian[:, :k].T @ jacobian[:, :k] / variance
+            information[j] = jacobian.T @ jacobian / variance
+            known = int(determined[j].sum()) + (rows.lag is not None)
+            criterion += len(own) * np.log(square / len(own)) + known * np.log(len(own))
     return StrokeFriction(
         parameters=parameters,
         covariance=covariance,
         determined=determined,
         information=information,
+        linear=k,
         noise=noise,
         delay=delay,
+        criterion=criterion,
     )
 
 

@@ -18,6 +18,7 @@ from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.information import BaseRegressor
 from robotid_ros.identification.rest_friction import RestFriction
 from robotid_ros.identification.samples import Samples
+from robotid_ros.identification.stroke_friction import StrokeFriction
 
 __all__ = ['TorqueFit', 'predicted_torque']
 
@@ -50,6 +51,8 @@ class TorqueFit:
         Why it did not converge, or empty.
     rest : RestFriction or None
         Friction of joints that stand.
+    strokes : StrokeFriction or None
+        What a friction sweep added.
     """
 
     friction: FrictionModel
@@ -65,6 +68,7 @@ class TorqueFit:
     converged: bool = True
     reason: str = ''
     rest: RestFriction | None = None
+    strokes: StrokeFriction | None = None
 
     @property
     def std(self) -> Array:
