@@ -14,17 +14,20 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+from identification_helpers import dataset, fourier_motion
 from scipy.signal import butter, sosfilt, sosfilt_zi
 from simulation_helpers import CRANE
 
+from robotid_ros.data import Dataset
 from robotid_ros.data.strokes import FrictionStrokes, cut_strokes, is_friction_sweep
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import DataError, IdentificationError
 from robotid_ros.excitation.friction_sweep import FrictionSweepConfig, friction_sweep
 from robotid_ros.friction import friction_model
+from robotid_ros.identification import ESTIMATORS, identify
 from robotid_ros.identification.stroke_friction import stroke_friction
 from robotid_ros.model import RobotModel
-from robotid_ros.simulation import JointFriction, Plant, Sensors, nominal_truth, prior_friction
+from robotid_ros.simulation import JointFriction, Plant, Sensors, nominal_truth, prior_friction, simulate_trajectory
 
 ARM = RobotModel.from_urdf(CRANE)
 LAWS = ('coulomb_viscous', 'static', 'stribeck', 'daemi_heimann')
@@ -185,3 +188,35 @@ def test_friction_is_recovered_with_honest_deviations(name: str) -> None:
         assert inside[:, k].mean() > 0.86, each
         assert abs(np.median(z[:, k])) < 0.35, each
     np.testing.assert_allclose(found.noise.mean(), 0.05, rtol=0.03)
+
+
+@lru_cache
+def excitation(name: str, seed: int) -> Dataset:
+    plant = Plant(nominal_truth(ARM, friction=recording(name)[0]), ARM, rate=RATE)
+    motion = fourier_motion(3, np.random.default_rng(seed), seconds=10.0, rate=50.0, size=0.6)
+    run = simulate_trajectory(plant, *motion, rate=RATE)
+    noise = np.random.default_rng(seed).normal(0.0, 0.3, run.torque.shape)
+    return dataset(ARM, (run.time, run.position, run.velocity, run.acceleration), run.torque + noise, rate=RATE)
+
+
+@pytest.mark.parametrize(
+    ('name', 'asked', 'estimator'),
+    [(name, 'auto', 'auto') for name in LAWS]
+    + [('stribeck', 'stribeck', each) for each in ESTIMATORS if each != 'auto'],
+)
+def test_every_estimator_takes_friction_data(name: str, asked: str, estimator: str) -> None:
+    friction, time, position, torque = recording(name)
+    strokes = cut_strokes(ARM.joint_names, time, position, torque)
+    heavier = ARM.with_inertial(1.1 * ARM.inertial)
+    found = identify(excitation(name, 1), heavier, friction=asked, estimator=estimator, friction_data=strokes)
+    for j in range(3):
+        own = np.unique(np.abs(strokes.velocity[strokes.joint == j]))[:, None]
+        model = found.friction.of_joint(j)
+        torques = [model.torque(v, found.friction_values[j, None], np.zeros_like(own))[:, 0] for v in (own, -own)]
+        expected = friction.torque(np.repeat(own, 3, axis=1))[:, j]
+        tolerance = 0.03 if estimator == 'bee-colony' else 0.01
+        np.testing.assert_allclose(0.5 * (torques[0] - torques[1]), expected, rtol=tolerance)
+    assert any('by 30 strokes of 3 joints' in str(decision) for decision in found.decisions)
+    if asked == 'auto':
+        assert found.friction_name == f'{name}+offset'
+    assert (found.metrics['training'].match > (80.0 if estimator == 'bee-colony' else 94.0)).all()

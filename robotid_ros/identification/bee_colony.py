@@ -30,6 +30,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.friction import FrictionModel
+from robotid_ros.identification.stroke_friction import StrokeFriction
 
 __all__ = ['BeeColony', 'ColonySearch', 'bee_colony', 'minimise_by_bees']
 
@@ -153,6 +154,7 @@ def bee_colony(
     *,
     colony: BeeColony | None = None,
     position: Array | None = None,
+    strokes: StrokeFriction | None = None,
 ) -> ColonySearch:
     """Return the base and friction parameters that a bee colony finds, all of them coordinates of one search.
 
@@ -173,10 +175,12 @@ def bee_colony(
     colony : BeeColony, optional
     position : ndarray, shape (N, n), optional
         For models with a torque ripple [rad].
+    strokes : StrokeFriction, optional
+        What a friction sweep tells: those friction parameters are looked for within three standard deviations of it.
     """
     begin = time.perf_counter()
     problem = _Problem(rigid, velocity, torque, model, position)
-    best, history, evaluations = minimise_by_bees(problem.cost, *problem.box(described), rng, colony)
+    best, history, evaluations = minimise_by_bees(problem.cost, *problem.box(described, strokes), rng, colony)
     base_values, parameters = problem.split(best[None])
     return ColonySearch(
         base_values=base_values[0],
@@ -199,7 +203,7 @@ class _Problem:
         self.k, self.s = len(model.linear_names), len(model.shape_names)
         self.square = np.maximum(np.sum(torque**2, axis=0), 1e-300)
 
-    def box(self, described: Array) -> tuple[Array, Array]:
+    def box(self, described: Array, strokes: StrokeFriction | None = None) -> tuple[Array, Array]:
         """Return the bounds of a search."""
         largest = np.abs(self.torque).max(axis=0)
         pull = np.abs(self.rigid).max(axis=0)
@@ -211,9 +215,27 @@ class _Problem:
         for j in range(self.n):
             columns = self._columns(j, 0.5 * (low[j] + high[j])[None])[:, 0] @ self.model.generators
             size = _REACH * largest[j] / np.maximum(np.abs(columns).max(axis=0), 1e-12)
-            lower += [np.where(self.model.signed, -size, 0.0), low[j]]
-            upper += [size, high[j]]
+            least = np.concatenate([np.where(self.model.signed, -size, 0.0), low[j]])
+            most = np.concatenate([size, high[j]])
+            if strokes is not None:
+                middle, apart = self._coordinates(strokes, j)
+                least = np.where(np.isfinite(apart), np.clip(middle - 3.0 * apart, least, most), least)
+                most = np.where(np.isfinite(apart), np.clip(middle + 3.0 * apart, least, most), most)
+            lower.append(least)
+            upper.append(most)
         return np.concatenate(lower), np.concatenate(upper)
+
+    def _coordinates(self, strokes: StrokeFriction, joint: int) -> tuple[Array, Array]:
+        """Return one joint's coordinates of the search by its strokes, and their standard deviations."""
+        k, values = self.k, strokes.parameters[joint]
+        change = np.linalg.inv(self.model.generators)
+        covariance = change @ strokes.covariance[joint, :k, :k] @ change.T
+        deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        known = ~((np.abs(change) > 0.0) & ~strokes.determined[joint, :k]).any(axis=1)
+        shape = values[k:]
+        apart = strokes.std[joint, k:] / np.maximum(shape, 1e-300)
+        middle = np.concatenate([change @ values[:k], np.log(np.maximum(shape, 1e-300))])
+        return middle, np.concatenate([np.where(known, deviation, np.inf), apart])
 
     def split(self, points: Array) -> tuple[Array, Array]:
         """Return base parameters (M, b) and friction parameters (n, M, k + s) of points (M, d)."""

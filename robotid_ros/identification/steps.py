@@ -585,7 +585,10 @@ def _bees(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> tu
     colony = BeeColony(bees=config.colony_size, limit=config.colony_limit, cycles=config.colony_cycles)
     rng = np.random.default_rng(config.seed)
     described = np.zeros(len(base.independent)) if is_placeholder(model) else np.array(base.values)
-    found = bee_colony(rigid, few.dq, few.target, friction, described, rng, colony=colony, position=few.q)
+    strokes = None if chosen.strokes is None else stroke_friction(friction, chosen.strokes)
+    found = bee_colony(
+        rigid, few.dq, few.target, friction, described, rng, colony=colony, position=few.q, strokes=strokes
+    )
     direct = separable_least_squares(rigid, few, friction, fit_scale=False)
 
     def rmse(values: Array, parameters: Array) -> Array:

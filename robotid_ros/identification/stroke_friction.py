@@ -40,7 +40,7 @@ STROKE_MODELS = tuple(
 
 _OPEN = 1e-6  # share of a parameter in directions that the rows do not determine, from which on it counts as open
 _RANK = 1e-9
-_EVIDENCE = 10.0  # fall of the squared error, in variances, that confirms a delay: one in 600 by chance
+_EVIDENCE = 10.0  # fall of the squared error, in variances, that confirms a delay: one in 600 by chance; see below too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,10 @@ class StrokeFriction:
 
 
 def choose_stroke_model(strokes: FrictionStrokes) -> tuple[str, tuple[tuple[str, Array], ...]]:
-    """Return the friction model that describes the strokes best, by the Bayesian information criterion.
+    """Return the simplest friction model that describes the strokes as well as the best one.
+
+    As well: with a Bayesian information criterion of less than 10 above the least, beyond which evidence counts as
+    very strong (Kass and Raftery, J. American Statistical Association 90 (1995)).
 
     Returns
     -------
@@ -147,7 +150,9 @@ def choose_stroke_model(strokes: FrictionStrokes) -> tuple[str, tuple[tuple[str,
         Each model with the root-mean-square torque error of each joint, shape (n,) [N m].
     """
     found = {name: stroke_friction(friction_model(name), strokes) for name in STROKE_MODELS}
-    best = min(found, key=lambda name: found[name].criterion)
+    least = min(each.criterion for each in found.values())
+    good = [name for name in found if found[name].criterion < least + _EVIDENCE]
+    best = min(good, key=lambda name: found[name].parameters.shape[1])
     return best, tuple((name, each.noise) for name, each in found.items())
 
 
