@@ -20,6 +20,7 @@ from robotid_ros.data import (
     process_file,
     process_recording,
     read_recording,
+    read_strokes,
     save_dataset,
     summarize,
 )
@@ -135,6 +136,7 @@ def identify_files(
     settings: ProcessingSettings,
     config: IdentificationConfig,
     *,
+    friction_data: Sequence[str | Path] = (),
     validation: Sequence[str | Path] = (),
     train_fraction: float | None = None,
     selection: bool = False,
@@ -150,6 +152,8 @@ def identify_files(
     model : RobotModel
     settings : ProcessingSettings
     config : IdentificationConfig
+    friction_data : sequence of str or Path
+        Recordings of friction sweeps.
     validation : sequence of str or Path
         Recordings or datasets that only the metrics see.
     train_fraction : float, optional
@@ -179,12 +183,19 @@ def identify_files(
     if validation:
         held_out, _, more = load_datasets(validation, settings, topic=topic)
         summaries += more
+    strokes = [read_strokes(path, settings, topic) for path in friction_data]
+    summaries += [
+        f'friction   {Path(path).name}: {each.count} steady strokes'
+        for path, each in zip(friction_data, strokes, strict=True)
+    ]
+    if selection and strokes:
+        raise DataError('the selection among recordings takes friction from each of them; leave out the friction data')
     if selection:
         require_radians(training, model)
         summaries += [f'note       {sentence}' for sentence in remarks(training, model)]
         result = select(training, model, config=config)
     else:
-        result = identify(training, model, validation=held_out, config=config, progress=progress)
+        result = identify(training, model, friction_data=strokes, validation=held_out, config=config, progress=progress)
     if result.cutoff is not None:
         training, held_out = with_cutoff(training, result.cutoff), with_cutoff(held_out, result.cutoff)
     return Identification(

@@ -16,6 +16,7 @@ import pytest
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
+from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 
@@ -92,3 +93,17 @@ def dataset(
     time, q, dq, ddq = motion
     fields = {'joint_names': model.joint_names, 'rate': rate, 'cutoff': rate / 2.0, **options}
     return Dataset(time=time, q=q, dq=dq, ddq=ddq, tau=torque, **fields)  # type: ignore[arg-type]
+
+
+def swept(model: RobotModel, coulomb: Array, viscous: Array, noise: float = 0.02) -> FrictionStrokes:
+    """Return the strokes of a sweep, three speeds and eight places each, with the torques of Pinocchio."""
+    speeds = [sign * v for v in (0.05, 0.2, 0.6) for sign in (1.0, -1.0)]
+    rows = [(j, v, place) for j in range(model.n) for v in speeds for place in range(8)]
+    joint, velocity, place = (np.array(column) for column in zip(*rows, strict=True))
+    q, dq = np.tile(np.linspace(0.3, -0.5, model.n), (len(rows), 1)), np.zeros((len(rows), model.n))
+    q[np.arange(len(rows)), joint] += 0.05 * np.where(velocity > 0.0, place, 7 - place)
+    dq[np.arange(len(rows)), joint] = velocity
+    torque = pinocchio_torque(model, q, dq, np.zeros_like(q)) + coulomb * np.sign(dq) + viscous * dq
+    torque += np.random.default_rng(0).normal(0.0, noise, torque.shape)
+    time = 0.1 * np.arange(len(rows))
+    return FrictionStrokes(joint_names=model.joint_names, time=time, q=q, dq=dq, tau=torque)

@@ -11,10 +11,9 @@
 
 import numpy as np
 import pytest
-from identification_helpers import REAL_DATA, TWO_LINKS, UR10E, dataset, fourier_motion, pinocchio_torque
+from identification_helpers import REAL_DATA, TWO_LINKS, UR10E, dataset, fourier_motion, pinocchio_torque, swept
 
 from robotid_ros.data import Dataset, process_recording, read_recording
-from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import base_parameters, standard_parameters
 from robotid_ros.errors import IdentificationError, ModelWarning
 from robotid_ros.friction import friction_model
@@ -249,16 +248,7 @@ def test_recursive_estimate_equals_the_batch_one() -> None:
 
 
 def test_alternates_between_friction_data_and_dynamics_data() -> None:
-    rows = [(j, sign * v, p) for j in (0, 1) for v in (0.05, 0.2, 0.6) for sign in (1.0, -1.0) for p in range(8)]
-    joint, velocity, place = (np.array(column) for column in zip(*rows, strict=True))
-    q, dq = np.tile([0.3, -0.5], (len(rows), 1)), np.zeros((len(rows), 2))
-    q[np.arange(len(rows)), joint] += 0.05 * np.where(velocity > 0.0, place, 7 - place)
-    dq[np.arange(len(rows)), joint] = velocity
-    torque = pinocchio_torque(ARM, q, dq, np.zeros_like(q)) + COULOMB * np.sign(dq) + VISCOUS * dq
-    torque += np.random.default_rng(0).normal(0.0, 0.02, torque.shape)
-    friction_data = FrictionStrokes(
-        joint_names=ARM.joint_names, time=0.1 * np.arange(len(rows)), q=q, dq=dq, tau=torque
-    )
+    friction_data = swept(ARM, COULOMB, VISCOUS)
     heavier = ARM.with_inertial(1.2 * ARM.inertial)
     result = identify(
         [arm_data(1), arm_data(2)],

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import yaml
-from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_torque
+from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_torque, swept
 
 from robotid_ros.identification import IdentificationResult, validate
 from robotid_ros.model import RobotModel
@@ -68,6 +68,7 @@ class Client:
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
         self.averaged = self.node.create_publisher(JointTrajectory, '/recorder/averaged', LATCHED)
+        self.friction = self.node.create_publisher(JointTrajectory, '/recorder/friction', LATCHED)
         self.description = self.node.create_publisher(String, '/robot_description', LATCHED)
         self.states = self.node.create_publisher(JointState, '/joint_states', 10)
         self.seen: dict[str, object] = {}
@@ -131,6 +132,12 @@ def test_identifies_from_averaged_periods_and_watches_the_torque(loop: tuple[Cli
     assert 'no recording yet' in refused.message
     assert '\n' not in refused.message
 
+    strokes = swept(MODEL, COULOMB, VISCOUS)
+    rest = np.zeros_like(strokes.dq)
+    client.friction.publish(
+        trajectory_message(strokes.joint_names, 5.0, strokes.time, strokes.q, strokes.dq, rest, strokes.tau)
+    )
+    client.until(lambda: client.status.get('friction_strokes') == '12', 'the friction sweep')
     client.averaged.publish(averaged(1, 10.0))
     client.until(lambda: client.status.get('recordings') == '1', 'the first recording')
     client.averaged.publish(averaged(2, 10.0))  # the same run, averaged over more periods
@@ -143,8 +150,9 @@ def test_identifies_from_averaged_periods_and_watches_the_torque(loop: tuple[Cli
     result = IdentificationResult.from_yaml(answer.message)
     assert result.usable
     assert yaml.safe_load(answer.message)['joints'] == ['shoulder', 'elbow']
-    np.testing.assert_allclose(result.friction_values[:, 0], COULOMB, atol=0.05)
-    np.testing.assert_allclose(result.friction_values[:, 1], VISCOUS, atol=0.05)
+    assert any('by 12 strokes of 2 joints' in str(decision) for decision in result.decisions)
+    np.testing.assert_allclose(result.friction_values[:, 0], COULOMB, atol=0.02)
+    np.testing.assert_allclose(result.friction_values[:, 1], VISCOUS, atol=0.03)
     motion, torque = motion_with_torque(4)
     assert (validate(result, MODEL, dataset(MODEL, motion, torque)).match > 99.0).all()
 

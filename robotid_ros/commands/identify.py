@@ -34,6 +34,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_robot_arguments(parser)
     parser.add_argument('--out', default='identification', metavar='DIR', help='default: identification')
+    parser.add_argument(
+        '--friction-data', nargs='+', default=[], metavar='RECORDING', help='recordings of friction sweeps'
+    )
     held_out = parser.add_mutually_exclusive_group()
     held_out.add_argument('--validate', nargs='+', default=[], metavar='RECORDING', help='recordings to judge by')
     held_out.add_argument(
@@ -62,6 +65,7 @@ def _run(options: argparse.Namespace) -> int:
             model,
             settings,
             identification_config,
+            friction_data=options.friction_data,
             validation=options.validate,
             train_fraction=options.train_fraction,
             selection=options.select,

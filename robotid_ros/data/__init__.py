@@ -11,7 +11,7 @@
 
 from robotid_ros.data.csv_table import write_csv
 from robotid_ros.data.dataset import Dataset, concatenate
-from robotid_ros.data.processing import process_file, process_recording, summarize
+from robotid_ros.data.processing import process_file, process_recording, read_strokes, summarize
 from robotid_ros.data.readers import read_recording
 from robotid_ros.data.recording import Recording
 from robotid_ros.data.settings import ProcessingSettings
@@ -27,6 +27,7 @@ __all__ = [
     'process_file',
     'process_recording',
     'read_recording',
+    'read_strokes',
     'save_dataset',
     'save_recording',
     'summarize',

@@ -116,12 +116,14 @@ def read_strokes(
         As :func:`read_recording`, and if there is no steady stroke in it.
     """
     settings = settings or ProcessingSettings()
-    usable, recording, values, *_ = _screened(read_recording(path, topic, settings.joints or None), settings)
+    recording = read_recording(path, topic, settings.joints or None)
+    usable, recording, values, _, _, provenance = _screened(recording, settings)
     n = len(recording.joint_names)
     try:
-        return cut_strokes(recording.joint_names, recording.time[usable], values[usable, :n], values[usable, n:])
+        strokes = cut_strokes(recording.joint_names, recording.time[usable], values[usable, :n], values[usable, n:])
     except DataError as cause:
         raise DataError(f'{path}: {cause}') from cause
+    return replace(strokes, provenance=provenance)
 
 
 def _screened(

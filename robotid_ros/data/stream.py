@@ -134,6 +134,8 @@ class StreamProcessor:
         """
         if self.reference is None:
             raise DataError('there is no reference whose periods could be averaged')
+        if self.reference.sweep:
+            raise DataError('a friction sweep is no periodic motion: give its recording with --friction-data')
         self._screen.finish()
         average = None if self._average is None else self._average.finish()
         if average is None:

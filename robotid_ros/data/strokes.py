@@ -15,8 +15,9 @@ is equal there and leaves with their difference. Joints that stand still tell no
 velocity of each row is zero but for the joint that moves.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +53,8 @@ class FrictionStrokes:
         Of the stroke; zero but for the one joint that moves [rad/s or m/s].
     tau : ndarray, shape (N, n)
         [N m or N]
+    provenance : mapping
+        File, hash, counts; plain values.
 
     Raises
     ------
@@ -64,6 +67,7 @@ class FrictionStrokes:
     q: Array
     dq: Array
     tau: Array
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, 'time', frozen_array(self.time, 'time', (None,), DataError))
@@ -86,6 +90,7 @@ class FrictionStrokes:
             joint_names=strokes[0].joint_names,
             time=np.concatenate([each.time + end for each, end in zip(strokes, ends, strict=True)]),
             **{name: np.concatenate([getattr(each, name) for each in strokes]) for name in ('q', 'dq', 'tau')},
+            provenance={'parts': [dict(each.provenance) for each in strokes]},
         )
 
     def of_joints(self, joint_names: tuple[str, ...]) -> 'FrictionStrokes':
@@ -101,7 +106,7 @@ class FrictionStrokes:
         if not rows.any():
             raise DataError(f'friction data: no stroke of {", ".join(joint_names)}')
         arrays = {name: getattr(self, name)[rows][:, columns] for name in ('q', 'dq', 'tau')}
-        return FrictionStrokes(joint_names=joint_names, time=self.time[rows], **arrays)
+        return FrictionStrokes(joint_names=joint_names, time=self.time[rows], provenance=self.provenance, **arrays)
 
     @property
     def joint(self) -> IntArray:

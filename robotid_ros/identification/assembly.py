@@ -19,6 +19,7 @@ import scipy
 import robotid_ros
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
+from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import BaseParameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, unit_of
@@ -125,7 +126,11 @@ def assemble(
 
 
 def provenance_of(
-    training: list[Dataset], validation: list[Dataset], test: list[Dataset], config: IdentificationConfig
+    training: list[Dataset],
+    validation: list[Dataset],
+    test: list[Dataset],
+    config: IdentificationConfig,
+    friction_data: Sequence[FrictionStrokes] = (),
 ) -> dict[str, object]:
     """Return what a result was made from: data, settings, versions, seed."""
 
@@ -137,6 +142,7 @@ def provenance_of(
 
     return {
         'training': described(training),
+        'friction_data': [{'strokes': each.count, **dict(each.provenance)} for each in friction_data],
         'validation': described(validation),
         'test': described(test),
         'settings': asdict(config),

@@ -15,6 +15,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
+from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.errors import IdentificationError
 from robotid_ros.identification.calibrated import calibrated_urdf
 from robotid_ros.identification.config import IdentificationConfig
@@ -89,6 +90,7 @@ class IdentificationSession:
     model: RobotModel
     config: IdentificationConfig
     datasets: dict[str, Dataset] = field(default_factory=dict)
+    strokes: dict[str, FrictionStrokes] = field(default_factory=dict)
     _recursive: RecursiveIdentifier | None = None
 
     def add(self, key: str, dataset: Dataset) -> RecursiveEstimate | None:
@@ -106,8 +108,9 @@ class IdentificationSession:
         return self._recursive.estimate()
 
     def clear(self) -> None:
-        """Forget all datasets."""
+        """Forget all datasets and friction data."""
         self.datasets.clear()
+        self.strokes.clear()
         if self._recursive is not None:
             self._recursive.clear()
 
@@ -115,6 +118,8 @@ class IdentificationSession:
         self, config: IdentificationConfig | None = None, progress: Progress | None = None
     ) -> tuple[IdentificationResult, str | None]:
         """Return the result from all datasets, and the calibrated URDF where the robot came from one.
+
+        Friction sweeps that have come count too.
 
         Raises
         ------
@@ -125,5 +130,11 @@ class IdentificationSession:
             raise IdentificationError(
                 'no recording yet: run an excitation with the recorder on, or wait for its first averaged period'
             )
-        result = identify(list(self.datasets.values()), self.model, config=config or self.config, progress=progress)
+        result = identify(
+            list(self.datasets.values()),
+            self.model,
+            friction_data=list(self.strokes.values()),
+            config=config or self.config,
+            progress=progress,
+        )
         return result, None if self.model.source is None else calibrated_urdf(self.model, result)

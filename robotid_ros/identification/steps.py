@@ -172,6 +172,7 @@ def identify(
         decisions=(*data.decisions, *chosen.choice.decisions, *decisions),
         cutoff=data.cutoff,
         sources=training,
+        friction_data=listed,
     )
     report(1.0, 'done')
     return result
@@ -189,6 +190,7 @@ def conclude(
     decisions: tuple[Decision, ...],
     cutoff: float | None,
     sources: list[Dataset],
+    friction_data: Sequence[FrictionStrokes] = (),
 ) -> IdentificationResult:
     """Make a fit physically consistent, judge it on all data, and put it into the form that users get.
 
@@ -209,6 +211,7 @@ def conclude(
         Of the low-pass that was chosen [Hz].
     sources : list of Dataset
         The training data as they came.
+    friction_data : sequence of FrictionStrokes
     """
     base = rows.base
     assert isinstance(base, BaseParameters)
@@ -260,7 +263,7 @@ def conclude(
         notes=(*notes, *((fit.reason,) if fit.reason and usable else ())),
         decisions=decisions,
         cutoff=cutoff,
-        provenance=provenance_of(sources, sets.get('validation', []), sets.get('test', []), config),
+        provenance=provenance_of(sources, sets.get('validation', []), sets.get('test', []), config, friction_data),
         samples=samples,
     )
 

@@ -28,6 +28,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array
+from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.errors import DataError, IdentificationError, ModelError, RobotIdError
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, TorquePredictor
 from robotid_ros.identification.contact import ContactDetector, standstill_friction
@@ -73,6 +74,7 @@ class IdentificationNode(Node):
         self._robot = declare_robot_config(self)
         self._session: IdentificationSession | None = None
         self._early: JointTrajectory | None = None
+        self._early_friction: JointTrajectory | None = None
         self._monitor: TorqueMonitor | None = None
         self._contact: ContactDetector | None = None
         self._torque_factor: Array | None = None
@@ -89,6 +91,7 @@ class IdentificationNode(Node):
         self._gravity = self.create_publisher(JointState, '~/gravity_torque', 10)
         self._contacts = self.create_publisher(JointState, '~/contact_torque', 10)
         self.create_subscription(JointTrajectory, 'recorder/averaged', self._on_averaged, LATCHED)
+        self.create_subscription(JointTrajectory, 'recorder/friction', self._on_friction, LATCHED)
         self._joint_states: Subscription | None = None
         if self._config.urdf_file:
             self._take_description(self._config.urdf_file)
@@ -122,6 +125,9 @@ class IdentificationNode(Node):
         if self._early is not None:
             early, self._early = self._early, None
             self._on_averaged(early)
+        if self._early_friction is not None:
+            friction, self._early_friction = self._early_friction, None
+            self._on_friction(friction)
 
     def _on_averaged(self, message: JointTrajectory) -> None:
         if not message.points:
@@ -130,6 +136,27 @@ class IdentificationNode(Node):
             self._early = message
             return
         self._worker.run(self._take, self._session, message).add_done_callback(self._taken)
+
+    def _on_friction(self, message: JointTrajectory) -> None:
+        if not message.points:
+            return
+        if self._session is None:
+            self._early_friction = message
+            return
+        names = tuple(message.joint_names)
+        try:
+            time, q, dq, _, tau = trajectory_arrays(message, names)
+            if dq is None or tau is None:
+                raise DataError('friction data: expected velocities and efforts in every point')
+            strokes = FrictionStrokes(joint_names=names, time=time, q=q, dq=dq, tau=tau)
+            strokes = strokes.of_joints(self._session.model.joint_names)
+        except RobotIdError as cause:
+            self._set(DiagnosticStatus.WARN, f'a friction sweep cannot be used: {cause}')
+            return
+        self._session.strokes[f'sweep at {seconds(message.header.stamp):.6f} s'] = strokes
+        count = sum(each.count for each in self._session.strokes.values())
+        self._values['friction_strokes'] = count
+        self._set(DiagnosticStatus.OK, f'{count} steady strokes of friction sweeps')
 
     def _take(self, session: IdentificationSession, message: JointTrajectory) -> RecursiveEstimate | None:
         names = tuple(message.joint_names)
@@ -148,6 +175,7 @@ class IdentificationNode(Node):
             return
         excited = estimate.persistently_exciting
         self._values = {
+            'friction_strokes': sum(each.count for each in self._session.strokes.values()),
             'recordings': len(self._session.datasets),
             'periods': self._periods,
             'samples': estimate.samples,
@@ -252,7 +280,7 @@ class IdentificationNode(Node):
         if self._session is not None:
             await self._worker.run(self._session.clear)
         self._stop_watching()
-        self._early, self._values = None, {}
+        self._early, self._early_friction, self._values = None, None, {}
         self._set(DiagnosticStatus.OK, 'all recordings forgotten')
         response.success, response.message = True, 'all recordings forgotten'
         return response
