@@ -86,7 +86,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--report', type=Path, metavar='HTML', help='draw the motion of the base')
 
     add = action('identify', 'Identify the target from a measurement.', _identify)
-    add('measurement', metavar='measurement.csv')
+    add('measurement', metavar='measurement.csv|BAG', help='CSV, or a bag with joint states and the twist of the base')
     add('--out', default='free_floating', metavar='DIR', help='default: free_floating')
     add('--estimator', choices=ESTIMATORS, default='weighted', help='default: weighted')
     add('--forgetting', type=float, default=1.0, help='of the recursive estimator (default: 1)')

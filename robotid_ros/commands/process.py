@@ -22,9 +22,7 @@ __all__ = ['COMMAND']
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        'recording', metavar='RECORDING', help='CSV, npz, or a bag, such as the recorder writes'
-    )
+    parser.add_argument('recording', metavar='RECORDING', help='CSV, npz, or a bag, such as the recorder writes')
     parser.add_argument('--config', metavar='YAML', help='robot configuration: meaning of effort, motor data')
     parser.add_argument('--joints', nargs='+', metavar='JOINT', default=(), help='joints to take; all by default')
     parser.add_argument('--out', default='dataset.npz', metavar='NPZ', help='default: dataset.npz')

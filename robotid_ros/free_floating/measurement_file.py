@@ -15,6 +15,7 @@ from pathlib import Path
 from robotid_ros.arrays import require_names
 from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash
+from robotid_ros.free_floating.bag import read_floating_bag
 from robotid_ros.free_floating.measurement import FloatingMeasurement
 from robotid_ros.reading import refusing
 from robotid_ros.tables import read_table, write_table
@@ -61,11 +62,12 @@ def write_measurement(path: str | Path, measurement: FloatingMeasurement) -> Non
 
 
 def read_measurement(path: str | Path, joint_names: tuple[str, ...]) -> FloatingMeasurement:
-    """Read a measurement from CSV; columns are found by name, in any order.
+    """Read a measurement from CSV, whose columns are found by name, or from a bag.
 
     Parameters
     ----------
     path : str or Path
+        A CSV file, or a bag as :func:`robotid_ros.free_floating.bag.read_floating_bag` takes it.
     joint_names : tuple of str
         Joints of the arm, in its order.
 
@@ -83,6 +85,8 @@ def read_measurement(path: str | Path, joint_names: tuple[str, ...]) -> Floating
         return signals
 
     source = Path(path).expanduser()
+    if source.is_dir() or source.suffix in ('.mcap', '.db3', '.yaml'):
+        return read_floating_bag(source, joint_names)
     with refusing(f"measurement '{path}'", DataError):
         arrays = dict(read_table(source, layout).arrays)
         provenance = {'file': source.name, 'sha256': file_hash(source)}
