@@ -41,9 +41,9 @@ ROS = [
     'ros-ament-index-python',
 ]
 BAG = ['mcap>=1.6,<2']
-PLOT = ['plotly>=6.0', 'trimesh>=4.0']
-WEB = [*PLOT, 'tornado>=6.1']
-SIM = ['mujoco>=3.2']
+PLOT = ['plotly>=6.0,<8', 'trimesh>=4.0,<6']
+WEB = [*PLOT, 'tornado>=6.1,<7']
+SIM = ['mujoco>=3.2,<5']
 TEST = ['pytest>=7,<9', 'pytest-xdist>=3.8', 'hypothesis>=6.80', 'pin>=2.7', 'rosbags>=0.10']
 DOCS = ['sphinx>=8', 'furo', 'myst-parser>=4', 'numpydoc>=1.8', 'latex2mathml>=3.77']
 BENCH = ['pytest-benchmark>=5']
@@ -84,7 +84,7 @@ setup(
         ]
     },
     python_requires='>=3.10',
-    install_requires=['numpy>=1.21', 'scipy>=1.8', 'PyYAML>=6.0', 'joblib>=1.3'],
+    install_requires=['numpy>=1.21,<3', 'scipy>=1.8,<2', 'PyYAML>=6.0,<7', 'joblib>=1.3,<2'],
     extras_require={
         'ros': [*ROS, *BAG],  # the recorder writes bags
         'bag': BAG,

@@ -18,10 +18,12 @@ import tarfile
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 import yaml
 
 import robotid_ros
+from robotid_ros.tables import write_table
 
 ROOT = Path(__file__).parents[1]
 MANIFEST = ElementTree.parse(ROOT / 'package.xml').getroot()
@@ -49,6 +51,57 @@ def test_every_requirement_is_pinned() -> None:
     pinned = {name.lower().replace('_', '-') for name in pins}
     assert len(wanted) >= 18
     assert {name.lower() for name in wanted} <= pinned
+
+
+def test_what_is_installed_with_the_package_has_both_bounds_and_is_tested_within_them() -> None:
+    specifiers = pytest.importorskip('packaging.specifiers')
+    text = (ROOT / 'setup.py').read_text(encoding='utf-8')
+    needed = {}
+    for line in re.findall(r'^(?:BAG|PLOT|WEB|SIM) = .*|^ +install_requires=.*', text, re.MULTILINE):
+        needed |= dict(re.findall(r"'([A-Za-z][\w-]*)([<>=][^']*)'", line))
+    assert {'numpy', 'scipy', 'PyYAML', 'joblib', 'mcap', 'mujoco', 'plotly'} <= set(needed)
+    pins: dict[str, list[str]] = {}
+    for name, version in re.findall(r'^([\w.-]+)==([\w.]+)', (ROOT / 'constraints.txt').read_text(), re.MULTILINE):
+        pins.setdefault(name.lower(), []).append(version)
+    for name, bounds in needed.items():
+        assert '>=' in bounds, name
+        assert '<' in bounds.replace('<=', ''), name
+        for version in pins[name.lower()]:
+            assert version in specifiers.SpecifierSet(bounds), (name, version)
+
+
+NO_NETWORK = """
+import os, sys
+def watch(event, arguments):
+    remote = event == 'socket.connect' and not isinstance(arguments[1], (str, bytes))
+    if remote or event in ('socket.getaddrinfo', 'socket.gethostbyname', 'urllib.Request'):
+        os.write(2, f'{event} {arguments}'.encode())
+        os._exit(99)
+sys.addaudithook(watch)
+from robotid_ros.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_no_command_reaches_for_the_network(tmp_path: Path) -> None:
+    design = ['design', '--robot', 'ur10e', '--starts', '1', '--iterations', '5', '--period', '5', '--out', 'x.yaml']
+    times = np.arange(400) * 0.01
+    angle = np.sin(2.0 * times)
+    columns = {'time': times, 'position/hinge': angle, 'effort/hinge': 3.0 * angle + np.cos(times)}
+    write_table(tmp_path / 'x.csv', columns)
+    for arguments in (design, ['process', 'x.csv', '--out', 'x.npz'], ['--help']):
+        done = subprocess.run(
+            [sys.executable, '-c', NO_NETWORK, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=600
+        )
+        assert done.returncode == 0, done.stderr
+    reach = "import socket; socket.create_connection(('127.0.0.1', 9))"
+    done = subprocess.run(
+        [sys.executable, '-c', NO_NETWORK.replace('from robotid_ros.cli import main', reach)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 99  # the watch sees what it is to see
 
 
 def test_shipped_yaml_and_launch_files_parse() -> None:
