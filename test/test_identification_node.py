@@ -110,13 +110,41 @@ class Client:
 @pytest.fixture
 def loop() -> Iterator[tuple[Client, NodeProcess]]:
     environment = ros_environment()
-    arguments = ['--ros-args', '-p', 'tip_link:=tool', '-p', 'friction:=coulomb_viscous+offset']
+    arguments = ['--ros-args', '-p', 'tip_link:=tool', '-p', 'friction:=coulomb_viscous+offset', '-p', 'stop_when:=1.0']
     with NodeProcess(['-m', 'robotid_ros.nodes.identification', *arguments], environment) as node:
         client = Client(environment)
         try:
             yield client, node
         finally:
             client.close()
+
+
+def test_a_run_is_stopped_once_its_parameters_are_known(loop: tuple[Client, NodeProcess]) -> None:
+    client, node = loop
+    stops: list[str] = []
+
+    def stop(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        stops.append(client.status.get('periods', ''))
+        response.success = True
+        return response
+
+    client.node.create_service(Trigger, '/excitation/stop', stop)
+    client.description.publish(String(data=TWO_LINKS))
+    client.until(lambda: 'waiting for recordings' in client.status.get('message', ''), 'the robot being taken')
+    (time, q, dq, ddq), torque = motion_with_torque(1)
+    exact = pinocchio_torque(MODEL, q, dq, ddq) + COULOMB * np.sign(dq) + VISCOUS * dq
+    for periods in (1, 2, 4, 16, 64):
+        noise = np.random.default_rng(periods).normal(0.0, 1.0 / np.sqrt(periods), torque.shape)
+        message = trajectory_message(MODEL.joint_names, 10.0, time, q, dq, ddq, exact + noise)
+        message.header.frame_id = f'{periods} periods'
+        client.averaged.publish(message)
+        client.until(lambda periods=periods: client.status.get('periods') == str(periods), 'the average')
+    client.until(lambda: bool(stops), 'the stop')
+    assert stops[0] in ('16', '64')  # the deviation halves from 2 % at 4 periods to 1 % at 16
+    assert len(stops) == 1
+    assert float(client.status['worst_deviation']) < 0.7
+    assert '+-' in client.status['parameter/' + client.status['worst_parameter']]
+    node.wait_for_line('the excitation is stopped')
 
 
 def test_identifies_from_averaged_periods_and_watches_the_torque(loop: tuple[Client, NodeProcess]) -> None:

@@ -17,13 +17,15 @@ The friction here is Coulomb, viscous and an offset, which is linear, so that no
 searched for between two messages; the final identification chooses its model by itself.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, require_names
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
+from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.information import Information, solve
 from robotid_ros.identification.least_squares import joint_precision
@@ -43,7 +45,12 @@ class RecursiveEstimate:
 
     Attributes
     ----------
-    base_values : ndarray, shape (b,)
+    names : tuple of str
+        Of the base parameters.
+    base_values, std : ndarray, shape (b,)
+        With their standard deviations by the white-noise formula; infinite where the data leave one open.
+    torque_std : ndarray, shape (b,)
+        What a parameter's standard deviation makes of torque, as a share of the torque [%].
     linear : ndarray, shape (n, k)
         Friction parameters.
     relative_std : ndarray, shape (b,)
@@ -60,7 +67,10 @@ class RecursiveEstimate:
         Change of the base parameters by the last dataset, in standard deviations; inf at first.
     """
 
+    names: tuple[str, ...]
     base_values: Array
+    std: Array
+    torque_std: Array
     linear: Array
     relative_std: Array
     condition: float
@@ -68,6 +78,25 @@ class RecursiveEstimate:
     relative_error: float
     samples: float
     change: float
+
+    def worst(self, wanted: Sequence[str] = ()) -> tuple[str, float]:
+        """Return the parameter that is known worst, and its deviation [%].
+
+        Parameters
+        ----------
+        wanted : sequence of str
+            Base parameters, whose standard deviation counts relative to their value; of all of them, where none is
+            named, that of the torque counts, for parameters near zero have no relative deviation worth waiting for.
+
+        Raises
+        ------
+        IdentificationError
+            If one is no base parameter of the arm.
+        """
+        index = require_names(wanted, self.names, 'base parameter', 'the arm', IdentificationError)
+        deviation = self.relative_std[index] if index else self.torque_std
+        k = int(np.argmax(deviation))
+        return (wanted or self.names)[k], float(deviation[k])
 
 
 class RecursiveIdentifier:
@@ -123,11 +152,17 @@ class RecursiveIdentifier:
             change = float(np.max(np.abs(values - self._last) / np.maximum(std, 1e-300)))
         self._last = values
         unexplained = total.residual_squares(found.parameters).sum() / max(float(total.gram[:, -1, -1].sum()), 1e-300)
+        std = np.where(found.determined[: total.base], std, np.inf)
         size = np.maximum(np.abs(values), 1e-300)
+        column = np.sqrt(np.einsum('jkk->k', precision[:, None, None] * total.gram[:, : total.base, : total.base]))
+        torque = np.sqrt(max(float(precision @ total.gram[:, -1, -1]), 1e-300))
         return RecursiveEstimate(
+            names=self.base.names,
             base_values=values,
+            std=std,
+            torque_std=100.0 * std * column / torque,
             linear=found.parameters[total.base :].reshape(total.n, -1),
-            relative_std=np.where(found.determined[: total.base], 100.0 * std / size, np.inf),
+            relative_std=100.0 * std / size,
             condition=found.condition_scaled,
             persistently_exciting=bool(found.determined.all() and found.condition_scaled < _EXCITED),
             relative_error=float(100.0 * np.sqrt(unexplained)),

@@ -61,6 +61,14 @@ class IdentificationNodeConfig(Settings):
     monitor_cutoff: float = setting(
         10.0, 'Low-pass of the motion that torques are predicted from', unit='Hz', range=(0.1, 500.0)
     )
+    stop_when: float = setting(
+        0.0,
+        'Deviation at which a run has told enough and is stopped: of the parameters in stop_parameters, or of the '
+        'torque by any one parameter; 0: never',
+        unit='%',
+        range=(0.0, 100.0),
+    )
+    stop_parameters: tuple[str, ...] = setting((), 'Base parameters whose relative deviation stop_when means')
     false_alarms: float = setting(1.0, 'Contacts reported without one, per hour of motion', range=(1e-6, 3600.0))
 
 
@@ -80,6 +88,7 @@ class IdentificationNode(Node):
         self._torque_factor: Array | None = None
         self._published = -np.inf
         self._periods = 0
+        self._run = self._stopped = ''
         self._values: dict[str, object] = {}
         self._level, self._text = DiagnosticStatus.OK, 'waiting for the robot description'
         self._worker = BackgroundWorker(self)
@@ -102,6 +111,7 @@ class IdentificationNode(Node):
                 String, 'robot_description', lambda message: self._take_description(message.data), LATCHED
             )
         services = ReentrantCallbackGroup()
+        self._stop = self.create_client(Trigger, 'excitation/stop', callback_group=services)
         self.create_service(Trigger, '~/identify', self._on_identify, callback_group=services)
         self.create_service(Trigger, '~/clear', self._on_clear, callback_group=services)
         self.create_timer(_STATUS_PERIOD, self._publish_status, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -163,6 +173,7 @@ class IdentificationNode(Node):
         key = f'run at {seconds(message.header.stamp):.6f} s'
         periods = message.header.frame_id.removesuffix(' periods')
         self._periods = int(periods) if periods.isdecimal() else 1
+        self._run = key
         return session.add(key, averaged_period(names, *trajectory_arrays(message, names), key))
 
     def _taken(self, future: 'object') -> None:
@@ -184,10 +195,29 @@ class IdentificationNode(Node):
             'relative_error': estimate.relative_error,
             'median_relative_std': float(np.median(estimate.relative_std)),
             'change': estimate.change,
+            **{
+                f'parameter/{name}': f'{value:.4g} +- {std:.2g}'
+                for name, value, std in zip(estimate.names, estimate.base_values, estimate.std, strict=True)
+            },
         }
+        config = read_parameters(self, IdentificationNodeConfig)
+        try:
+            name, deviation = estimate.worst(config.stop_parameters)
+        except RobotIdError as cause:
+            self._set(DiagnosticStatus.WARN, f'stop_parameters: {cause}')
+            return
+        self._values |= {'worst_parameter': name, 'worst_deviation': deviation}
         text = f'{len(self._session.datasets)} recordings; {estimate.relative_error:.1f} % of the torque unexplained'
         level = DiagnosticStatus.OK if excited else DiagnosticStatus.WARN
         self._set(level, text if excited else f'{text}; the motion does not excite all parameters')
+        known = 0.0 < deviation <= config.stop_when and self._periods > 1  # one period has no noise to tell it by
+        if known and self._stopped != self._run and self._stop.service_is_ready():
+            self._stopped = self._run
+            self.get_logger().info(
+                f'every deviation is below {config.stop_when:g} % ({name}: {deviation:.2g} %) after {self._periods} '
+                'periods; the excitation is stopped'
+            )
+            self._stop.call_async(Trigger.Request())
 
     def _on_joint_state(self, message: JointState) -> None:
         monitor, session = self._monitor, self._session
