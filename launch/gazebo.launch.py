@@ -47,6 +47,7 @@ from robotid_ros.excitation.preparation import clear_pose
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import arm_description
 from robotid_ros.simulation import gazebo_controllers, gazebo_description, world_physics
+from robotid_ros.simulation.gazebo_description import POSITION_GAIN
 
 ARGUMENTS = (
     ('robot', 'ur10e', 'packaged arm, or a URDF file without <ros2_control>'),
@@ -147,6 +148,8 @@ def actions(context):
         gravity, rate = (0.0, 0.0, -9.8), 1000.0
         said = [LogInfo(msg=f"[robotid] '{world}' is no file: gravity 9.8 m/s^2 and steps of 1 ms are taken for it")]
     plain, config, model, start = configured(value('robot'), value('config'), float(value('z')))
+    # The joints follow their commands by this much later; the watchdog takes it out of the tracking error.
+    patience = {**PATIENCE, 'tracking_delay': 1.0 / (POSITION_GAIN * rate)}
     controllers = value('controllers')
     if not controllers:
         template = Path(share('robotid_ros', 'config', 'gazebo_controllers.yaml')).read_text(encoding='utf-8')
@@ -205,7 +208,7 @@ def actions(context):
         after(spawn, [in_namespace(broadcaster)]),
         after(broadcaster, [in_namespace(trajectory)]),
         # Only now: the clock runs, and every use_sim_time node starts at a time that is not zero.
-        after(trajectory, [GroupAction([*(SetParameter(name, time) for name, time in PATIENCE.items()), nodes])]),
+        after(trajectory, [GroupAction([*(SetParameter(name, time) for name, time in patience.items()), nodes])]),
     ]
 
 

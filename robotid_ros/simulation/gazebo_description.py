@@ -24,12 +24,14 @@ from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.simulation.start_position import start_position
 
-__all__ = ['gazebo_controllers', 'gazebo_description', 'world_physics']
+__all__ = ['POSITION_GAIN', 'gazebo_controllers', 'gazebo_description', 'world_physics']
 
-# gz_ros2_control turns a position error into a velocity: this part of it per control period. Its
-# default of 0.1 lags ten periods behind; at 1 the arm would be where it should one period later,
-# but any contact or limit would make it ring.
-_POSITION_GAIN = 0.5
+POSITION_GAIN = 0.02
+"""Part of a position error that gz_ros2_control turns into velocity per control period.
+
+The controllers take their time from /clock, which comes unevenly; a large gain turns every uneven step
+of the commanded position into a blow up to the effort limit. See docs/gazebo.md for what was measured.
+"""
 
 
 def gazebo_description(
@@ -171,7 +173,7 @@ def _plugin(controllers: str, namespace: str) -> str:
   <gazebo>
     <plugin filename="gz_ros2_control-system" name="gz_ros2_control::GazeboSimROS2ControlPlugin">
       <parameters>{escape(controllers)}</parameters>
-      <position_proportional_gain>{_POSITION_GAIN}</position_proportional_gain>{place}
+      <position_proportional_gain>{POSITION_GAIN}</position_proportional_gain>{place}
     </plugin>
   </gazebo>
 """
