@@ -46,6 +46,12 @@ class ExcitationConfig(Settings):
     )
     position_scaling: float = setting(1.0, 'Part of the position range to use, about its middle', range=(0.01, 1.0))
     velocity_scaling: float = setting(1.0, 'Part of the velocity limits', range=(0.01, 1.0))
+    velocity_margin: float = setting(
+        0.03,
+        'Part of the velocity limits that a design leaves free: at the limit itself, a controller that clamps its '
+        'commands (enforce_command_limits) cannot make up for a late cycle',
+        range=(0.0, 0.5),
+    )
     acceleration_scaling: float = setting(1.0, 'Part of the acceleration limits', range=(0.01, 1.0))
     jerk_scaling: float = setting(1.0, 'Part of the jerk limits', range=(0.01, 1.0))
     torque_scaling: float = setting(1.0, 'Part of the torque limits, checked with the prior model', range=(0.01, 1.0))

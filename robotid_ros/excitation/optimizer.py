@@ -10,6 +10,7 @@
 """Optimal excitation: one function from an arm and settings to a checked trajectory."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ExcitationError
@@ -112,6 +113,7 @@ def optimize_excitation(
     """
     config = ExcitationConfig() if config is None else config
     limits = design_limits(model, config)
+    limits = replace(limits, velocity=limits.velocity * (1.0 - config.velocity_margin))
     start = None
     if config.start_position:
         start = frozen_array(config.start_position, 'start_position', (model.n,), ExcitationError)
