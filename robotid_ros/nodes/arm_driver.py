@@ -271,7 +271,7 @@ class ArmDriver:
         watchdog = Watchdog(model.joint_names, model.limits.velocity, read_parameters(self._node, WatchdogConfig))
         watchdog.receive(self.fresh_position(), None, now, time.monotonic())
         self._link.begin(model.joint_names, self._on_feedback)
-        self._latency, self._suspicion, self._clocks = config.latency, None, (self._now(), time.monotonic())
+        self._latency, self._suspicion, self._clocks = config.latency, None, self._both_clocks()
         self.rested.clear()
         self.run = RunStream(Following(plan, now + config.start_delay, watchdog), self._worker, self._link)
         self.run.start(first)
@@ -315,12 +315,16 @@ class ArmDriver:
 
     def _clock_jump(self) -> float:
         """Return by how much the clock jumped since the last look [s]; simulated time is only seen to go back."""
-        first, clock, second = time.monotonic(), self._now(), time.monotonic()
-        if second - first > 0.1 * _CLOCK_JUMP:
-            return 0.0  # kept from running between the two: they do not belong together
-        before, self._clocks = self._clocks, (clock, second)
+        before, self._clocks = self._clocks, self._both_clocks()
         went, passed = (new - old for new, old in zip(self._clocks, before, strict=True))
         return min(went, 0.0) if self._node.get_clock().ros_time_is_active else went - passed
+
+    def _both_clocks(self) -> tuple[float, float]:
+        """Return the node's time and that of a steady clock [s], read at one moment."""
+        while True:
+            first, clock, second = time.monotonic(), self._now(), time.monotonic()
+            if second - first < 0.1 * _CLOCK_JUMP:  # else the thread was kept from running between them
+                return clock, second
 
     def stop(self, reason: str, *, fault: bool, held: bool = False) -> None:
         """Bring the arm to rest, unless its controller ``held`` it already, and say why."""
