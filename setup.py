@@ -21,6 +21,7 @@ EXECUTABLES = (
     'recorder',
     'identification',
     'pose_recorder',
+    'floating_recorder',
     'simulated_arm',
     'simulated_tracker',
     'demo_run',

@@ -49,6 +49,7 @@ OPTIONAL = {
     'builtin_interfaces': {'nodes'},
     'rcl_interfaces': {'nodes'},
     'tf2_msgs': {'nodes'},
+    'nav_msgs': {'nodes'},
     'mujoco': {'simulation', 'export'},
 }
 

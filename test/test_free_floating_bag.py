@@ -7,13 +7,14 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Bags of a free-floating robot, written by another library."""
+"""Bags of a free-floating robot, written by another library, and recorded over DDS."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 from free_floating_helpers import example_robot, random_trajectory
+from ros_helpers import DEADLINE, NodeProcess, ros_environment, wait_until
 
 from robotid_ros.errors import DataError
 from robotid_ros.free_floating import identify_target, read_measurement, simulate
@@ -113,3 +114,88 @@ def test_bags_that_lack_something_are_refused(flown, tmp_path):
     late = write(tmp_path / 'late', measured, measured.time < 0.04, slow, (TWIST,))
     with pytest.raises(DataError, match='no time in common'):
         read_measurement(late, robot.arm.joint_names)
+
+
+@pytest.mark.ros
+def test_a_flight_is_recorded_over_dds(flown, tmp_path):
+    pytest.importorskip('rclpy', reason='needs the ros extra')
+    import rclpy
+    from diagnostic_msgs.msg import DiagnosticStatus
+    from geometry_msgs.msg import PoseStamped, TwistStamped
+    from rclpy.executors import SingleThreadedExecutor
+    from sensor_msgs.msg import JointState
+    from std_srvs.srv import Trigger
+
+    robot, measured, _, slow = flown
+    environment = ros_environment()
+    context = rclpy.Context()
+    context.init(domain_id=int(environment['ROS_DOMAIN_ID']))
+    node = rclpy.create_node('flight', context=context)
+    executor = SingleThreadedExecutor(context=context)
+    executor.add_node(node)
+    joints, twists, poses = (
+        node.create_publisher(kind, topic, 1000)
+        for kind, topic in ((JointState, 'joint_states'), (TwistStamped, 'base_twist'), (PoseStamped, 'base_pose'))
+    )
+
+    counts: dict[str, str] = {}
+    node.create_subscription(
+        DiagnosticStatus,
+        'floating_recorder/status',
+        lambda message: counts.update({item.key: item.value for item in message.values}),
+        10,
+    )
+
+    def call(service):
+        client = node.create_client(Trigger, service)
+        wait_until(lambda: executor.spin_once(timeout_sec=0.05) or client.service_is_ready(), service)
+        future = client.call_async(Trigger.Request())
+        executor.spin_until_future_complete(future, timeout_sec=DEADLINE)
+        return future.result()
+
+    def stamped(message, t):
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(START + round(1e9 * t), 10**9)
+        return message
+
+    command = ['-m', 'robotid_ros.nodes.floating_recorder', '--ros-args', '-p', f'output_folder:={tmp_path}']
+    try:
+        with NodeProcess(command, environment):
+            wait_until(lambda: call('/floating_recorder/start').success, 'a start')
+            wait_until(lambda: twists.get_subscription_count() and poses.get_subscription_count() > 0, 'subscriptions')
+            for k in np.flatnonzero(slow):
+                t, v = measured.time[k], measured.base_twist[k].tolist()
+                joints.publish(
+                    stamped(
+                        JointState(
+                            name=list(measured.joint_names),
+                            position=measured.q[k].tolist(),
+                            velocity=measured.dq[k].tolist(),
+                        ),
+                        t,
+                    )
+                )
+                twist, pose = stamped(TwistStamped(), t), stamped(PoseStamped(), t)
+                (twist.twist.linear.x, twist.twist.linear.y, twist.twist.linear.z) = v[:3]
+                (twist.twist.angular.x, twist.twist.angular.y, twist.twist.angular.z) = v[3:]
+                place, turn = pose.pose.position, pose.pose.orientation
+                place.x, place.y, place.z = measured.base_position[k].tolist()
+                turn.w, turn.x, turn.y, turn.z = measured.base_orientation[k].tolist()
+                twists.publish(twist)
+                poses.publish(pose)
+            whole = {f'/{topic}': str(slow.sum()) for topic in ('joint_states', 'base_twist', 'base_pose')}
+            wait_until(lambda: executor.spin_once(timeout_sec=0.05) or counts == whole, 'all messages written')
+            answer = call('/floating_recorder/stop')
+            assert answer.success, answer.message
+            assert not call('/floating_recorder/stop').success
+    finally:
+        executor.shutdown()
+        node.destroy_node()
+        rclpy.shutdown(context=context)
+    (folder,) = tmp_path.iterdir()
+    with rosbag2.Reader(folder) as reader:
+        found = {connection.topic: connection.msgcount for connection in reader.connections}
+    assert found == dict.fromkeys(('/joint_states', '/base_twist', '/base_pose'), int(slow.sum()))
+    read = read_measurement(folder, robot.arm.joint_names)
+    np.testing.assert_allclose(read.base_twist, measured.base_twist[slow], atol=1e-12)
+    assert read.has_pose
+    assert identify_target(robot, read).target.mass == pytest.approx(40.0, rel=1e-4)

@@ -34,6 +34,13 @@ FOREVER = {'sec': 9223372036, 'nsec': 854775807}
 
 HEADER = 'std_msgs/Header header\n'
 PARTS = {
+    'geometry_msgs/Vector3': 'float64 x\nfloat64 y\nfloat64 z\n',
+    'geometry_msgs/Twist': 'geometry_msgs/Vector3 linear\ngeometry_msgs/Vector3 angular\n',
+    'geometry_msgs/TwistWithCovariance': 'geometry_msgs/Twist twist\nfloat64[36] covariance\n',
+    'geometry_msgs/Point': 'float64 x\nfloat64 y\nfloat64 z\n',
+    'geometry_msgs/Quaternion': 'float64 x\nfloat64 y\nfloat64 z\nfloat64 w\n',
+    'geometry_msgs/Pose': 'geometry_msgs/Point position\ngeometry_msgs/Quaternion orientation\n',
+    'geometry_msgs/PoseWithCovariance': 'geometry_msgs/Pose pose\nfloat64[36] covariance\n',
     'std_msgs/Header': 'builtin_interfaces/Time stamp\nstring frame_id\n',
     'builtin_interfaces/Time': 'int32 sec\nuint32 nanosec\n',
     'builtin_interfaces/Duration': 'int32 sec\nuint32 nanosec\n',
@@ -48,7 +55,30 @@ DEFINITIONS = {
     ),
     TRAJECTORY: (
         f'{HEADER}string[] joint_names\ntrajectory_msgs/JointTrajectoryPoint[] points\n',
-        tuple(PARTS),
+        (
+            'std_msgs/Header',
+            'builtin_interfaces/Time',
+            'builtin_interfaces/Duration',
+            'trajectory_msgs/JointTrajectoryPoint',
+        ),
+    ),
+    'geometry_msgs/msg/TwistStamped': (
+        f'{HEADER}geometry_msgs/Twist twist\n',
+        ('std_msgs/Header', 'builtin_interfaces/Time', 'geometry_msgs/Twist', 'geometry_msgs/Vector3'),
+    ),
+    'geometry_msgs/msg/PoseStamped': (
+        f'{HEADER}geometry_msgs/Pose pose\n',
+        (
+            'std_msgs/Header',
+            'builtin_interfaces/Time',
+            'geometry_msgs/Pose',
+            'geometry_msgs/Point',
+            'geometry_msgs/Quaternion',
+        ),
+    ),
+    'nav_msgs/msg/Odometry': (
+        f'{HEADER}string child_frame_id\ngeometry_msgs/PoseWithCovariance pose\ngeometry_msgs/TwistWithCovariance twist\n',
+        ('std_msgs/Header', 'builtin_interfaces/Time', *(name for name in PARTS if name.startswith('geometry_msgs/'))),
     ),
 }
 
@@ -61,7 +91,7 @@ class BagWriter:
     folder : Path
         Created; must not hold a recording yet.
     topics : mapping of str to str
-        Types of the topics, ``sensor_msgs/msg/JointState`` or ``trajectory_msgs/msg/JointTrajectory``.
+        Types of the topics, of those in :data:`DEFINITIONS`.
     description : mapping
         Plain values, kept as a metadata record in each file.
     latched : sequence of str

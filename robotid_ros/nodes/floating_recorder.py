@@ -1,0 +1,183 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""The node ``floating_recorder``: records a free-floating robot for ``robotid free-floating identify``.
+
+It follows ``joint_states`` and the motion of the base: ``odom`` (``nav_msgs/Odometry``, where nav_msgs is installed) or
+``base_twist`` (``geometry_msgs/TwistStamped``) with ``base_pose`` (``geometry_msgs/PoseStamped``), and writes the
+messages as they came into one rosbag2 folder. Services: ``~/start``, ``~/stop``. ``~/status`` counts messages.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import PoseStamped, TwistStamped
+from rclpy.clock import Clock, ClockType
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+
+from robotid_ros import __version__
+from robotid_ros.data.bag_writer import BagWriter
+from robotid_ros.data.messages import MessageChunk
+from robotid_ros.errors import DataError, RobotIdError
+from robotid_ros.nodes.conversions import status_message
+from robotid_ros.nodes.parameters import declare_parameters
+from robotid_ros.nodes.publishing import publish
+from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+from robotid_ros.settings import Settings, setting
+
+__all__ = ['FloatingRecorder', 'FloatingRecorderConfig', 'main']
+
+_DEPTH = 5000
+_LOOK, _WRITE = 0.2, 0.5  # [s]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FloatingRecorderConfig(Settings):
+    """Where recordings go."""
+
+    error = DataError
+
+    output_folder: str = setting('recordings', 'Folder in which each recording gets one of its own')
+
+
+class FloatingRecorder(Node):
+    """Writes joint states and the motion of the base, as they come."""
+
+    def __init__(self) -> None:
+        super().__init__('floating_recorder')
+        declare_parameters(self, FloatingRecorderConfig)
+        self._worker = BackgroundWorker(self)
+        self._lock = threading.Lock()
+        self._writer: BagWriter | None = None
+        self._waiting: dict[str, list[tuple[bytes, int]]] = {}
+        self._kinds: dict[str, Any] = {'joint_states': JointState, 'base_twist': TwistStamped, 'base_pose': PoseStamped}
+        with suppress(ImportError):
+            from nav_msgs.msg import Odometry
+
+            self._kinds['odom'] = Odometry
+        self._unheard = set(self._kinds)
+        self._status = self.create_publisher(DiagnosticStatus, '~/status', 10)
+        self.create_service(Trigger, '~/start', self._answering(self._start))
+        self.create_service(Trigger, '~/stop', self._answering(self._stop))
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(_LOOK, self._subscribe, clock=steady)
+        self.create_timer(_WRITE, lambda: self._worker.run(self._write), clock=steady)
+
+    def close(self) -> None:
+        """End a recording that is going on, so that nothing of it is lost."""
+        with suppress(RobotIdError):
+            self._stop()
+        self._worker.close()
+
+    def _answering(self, action: Callable[[], str]) -> Callable[[Any, Any], Any]:
+        """Return a service callback that runs an action off the executor's thread."""
+
+        async def answer(_: Any, response: Any) -> Any:
+            try:
+                response.message = await self._worker.run(action)
+                response.success = True
+            except RobotIdError as refusal:
+                response.success, response.message = False, str(refusal)
+            return response
+
+        return answer
+
+    def _subscribe(self) -> None:
+        """Subscribe what is published, reliably where all publishers are."""
+        for topic in sorted(self._unheard):
+            publishers = self.get_publishers_info_by_topic(topic)
+            if publishers:
+                self._unheard.remove(topic)
+                reliable = all(item.qos_profile.reliability == ReliabilityPolicy.RELIABLE for item in publishers)
+                policy = ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT
+                profile = QoSProfile(depth=_DEPTH, reliability=policy)
+                self.create_subscription(self._kinds[topic], topic, self._receiver(topic), profile, raw=True)
+
+    def _receiver(self, topic: str) -> Callable[[bytes], None]:
+        name = self.resolve_topic_name(topic)
+
+        def receive(message: bytes) -> None:
+            if self._writer is not None:
+                self._waiting.setdefault(name, []).append((bytes(message), time.time_ns()))
+
+        return receive
+
+    # --- in the worker's thread ---
+
+    def _start(self) -> str:
+        if self._writer is not None:
+            return f'recording already, to {self._writer.folder}'
+        heard = set(self._kinds) - self._unheard
+        for topics, what in (({'joint_states'}, 'joint states'), ({'odom', 'base_twist'}, 'the twist of the base')):
+            if not heard & topics:
+                names = ' or '.join(self.resolve_topic_name(topic) for topic in sorted(topics))
+                raise DataError(f'nobody publishes {what}, on {names}')
+        parent = Path(self.get_parameter('output_folder').value).expanduser()
+        folder = parent / datetime.now().strftime('%Y%m%d-%H%M%S-%f')
+        types = {self.resolve_topic_name(topic): _type_name(self._kinds[topic]) for topic in sorted(heard)}
+        self._waiting = {}
+        self._writer = BagWriter(folder, types, {'version': __version__})
+        return f'recording to {folder}'
+
+    def _write(self) -> None:
+        """Write what has come."""
+        with self._lock:
+            writer, waiting, self._waiting = self._writer, self._waiting, {}
+            if writer is None:
+                return
+            try:
+                for topic, messages in waiting.items():
+                    data, arrival = zip(*messages, strict=True)
+                    writer.append(topic, MessageChunk.of(data, arrival))
+            except OSError as cause:
+                self._writer = None
+                self._say(DiagnosticStatus.ERROR, f'recording failed: {cause.strerror}', writer)
+                return
+        self._say(DiagnosticStatus.OK, f'recording to {writer.folder}', writer)
+
+    def _stop(self) -> str:
+        if self._writer is None:
+            raise DataError('nothing is being recorded')
+        self._write()
+        with self._lock:
+            writer, self._writer = self._writer, None
+        if writer is None:
+            raise DataError('the recording failed; see the log')
+        writer.close()
+        text = f'{sum(writer.messages.values())} messages in {writer.folder}'
+        self._say(DiagnosticStatus.OK, text, writer)
+        return text
+
+    def _say(self, level: bytes, text: str, writer: BagWriter) -> None:
+        publish(self._status, status_message(self.get_fully_qualified_name(), level, text, writer.messages))
+
+
+def _type_name(kind: Any) -> str:
+    """Return 'package/msg/Name' of a message class."""
+    return f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}'
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node until it is told to stop."""
+    return run_node(FloatingRecorder, args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
