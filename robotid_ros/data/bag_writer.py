@@ -47,6 +47,7 @@ PARTS = {
     'trajectory_msgs/JointTrajectoryPoint': 'float64[] positions\nfloat64[] velocities\nfloat64[] accelerations\n'
     'float64[] effort\nbuiltin_interfaces/Duration time_from_start\n',
 }
+_WITH_COVARIANCE = 'geometry_msgs/PoseWithCovariance pose\ngeometry_msgs/TwistWithCovariance twist\n'
 # Each message definition, followed by those of the types in it, as MCAP's encoding "ros2msg" has them.
 DEFINITIONS = {
     JOINT_STATE: (
@@ -77,7 +78,7 @@ DEFINITIONS = {
         ),
     ),
     'nav_msgs/msg/Odometry': (
-        f'{HEADER}string child_frame_id\ngeometry_msgs/PoseWithCovariance pose\ngeometry_msgs/TwistWithCovariance twist\n',
+        f'{HEADER}string child_frame_id\n{_WITH_COVARIANCE}',
         ('std_msgs/Header', 'builtin_interfaces/Time', *(name for name in PARTS if name.startswith('geometry_msgs/'))),
     ),
 }
