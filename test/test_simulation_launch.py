@@ -14,6 +14,7 @@ The stand-ins note what they were started with; Gazebo itself is not needed.
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -195,6 +196,14 @@ def test_a_failed_step_ends_everything_with_its_name(environment) -> None:
         process.wait()
         assert 'failed with exit code 3' in process.output
     assert 'excitation' not in {entry['name'] for entry in started(environment)}
+
+
+@pytest.mark.parametrize('ended', ['excitation', 'recorder', 'identification'])
+def test_a_node_that_ends_is_named_and_ends_the_others(environment, ended) -> None:
+    environment['STAND_IN_FAILS'] = ended
+    with launch(environment, 'identify.launch.py', config='ur10e') as process:
+        assert process.wait() == 0, process.output
+        assert re.search(rf'{ended}-\d ended with exit code 3; the others are ended too', process.output)
 
 
 def test_another_arm_gets_controllers_a_configuration_and_a_start_of_its_own(environment, tmp_path) -> None:
