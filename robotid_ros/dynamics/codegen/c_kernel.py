@@ -9,75 +9,14 @@
 
 """C source of a graph function: the batch kernel that the package compiles for itself."""
 
-from collections.abc import Callable
+from robotid_ros.dynamics.codegen.expression import Op
+from robotid_ros.dynamics.codegen.function import GraphFunction, statements, value_of
 
-from robotid_ros.dynamics.codegen.expression import FUNCTIONS, Op
-from robotid_ros.dynamics.codegen.function import GraphFunction
-
-__all__ = ['batch_source', 'literal', 'statements']
+__all__ = ['batch_source']
 
 # Outputs wider and larger than this bypass the caches, which they would fill; smaller ones stay there for the caller.
 _STREAMED_WIDTH = 64
 _STREAMED_BYTES = 8 * 2**20
-
-
-def literal(value: float) -> str:
-    """Return a double in C, exact when read back."""
-    text = repr(float(value))
-    return text if any(mark in text for mark in '.en') else text + '.0'
-
-
-def statements(function: GraphFunction, read: Callable[[int], str], *, lanes: bool) -> list[str]:
-    """Return one declaration per operation; the value of node k is ``v<k>``.
-
-    Parameters
-    ----------
-    function : GraphFunction
-    read : callable
-        Returns the C expression of an input by number.
-    lanes : bool
-        True for the vectors of lanes.h, False for doubles.
-    """
-    graph, kind = function.graph, 'vec' if lanes else 'double'
-    schedule = function.schedule
-    partners: dict[int, dict[int, int]] = {}
-    for node in schedule:
-        if graph.kind[node] in (Op.SIN, Op.COS):
-            partners.setdefault(graph.first[node], {})[graph.kind[node]] = node
-    lines: list[str] = []
-
-    def term(reference: int) -> str:
-        node = reference >> 1
-        if graph.kind[node] == Op.CONSTANT:
-            return literal(graph.constant_value(reference))
-        return f'v{node}'
-
-    for node in schedule:
-        op = graph.kind[node]
-        if op == Op.CONSTANT:
-            continue
-        first, second = graph.first[node], graph.second[node]
-        if op == Op.INPUT:
-            lines.append(f'const {kind} v{node} = {read(first)};')
-        elif op == Op.ADD:
-            subtract = second & 1 and graph.kind[second >> 1] != Op.CONSTANT
-            lines.append(f'const {kind} v{node} = {term(first)} {"-" if subtract else "+"} {term(second)};')
-        elif op == Op.MULTIPLY:
-            lines.append(f'const {kind} v{node} = {term(first)} * {term(second)};')
-        elif lanes and op in (Op.SIN, Op.COS):
-            pair = partners.pop(first, None)
-            if pair is not None:
-                names = [f'v{pair[o]}' if o in pair else f'unused{node}' for o in (Op.SIN, Op.COS)]
-                lines.append(f'{kind} {names[0]}, {names[1]};')
-                lines.append(f'sine_cosine({term(first)}, &{names[0]}, &{names[1]});')
-        else:
-            name, argument = FUNCTIONS[op].c, f'{"-" if first & 1 else ""}{term(first)}'
-            if lanes and op not in (Op.SIGN, Op.RECIPROCAL):
-                lines.append(f'vec v{node} = {argument};')
-                lines.append(f'for (int k = 0; k < LANES; ++k) v{node}[k] = {name}(v{node}[k]);')
-            else:
-                lines.append(f'const {kind} v{node} = {name}({argument});')
-    return lines
 
 
 def batch_source(function: GraphFunction) -> str:
@@ -87,7 +26,7 @@ def batch_source(function: GraphFunction) -> str:
     evaluated at once in vectors of the compiler's vector extension; a rest that does not fill a
     vector goes through padded copies.
     """
-    graph, places = function.graph, function.input_places
+    places = function.input_places
 
     def read(number: int) -> str:
         block, column = places[number]
@@ -96,16 +35,13 @@ def batch_source(function: GraphFunction) -> str:
             return f'splat(in{block}[{column}])'
         return f'GATHER(in{block}, {width}, {column})'
 
-    body = statements(function, read, lanes=True)
+    body = statements(function, read, 'lanes')
     writes = [f'vec rows{b}[{len(block.references)}];' for b, block in enumerate(function.outputs)]
     ends: list[str] = []
     for b, block in enumerate(function.outputs):
         for column, reference in enumerate(block.references):
-            node = reference >> 1
-            if graph.kind[node] == Op.CONSTANT:
-                value = f'splat({literal(graph.constant_value(reference))})'
-            else:
-                value = f'-v{node}' if reference & 1 else f'v{node}'
+            value = value_of(function, reference)
+            value = f'splat({value})' if function.graph.kind[reference >> 1] == Op.CONSTANT else value
             writes.append(f'rows{b}[{column}] = {value};')
         ends.append(f'store_samples(rows{b}, out{b}, {len(block.references)});')
     parameters = [f'const double *restrict in{b}' for b in range(len(function.inputs))]

@@ -11,9 +11,8 @@
 
 import re
 
-from robotid_ros.dynamics.codegen.c_kernel import literal, statements
 from robotid_ros.dynamics.codegen.expression import Op
-from robotid_ros.dynamics.codegen.function import GraphFunction
+from robotid_ros.dynamics.codegen.function import GraphFunction, literal, statements, value_of
 from robotid_ros.dynamics.codegen.source_parts import GeneratedCode, as_comment, joint_units, used_inputs
 from robotid_ros.errors import ModelError
 
@@ -159,7 +158,7 @@ def _coefficient_function(code: GeneratedCode, prefix: str) -> list[str]:
 
 
 def _function(function: GraphFunction, signature: str, name: str) -> list[str]:
-    used, graph = used_inputs(function), function.graph
+    used = used_inputs(function)
     out = 'regressor_rows' if name == 'regressor' else 'tau'
 
     def read(number: int) -> str:
@@ -167,13 +166,7 @@ def _function(function: GraphFunction, signature: str, name: str) -> list[str]:
         return f'{function.inputs[block].name}[{column}]'
 
     lines = [signature, '{']
-    lines += [f'    {line}' for line in statements(function, read, lanes=False)]
-    for k, reference in enumerate(function.references):
-        node = reference >> 1
-        if graph.kind[node] == Op.CONSTANT:
-            value = literal(graph.constant_value(reference))
-        else:
-            value = f'-v{node}' if reference & 1 else f'v{node}'
-        lines.append(f'    {out}[{k}] = {value};')
+    lines += [f'    {line}' for line in statements(function, read, 'c')]
+    lines += [f'    {out}[{k}] = {value_of(function, r)};' for k, r in enumerate(function.references)]
     lines += [f'    (void){block.name};' for k, block in enumerate(function.inputs) if k not in used]
     return [*lines, '}']

@@ -7,25 +7,17 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""A traced formula as a function of arrays, and its numpy kernel."""
+"""A traced formula as a function of arrays, and as statements of a language."""
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Literal
 
-import numpy as np
-
-from robotid_ros.arrays import Array
 from robotid_ros.dynamics.codegen.expression import FUNCTIONS, Graph, Op, OperationCount
 
-__all__ = ['GraphFunction', 'InputBlock', 'NumpyKernel', 'OutputBlock']
-
-# Samples evaluated together: the live rows of a typical arm's graph fit the second-level cache.
-_BLOCK = 2048
-
-_Instruction: TypeAlias = tuple[Any, ...]
+__all__ = ['GraphFunction', 'InputBlock', 'OutputBlock', 'literal', 'statements', 'value_of']
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,119 +93,66 @@ class GraphFunction:
         return [(b, k) for b, block in enumerate(self.inputs) for k in range(block.width)]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class NumpyKernel:
-    """Evaluates a graph function node by node on blocks of samples."""
-
-    function: GraphFunction
-    _program: list[_Instruction] = field(init=False, repr=False)
-    _rows: int = field(init=False, repr=False)
-    _fills: list[tuple[int, float]] = field(init=False, repr=False)
-    _uses: list[tuple[int, int]] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        program, rows, fills, uses = _assemble(self.function)
-        object.__setattr__(self, '_program', program)
-        object.__setattr__(self, '_rows', rows)
-        object.__setattr__(self, '_fills', fills)
-        object.__setattr__(self, '_uses', uses)
-
-    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Fill the output arrays.
-
-        Parameters
-        ----------
-        inputs : sequence of ndarray
-            One per input block, shape (N, width), or (width,) where shared.
-        outputs : sequence of ndarray, shape (N, width)
-            One per output block.
-        """
-        blocks = self.function.inputs
-        widths = [len(block.references) for block in self.function.outputs]
-        total = len(outputs[0])
-        size = min(_BLOCK, max(total, 1))
-        rows = np.empty((self._rows, size))
-        for row, value in self._fills:
-            rows[row] = value
-        program = [
-            (getattr(np, name), *(rows[x] if isinstance(x, int) else x for x in arguments))
-            for name, *arguments in self._program
-        ]
-        for start in range(0, total, size):
-            stop = min(start + size, total)
-            for number, row in self._uses:
-                block, column = self.function.input_places[number]
-                array = inputs[block]
-                rows[row, : stop - start] = array[column] if blocks[block].shared else array[start:stop, column]
-            for operation, *arguments in program:
-                operation(*arguments)
-            first = 0
-            for array, width in zip(outputs, widths, strict=True):
-                array[start:stop] = rows[first : first + width, : stop - start].T
-                first += width
+def literal(value: float) -> str:
+    """Return a double in C and Python, exact when read back."""
+    text = repr(float(value))
+    return text if any(mark in text for mark in '.en') else text + '.0'
 
 
-def _assemble(
-    function: GraphFunction,
-) -> tuple[list[_Instruction], int, list[tuple[int, float]], list[tuple[int, int]]]:
-    """Return the program on rows of a buffer, how many rows, constant rows, and where inputs go.
+def value_of(function: GraphFunction, reference: int) -> str:
+    """Return the expression of a value after its statement: a literal, or the variable, perhaps negated."""
+    graph, node = function.graph, reference >> 1
+    if graph.kind[node] == Op.CONSTANT:
+        return literal(graph.constant_value(reference))
+    return f'-v{node}' if reference & 1 else f'v{node}'
 
-    Rows 0..P-1 are the outputs; an operation whose value is an output writes there at once. Other
-    rows are given back after their last use. In the program an int is a row and a float a constant.
+
+def statements(
+    function: GraphFunction, read: Callable[[int], str], style: Literal['python', 'c', 'lanes']
+) -> list[str]:
+    """Return one assignment per operation; the value of node k is ``v<k>``.
+
+    Parameters
+    ----------
+    function : GraphFunction
+    read : callable
+        Returns the expression of an input by number.
+    style : {'python', 'c', 'lanes'}
+        Over numpy arrays, over doubles, or over the vectors of lanes.h.
     """
-    graph, schedule, references = function.graph, function.schedule, function.references
-    position = {node: k for k, node in enumerate(schedule)}
-    last = dict(position)
+    graph, schedule = function.graph, function.schedule
+    declared, end = {'python': ('', ''), 'c': ('const double ', ';'), 'lanes': ('const vec ', ';')}[style]
+    pairs: dict[int, dict[int, int]] = {}
     for node in schedule:
-        for argument in graph.arguments(node):
-            last[argument >> 1] = max(last[argument >> 1], position[node])
-    place: dict[int, int] = {}
-    for row, reference in enumerate(references):
-        if not reference & 1 and graph.kind[reference >> 1] not in (Op.CONSTANT, Op.INPUT):
-            place.setdefault(reference >> 1, row)
-    rest_of_outputs = {r >> 1 for k, r in enumerate(references) if place.get(r >> 1) != k}
-    rows, free = len(references), list[int]()
-    fills: list[tuple[int, float]] = []
-    uses: list[tuple[int, int]] = []
-    program: list[_Instruction] = []
-
-    def value(reference: int) -> int | float:
-        node = reference >> 1
-        return graph.constant_value(reference) if graph.kind[node] == Op.CONSTANT else place[node]
-
-    for k, node in enumerate(schedule):
-        kind = graph.kind[node]
+        if graph.kind[node] in (Op.SIN, Op.COS):
+            pairs.setdefault(graph.first[node], {})[graph.kind[node]] = node
+    lines: list[str] = []
+    for node in schedule:
+        kind, first, second = graph.kind[node], graph.first[node], graph.second[node]
         if kind == Op.CONSTANT:
             continue
-        arguments = graph.arguments(node)
-        if node not in place:
-            if not free or kind == Op.INPUT:
-                free.append(rows)
-                rows += 1
-            place[node] = free.pop()
         if kind == Op.INPUT:
-            uses.append((graph.first[node], place[node]))
+            text = read(first)
         elif kind == Op.ADD:
-            subtract = arguments[1] & 1 and graph.kind[arguments[1] >> 1] != Op.CONSTANT
-            program.append(('subtract' if subtract else 'add', value(arguments[0]), value(arguments[1]), place[node]))
+            subtract = second & 1 and graph.kind[second >> 1] != Op.CONSTANT
+            text = f'{value_of(function, first)} {"-" if subtract else "+"} '
+            text += value_of(function, second ^ 1 if subtract else second)
         elif kind == Op.MULTIPLY:
-            program.append(('multiply', value(arguments[0]), value(arguments[1]), place[node]))
+            text = f'{value_of(function, first)} * {value_of(function, second)}'
+        elif style == 'lanes' and kind in (Op.SIN, Op.COS):
+            if first in pairs:
+                pair = pairs.pop(first)
+                names = [f'v{pair[op]}' if op in pair else f'unused{node}' for op in (Op.SIN, Op.COS)]
+                lines.append(f'vec {names[0]}, {names[1]};')
+                lines.append(f'sine_cosine({value_of(function, first)}, &{names[0]}, &{names[1]});')
+            continue
         else:
-            source = value(arguments[0])
-            if arguments[0] & 1:
-                program.append(('negative', source, place[node]))
-                source = place[node]
-            program.append((FUNCTIONS[kind].numpy, source, place[node]))
-        for argument in {a >> 1 for a in arguments}:
-            reusable = graph.kind[argument] not in (Op.CONSTANT, Op.INPUT) and place[argument] >= len(references)
-            if last[argument] == k and reusable and argument not in rest_of_outputs:
-                free.append(place[argument])
-    for row, reference in enumerate(references):
-        node = reference >> 1
-        if graph.kind[node] == Op.CONSTANT:
-            fills.append((row, graph.constant_value(reference)))
-        elif reference & 1:
-            program.append(('negative', place[node], row))
-        elif place[node] != row:
-            program.append(('copyto', row, place[node]))
-    return program, rows, fills, uses
+            name = f'np.{FUNCTIONS[kind].numpy}' if style == 'python' else FUNCTIONS[kind].c
+            argument = value_of(function, first)
+            if style == 'lanes' and kind not in (Op.SIGN, Op.RECIPROCAL):
+                lines.append(f'vec v{node} = {argument};')
+                lines.append(f'for (int k = 0; k < LANES; ++k) v{node}[k] = {name}(v{node}[k]);')
+                continue
+            text = f'{name}({argument})'
+        lines.append(f'{declared}v{node} = {text}{end}')
+    return lines

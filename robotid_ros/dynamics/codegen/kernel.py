@@ -11,19 +11,63 @@
 """The fastest way to evaluate a graph function here: compiled where possible, numpy otherwise."""
 
 from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.codegen.c_kernel import batch_source
 from robotid_ros.dynamics.codegen.compiler import CompiledKernel, compiled_kernels
-from robotid_ros.dynamics.codegen.function import GraphFunction, NumpyKernel
+from robotid_ros.dynamics.codegen.function import GraphFunction, statements, value_of
 from robotid_ros.errors import DataError
 
-__all__ = ['Kernel', 'KernelStore', 'SingleSample', 'checked_output']
+__all__ = ['Kernel', 'KernelStore', 'NumpyKernel', 'SingleSample', 'checked_output']
 
-Kernel = CompiledKernel | NumpyKernel
 _DOUBLE = np.dtype(np.float64)
+
+
+# Samples evaluated together: long enough for numpy's cost per call, short enough for the second-level cache.
+_BLOCK = 2048
+
+
+class NumpyKernel:
+    """A graph function as generated Python over blocks of samples; called like :class:`CompiledKernel`."""
+
+    __slots__ = ('_evaluate', '_function')
+
+    def __init__(self, function: GraphFunction) -> None:
+        def read(number: int) -> str:
+            block, column = function.input_places[number]
+            return f'given[{block}][{column}]'
+
+        lines = ['def evaluate(given, made):', *statements(function, read, 'python')]
+        for b, block in enumerate(function.outputs):
+            lines += [f'made[{b}][{k}] = {value_of(function, r)}' for k, r in enumerate(block.references)]
+        names: dict[str, Any] = {'np': np}
+        exec('\n    '.join([*lines, 'return None']), names)
+        self._evaluate, self._function = names['evaluate'], function
+
+    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Fill the output arrays.
+
+        Parameters
+        ----------
+        inputs : sequence of ndarray
+            One per input block, shape (N, width), or (width,) where shared.
+        outputs : sequence of ndarray, shape (N, width)
+            One per output block.
+        """
+        for start in range(0, len(outputs[0]), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            pairs = zip(self._function.inputs, inputs, strict=True)
+            given = [x if block.shared else np.ascontiguousarray(x[rows].T) for block, x in pairs]
+            made = [np.empty((y.shape[1], len(y[rows]))) for y in outputs]
+            self._evaluate(given, made)
+            for y, columns in zip(outputs, made, strict=True):
+                y[rows] = columns.T
+
+
+Kernel: TypeAlias = CompiledKernel | NumpyKernel
 
 
 class KernelStore:
@@ -57,7 +101,7 @@ class KernelStore:
         entry = name if compiled else f'{name} in numpy'
         if entry not in self._kernels:
             made = _compiled(name, key, make) if compiled else None
-            self._kernels[entry] = made or NumpyKernel(function=make())
+            self._kernels[entry] = made or NumpyKernel(make())
         return self._kernels[entry]
 
 

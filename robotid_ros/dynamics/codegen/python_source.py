@@ -11,8 +11,7 @@
 
 import numpy as np
 
-from robotid_ros.dynamics.codegen.expression import FUNCTIONS, Op
-from robotid_ros.dynamics.codegen.function import GraphFunction
+from robotid_ros.dynamics.codegen.function import GraphFunction, statements, value_of
 from robotid_ros.dynamics.codegen.source_parts import GeneratedCode, as_comment, joint_units
 
 __all__ = ['python_source']
@@ -60,37 +59,18 @@ def python_source(code: GeneratedCode) -> str:
 
 
 def _function(name: str, function: GraphFunction, shape: tuple[int, ...], summary: str) -> list[str]:
-    graph = function.graph
     arguments = [f'{b.name}=COEFFICIENTS' if b.shared else b.name for b in function.inputs]
-    lead = function.inputs[0].name
+
+    def read(number: int) -> str:
+        block, column = function.input_places[number]
+        given = function.inputs[block]
+        return f'{given.name}[{column}]' if given.shared else f'{given.name}[..., {column}]'
+
     lines = [f'def {name}({", ".join(arguments)}):', f'    """{summary}"""']
-
-    def term(reference: int) -> str:
-        node = reference >> 1
-        return repr(graph.constant_value(reference)) if graph.kind[node] == Op.CONSTANT else f'v{node}'
-
-    for node in function.schedule:
-        kind, first, second = graph.kind[node], graph.first[node], graph.second[node]
-        if kind == Op.INPUT:
-            block, column = function.input_places[first]
-            shared = function.inputs[block].shared
-            text = f'{function.inputs[block].name}[{column if shared else f"..., {column}"}]'
-        elif kind == Op.ADD:
-            subtract = second & 1 and graph.kind[second >> 1] != Op.CONSTANT
-            text = f'{term(first)} {"-" if subtract else "+"} {term(second)}'
-        elif kind == Op.MULTIPLY:
-            text = f'{term(first)} * {term(second)}'
-        elif kind == Op.CONSTANT:
-            continue
-        else:
-            text = f'np.{FUNCTIONS[kind].numpy}({"-" if first & 1 else ""}{term(first)})'
-        lines.append(f'    v{node} = {text}')
-    lines.append(f'    result = np.zeros({lead}.shape[:-1] + {shape!r})')
+    lines += [f'    {line}' for line in statements(function, read, 'python')]
+    lines.append(f'    result = np.zeros({function.inputs[0].name}.shape[:-1] + {shape!r})')
     for k, reference in enumerate(function.references):
-        node = reference >> 1
-        if graph.is_zero(reference):
-            continue
-        index = ', '.join(str(i) for i in np.unravel_index(k, shape))
-        value = term(reference) if graph.kind[node] == Op.CONSTANT or not reference & 1 else f'-v{node}'
-        lines.append(f'    result[..., {index}] = {value}')
+        if not function.graph.is_zero(reference):
+            index = ', '.join(str(i) for i in np.unravel_index(k, shape))
+            lines.append(f'    result[..., {index}] = {value_of(function, reference)}')
     return [*lines, '    return result']
