@@ -10,6 +10,7 @@
 
 """The fastest way to evaluate a graph function here: compiled where possible, numpy otherwise."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -21,7 +22,7 @@ from robotid_ros.dynamics.codegen.compiler import CompiledKernel, compiled_kerne
 from robotid_ros.dynamics.codegen.function import GraphFunction, statements, value_of
 from robotid_ros.errors import DataError
 
-__all__ = ['Kernel', 'KernelStore', 'NumpyKernel', 'SingleSample', 'checked_output']
+__all__ = ['Kernel', 'KernelStore', 'NumpyKernel', 'checked_output', 'single_sample']
 
 _DOUBLE = np.dtype(np.float64)
 
@@ -40,11 +41,11 @@ class NumpyKernel:
             block, column = function.input_places[number]
             return f'given[{block}][{column}]'
 
-        lines = ['def evaluate(given, made):', *statements(function, read, 'python')]
+        lines = statements(function, read, 'python')
         for b, block in enumerate(function.outputs):
             lines += [f'made[{b}][{k}] = {value_of(function, r)}' for k, r in enumerate(block.references)]
         names: dict[str, Any] = {'np': np}
-        exec('\n    '.join([*lines, 'return None']), names)
+        exec('\n    '.join(['def evaluate(given, made):', *_released(lines), 'return None']), names)
         self._evaluate, self._function = names['evaluate'], function
 
     def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
@@ -68,6 +69,19 @@ class NumpyKernel:
 
 
 Kernel: TypeAlias = CompiledKernel | NumpyKernel
+Single: TypeAlias = Callable[[Array, Array, Array], Array | None]
+
+
+def _released(lines: list[str]) -> list[str]:
+    """Return statements with every variable deleted after its last use: arrays then stay in the cache."""
+    last: dict[str, int] = {}
+    for number, line in enumerate(lines):
+        last |= dict.fromkeys(re.findall(r'\bv\d+\b', line), number)
+    result = []
+    for number, line in enumerate(lines):
+        gone = [name for name in dict.fromkeys(re.findall(r'\bv\d+\b', line)) if last[name] == number]
+        result += [line, f'del {", ".join(gone)}'] if gone else [line]
+    return result
 
 
 class KernelStore:
@@ -77,7 +91,7 @@ class KernelStore:
 
     def __init__(self) -> None:
         self._kernels: dict[str, Kernel] = {}
-        self.single: SingleSample | None = None
+        self.single: Single | None = None
 
     def __reduce__(self) -> tuple[type['KernelStore'], tuple[()]]:
         return (KernelStore, ())
@@ -110,46 +124,42 @@ def _compiled(name: str, key: str, make: Callable[[], GraphFunction]) -> Compile
     return None if found is None else found[name]
 
 
-class SingleSample:
-    """A compiled kernel of arrays of one shape, called for one sample at a time at the least cost.
+def single_sample(kernel: CompiledKernel, joints: int, shared: Array) -> Single:
+    """Return a function that calls a compiled kernel for one sample at the least cost.
 
     Asking numpy for an array's address takes longer than the kernel: inputs are copied to bytes,
-    the result is written to a buffer whose address is known.
+    the result is written to a buffer whose address is known. The function takes q, dq and ddq, and
+    returns the result, shape (1, n), or None if they are not float64 arrays of that shape.
 
     Parameters
     ----------
     kernel : CompiledKernel
-        One that keeps the interpreter's lock.
+        Of q, dq, ddq and what all samples share.
     joints : int
     shared : ndarray
-        The input that all samples share, behind the others.
     """
+    kernel.takes(5)
+    call, shape, kept = kernel.call, (1, joints), np.ascontiguousarray(shared)
+    address = kept.ctypes.data
+    buffers: list[tuple[Array, int]] = []
 
-    __slots__ = ('_address', '_buffers', '_call', '_shape', '_shared')
-
-    def __init__(self, kernel: CompiledKernel, joints: int, shared: Array) -> None:
-        kernel.takes(5)
-        self._call, self._shape = kernel.call, (1, joints)
-        self._shared = np.ascontiguousarray(shared)
-        self._address = self._shared.ctypes.data
-        self._buffers: list[tuple[Array, int]] = []
-
-    def __call__(self, q: Array, dq: Array, ddq: Array) -> Array | None:
-        """Return the result, shape (1, n); None if the arguments are not three float64 arrays of that shape."""
+    def evaluate(q: Array, dq: Array, ddq: Array, _kept: Array = kept) -> Array | None:
         try:
-            if not (q.shape == dq.shape == ddq.shape == self._shape and q.dtype is dq.dtype is ddq.dtype is _DOUBLE):
+            if not (q.shape == dq.shape == ddq.shape == shape and q.dtype is dq.dtype is ddq.dtype is _DOUBLE):
                 return None
         except AttributeError:
             return None
         try:
-            buffer, address = self._buffers.pop()  # a buffer in use belongs to one thread
+            buffer = buffers.pop()  # a buffer in use belongs to one thread
         except IndexError:
-            buffer = np.empty(self._shape)
-            address = buffer.ctypes.data
-        self._call(1, q.tobytes(), dq.tobytes(), ddq.tobytes(), self._address, address)
-        result = buffer.copy()
-        self._buffers.append((buffer, address))
+            made = np.empty(shape)
+            buffer = made, made.ctypes.data
+        call(1, q.tobytes(), dq.tobytes(), ddq.tobytes(), address, buffer[1])
+        result = buffer[0].copy()
+        buffers.append(buffer)
         return result
+
+    return evaluate
 
 
 def checked_output(out: Array | None, shape: Sequence[int]) -> Array:

@@ -30,7 +30,7 @@ from robotid_ros.dynamics.codegen.coefficients import Coefficients
 from robotid_ros.dynamics.codegen.compiler import CompiledKernel
 from robotid_ros.dynamics.codegen.expression import Expression, Graph, Number, Op, OperationCount
 from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock, OutputBlock
-from robotid_ros.dynamics.codegen.kernel import KernelStore, SingleSample, checked_output
+from robotid_ros.dynamics.codegen.kernel import KernelStore, checked_output, single_sample
 from robotid_ros.dynamics.codegen.minimal_search import shortest_form, trace_torques
 from robotid_ros.dynamics.codegen.python_source import python_source
 from robotid_ros.dynamics.codegen.regressor_function import motion_inputs, regressor_function
@@ -183,8 +183,9 @@ class MinimalModel:
         DataError
             If the shapes do not fit the model.
         """
-        if parameters is None and out is None and compiled and self._kernels.single is not None:
-            tau = self._kernels.single(q, dq, ddq)
+        single = self._kernels.single
+        if single is not None and parameters is None and out is None and compiled:
+            tau = single(q, dq, ddq)
             if tau is not None:
                 return tau
         samples = checked_samples(self.model, q=q, dq=dq, ddq=ddq)
@@ -275,7 +276,7 @@ class MinimalModel:
         function = self.functions[name]
         kernel = self._kernels.get(name, function.key, lambda: function, compiled=compiled)
         if name == 'inverse_dynamics' and self._kernels.single is None and isinstance(kernel, CompiledKernel):
-            self._kernels.single = SingleSample(kernel, self.model.n, self._own_coefficients)
+            self._kernels.single = single_sample(kernel, self.model.n, self._own_coefficients)
         kernel([*samples, self.coefficients(parameters)], [result])
         return result
 
