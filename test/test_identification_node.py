@@ -172,11 +172,17 @@ def test_identifies_from_averaged_periods_and_watches_the_torque(loop: tuple[Cli
     client.averaged.publish(averaged(3, 99.0))
     client.until(lambda: client.status.get('recordings') == '2', 'the second run')
     assert client.status['persistently_exciting'] == 'True'
+    unseen = averaged(7, 200.0)
+    unseen.header.frame_id = '3 periods for validation'
+    client.averaged.publish(unseen)
+    client.until(lambda: client.status.get('validation_recordings') == '1', 'the run for validation')
 
     answer = client.call('identify')
     assert answer.success, answer.message
     result = IdentificationResult.from_yaml(answer.message)
     assert result.usable
+    assert result.metrics['validation'].samples == len(unseen.points)
+    assert len(result.provenance['training']) == 2
     assert yaml.safe_load(answer.message)['joints'] == ['shoulder', 'elbow']
     assert any('by 12 strokes of 2 joints' in str(decision) for decision in result.decisions)
     np.testing.assert_allclose(result.friction_values[:, 0], COULOMB, atol=0.02)

@@ -9,7 +9,7 @@
 
 """What the arm is told to repeat."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -34,12 +34,15 @@ class PeriodicReference:
         Stamp of the start of the first period [ns].
     sweep : bool
         Whether it is a friction sweep, which is cut into strokes in place of being averaged.
+    purpose : str
+        What the run is for, as the frame of the message's header says: ``validation``, for example.
     """
 
     joints: tuple[str, ...]
     period: float
     start: int
     sweep: bool = False
+    purpose: str = field(default='', compare=False)
 
 
 def decode_reference(message: bytes) -> PeriodicReference | None:
@@ -67,7 +70,7 @@ def decode_reference(message: bytes) -> PeriodicReference | None:
 
 def _decode(reader: CdrReader) -> PeriodicReference | None:
     start = reader.time()
-    reader.string()
+    purpose = reader.string()
     joints = reader.strings()
     times, position, velocity = [], [], []
     for _ in range(reader.length(len(reader.data) // 24)):
@@ -85,7 +88,7 @@ def _decode(reader: CdrReader) -> PeriodicReference | None:
     rates = np.array(velocity) if all(velocity) else None
     period = reference_period(np.array(times) * 1e-9, np.array(position), rates)
     sweep = rates is not None and is_friction_sweep(rates)
-    return PeriodicReference(joints=joints, period=period, start=start + times[0], sweep=sweep)
+    return PeriodicReference(joints=joints, period=period, start=start + times[0], sweep=sweep, purpose=purpose)
 
 
 def reference_period(times: Array, position: Array, velocity: Array | None) -> float:

@@ -90,6 +90,7 @@ class IdentificationSession:
     model: RobotModel
     config: IdentificationConfig
     datasets: dict[str, Dataset] = field(default_factory=dict)
+    validation: dict[str, Dataset] = field(default_factory=dict)
     strokes: dict[str, FrictionStrokes] = field(default_factory=dict)
     _recursive: RecursiveIdentifier | None = None
 
@@ -110,6 +111,7 @@ class IdentificationSession:
     def clear(self) -> None:
         """Forget all datasets and friction data."""
         self.datasets.clear()
+        self.validation.clear()
         self.strokes.clear()
         if self._recursive is not None:
             self._recursive.clear()
@@ -119,7 +121,7 @@ class IdentificationSession:
     ) -> tuple[IdentificationResult, str | None]:
         """Return the result from all datasets, and the calibrated URDF where the robot came from one.
 
-        Friction sweeps that have come count too.
+        Friction sweeps that have come count too; runs for validation are what the result is judged by.
 
         Raises
         ------
@@ -134,6 +136,7 @@ class IdentificationSession:
             list(self.datasets.values()),
             self.model,
             friction_data=list(self.strokes.values()),
+            validation=list(self.validation.values()),
             config=config or self.config,
             progress=progress,
         )

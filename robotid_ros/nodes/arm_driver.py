@@ -275,7 +275,9 @@ class ArmDriver:
         self.rested.clear()
         self.run = RunStream(Following(plan, now + config.start_delay, watchdog), self._worker, self._link)
         self.run.start(first)
-        publish(self._reference, self.run.reference_message())
+        reference = self.run.reference_message()
+        reference.header.frame_id = config.run
+        publish(self._reference, reference)
         self._status.set('running', DiagnosticStatus.OK, 'on the way to the start')
         self._monitor.reset()
 

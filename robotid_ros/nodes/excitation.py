@@ -85,6 +85,7 @@ class ExcitationNode(Node):
         self._motion: FourierTrajectory | FrictionSweep | PoseTour | None = None
         self._motion_values: dict[str, Any] = {}
         self._loaded = ''
+        self._purpose = self._config.run  # of the motion at hand; the parameter may have changed since its design
         self._unreadable = ''
         self._busy = ''
         self._cancelled = threading.Event()
@@ -283,6 +284,7 @@ class ExcitationNode(Node):
         return text
 
     def _take_design(self, design: ExcitationDesign, model: RobotModel) -> str:
+        self._purpose = self._config.run
         self._motion = reordered(design, model)
         self._motion_values = {
             'condition_number': design.excitation.condition,
@@ -321,7 +323,7 @@ class ExcitationNode(Node):
         if moved.max() > _MOVED:
             name = model.joint_names[int(np.argmax(moved))]
             raise ExcitationError(f"joint '{name}' moved while the run was planned; let the arm rest, then start")
-        self._driver.begin(plan, first, model, self._config)
+        self._driver.begin(plan, first, model, replace(self._config, run=self._purpose))
         whole = plan.reference.duration
         return f'started: {plan.begin:.1f} s to the start, then {plan.end - plan.begin:.1f} s, {whole:.1f} s in all'
 

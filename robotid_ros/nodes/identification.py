@@ -171,10 +171,15 @@ class IdentificationNode(Node):
     def _take(self, session: IdentificationSession, message: JointTrajectory) -> RecursiveEstimate | None:
         names = tuple(message.joint_names)
         key = f'run at {seconds(message.header.stamp):.6f} s'
-        periods = message.header.frame_id.removesuffix(' periods')
+        periods, _, purpose = message.header.frame_id.partition(' periods')
+        dataset = averaged_period(names, *trajectory_arrays(message, names), key)
+        if purpose == ' for validation':
+            session.validation[key] = dataset
+            self._values['validation_recordings'] = len(session.validation)
+            return None
         self._periods = int(periods) if periods.isdecimal() else 1
         self._run = key
-        return session.add(key, averaged_period(names, *trajectory_arrays(message, names), key))
+        return session.add(key, dataset)
 
     def _taken(self, future: 'object') -> None:
         try:
@@ -188,6 +193,7 @@ class IdentificationNode(Node):
         self._values = {
             'friction_strokes': sum(each.count for each in self._session.strokes.values()),
             'recordings': len(self._session.datasets),
+            'validation_recordings': len(self._session.validation),
             'periods': self._periods,
             'samples': estimate.samples,
             'condition_number': estimate.condition,

@@ -228,7 +228,8 @@ class Recorder(Node):
         message = trajectory_message(dataset.joint_names, 0.0, *points)
         # Seconds since 1970 in a double would be off by up to 0.2 microseconds.
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(reference.start, 1_000_000_000)
-        message.header.frame_id = f'{dataset.periods} periods'
+        purpose = ' for validation' if reference.purpose == 'validation' else ''
+        message.header.frame_id = f'{dataset.periods} periods{purpose}'
         publish(self._averaged, message)
         if dataset.noise_std is not None:
             noise = JointState(name=list(dataset.joint_names))
