@@ -33,9 +33,9 @@ from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock, Out
 from robotid_ros.dynamics.codegen.kernel import KernelStore, checked_output, single_sample
 from robotid_ros.dynamics.codegen.minimal_search import shortest_form, trace_torques
 from robotid_ros.dynamics.codegen.python_source import python_source
-from robotid_ros.dynamics.codegen.regressor_function import motion_inputs, regressor_function
 from robotid_ros.dynamics.codegen.simplify import simplified
 from robotid_ros.dynamics.codegen.source_parts import GeneratedCode, as_comment, base_parameter_unit
+from robotid_ros.dynamics.codegen.symbolic_regressor import motion_inputs, regressor_function
 from robotid_ros.dynamics.standard_regressor import drive_symbols
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel

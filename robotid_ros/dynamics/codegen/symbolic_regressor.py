@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The regressor traced into an expression graph: the recursion of the batch regressor, on symbols."""
+"""The base regressor and its gradient as graph functions: the recursion of the batch regressor, on symbols."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -15,8 +15,10 @@ from typing import TypeAlias
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.chain import Chain
-from robotid_ros.dynamics.codegen.expression import Expression, Graph, Number
+from robotid_ros.dynamics.chain import Chain, aligned_chain
+from robotid_ros.dynamics.codegen.expression import Expression, Graph, Number, Op, gradient
+from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock, OutputBlock
+from robotid_ros.model import RobotModel
 
 __all__ = [
     'Rows',
@@ -27,10 +29,12 @@ __all__ = [
     'dot',
     'exact',
     'matrix_times',
+    'motion_inputs',
     'plus',
+    'regressor_function',
+    'regressor_gradient_function',
     'rows_times',
     'times',
-    'trace_regressor',
     'turned',
     'velocity_matrix',
 ]
@@ -97,7 +101,7 @@ def velocity_matrix(rate: Vector, change: Vector) -> Rows:
     )
 
 
-def trace_regressor(
+def _traced(
     graph: Graph,
     chain: Chain,
     coupling: Array,
@@ -240,3 +244,66 @@ def exact(value: float) -> float:
     """Return the nearest whole number where the difference is round-off, else the value."""
     nearest = float(round(value))
     return nearest if abs(value - nearest) < _ROUND_OFF else value
+
+
+def motion_inputs(n: int) -> tuple[InputBlock, ...]:
+    """Return the input blocks q, dq, ddq."""
+    return tuple(InputBlock(name, n) for name in ('q', 'dq', 'ddq'))
+
+
+def regressor_function(model: RobotModel, drives: Sequence[str], columns: Sequence[int]) -> GraphFunction:
+    """Return chosen columns of the full regressor as a function of q, dq, ddq.
+
+    Parameters
+    ----------
+    model : RobotModel
+    drives : sequence of {'Ia', 'Fv', 'Fc', 'offset'}
+        Which blocks of n columns follow the 10 n inertial ones.
+    columns : sequence of int
+
+    Returns
+    -------
+    GraphFunction
+        One output, shape (N, n * len(columns)), row-major.
+    """
+    graph, entries = _entries(model, drives, columns)
+    return GraphFunction(
+        name='regressor', graph=graph, inputs=motion_inputs(model.n), outputs=(OutputBlock('regressor', entries),)
+    )
+
+
+def regressor_gradient_function(model: RobotModel, drives: Sequence[str], columns: Sequence[int]) -> GraphFunction:
+    """Return the gradient of sum_ij w_ij Y_ij as a function of q, dq, ddq and the weights.
+
+    Returns
+    -------
+    GraphFunction
+        Inputs q, dq, ddq, weights of shape (N, n * len(columns)); three outputs of shape (N, n).
+    """
+    n = model.n
+    graph, entries = _entries(model, drives, columns)
+    seeds = [
+        (entry, graph.input(3 * n + k).reference)
+        for k, entry in enumerate(entries)
+        if graph.kind[entry >> 1] != Op.CONSTANT
+    ]
+    slopes = gradient(graph, seeds)
+    zero = graph.constant_reference(0.0)
+    return GraphFunction(
+        name='regressor_gradient',
+        graph=graph,
+        inputs=(*motion_inputs(n), InputBlock('weights', len(entries))),
+        outputs=tuple(
+            OutputBlock(name, tuple(slopes.get(k * n + i, zero) for i in range(n)))
+            for k, name in enumerate(('by_q', 'by_dq', 'by_ddq'))
+        ),
+    )
+
+
+def _entries(model: RobotModel, drives: Sequence[str], columns: Sequence[int]) -> tuple[Graph, tuple[int, ...]]:
+    graph, n = Graph(), model.n
+    x = graph.inputs(0, 3 * n)
+    rows = _traced(graph, aligned_chain(model), model.coupling, x[:n], x[n : 2 * n], x[2 * n :], drives, columns)
+    return graph, tuple(
+        (entry if isinstance(entry, Expression) else graph.constant(entry)).reference for row in rows for entry in row
+    )
