@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorder_helpers import JOINTS, START, harmonics, joint_state, reference_message, stream
@@ -357,6 +358,10 @@ def test_after_kill_9_everything_handed_over_is_readable(tmp_path):
     assert np.array_equal(np.diff(np.rint(recording.time * 1000)), np.ones(len(recording) - 1))
     assert recording.provenance['ended_properly'] is False
     assert recording.joint_names == JOINTS
+    told = yaml.safe_load((folder / 'metadata.yaml').read_text())['rosbag2_bagfile_information']
+    assert told['starting_time']['nanoseconds_since_epoch'] == START  # where a player sets its clock
+    assert told['relative_file_paths'] == ['r_0.mcap']
+    assert told['message_count'] >= 250
 
 
 def small_bag(folder, chunks=4):

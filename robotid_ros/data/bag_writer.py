@@ -10,7 +10,9 @@
 """Bags as the recorder node writes them: rosbag2 folders with MCAP files, readable up to the last chunk at any time."""
 
 import json
+import math
 import os
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from io import BufferedWriter
@@ -24,13 +26,16 @@ from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.files import write_text
 
-__all__ = ['BagWriter']
+__all__ = ['BagWriter', 'writing_library']
 
 LARGEST_FILE = 1 << 30  # [bytes]; about an hour at 1 kHz. The writer keeps an index of the present file in memory.
 LARGEST_CHUNK = 1 << 20  # [bytes]
+DESCRIBE = 10.0  # [s] between versions of metadata.yaml, so that players find their way in what a crash leaves
 # Version 5 is that of ROS 2 Humble; later releases read it too. Durations of this length mean "without end".
 VERSION = 5
 FOREVER = {'sec': 9223372036, 'nsec': 854775807}
+
+DUMPER = getattr(yaml, 'CSafeDumper', yaml.SafeDumper)
 
 HEADER = 'std_msgs/Header header\n'
 PARTS = {
@@ -109,11 +114,7 @@ class BagWriter:
     def __init__(
         self, folder: Path, topics: Mapping[str, str], description: Mapping[str, Any], latched: Sequence[str] = ()
     ) -> None:
-        try:
-            import mcap.writer
-        except ImportError as cause:
-            raise MissingDependencyError.of('mcap', 'bag', 'record') from cause
-        self._library = mcap.writer
+        self._library = writing_library()
         self.folder = folder
         self.topics = dict(topics)
         self.description = dict(description)
@@ -122,6 +123,7 @@ class BagWriter:
         self.size = 0  # [bytes], of all files
         self._files: list[dict[str, Any]] = []
         self._written = 0  # [bytes] of the present file that are whole records
+        self._described = -math.inf  # when metadata.yaml was written last [s]
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if any(folder.glob('*.mcap')):
@@ -161,6 +163,8 @@ class BagWriter:
         file['message_count'] += len(chunk)
         file['first'] = min(file['first'] or arrival[0], *arrival)
         file['last'] = max(file['last'], *arrival)
+        if time.monotonic() - self._described > DESCRIBE:
+            self._write_metadata()
 
     def close(self, summary: Mapping[str, Any] | None = None) -> None:
         """Write the end of the file and ``metadata.yaml``.
@@ -204,7 +208,6 @@ class BagWriter:
             )
         self._writer.flush()
         self._advance()
-        self._write_metadata()
 
     def _finish(self) -> None:
         try:
@@ -229,6 +232,7 @@ class BagWriter:
         self._written = place
 
     def _write_metadata(self) -> None:
+        self._described = time.monotonic()
         files = [file for file in self._files if file['message_count']]
         first = min((file['first'] for file in files), default=0)
         last = max((file['last'] for file in files), default=0)
@@ -263,7 +267,7 @@ class BagWriter:
                 for file in self._files
             ],
         }
-        text = yaml.safe_dump({'rosbag2_bagfile_information': content}, sort_keys=False)
+        text = yaml.dump({'rosbag2_bagfile_information': content}, Dumper=DUMPER, sort_keys=False)
         write_text(self.folder / 'metadata.yaml', text)
 
     def _quality(self, topic: str) -> str:
@@ -279,9 +283,24 @@ class BagWriter:
             'liveliness_lease_duration': FOREVER,
             'avoid_ros_namespace_conventions': False,
         }
-        return str(yaml.safe_dump([profile], sort_keys=False))
+        return str(yaml.dump([profile], Dumper=DUMPER, sort_keys=False))
 
 
 def _definition(kind: str) -> str:
     text, parts = DEFINITIONS[kind]
     return text + ''.join(f'{"=" * 80}\nMSG: {name}\n{PARTS[name]}' for name in parts)
+
+
+def writing_library() -> Any:
+    """Return the module ``mcap.writer``; its import takes about 0.1 s.
+
+    Raises
+    ------
+    MissingDependencyError
+        If it is not installed.
+    """
+    try:
+        import mcap.writer
+    except ImportError as cause:
+        raise MissingDependencyError.of('mcap', 'bag', 'record') from cause
+    return mcap.writer

@@ -32,6 +32,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.data import Dataset, process_file, save_dataset
+from robotid_ros.data.bag_writer import writing_library
 from robotid_ros.data.periodic import thinned
 from robotid_ros.data.reference import decode_reference
 from robotid_ros.data.session import RecordingSession
@@ -58,6 +59,7 @@ class Recorder(Node):
         config = declare_parameters(self, RecorderConfig)
         self._robot = declare_robot_config(self)
         settings = processing_settings(config, self._robot)  # refuse at once what would fail later
+        writing_library()
         self._worker = BackgroundWorker(self)
         self._lock = threading.RLock()
         self._session: RecordingSession | None = None
