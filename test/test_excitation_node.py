@@ -34,6 +34,7 @@ from excitation_user import (  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64, String  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
 from robotid_ros.excitation import load_excitation  # noqa: E402
 
@@ -221,6 +222,29 @@ def test_faults_bring_the_arm_to_rest_and_say_why(user, fault, reason):
     assert user.statuses[-1].level == DiagnosticStatus.ERROR
     user.fault('none')
     assert_at_rest_within_limits(user)
+
+
+def test_another_commander_is_noticed_and_the_arm_is_not_led_back(user):
+    """Its controller holds it in mid-run: before, a stop along the path made it leap there."""
+    others = user.node.create_publisher(JointTrajectory, '/joint_trajectory', 10)
+    start(user)
+    user.until_phase('period')
+    user.until(lambda: others.get_subscription_count() > 1, 'the controller listens')
+    place = user.report()['position']
+    point = JointTrajectoryPoint(positions=place, velocities=[0.0] * 6, accelerations=[0.0] * 6)
+    point.time_from_start.sec = 1
+    user.windows.clear()
+    others.publish(JointTrajectory(joint_names=list(JOINTS), points=[point]))
+    user.until_state('stopped')
+    user.node.destroy_publisher(others)
+    assert re.search('away from its reference|off the path', user.text), user.text
+    # Nothing that holds for an arm on its path: single points, near to where the other one leads.
+    assert user.windows
+    for window in user.windows:
+        (only,) = window.points
+        assert np.abs(np.subtract(only.positions, place)).max() < 1.0
+        assert not np.any(only.velocities)
+    assert user.report()['velocity'] < 1e-9
 
 
 def test_another_joint_order_and_other_joints_do_not_matter(user):
