@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""How far predictions are from measurements, as numbers."""
+"""Statistics of the distance between predicted and measured positions and orientations."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What may be wrong where the nominal geometry does not fit the measurements at all."""
+"""Common mistakes, searched for where the nominal geometry does not fit the measurements."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from robotid_ros.errors import CalibrationError
 __all__ = ['check_fit', 'check_held_out', 'check_nominal_fit']
 
 _SUSPICIOUS = 0.04  # of the size of the measured volume: no arm's geometry is that wrong
-_ENOUGH = 50
+_ENOUGH = 50  # measurements: enough to tell mistakes apart, few enough to try hundreds of them
 _DOUBT = 'the joint zeros, signs or the table may not be those of this robot'
 _ADVICE = (
     'check the order, signs, zeros and units of the joint positions, the units of the points, '
@@ -140,7 +140,7 @@ def check_held_out(chain: KinematicChain, q: Array, fitted: Array, residual: Arr
 
 
 def _some_of(measured: _Measured) -> _Measured:
-    """Return a random part: enough to tell metres from millimetres, few enough to try hundreds of mistakes."""
+    """Return a random part of the measurements."""
     rows = np.sort(np.random.default_rng(0).permutation(len(measured.q))[:_ENOUGH])
     sets = np.unique(measured.set_index[rows], return_inverse=True)[1].ravel()
     points = np.unique(measured.point_index[rows], return_inverse=True)[1].ravel()

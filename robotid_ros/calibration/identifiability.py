@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Which parameters the measurements can tell apart: column-scaled rank-revealing QR."""
+"""Which parameters can be identified: rank-revealing QR of the column-scaled Jacobian."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

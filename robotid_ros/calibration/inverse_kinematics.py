@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Joint coordinates that make the calibrated arm do what the nominal one was meant to do."""
+"""Joint coordinates at which the calibrated arm has the pose that the nominal arm was meant to have."""
 
 from dataclasses import dataclass
 

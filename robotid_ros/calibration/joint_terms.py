@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What a geometric model leaves out: joint offsets that depend on the pose.
+"""Joint offsets that depend on the pose: eccentricity, second harmonics and compliance.
 
 Every term adds ``coefficient * basis(q)`` to the coordinate of one joint:
 
@@ -124,7 +124,7 @@ class JointTerms:
 def joint_terms(
     chain: KinematicChain, kinds: Sequence[str], gravity: Array, model: RobotModel | None = None
 ) -> tuple[JointTerms, tuple[tuple[int, ...], ...]]:
-    """Return every candidate term of the given kinds, and which of them stand or fall together.
+    """Return every candidate term of the given kinds, and which of them enter together.
 
     Parameters
     ----------

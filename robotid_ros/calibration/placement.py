@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Where the measurement frames and the targets are, in closed form, from the nominal geometry.
+"""Closed-form estimate of the measurement frames and targets from the nominal geometry.
 
 With the tip at (Q_j, p_j) in the base frame, a target at t and a frame (R, c):
 
@@ -27,7 +27,7 @@ from robotid_ros.model.transforms import nearest_rotation
 __all__ = ['Placement', 'place']
 
 _SUBSET_SIZE = 8
-_OUTLYING = 8.0  # medians; a Gaussian measurement never is so far
+_OUTLYING = 8.0  # medians of the distance; of Gaussian measurements none is that far
 _COARSE = 100  # measurements of every set and target that tell good starts from bad ones
 _POLISH_STEPS = 8
 

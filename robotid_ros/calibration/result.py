@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What a calibration found, and the corrected arm."""
+"""The result of a calibration, and the corrected arm."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -28,7 +28,7 @@ __all__ = ['check_measurements', 'placed_start']
 
 
 def check_measurements(points: MeasuredPoints) -> None:
-    """Refuse measurements that cannot tell anything.
+    """Refuse measurements that hold no information.
 
     Raises
     ------

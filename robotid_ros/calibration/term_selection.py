@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Which joint terms earn their place: forward selection by cross-validated error."""
+"""Selection of joint terms: forward, by cross-validated error."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,9 +55,9 @@ def select_terms(
 
     The model is linearised at the geometric fit, so that each candidate costs a few small solves.
     A group of terms enters if it lowers the error by at least half a per cent and by 1.5 standard
-    errors of the gain over the measurements, for every way of splitting them: poses dealt at
-    random flatter a model where neighbours resemble each other, blocks in the order of measuring
-    do where the same poses were measured again and again.
+    errors of the gain over the measurements, for every way of splitting them: folds dealt at
+    random are optimistic where successive poses are alike, blocks in the order of measuring where the
+    same poses were measured repeatedly.
 
     Parameters
     ----------

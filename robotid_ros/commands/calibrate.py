@@ -31,7 +31,7 @@ from robotid_ros.calibration import (
 from robotid_ros.calibration.example import example_arm
 from robotid_ros.calibration.points_file import ANGLE_UNITS, LENGTH_UNITS, read_joints, write_joints
 from robotid_ros.calibration.result_files import write_result
-from robotid_ros.calibration.table import accuracy_table, summary
+from robotid_ros.commands.calibration_table import accuracy_table, summary
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.settings import add_settings, settings_from

@@ -28,7 +28,7 @@ _SIX = ((0, 0, 0, 1, 1, 2), (0, 1, 2, 1, 2, 2))
 class RigidBody:
     """Mass, centre of mass and inertia about the centre of mass, in the frame of the last link.
 
-    The off-diagonal entries of ``inertia`` are those of the tensor itself, Ixy = -integral(x y dm).
+    Off-diagonal entries of ``inertia`` are those of the tensor itself, Ixy = -integral(x y dm).
 
     Attributes
     ----------

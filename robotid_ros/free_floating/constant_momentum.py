@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Momentum that is constant but not zero: estimated with the target, or found where none was expected."""
+"""A constant momentum other than zero: estimated with the target, or detected where zero was assumed."""
 
 from dataclasses import dataclass
 
@@ -112,7 +112,7 @@ def check_zero_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasureme
     """Refuse data that a momentum other than zero explains far better.
 
     An F test of the 16-parameter model against the 10-parameter one, that also asks for half the
-    residual to go: model errors are not white, and a significant trifle is no momentum.
+    residual to go: model errors are not white, and a small but significant improvement is not yet momentum.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ def identify_target(
         prior that weights the samples.
     measurement : FloatingMeasurement
     estimator : {'weighted', 'ordinary', 'recursive'}
-        ``ordinary`` is plain least squares on the seed's equations, which weigh metres per second
+        ``ordinary`` is plain least squares on the equations as they are, which weigh metres per second
         and kg m^2/s alike. ``weighted`` weighs every sample with the covariance that the sensor
         noise gives its residual, recomputed at the estimate until it no longer changes.
         ``recursive`` does the same in one pass, sample by sample, with weights from the prior.

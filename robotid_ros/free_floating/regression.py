@@ -9,7 +9,7 @@
 
 """The linear regression of the target: A x = Y, with the covariance of its residual.
 
-The seed's equations, with Q = P^ - P and with L^ about p_n:
+The equations of the method, with Q = P^ - P and with L^ about p_n:
 
     [ Q   [w_n]x R   0          ]       [ dp_n/dt                ]
     [ 0   [Q]x R     R Omega(w) ] x = - [ L^ - (L - p_n x P)     ],   x = [1/m, c, I about c]
@@ -146,8 +146,8 @@ def residual_covariance(
     """Return the covariance that sensor noise gives the residual A x - Y of each sample.
 
     With x given, the residual is the momentum of the whole system less what it should be: its
-    linear part divided by body n's mass, and its angular part about body n's centre of mass (the
-    seed's substitution of Q for body n's own momentum moves it there from p_n). So its derivatives
+    linear part divided by body n's mass, and its angular part about body n's centre of mass (substituting
+    Q for body n's own momentum moves it there from p_n). So its derivatives
     are those of the momentum.
 
     Parameters

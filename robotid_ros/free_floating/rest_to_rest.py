@@ -9,9 +9,9 @@
 
 """Fourier trajectories that start and end at rest where they should, and never leave their bounds.
 
-Nothing is left for a constrained optimiser: the end conditions are linear and are eliminated, and
-the bounds become a scale factor per joint, because all trajectories of a joint with given ends form
-a linear space in which a bound is a distance from the start.
+No constrained optimiser is needed. The end conditions are linear and are eliminated. The bounds become a
+scale factor per joint: all trajectories of a joint with given ends form a linear space, and scaling one
+towards zero moves it away from every bound.
 """
 
 from dataclasses import dataclass

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What an identification of a target found, and how sure it is."""
+"""The result of a target identification, with its deviations and verdict."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""How much a design loses when the prior is wrong."""
+"""Designs with wrong priors: the condition number expected and the one reached."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -10,7 +10,7 @@
 """Change numbers in a URDF's text and leave every other character as it was.
 
 The text is parsed for the positions of its tags only; new attribute values are spliced in, so
-comments, order, spacing, macros' leftovers and unknown elements survive.
+comments, order, spacing and unknown elements survive.
 """
 
 import re
