@@ -10,7 +10,7 @@
 """The steps of an identification from files to files: what the commands and the demonstration call."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from robotid_ros.data import (
@@ -115,7 +115,7 @@ def load_datasets(
             continue
         if train_fraction is None:
             dataset, summary = process_file(path, settings, topic)
-            training.append(dataset)
+            training.append(_named(dataset, Path(path).name))
             summaries.append(summary)
             continue
         recording = read_recording(path, topic, settings.joints or None)
@@ -288,6 +288,13 @@ def _number(path: Path) -> int:
     """Return the number at the end of a file's name."""
     digits = path.stem.rpartition('_')[2]
     return int(digits) if digits.isdecimal() else 0
+
+
+def _named(dataset: Dataset, file: str) -> Dataset:
+    """Return a dataset whose trajectories are called by their file."""
+    count = len(dataset.sources)
+    names = (file,) if count == 1 else tuple(f'{file}, run {k + 1}' for k in range(count))
+    return replace(dataset, sources=names)
 
 
 def _of_joints(dataset: Dataset, joints: tuple[str, ...], path: str | Path) -> Dataset:

@@ -9,6 +9,8 @@
 
 """Every estimator against torques that Pinocchio and MuJoCo computed, and on data that carry nothing."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from identification_helpers import REAL_DATA, TWO_LINKS, UR10E, dataset, fourier_motion, pinocchio_torque, swept
@@ -287,6 +289,14 @@ def test_no_trajectory_is_in_two_sets_and_the_log_tells_the_contest() -> None:
     assert 'coulomb_viscous: run' in log
     assert 'passed' in log
     assert (result.metrics['test'].rmse < 0.1).all()
+
+    asked = replace(config, friction='coulomb_viscous+offset', estimator='irls')
+    result = select(runs, ARM, config=asked)
+    assert result.usable
+    assert result.friction_name == 'coulomb_viscous+offset'
+    assert not any('coulomb:' in str(decision) for decision in result.decisions)
+    with pytest.raises(IdentificationError, match="cannot train with the estimator 'physical'; it can with: auto, alt"):
+        select(runs, ARM, config=replace(config, estimator='physical'))
 
     hopeless = select(runs, ARM, config=IdentificationConfig(torque_threshold=(1e-3,), max_iterations=3))
     assert not hopeless.usable

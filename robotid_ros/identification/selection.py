@@ -30,10 +30,11 @@ from robotid_ros.identification.alternating import alternate, fit_friction
 from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.cross_validation import Decision
-from robotid_ros.identification.least_squares import fit_of_parameters
+from robotid_ros.identification.least_squares import fit_of_parameters, least_squares
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import as_samples
+from robotid_ros.identification.separable import separable_least_squares
 from robotid_ros.identification.steps import conclude, require_data
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.model.robot_model import RobotModel
@@ -41,6 +42,7 @@ from robotid_ros.model.robot_model import RobotModel
 __all__ = ['FRICTION_SEQUENCE', 'Split', 'select', 'split_trajectories']
 
 FRICTION_SEQUENCE = ('coulomb', 'coulomb_viscous', 'static', 'stribeck')
+TRAINING = ('auto', 'alternating', 'ols', 'wls', 'irls')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +87,7 @@ def select(
     model: RobotModel,
     *,
     config: IdentificationConfig,
-    friction_models: Sequence[str] = FRICTION_SEQUENCE,
+    friction_models: Sequence[str] | None = None,
 ) -> IdentificationResult:
     """Return the model that training, validation and test agree on.
 
@@ -95,9 +97,11 @@ def select(
         With three trajectories or more in all.
     model : RobotModel
     config : IdentificationConfig
-        Its torque thresholds decide; its seed deals the trajectories out.
-    friction_models : sequence of str
-        In the order in which they get their turn.
+        Its torque thresholds decide; its seed deals the trajectories out; its estimator trains, which is the
+        alternation for ``auto``.
+    friction_models : sequence of str, optional
+        In the order in which they get their turn; by default the configuration's, or Coulomb, Coulomb and viscous,
+        static, and Stribeck friction where that is ``auto``.
 
     Returns
     -------
@@ -108,8 +112,15 @@ def select(
     Raises
     ------
     IdentificationError
-        If there are fewer than three trajectories, no thresholds, or no friction models.
+        If there are fewer than three trajectories, no thresholds, no friction models, or an estimator that does not
+        train within the selection.
     """
+    if friction_models is None:
+        friction_models = FRICTION_SEQUENCE if config.friction == 'auto' else (config.friction,)
+    if config.estimator not in TRAINING:
+        raise IdentificationError(
+            f"the selection cannot train with the estimator '{config.estimator}'; it can with: {', '.join(TRAINING)}"
+        )
     limit = thresholds(config, model)
     if limit is None:
         raise IdentificationError('selection decides by torque thresholds; give torque_threshold')
@@ -180,18 +191,18 @@ class _Contest:
         candidates: list[_Winner] = []
         for k in self.split.training:
             rows = self._rows([self.runs[k]])
-            found = alternate(rows, friction, thresholds=self.limit, max_iterations=self.config.max_iterations)
-            text = f'{name}, {self.runs[k].sources[0]}: {_spelled(found.errors[-1])} N m'
-            if not found.usable:
-                self.log.append(f'{text} after {len(found.errors)} iterations, not usable')
+            values, errors = self._trained(rows, friction)
+            text = f'{name}, {self.runs[k].sources[0]}: {_spelled(errors)} N m'
+            if not (errors < self.limit).all():
+                self.log.append(f'{text}, not usable')
                 continue
-            parameters, error = self._validated(friction, found.base_values)
+            parameters, error = self._validated(friction, values)
             self.log.append(f'{text}, usable; {error:.4g} N m in the validation')
             candidates.append(
                 _Winner(
                     friction=friction,
                     run=k,
-                    base_values=found.base_values,
+                    base_values=values,
                     parameters=parameters,
                     error=error,
                     passed=False,
@@ -213,6 +224,21 @@ class _Contest:
             error=winner.error,
             passed=passed,
         )
+
+    def _trained(self, rows: Rows, friction: FrictionModel) -> tuple[Array, Array]:
+        """Return base parameters (b,) by the estimator asked for, and the torque error of each joint (n,) [N m]."""
+        method = self.config.estimator
+        if method in ('auto', 'alternating'):
+            found = alternate(rows, friction, thresholds=self.limit, max_iterations=self.config.max_iterations)
+            return found.base_values, found.errors[-1]
+        shape = np.zeros((rows.samples.n, 0))
+        if friction.shape_names:
+            shape = separable_least_squares(rows.rigid(), rows.samples, friction, fit_scale=False).shape
+        fit = least_squares(rows, friction, shape, estimator=method, covariance=False)  # type: ignore[arg-type]
+        load = rows.torque(fit.base_values)
+        torque = load + friction.torque(rows.samples.dq, fit.friction_parameters, load, rows.samples.q)
+        residual = rows.samples.target - rows.samples.filtered(torque)
+        return fit.base_values, np.asarray(np.sqrt(np.mean(residual**2, axis=0)))
 
     def _validated(self, friction: FrictionModel, values: Array) -> tuple[Array, float]:
         """Fit friction again on the validation set; return it and the mean torque error."""
