@@ -25,9 +25,15 @@ from robotid_ros.identification.alternating import alternate
 from robotid_ros.identification.assembly import assemble, fit_metrics, provenance_of, thresholds
 from robotid_ros.identification.bee_colony import BeeColony, bee_colony
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.cross_validation import Alternative, Decision, Folds, HeldOut
+from robotid_ros.identification.cross_validation import Alternative, Decision, Folds, HeldOut, LinearFolds
 from robotid_ros.identification.friction_choice import FrictionChoice, add_ripple, choose_friction, fit_friction_shape
-from robotid_ros.identification.least_squares import fit_of_parameters, least_squares, normal_equations
+from robotid_ros.identification.information import Information
+from robotid_ros.identification.least_squares import (
+    fit_of_parameters,
+    least_squares,
+    normal_equations,
+    weighted_solution,
+)
 from robotid_ros.identification.physical import PhysicalFit, physical_parameters
 from robotid_ros.identification.plausibility import doubts, open_parameters, remarks, require_radians, torque_faults
 from robotid_ros.identification.prior import Prior, description_prior, is_placeholder
@@ -56,6 +62,9 @@ __all__ = ['Data', 'conclude', 'consistent', 'identify', 'prepare', 'require_dat
 _SEARCH_SAMPLES = 3000
 _BEE_SAMPLES = 1000
 _RIPPLE_SAMPLES = 2000
+# Rise of the held-out error, over all joints and in the geometric mean, at which parameters of bodies that can exist are
+# still taken: on a 300 kg arm they predict another trajectory with less than half the error of those that cannot.
+_CONSISTENT, _CONSISTENT_JOINTS = 0.10, 0.05
 _FREE_GAIN = 0.02  # fall of the held-out error at which friction may drive a joint
 _REST_GAIN = 0.05  # fall of the mean square error at rest that a coefficient of its own must bring
 _REST_SHARE = 0.005  # of the samples: less rest than this is not worth a parameter
@@ -223,7 +232,7 @@ def conclude(
         base_values=base.map @ _standard(physical, config.rotor_inertia),
         friction_parameters=np.concatenate([physical.linear, shape], axis=1),
     )
-    if config.estimator == 'physical':
+    if config.estimator == 'physical' or fit.consistent:
         fit = solid
         chosen = f'physically consistent; {physical.error_ratio:.4f} times the unconstrained torque error'
         decisions = (*decisions, Decision(subject='parameters', chosen=chosen))
@@ -499,8 +508,42 @@ def _automatic(
                 ),
             )
         )
-        fit = fitted(free_strength, False) if free else fit
-    return fit, tuple(decisions)
+        if free:
+            return fitted(free_strength, False), tuple(decisions)
+    held_out = _consistent_errors(base, few, fit, model)
+    rise = total_error(held_out) / total_error(errors)
+    joints = float(np.exp(np.mean(np.log(held_out.rmse / np.maximum(errors.rmse, 1e-300)))))
+    keep = rise <= 1.0 + _CONSISTENT and joints <= 1.0 + _CONSISTENT_JOINTS
+    decisions.append(
+        Decision(
+            subject='bodies that can exist',
+            chosen='yes' if keep else 'no: held-out torque contradicts them',
+            alternatives=(
+                Alternative(name='free', error=errors.rmse),
+                Alternative(name='physically consistent', error=held_out.rmse),
+            ),
+        )
+    )
+    return replace(fit, consistent=keep), tuple(decisions)
+
+
+def _consistent_errors(base: BaseParameters, samples: Samples, fit: TorqueFit, model: RobotModel) -> HeldOut:
+    """Return the held-out errors of physically consistent parameters, with the friction's shape of a fit."""
+    friction = fit.friction
+    k = len(friction.linear_names)
+    rigid = base.regressor(samples.q, samples.dq, samples.ddq)
+    own = friction.columns(samples.dq, fit.friction_parameters[:, k:], rigid @ fit.base_values, samples.q)
+    parts = LinearFolds.of(samples, Folds.of(samples), rigid, own)
+
+    def solve(info: Information) -> Array:
+        _, precision = weighted_solution(info, friction, fit.precision)
+        matrix, vector = info.normal(precision)
+        square = float(info.gram[:, -1, -1] @ precision)
+        found = physical_parameters(matrix, vector, square, base.map, model, friction=friction)
+        values = base.map @ _standard(found, base.map.shape[1] > 10 * model.n)
+        return np.concatenate([values, found.linear.ravel()])
+
+    return parts.errors(solve)
 
 
 def _with_rest(fit: TorqueFit, rows: Rows, config: IdentificationConfig) -> tuple[TorqueFit, Decision]:

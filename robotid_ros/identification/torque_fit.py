@@ -53,6 +53,8 @@ class TorqueFit:
         Friction of joints that stand.
     strokes : StrokeFriction or None
         What a friction sweep added.
+    consistent : bool
+        Whether the parameters are to be those of bodies that can exist.
     """
 
     friction: FrictionModel
@@ -69,6 +71,7 @@ class TorqueFit:
     reason: str = ''
     rest: RestFriction | None = None
     strokes: StrokeFriction | None = None
+    consistent: bool = False
 
     @property
     def std(self) -> Array:
