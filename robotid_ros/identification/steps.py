@@ -62,8 +62,8 @@ __all__ = ['Data', 'conclude', 'consistent', 'identify', 'prepare', 'require_dat
 _SEARCH_SAMPLES = 3000
 _BEE_SAMPLES = 1000
 _RIPPLE_SAMPLES = 2000
-# Rise of the held-out error, over all joints and in the geometric mean, at which parameters of bodies that can exist are
-# still taken: on a 300 kg arm they predict another trajectory with less than half the error of those that cannot.
+# Rise of the held-out error, over all joints and in the geometric mean, at which parameters of bodies that can exist
+# are still taken: on a 300 kg arm they predict another trajectory with less than half the error of those that cannot.
 _CONSISTENT, _CONSISTENT_JOINTS = 0.10, 0.05
 _FREE_GAIN = 0.02  # fall of the held-out error at which friction may drive a joint
 _REST_GAIN = 0.05  # fall of the mean square error at rest that a coefficient of its own must bring
@@ -510,8 +510,10 @@ def _automatic(
         )
         if free:
             return fitted(free_strength, False), tuple(decisions)
+    if chosen.strokes is not None:
+        return fit, tuple(decisions)  # the friction is that of the sweep, which the next step would change
     held_out = _consistent_errors(base, few, fit, model)
-    rise = total_error(held_out) / total_error(errors)
+    rise = total_error(held_out) / max(total_error(errors), 1e-300)
     joints = float(np.exp(np.mean(np.log(held_out.rmse / np.maximum(errors.rmse, 1e-300)))))
     keep = rise <= 1.0 + _CONSISTENT and joints <= 1.0 + _CONSISTENT_JOINTS
     decisions.append(
