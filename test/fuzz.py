@@ -58,7 +58,7 @@ from robotid_ros.free_floating.measurement_file import read_measurement
 from robotid_ros.free_floating.mission import read_mission
 from robotid_ros.identification import IdentificationResult, identify
 from robotid_ros.model import RobotConfig, RobotModel
-from robotid_ros.model.dh_file import read_dh_file
+from robotid_ros.model.dh_table import read_dh_file
 
 LONGEST_MESSAGE = 300  # characters, without the path
 SLOWEST = 5.0  # [s]
