@@ -3,6 +3,7 @@ robotid.ready.then(() => {
   const KEPT = 1500;  // samples of a curve
   const nodes = document.getElementById('nodes'), answer = document.getElementById('answer');
   const SIGNS = {ok: '●', warn: '▲', error: '■', silent: '○'};
+  const config = {...robotid.config, displayModeBar: false};
   const axisTitle = text => ({title: {text}});
   let joints = [], panels = [];
   const build = names => {
@@ -23,7 +24,7 @@ robotid.ready.then(() => {
       const curve = (label, color) => ({type: 'scatter', mode: 'lines', name: label, x: [], y: [], line: {color, width: 1.4}});
       Plotly.newPlot(chart, [curve('measured', '#848e9a'), curve('predicted', '#0072b2')],
         robotid.layoutOf({xaxis: axisTitle('time [s]'), yaxis: axisTitle('torque [N·m]'), showlegend: true,
-          legend: {orientation: 'h', x: 0, y: 1, yanchor: 'bottom'}, margin: {l: 54, r: 12, t: 27, b: 40}}), robotid.config);
+          legend: {orientation: 'h', x: 0, y: 1, yanchor: 'bottom'}, margin: {l: 54, r: 12, t: 27, b: 40}}), config);
       return {chart, note: title.lastChild};
     });
   };
@@ -32,7 +33,7 @@ robotid.ready.then(() => {
     ['change', 'last change', '#b07a00']];
   Plotly.newPlot(convergence, curves.map(([, name, color]) => ({type: 'scatter', mode: 'lines+markers', name, x: [], y: [], line: {color}})),
     robotid.layoutOf({xaxis: {title: {text: 'recordings'}, dtick: 1}, yaxis: {type: 'log', title: {text: ''}}, showlegend: true,
-      legend: {orientation: 'h', x: 0, y: 1, yanchor: 'bottom'}, margin: {l: 54, r: 12, t: 27, b: 40}}), robotid.config);
+      legend: {orientation: 'h', x: 0, y: 1, yanchor: 'bottom'}, margin: {l: 54, r: 12, t: 27, b: 40}}), config);
   const show = message => {
     nodes.replaceChildren(...message.nodes.map(node => {
       const card = document.createElement('div');
@@ -43,7 +44,7 @@ robotid.ready.then(() => {
       head.textContent = `${SIGNS[node.level]} ${node.name}`;
       const lines = [node.message, ...node.details].map(text => {
         const line = document.createElement('p');
-        line.textContent = text;
+        line.textContent = text.replace(/[█·]+ /, '');  // the terminal's bar; the page has its own
         return line;
       });
       card.append(head, ...lines);
