@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / 'test'))
 
 OUT = HERE / '_static'
-FRAMES = 48
+FRAMES = 36
 WHOLE = (1280, 470)
 
 
@@ -41,17 +41,10 @@ def main(folder: Path) -> None:
         whole(browser, folder)
         animation(browser, folder / 'training.html')
         part(browser, folder / 'training.html', 1100, 'robotid.shown', 'body', OUT / 'design_page.png', height=1150)
-        ready = 'robotid.ready.then(() => robotid.all())'
+        ready = 'robotid.ready'
         part(browser, folder / 'report.html', 1100, ready, 'body', OUT / 'report_page.png', height=1250)
-        part(browser, folder / 'report.html', 1100, ready, figure('Friction curves'), OUT / 'friction.png')
-        part(browser, folder / 'report.html', 1100, ready, figure('Base parameters by link'), OUT / 'parameters.png')
     finally:
         browser.close()
-
-
-def figure(caption: str) -> str:
-    """Return a script expression for the figure with a caption."""
-    return f"[...document.querySelectorAll('figure')].find(f => f.textContent.startsWith({caption!r}))"
 
 
 def part(
@@ -79,15 +72,17 @@ def animation(browser: Any, page: Path) -> None:
     from PIL import Image
 
     browser.open(page, 640, 800)
-    browser.evaluate('robotid.ready.then(() => robotid.shown).then(() => 1)')
-    period = browser.evaluate('robotid.ready.then(d => 1)') and _period(page)
+    box = browser.evaluate(
+        "robotid.ready.then(() => robotid.shown).then(() => { const b = document.getElementById('scene')"
+        '.getBoundingClientRect(); return [b.x + scrollX + 1, b.y + scrollY + 30, b.width - 2, b.height - 60]; })'
+    )
+    clip = {**dict(zip(('x', 'y', 'width', 'height'), box, strict=True)), 'scale': 0.8}
+    period = _period(page)
     pictures = []
     for k in range(FRAMES):
-        url = browser.evaluate(
-            f"robotid.seek({period * k / FRAMES}).then(() => Plotly.toImage('scene', "
-            f"{{format: 'png', width: 520, height: 400}}))"
-        )
-        image = Image.open(io.BytesIO(base64.b64decode(url.partition(',')[2]))).convert('RGB')
+        browser.evaluate(f'robotid.seek({period * k / FRAMES}).then(() => 1)')
+        picture = browser.call('Page.captureScreenshot', captureBeyondViewport=True, clip=clip)
+        image = Image.open(io.BytesIO(base64.b64decode(picture['data']))).convert('RGB')
         pictures.append(image.quantize(32, dither=Image.Dither.NONE))
     target = OUT / 'arm.gif'
     pictures[0].save(
@@ -102,20 +97,28 @@ def _period(page: Path) -> float:
     return load_excitation(page.with_suffix('.yaml')).trajectory.period
 
 
+def design_period(folder: Path) -> float:
+    """Return the period of the validation's trajectory [s]."""
+    return _period(folder / 'validation.html')
+
+
 def whole(browser: Any, folder: Path) -> None:
     """Write the picture that README opens with: the arm, its excitation, and the torque before and after."""
-    from robotid_ros.data import load_dataset
+    from robotid_ros.data import ProcessingSettings, process_file
     from robotid_ros.excitation import load_excitation
     from robotid_ros.identification import IdentificationResult, TorquePredictor
-    from robotid_ros.model import RobotModel
+    from robotid_ros.model import RobotConfig, RobotModel
     from robotid_ros.model.packaged import arm_file
     from robotid_ros.report.page import html_page, panel
     from robotid_ros.report.plot import SERIES, Chart, axis, line
     from robotid_ros.report.subject import predicted_run
 
     model = RobotModel.from_urdf(arm_file('ur10e'))
+    config = RobotConfig.from_yaml(arm_file('ur10e').with_suffix('.yaml'))
     result = IdentificationResult.load(folder / 'result.yaml')
-    data = load_dataset(next(iter(sorted(folder.glob('validation*.npz')))))
+    _, last = sorted((folder / 'recordings').iterdir())
+    data, _ = process_file(last, ProcessingSettings.for_robot(config))
+    data = data.select(np.flatnonzero(data.time < data.time[0] + design_period(folder)))
     run = predicted_run('Validation', data, TorquePredictor(model, result))
     design = load_excitation(folder / 'training.yaml')
     time = np.linspace(0.0, design.trajectory.period, 500)
@@ -165,7 +168,7 @@ def whole(browser: Any, folder: Path) -> None:
     )
     body = (
         '<style>body{max-width:none;padding:14px 18px}.row{display:grid;grid-template-columns:1fr 1fr 1fr;gap:26px}'
-        'img{width:100%;height:330px;object-fit:cover}footer{display:none}.panel-title{font-size:1.05rem}</style>'
+        'img{width:100%;height:330px;object-fit:cover}footer,.modebar-container{display:none}.panel-title{font-size:1.05rem}</style>'
         '<div class="row"><div class="panel"><p class="panel-title"><b>1. An arm, from its URDF</b></p><img '
         f'src="{scene}" '
         f'alt=""></div>{panel(charts["motion"], "motion")}{panel(charts["torque"], "torque")}</div>'
@@ -176,7 +179,7 @@ def whole(browser: Any, folder: Path) -> None:
     page.unlink()
 
 
-_STYLE = 'font-family="Helvetica, Arial, sans-serif" font-size="15" fill="#1c2430" stroke-linecap="round" stroke-linejoin="round"'
+_STYLE = 'font-family="Helvetica, Arial, sans-serif" font-size="15" fill="#1c2430" stroke-linejoin="round"'
 
 
 def _box(x: float, y: float, w: float, h: float, title: str, text: str = '', colour: str = '#e8f1f8') -> str:
