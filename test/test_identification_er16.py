@@ -14,6 +14,8 @@ import pytest
 from er16_helpers import er16, er16_data, er16_design, er16_truth
 
 from robotid_ros.identification import IdentificationConfig, identify, torque_metrics
+from robotid_ros.report.content import Figure
+from robotid_ros.report.provenance import provenance_items
 
 pytest.importorskip('mujoco', reason='needs the sim extra')
 
@@ -56,6 +58,9 @@ def test_the_published_bee_colony_ends_below_separable_least_squares_and_nearer_
         )
         bees, direct = (each.error for each in decision.alternatives)
         assert (direct < 1.05 * bees).all()
+        assert len(found.provenance['search']) == cycles + 1
+        (fitness,) = (item for item in provenance_items(found) if isinstance(item, Figure))
+        assert f'in {cycles} cycles' in fitness.charts[0].alt
         matches.append(found.metrics['validation'].match)
     assert (matches[0] > 60.0).all()
     assert (matches[1] > 94.0).all()

@@ -272,7 +272,10 @@ def conclude(
         notes=(*notes, *((fit.reason,) if fit.reason and usable else ())),
         decisions=decisions,
         cutoff=cutoff,
-        provenance=provenance_of(sources, sets.get('validation', []), sets.get('test', []), config, friction_data),
+        provenance={
+            **provenance_of(sources, sets.get('validation', []), sets.get('test', []), config, friction_data),
+            **({} if fit.search is None else {'search': fit.search.tolist()}),
+        },
         samples=samples,
     )
 
@@ -658,7 +661,7 @@ def _bees(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> tu
         ),
     )
     fit = fit_of_parameters(rows, friction, found.base_values, found.friction_parameters, converged=True, reason='')
-    return fit, (decision,)
+    return replace(fit, search=found.cost), (decision,)
 
 
 def consistent(

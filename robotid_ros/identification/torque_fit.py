@@ -55,6 +55,8 @@ class TorqueFit:
         What a friction sweep added.
     consistent : bool
         Whether the parameters are to be those of bodies that can exist.
+    search : ndarray or None, shape (cycles + 1,)
+        Relative squared error of a search before its first cycle and after each.
     """
 
     friction: FrictionModel
@@ -72,6 +74,7 @@ class TorqueFit:
     rest: RestFriction | None = None
     strokes: StrokeFriction | None = None
     consistent: bool = False
+    search: Array | None = None
 
     @property
     def std(self) -> Array:

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from robotid_ros.arrays import Array
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.report.content import Column, Item, Table
+from robotid_ros.report.content import Column, Figure, Item, Table
 from robotid_ros.report.numbers import integer, number
+from robotid_ros.report.plot import Chart, axis, line
 
 __all__ = ['provenance_items']
 
@@ -44,6 +46,8 @@ def provenance_items(result: IdentificationResult) -> Iterator[Item]:
             'within the scatter.',
         )
     origin = result.provenance
+    if 'search' in origin:
+        yield _search_figure(np.array(origin['search'], dtype=float))
     files = tuple(_files(origin))
     if files:
         yield Table(
@@ -132,3 +136,24 @@ def _brief(value: Any) -> str:
         shown = ', '.join(_brief(item) for item in value[:_MOST])
         return shown + (' …' if len(value) > _MOST else '')
     return f'{value:.6g}' if isinstance(value, float) else str(value)
+
+
+def _search_figure(cost: Array) -> Figure:
+    """Return the error of the best parameters over the cycles of a search."""
+    cycle = np.arange(float(len(cost)))
+    chart = Chart(
+        title='Bee colony',
+        note=f'{number(float(cost[-1]))} after {len(cost) - 1} cycles',
+        alt=f'The relative squared error falls from {number(float(cost[0]))} to {number(float(cost[-1]))} in '
+        f'{len(cost) - 1} cycles.',
+        traces=(line('predicted', cycle, cost, 'best source'),),
+        layout={'xaxis': axis('cycle'), 'yaxis': axis('relative squared error', log=True)},
+    )
+    return Figure(
+        name='search',
+        caption='Fitness of the bee colony',
+        reading='Sum over the joints of the squared torque error relative to the squared torque, of the best source '
+        'so far. A curve that still falls at its end asks for more cycles.',
+        charts=(chart,),
+        wide=True,
+    )
