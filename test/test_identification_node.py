@@ -11,6 +11,7 @@
 
 import os
 from collections.abc import Iterator
+from time import monotonic
 
 import numpy as np
 import pytest
@@ -110,7 +111,17 @@ class Client:
 @pytest.fixture
 def loop() -> Iterator[tuple[Client, NodeProcess]]:
     environment = ros_environment()
-    arguments = ['--ros-args', '-p', 'tip_link:=tool', '-p', 'friction:=coulomb_viscous+offset', '-p', 'stop_when:=1.0']
+    arguments = [
+        '--ros-args',
+        '-p',
+        'tip_link:=tool',
+        '-p',
+        'friction:=coulomb_viscous+offset',
+        '-p',
+        'stop_when:=1.0',
+        '-p',
+        'monitor_rate:=1000.0',
+    ]
     with NodeProcess(['-m', 'robotid_ros.nodes.identification', *arguments], environment) as node:
         client = Client(environment)
         try:
@@ -206,6 +217,13 @@ def test_identifies_from_averaged_periods_and_watches_the_torque(loop: tuple[Cli
         state.header.stamp.sec, fraction = divmod(round(time[k] * 1e9), 1_000_000_000)
         state.header.stamp.nanosec = fraction
         client.states.publish(state)
+        # The next one goes out when the node has answered this one, or lost it: what it sees is no matter of its speed.
+        patience = monotonic() + 0.5
+        while k > 20 and monotonic() < patience:
+            client.executor.spin_once(timeout_sec=0.02)
+            answer = client.seen.get('/identification/contact_torque')
+            if answer is not None and answer.header.stamp == state.header.stamp:
+                break
         if k == 140:
             client.before = dict(client.seen)
         contact = client.seen.get('/identification/contact_torque')
