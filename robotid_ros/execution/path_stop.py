@@ -16,12 +16,12 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.excitation.reference import Reference, SlowedDown
 from robotid_ros.excitation.reference_check import ReferenceCheck
+from robotid_ros.execution.measured_stop import GENTLE_BRAKING
 from robotid_ros.model.joint_limits import JointLimits
 
 __all__ = ['plan_stop', 'stop_durations']
 
 _SHORTEST_STOP, _USUAL_STOP, _LONGEST_STOP, _STOP_LENGTHS = 0.1, 1.6, 8.0, 11
-_GENTLE_BRAKING = 5.0  # rad/s^2, where no limit is given
 
 
 def plan_stop(
@@ -101,7 +101,7 @@ def _braking_limits(reference: Reference, limits: JointLimits, at: Sequence[floa
     times = np.clip(np.linspace(min(at), max(at) + 1.0, 101), 0.0, reference.duration)
     usual = np.abs(reference.evaluate(times)[2]).max(axis=0)
     result: Array = np.where(
-        np.isfinite(limits.acceleration), limits.acceleration, np.maximum(1.2 * usual, _GENTLE_BRAKING)
+        np.isfinite(limits.acceleration), limits.acceleration, np.maximum(1.2 * usual, GENTLE_BRAKING)
     )
     return result
 

@@ -179,10 +179,6 @@ class TrajectoryFollower:
                     values[later] = new
         return result
 
-    def moving(self, now: float) -> bool:
-        """Return whether the reference still has somewhere to go."""
-        return self._paths[-1][1].end > now
-
     def _ordered(self, joint_names: Sequence[str], points: Sequence[CommandPoint]) -> TrajectoryPoints:
         """Return the points in the controller's joint order."""
         wanted = ', '.join(self.joint_names)
