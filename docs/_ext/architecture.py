@@ -19,7 +19,9 @@ from pathlib import Path
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
-PACKAGE = Path(__file__).parents[2] / 'robotid_ros'
+import robotid_ros
+
+PACKAGE = Path(robotid_ros.__file__).parent  # the manual may be built from a copy of docs/
 WIDTH, ROW, BOX, HEIGHT = 960, 84, 116, 40
 
 
@@ -74,9 +76,10 @@ def svg() -> str:
             if other in place:
                 a, b = place[other]
                 lines.append(
-                    f'<path d="M{x:.0f} {y + HEIGHT / 2:.0f} C{x:.0f} {(y + b) / 2:.0f} {a:.0f} {(y + b) / 2:.0f} {a:.0f} '
-                    f'{b - HEIGHT / 2:.0f}" stroke-width="{min(0.6 + 0.15 * count, 4.0):.2f}"><title>{room} imports '
-                    f'{other}, {count} times</title></path>'
+                    f'<path d="M{x:.0f} {y + HEIGHT / 2:.0f} '
+                    f'C{x:.0f} {(y + b) / 2:.0f} {a:.0f} {(y + b) / 2:.0f} {a:.0f} {b - HEIGHT / 2:.0f}" '
+                    f'stroke-width="{min(0.6 + 0.15 * count, 4.0):.2f}">'
+                    f'<title>{room} imports {other}, {count} times</title></path>'
                 )
         boxes.append(
             f'<rect x="{x - BOX / 2:.0f}" y="{y - HEIGHT / 2:.0f}" width="{BOX}" height="{HEIGHT}" rx="6"/>'
