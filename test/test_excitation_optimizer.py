@@ -297,7 +297,10 @@ def test_checking_names_limit_joint_and_time(ur10e_design):
     assert max(peak.excess for peak in peaks) <= 0.0
     trajectory = ur10e_design.trajectory
     faster = FourierTrajectory(
-        a=1.5 * trajectory.a, b=1.5 * trajectory.b, offset=trajectory.offset, base_frequency=trajectory.base_frequency
+        a=1.5 * trajectory.a,
+        b=1.5 * trajectory.b,
+        offset=trajectory.offset,
+        base_frequency=1.5 * trajectory.base_frequency,
     )
     with pytest.raises(ExcitationError, match=r"velocity of joint '.*' is .* rad/s at t = .* s, the .* allowed is"):
         check_excitation(faster, model)
