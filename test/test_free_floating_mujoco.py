@@ -134,7 +134,7 @@ def drive(robot, trajectory, duration, every=20):
 @pytest.fixture(scope='module')
 def driven():
     mission = read_mission()
-    design = design_excitation(mission.robot, start=mission.start, base_frequency=0.1, limits=mission.limits, starts=1)
+    design = design_excitation(mission.robot, start=mission.start, period=10.0, limits=mission.limits, starts=1)
     return mission.true_robot, design.trajectory, drive(mission.true_robot, design.trajectory, 10.0)
 
 

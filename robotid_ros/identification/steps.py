@@ -62,6 +62,7 @@ __all__ = ['Data', 'conclude', 'consistent', 'identify', 'prepare', 'require_dat
 _SEARCH_SAMPLES = 3000
 _BEE_SAMPLES = 1000
 _RIPPLE_SAMPLES = 2000
+_LOAD_PASSES = 3
 # Rise of the held-out error, over all joints and in the geometric mean, at which parameters of bodies that can exist
 # are still taken: on a 300 kg arm they predict another trajectory with less than half the error of those that cannot.
 _CONSISTENT, _CONSISTENT_JOINTS = 0.10, 0.05
@@ -225,13 +226,19 @@ def conclude(
     base = rows.base
     assert isinstance(base, BaseParameters)
     limit = thresholds(config, model)
-    physical = consistent(rows, fit, model, base, config)
-    shape = fit.friction_parameters[:, physical.linear.shape[1] :]
-    solid = replace(
-        fit,
-        base_values=base.map @ _standard(physical, config.rotor_inertia),
-        friction_parameters=np.concatenate([physical.linear, shape], axis=1),
-    )
+    solid = fit
+    for _ in range(_LOAD_PASSES if fit.friction.needs_load else 1):
+        # Friction that grows with the load is solved for the load of the pass before.
+        physical = consistent(rows, solid, model, base, config)
+        shape = fit.friction_parameters[:, physical.linear.shape[1] :]
+        solid = replace(
+            fit,
+            base_values=base.map @ _standard(physical, config.rotor_inertia),
+            friction_parameters=np.concatenate([physical.linear, shape], axis=1),
+        )
+    if fit.consistent:
+        free, held = (fit_metrics(base, each, model, sets['training']) for each in (fit, solid))
+        fit = replace(fit, consistent=held.relative_error_total <= (1.0 + _CONSISTENT) * free.relative_error_total)
     if config.estimator == 'physical' or fit.consistent:
         fit = solid
         chosen = f'physically consistent; {physical.error_ratio:.4f} times the unconstrained torque error'
