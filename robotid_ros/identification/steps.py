@@ -238,7 +238,15 @@ def conclude(
         )
     if fit.consistent:
         free, held = (fit_metrics(base, each, model, sets['training']) for each in (fit, solid))
-        fit = replace(fit, consistent=held.relative_error_total <= (1.0 + _CONSISTENT) * free.relative_error_total)
+        kept = held.relative_error_total <= (1.0 + _CONSISTENT) * free.relative_error_total
+        fit = replace(fit, consistent=kept)
+        if not kept:
+            tried = tuple(
+                Alternative(name=name, error=each.rmse)
+                for name, each in (('least squares', free), ('physically consistent', held))
+            )
+            text = 'least squares: on the training data as a whole, bodies that can exist fit too badly'
+            decisions = (*decisions, Decision(subject='parameters', chosen=text, alternatives=tried))
     if config.estimator == 'physical' or fit.consistent:
         fit = solid
         chosen = f'physically consistent; {physical.error_ratio:.4f} times the unconstrained torque error'
