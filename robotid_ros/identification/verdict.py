@@ -160,11 +160,13 @@ def overall(
     if still_open:
         listed = ', '.join(still_open[:3]) + (', ...' if len(still_open) > 3 else '')
         return False, f'the data leave {len(still_open)} of {base} base parameters open: {listed}; excite all joints'
+    wrong = [verdict for verdict in joints if not verdict.usable]
     total = metrics.relative_error_total
     if total > _WRONG:
         hint = ': is it the same arm, in the same units?' if judged_by != 'training' else ''
-        return False, f'the model leaves {total:.0f} % of the torque unexplained in {judged_by}{hint}'
-    wrong = [verdict for verdict in joints if not verdict.usable]
+        known = '; '.join(str(verdict) for verdict in wrong)
+        text = f'the model leaves {total:.0f} % of the torque unexplained in {judged_by}{hint}'
+        return False, f'{text}; {known}' if known else text
     if not wrong:
         return True, '; '.join(str(verdict) for verdict in joints if verdict.reason)
     listed = '; '.join(str(verdict) for verdict in wrong)
