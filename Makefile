@@ -8,12 +8,13 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage test-matrix lint docs bench bench-micro clean
+.PHONY: help demo test mutants coverage test-matrix lint docs bench bench-micro clean
 
 help:
 	@echo 'make demo         the whole loop over real ROS 2 with the simulated arm'
 	@echo 'make test         all tests'
 	@echo 'make lint         ruff and mypy'
+	@echo 'make mutants      deliberate faults, one after the other: does a test notice? (an hour)'
 	@echo 'make coverage     all tests once more, and which branches no test takes'
 	@echo 'make test-matrix  all tests on the oldest and newest numpy, scipy, Python and ROS 2 that are supported'
 	@echo 'make docs         the manual, as HTML in docs/_build/html'
@@ -49,6 +50,11 @@ TEST_PROCESSES ?= 2
 test: $(VENV)/.test
 	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder -m 'not ros'
 	$(BIN)/python -m pytest -m ros
+
+# Some of them: make mutants MUTANTS='--only execution/'
+MUTANTS ?=
+mutants: $(VENV)/.test
+	$(BIN)/python -m test.mutants $(MUTANTS)
 
 $(VENV)/.coverage-extra: $(VENV)/.test
 	$(PIP) --editable '.[coverage]'
