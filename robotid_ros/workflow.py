@@ -114,7 +114,10 @@ def load_datasets(
             summaries.append(f'dataset    {Path(path).name}: {len(training[-1])} samples')
             continue
         if train_fraction is None:
-            dataset, summary = process_file(path, settings, topic)
+            try:
+                dataset, summary = process_file(path, settings, topic)
+            except DataError as cause:  # with several files given, which one it is about
+                raise cause if Path(path).name in str(cause) else DataError(f'{path}: {cause}') from cause
             training.append(_named(dataset, Path(path).name))
             summaries.append(summary)
             continue
@@ -138,6 +141,7 @@ def identify_files(
     *,
     friction_data: Sequence[str | Path] = (),
     validation: Sequence[str | Path] = (),
+    validation_settings: ProcessingSettings | None = None,
     train_fraction: float | None = None,
     selection: bool = False,
     topic: str | None = None,
@@ -156,6 +160,8 @@ def identify_files(
         Recordings of friction sweeps.
     validation : sequence of str or Path
         Recordings or datasets that only the metrics see.
+    validation_settings : ProcessingSettings, optional
+        How they are processed where they were made with another excitation; by default as the others.
     train_fraction : float, optional
         Instead of ``validation``: see :func:`load_datasets`.
     selection : bool
@@ -181,7 +187,7 @@ def identify_files(
     training, held_out, summaries = load_datasets(paths, settings, topic=topic, train_fraction=train_fraction)
     summaries += [f'note       {sentence}' for sentence in unseen]
     if validation:
-        held_out, _, more = load_datasets(validation, settings, topic=topic)
+        held_out, _, more = load_datasets(validation, validation_settings or settings, topic=topic)
         summaries += more
     strokes = [read_strokes(path, settings, topic) for path in friction_data]
     summaries += [

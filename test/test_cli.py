@@ -11,6 +11,7 @@
 
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,9 @@ import yaml
 
 from robotid_ros.cli import build_parser, main
 from robotid_ros.commands import NAMES
+from robotid_ros.commands.robot_options import load_robot
 from robotid_ros.demo.configuration import configuration_text
+from robotid_ros.errors import ModelError
 from robotid_ros.excitation.storage import FORMAT
 from robotid_ros.model import RobotConfig, RobotModel
 
@@ -100,6 +103,14 @@ BAD = [
         ['identify', '{swinging}', '--robot', '{one_joint}', '--excitation', '{excitation}'],
         'is an excitation of the joints other; expected one of: j',
     ),
+    (
+        ['identify', '{second}', '--robot', '{one_joint}', '--period', '1', '--validate', '{other}'],
+        "other.csv: the motion does not repeat every 1 s: joint 'j' is elsewhere by",
+    ),
+    (
+        ['identify', '{second}', '--robot', '{one_joint}', '--validate-excitation', '{excitation}'],
+        '--validate-excitation belongs to the recordings of --validate',
+    ),
 ]
 
 
@@ -117,6 +128,13 @@ def files(tmp_path: Path) -> dict[str, str]:
     _csv(tmp_path / 'current.csv', {'time': time, 'position/j': np.sin(time), 'current/j': np.cos(time)})
     _csv(tmp_path / 'still.csv', {'time': time, 'position/j': 0 * time, 'effort/j': 0 * time})
     _csv(tmp_path / 'swinging.csv', {'time': time, 'position/j': 5 * np.sin(3 * time), 'effort/j': np.cos(time)})
+    for name, period in (('second', 1.0), ('other', 0.7)):
+        phase = 2.0 * np.pi / period * 0.01 * np.arange(1500)
+        effort = 20.0 * np.sin(phase + 0.2) + np.random.default_rng(1).normal(0.0, 0.1, 1500)
+        _csv(
+            tmp_path / f'{name}.csv',
+            {'time': 0.01 * np.arange(1500), 'position/j': 0.5 * np.sin(phase), 'effort/j': effort},
+        )
     trajectory = {'base_frequency': 0.1, 'a': [[1.0, 0.5]], 'b': [[0.0, 0.0]], 'offset': [0.0]}
     limits = {'lower': [-9.0], 'upper': [9.0], 'velocity': [9.0], 'effort': [9.0], 'acceleration': [9.0]}
     excitation = {'format': FORMAT, 'joints': ['other'], 'base_parameters': 1, 'settings': {}}
@@ -124,12 +142,18 @@ def files(tmp_path: Path) -> dict[str, str]:
     criteria = ('condition', 'condition_scaled', 'log_det', 'mean_variance', 'worst_variance')
     excitation['criteria'] = dict.fromkeys(criteria, 1.0)
     (tmp_path / 'excitation.yaml').write_text(yaml.safe_dump(excitation))
+    excitation |= {'joints': ['j'], 'trajectory': {**trajectory, 'base_frequency': 1.0 / 0.7}}
+    excitation['limits'] |= {'acceleration': [99.0], 'jerk': [999.0]}
+    (tmp_path / 'second_excitation.yaml').write_text(yaml.safe_dump(excitation))
     names = {
         'excitation': 'excitation.yaml',
         'swinging': 'swinging.csv',
         'broken': 'broken.urdf',
         'text': 'text.txt',
         'one_joint': 'one_joint.urdf',
+        'second': 'second.csv',
+        'other': 'other.csv',
+        'second_excitation': 'second_excitation.yaml',
     }
     names |= {'current': 'current.csv', 'no_effort': 'no_effort.csv', 'still': 'still.csv'}
     return {name: str(tmp_path / file) for name, file in names.items()}
@@ -155,6 +179,37 @@ def test_bad_input_is_one_clear_line(
     assert errors[0].startswith(f'robotid {arguments[0]}: ')
     assert message in errors[0]
     assert {path for path in tmp_path.rglob('*') if path.is_file()} == before  # nothing written half
+
+
+@pytest.mark.filterwarnings('ignore::robotid_ros.errors.ModelWarning')
+def test_a_recording_with_another_excitation_validates(files: dict[str, str], tmp_path: Path) -> None:
+    arguments = ['identify', '{second}', '--robot', '{one_joint}', '--period', '1', '--friction', 'coulomb_viscous']
+    arguments += [
+        '--validate',
+        '{other}',
+        '--validate-excitation',
+        '{second_excitation}',
+        '--out',
+        str(tmp_path / 'out'),
+    ]
+    assert main([argument.format(**files) for argument in arguments]) in (0, 1)  # whatever the verdict on these numbers
+    result = yaml.safe_load((tmp_path / 'out' / 'result.yaml').read_text())
+    assert result['metrics']['validation']['samples'] == 70
+
+
+def test_a_dh_table_takes_the_gravity_of_the_configuration(tmp_path: Path) -> None:
+    table, row = tmp_path / 'dh.yaml', '{name: j, theta: 0, d: 0.1, a: 0.2, alpha: 0}'
+    wall = RobotConfig(joints=('j',), gravity=(9.81, 0.0, 0.0))
+
+    def gravity(line: str, config: RobotConfig) -> list[float]:
+        table.write_text(f'convention: standard\n{line}\njoints: [{row}]\n')
+        options = Namespace(robot=str(table), joints=None, tip=None, config='robot.yaml')
+        return load_robot(options, config).gravity.tolist()
+
+    assert gravity('', wall) == [9.81, 0.0, 0.0]
+    assert gravity('gravity: [0, 0, 9.81]', RobotConfig(joints=('j',))) == [0.0, 0.0, 9.81]
+    with pytest.raises(ModelError, match=r'gravity is \[0.0, 0.0, 9.81\] in .*dh.yaml and \[9.81, 0.0, 0.0\] in'):
+        gravity('gravity: [0, 0, 9.81]', wall)
 
 
 @pytest.mark.filterwarnings('ignore::robotid_ros.errors.ModelWarning')

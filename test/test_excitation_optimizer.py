@@ -331,6 +331,10 @@ def test_files_repeat_a_design_to_the_last_digit(tmp_path, ur10e_design):
         (lambda c: c['criteria'].pop('condition'), 'cannot be read'),
         (lambda c: c['limits'].update(velocity=[-1.0] * 6), 'expected a positive number'),
         (lambda c: c['trajectory'].update(a='nothing'), 'a: expected numbers'),
+        (lambda c: c.update(period=9.0), 'period is 9.0, but the trajectory has'),
+        (lambda c: c.update(harmonics=2), 'harmonics is 2, but the trajectory has'),
+        (lambda c: c['trajectory'].update(a=(3.0 * np.array(c['trajectory']['a'])).tolist()), 'own limit is'),
+        (lambda c: c['limits'].update(velocity=[0.1] * 6), "velocity of joint 'shoulder_pan_joint' is .*limit is 0.1;"),
     ],
 )
 def test_damaged_files_are_refused(tmp_path, ur10e_design, change, message):

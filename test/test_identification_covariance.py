@@ -18,6 +18,7 @@ from scipy import signal, stats
 from robotid_ros.dynamics import base_parameters
 from robotid_ros.dynamics.standard_regressor import standard_parameters
 from robotid_ros.friction import friction_model
+from robotid_ros.identification import identify
 from robotid_ros.identification.least_squares import least_squares
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import as_samples
@@ -66,3 +67,21 @@ def test_repeated_experiments_scatter_as_told(correlation: float) -> None:
     each = np.mean(np.square(relative), axis=0)
     assert (low / slack < each).all()
     assert (each < high * slack).all()
+
+
+def test_what_a_joint_at_rest_leaves_open_is_said() -> None:
+    """The elbow stands still: its friction acts on no sample, its rotor inertia neither; the shoulder's are told."""
+    time, *motion = fourier_motion(2, np.random.default_rng(1), seconds=6.0)
+    motion = [values * np.array([1.0, 0.0]) for values in motion]
+    torque = pinocchio_torque(ARM, *motion) + COULOMB * np.sign(motion[1]) + VISCOUS * motion[1]
+    torque += np.random.default_rng(2).normal(0.0, 0.02, torque.shape)
+    data = dataset(ARM, (time, *motion), torque)
+    base, friction = base_parameters(ARM, rotor_inertia=True), friction_model('coulomb_viscous')
+    samples = as_samples([data], ARM, standstill_speed=0.0, standstill_weight=1.0)
+    fit = least_squares(Rows(base, samples), friction, np.zeros((2, 0)))
+    determined = fit.determined[len(base.names) :].reshape(2, 2)
+    assert determined.tolist() == [[True, True], [False, False]]
+    assert np.isinf(fit.std[len(base.names) + 2 :]).all()
+    result = identify(data, ARM, friction='coulomb_viscous')
+    assert [verdict.usable for verdict in result.joints] == [True, False]
+    assert 'it did not move' in result.joints[1].reason

@@ -10,18 +10,21 @@
 """result.yaml, the calibrated URDF, metrics, payload and what controllers use."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from identification_helpers import TWO_LINKS, UR10E, dataset, fourier_motion, pinocchio_torque
 
 from robotid_ros.commands.tables import parameter_table
-from robotid_ros.dynamics import base_parameters
+from robotid_ros.dynamics import base_parameters, inverse_dynamics
 from robotid_ros.errors import IdentificationError
 from robotid_ros.identification import (
     IdentificationResult,
@@ -79,8 +82,8 @@ def test_a_damaged_result_is_refused_with_one_line_and_its_name(result: Identifi
     text = result.to_yaml()
     damaged = {
         text[: text.index('friction:')]: "the entry 'friction' is missing",
-        text.replace('value: ', 'value: x', 1): 'could not convert string to float',
-        text + '\n  - [': 'no YAML',
+        text[: text.index('sha256:')].replace('value: ', 'value: x', 1): 'could not convert string to float',
+        text[: text.index('sha256:')] + '\n  - [': 'no YAML',
     }
     for content, message in damaged.items():
         (tmp_path / 'result.yaml').write_text(content, encoding='utf-8')
@@ -88,6 +91,40 @@ def test_a_damaged_result_is_refused_with_one_line_and_its_name(result: Identifi
             IdentificationResult.load(tmp_path / 'result.yaml')
         assert '\n' not in str(refusal.value)
         assert 'result.yaml: ' in str(refusal.value)
+
+
+def test_a_result_that_was_altered_is_refused(result: IdentificationResult, tmp_path: Path) -> None:
+    path = tmp_path / 'result.yaml'
+
+    def altered(change: Callable[[dict[str, Any]], object], *, signed: bool) -> str:
+        content = yaml.safe_load(result.to_yaml())
+        change(content)
+        if not signed:
+            del content['sha256']
+        path.write_text(yaml.safe_dump(content), encoding='utf-8')
+        with pytest.raises(IdentificationError, match=r'result\.yaml: ') as refusal:
+            IdentificationResult.load(path)
+        return str(refusal.value)
+
+    def light(content: dict[str, Any]) -> None:
+        next(iter(content['standard_parameters'].values()))['m'] = -5.0
+
+    assert 'sha256' in altered(light, signed=True)
+    assert 'the mass is negative (-5 kg)' in altered(light, signed=False)
+    assert 'sha256' in altered(lambda content: content['base_parameters'][0].update(value=1e6), signed=True)
+    assert 'sha256' in altered(lambda content: content.update(usable=not result.usable), signed=True)
+
+
+def test_the_rotor_inertia_of_a_slide_is_a_mass() -> None:
+    rows = [(0.0, 0.0, 0.0, 0.0), (0.0, 0.3, 0.0, 0.0), (0.0, 0.3, 0.0, 0.0)]
+    body = np.array([0.02, 0.0, 0.0, 0.02, 0.0, 0.02, 0.1, 0.0, 0.0, 1.0])
+    scara = RobotModel.from_mdh(rows, types=('revolute', 'revolute', 'prismatic'), inertial=np.tile(body, (3, 1)))
+    motion = fourier_motion(3, np.random.default_rng(1))
+    torque = inverse_dynamics(scara, *motion[1:]) + 0.5 * motion[3] + motion[2]  # units are all that is looked at
+    found = identify(dataset(scara, motion, torque), scara, friction='coulomb_viscous')
+    units = {name: unit for name, unit in zip(found.base_names, found.base_units, strict=True) if name.startswith('Ia')}
+    assert units['Ia3'] == 'kg'
+    assert set(units.values()) <= {'kg', 'kg*m^2'}
 
 
 def test_a_failed_write_leaves_nothing(result: IdentificationResult, tmp_path: Path) -> None:

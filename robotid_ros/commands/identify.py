@@ -15,11 +15,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
+from robotid_ros.commands.processing_options import (
+    add_processing_arguments,
+    processing_settings,
+    validation_period,
+)
 from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
 from robotid_ros.commands.settings import add_settings, settings_from
 from robotid_ros.commands.tables import metrics_table, parameter_table
+from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash, output_folder
 from robotid_ros.identification import IdentificationConfig, IdentificationResult
 from robotid_ros.model.packaged import arm_file
@@ -48,6 +53,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help='deal the recordings out to training, validation and test (70/20/10) and let friction models compete; '
         'needs --torque-threshold',
     )
+    parser.add_argument(
+        '--validate-excitation', metavar='YAML', help='the excitation of the recordings to judge by, if it is another'
+    )
     parser.add_argument('--parameters', action='store_true', help='print every parameter')
     add_processing_arguments(parser)
     add_settings(parser.add_argument_group('settings of the identification'), IdentificationConfig)
@@ -58,6 +66,9 @@ def _run(options: argparse.Namespace) -> int:
     model = load_robot(options, config)
     identification_config = settings_from(options, IdentificationConfig)
     settings = processing_settings(options, config, model.joint_names)
+    if options.validate_excitation and not options.validate:
+        raise DataError('--validate-excitation belongs to the recordings of --validate; there are none')
+    period = validation_period(options, model.joint_names)
     folder = output_folder(options.out)
     with progress_bar('identify') as progress:
         found = identify_files(
@@ -67,6 +78,7 @@ def _run(options: argparse.Namespace) -> int:
             identification_config,
             friction_data=options.friction_data,
             validation=options.validate,
+            validation_settings=None if period is None else replace(settings, period=period),
             train_fraction=options.train_fraction,
             selection=options.select,
             topic=options.topic,

@@ -18,7 +18,7 @@ from robotid_ros.errors import DataError
 from robotid_ros.excitation.storage import load_excitation
 from robotid_ros.model import RobotConfig
 
-__all__ = ['add_processing_arguments', 'processing_settings']
+__all__ = ['add_processing_arguments', 'processing_settings', 'validation_period']
 
 
 def add_processing_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,13 +48,7 @@ def processing_settings(
         raise DataError('--excitation has the period already; leave --period out')
     period = options.period
     if options.excitation:
-        design = load_excitation(options.excitation)
-        if joints and not set(joints) & set(design.joint_names):
-            raise DataError(
-                f'{options.excitation} is an excitation of the joints {", ".join(design.joint_names)}; '
-                f'expected one of: {", ".join(joints)}'
-            )
-        period = design.trajectory.period
+        period = _period(options.excitation, joints)
     values: dict[str, Any] = {'joints': joints, 'period': period, 'cutoff': options.cutoff}
     if options.differentiation:
         values['differentiation'] = options.differentiation
@@ -62,3 +56,18 @@ def processing_settings(
         meaning = dict(zip(joints, config.meaning(joints), strict=True))
         values |= {'effort': meaning, 'torque_constants': config.torque_constants, 'gear_ratios': config.gear_ratios}
     return ProcessingSettings(**values)
+
+
+def validation_period(options: argparse.Namespace, joints: tuple[str, ...]) -> float | None:
+    """Return the period of the excitation of the recordings to judge by [s], or None where none was given."""
+    return _period(options.validate_excitation, joints) if options.validate_excitation else None
+
+
+def _period(path: str, joints: tuple[str, ...]) -> float:
+    design = load_excitation(path)
+    if joints and not set(joints) & set(design.joint_names):
+        raise DataError(
+            f'{path} is an excitation of the joints {", ".join(design.joint_names)}; '
+            f'expected one of: {", ".join(joints)}'
+        )
+    return design.trajectory.period

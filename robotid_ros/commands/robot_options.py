@@ -10,9 +10,14 @@
 """Options that several commands share: which robot and which configuration."""
 
 import argparse
+from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
+
+from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
-from robotid_ros.model import RobotConfig, RobotModel
+from robotid_ros.model import STANDARD_GRAVITY, RobotConfig, RobotModel
 from robotid_ros.model.dh_table import read_dh_file
 from robotid_ros.model.packaged import arm_file, packaged_arms
 
@@ -40,6 +45,18 @@ def load_config(options: argparse.Namespace) -> RobotConfig | None:
     return None if options.config is None else RobotConfig.from_yaml(options.config)
 
 
+def _gravity(table: Array, config: RobotConfig, path: Path, config_path: str) -> Array:
+    """Return the gravity of a DH table and a configuration: that of the one that says something else than upright."""
+    given, upright = np.array(config.gravity), np.array(STANDARD_GRAVITY)
+    if np.array_equal(given, upright):
+        return table
+    if not np.array_equal(table, upright) and not np.array_equal(table, given):
+        raise ModelError(
+            f'gravity is {table.tolist()} in {path} and {given.tolist()} in {config_path}; give it in one of them'
+        )
+    return given
+
+
 def load_robot(options: argparse.Namespace, config: RobotConfig | None) -> RobotModel:
     """Return the arm of ``--robot`` with the configuration's limits, chain ends and gravity.
 
@@ -53,6 +70,8 @@ def load_robot(options: argparse.Namespace, config: RobotConfig | None) -> Robot
         if options.joints or options.tip:
             raise ModelError('--joints and --tip choose from a URDF; a DH table is taken whole')
         model = read_dh_file(path).robot_model()
+        if config is not None:
+            model = replace(model, gravity=_gravity(model.gravity, config, path, options.config))
     else:
         joints = options.joints or (None if config is None else config.joints)
         model = RobotModel.from_urdf(

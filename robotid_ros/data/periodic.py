@@ -25,6 +25,7 @@ from robotid_ros.signals.smoothing import guarded_smoothing
 
 __all__ = ['averaged_dataset', 'period_average', 'thinned']
 
+_LARGEST_SCATTER = 0.2  # of a joint's motion; arms repeat to a thousandth of it, a wrong period leaves a half and more
 MOST_BINS = 50_000  # 100 bytes each, several times
 
 
@@ -82,6 +83,7 @@ def averaged_dataset(
     n = len(joints)
     position, torque = average.mean[:, :n], average.mean[:, n:]
     noise = average.averaged_noise_std
+    _require_repeating(average, joints)
     position_noise = noise_of_one_period(position) if noise is None else noise[:n]
     harmonics = settings.harmonics or choose_harmonics(position, position_noise, average.period)
     fit = fit_fourier(average.time, position, 1.0 / average.period, harmonics, average.count)
@@ -118,6 +120,20 @@ def averaged_dataset(
         periods=len(average.used),
         provenance={**provenance, 'averaging': found, 'settings': settings.to_dict()},
     )
+
+
+def _require_repeating(average: AveragedPeriod, joints: tuple[str, ...]) -> None:
+    """Refuse an average over something else than the period of the motion: it is a motion that nobody made."""
+    if average.noise_std is None:
+        return
+    for j, joint in enumerate(joints):
+        motion, scatter = float(np.std(average.mean[:, j])), float(average.noise_std[j])
+        if scatter > _LARGEST_SCATTER * max(motion, 1e-3):
+            raise DataError(
+                f"the motion does not repeat every {average.period:g} s: joint '{joint}' is elsewhere by {scatter:.3g} "
+                f'(rms) from period to period, and moves by {motion:.3g}; give the period or the excitation it was run '
+                'with'
+            )
 
 
 def standing_still(position: Any, noise_std: Any, joints: tuple[str, ...]) -> list[str]:

@@ -9,7 +9,8 @@
 
 """Excitation files: enough YAML to repeat a trajectory, and its design, to the last digit."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.excitation.constraints import Bound
 from robotid_ros.excitation.criteria import Excitation
 from robotid_ros.excitation.design import ExcitationDesign
+from robotid_ros.excitation.extremes import trajectory_extremes
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.verification import Peak
 from robotid_ros.files import write_text
@@ -30,6 +32,7 @@ from robotid_ros.reading import read_yaml, refusing
 __all__ = ['design_from_dict', 'design_to_dict', 'load_excitation', 'save_excitation']
 
 FORMAT = 'robotid excitation 1'
+_SLACK = 1e-6  # of a largest value, for round-off and for limits written by hand with six digits
 _KEYS = ('joints', 'trajectory', 'limits', 'criteria', 'settings', 'base_parameters')
 
 
@@ -74,6 +77,7 @@ def design_from_dict(content: Mapping[str, Any]) -> ExcitationDesign:
             raise ExcitationError(
                 f'{len(joints)} joints, but a trajectory of {trajectory.n} and limits of {len(limits.lower)}'
             )
+        _require_consistent(content, trajectory, joints, limits)
         return ExcitationDesign(
             trajectory=trajectory,
             joint_names=joints,
@@ -89,6 +93,33 @@ def design_from_dict(content: Mapping[str, Any]) -> ExcitationDesign:
         raise
     except (TypeError, ValueError, AttributeError, KeyError, ModelError) as cause:
         raise ExcitationError(f'the excitation cannot be read: {cause}') from cause
+
+
+def _require_consistent(
+    content: Mapping[str, Any], trajectory: FourierTrajectory, joints: Sequence[str], limits: JointLimits
+) -> None:
+    """Refuse a file that says two different things, or a motion that breaks the limits beside it."""
+    advice = 'the file was changed after it was written; design anew, or correct it'
+    for name, actual in (('period', trajectory.period), ('harmonics', trajectory.harmonics)):
+        if name in content and not math.isclose(float(content[name]), actual, rel_tol=1e-6):
+            raise ExcitationError(f'{name} is {content[name]}, but the trajectory has {actual:g}; {advice}')
+    extremes, times = trajectory_extremes(trajectory)
+    sides = (
+        ('position', limits.lower, limits.upper),
+        ('velocity', -limits.velocity, limits.velocity),
+        ('acceleration', -limits.acceleration, limits.acceleration),
+        ('jerk', -limits.jerk, limits.jerk),
+    )
+    for order, (quantity, lower, upper) in enumerate(sides):
+        for j, name in enumerate(joints):
+            low, high = extremes[order, j]
+            slack = _SLACK * max(abs(low), abs(high), 1e-3)
+            side = 1 if high > upper[j] + slack else 0
+            if side or low < lower[j] - slack:
+                raise ExcitationError(
+                    f"{quantity} of joint '{name}' is {extremes[order, j, side]:.6g} at t = "
+                    f"{times[order, j, side]:.3f} s, the file's own limit is {(lower, upper)[side][j]:.6g}; {advice}"
+                )
 
 
 def _peak(entry: Mapping[str, Any]) -> Peak:

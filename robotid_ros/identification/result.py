@@ -9,7 +9,9 @@
 
 """The result of an identification, and its file."""
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ from robotid_ros.identification.cross_validation import Alternative, Decision
 from robotid_ros.identification.metrics import Metrics
 from robotid_ros.identification.rest_friction import RestFriction
 from robotid_ros.identification.verdict import JointVerdict
-from robotid_ros.model.inertia import INERTIAL_NAMES
+from robotid_ros.model.inertia import INERTIAL_NAMES, physical_violation
 from robotid_ros.reading import read_text, refusing
 
 __all__ = ['IdentificationResult']
@@ -269,7 +271,9 @@ class IdentificationResult:
     def to_yaml(self) -> str:
         """Return the text of result.yaml."""
         dumper = getattr(yaml, 'CSafeDumper', yaml.SafeDumper)
-        return str(yaml.dump(self.to_dict(), Dumper=dumper, sort_keys=False, allow_unicode=True, width=120))
+        content = self.to_dict()
+        content['sha256'] = _digest(content)
+        return str(yaml.dump(content, Dumper=dumper, sort_keys=False, allow_unicode=True, width=120))
 
     def save(self, path: str | Path) -> None:
         """Write result.yaml, whole or not at all.
@@ -298,6 +302,12 @@ class IdentificationResult:
             ) from cause
         if not isinstance(data, dict):
             raise IdentificationError(f'not a result of an identification: expected a mapping, got {data!r:.60}')
+        written = data.pop('sha256', None)
+        if written is not None and written != _digest(data):
+            raise IdentificationError(
+                'its entries are not those that were written (their sha256 differs): it was changed or damaged; '
+                'identify again, or delete the line sha256 to use it as it is'
+            )
         return cls.from_dict(data)
 
     @classmethod
@@ -317,11 +327,25 @@ class IdentificationResult:
                 raise IdentificationError(f'{path}: {cause}') from cause
 
 
+def _digest(content: Mapping[str, Any]) -> str:
+    """Return the hash of all entries; YAML keeps every digit, so that it is the same after reading."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _require_bodies(inertial: Array, links: Sequence[str]) -> None:
+    for link, parameters in zip(links, inertial, strict=True):
+        reason = physical_violation(parameters)
+        if reason is not None:
+            raise IdentificationError(f"link '{link}' is not a physical body: {reason}")
+
+
 def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the constructor's arguments from the contents of result.yaml."""
     joints = tuple(data['joints'])
     base, friction, standard = data['base_parameters'], data['friction'], data['standard_parameters']
     names = tuple(friction['joints'][joints[0]])
+    inertial = np.array([[link[name] for name in INERTIAL_NAMES] for link in standard.values()], dtype=float)
+    _require_bodies(inertial, tuple(standard))
     scale, ripple, plain = friction['velocity_scale'], friction['ripple_frequency'], friction.get('urdf')
 
     def table(key: str) -> Array:
@@ -339,7 +363,7 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         'base_values': np.array([entry['value'] for entry in base], dtype=float),
         'base_std': np.array([entry['std'] for entry in base], dtype=float),
         'base_essential': tuple(bool(entry['essential']) for entry in base),
-        'inertial': np.array([[link[name] for name in INERTIAL_NAMES] for link in standard.values()], dtype=float),
+        'inertial': inertial,
         'rotor_inertia': np.array([link['Ia'] for link in standard.values()], dtype=float),
         'has_rotor_inertia': bool(data['rotor_inertia_identified']),
         'friction_name': friction['model'],

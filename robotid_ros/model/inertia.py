@@ -30,6 +30,7 @@ __all__ = [
     'physical_violation',
     'pseudo_inertia',
     'pseudo_inertia_parameters',
+    'rotor_unit',
     'split_inertial_parameters',
     'transform_inertial_parameters',
 ]
@@ -39,6 +40,11 @@ INERTIAL_UNITS = ('kg*m^2',) * 6 + ('kg*m',) * 3 + ('kg',)
 
 _ROW = np.array([0, 0, 0, 1, 1, 2])
 _COLUMN = np.array([0, 1, 2, 1, 2, 2])
+
+
+def rotor_unit(joint_type: str) -> str:
+    """Return the unit of a rotor inertia seen at a joint: the drive of a slide shows as a mass."""
+    return 'kg' if joint_type == 'prismatic' else 'kg*m^2'
 
 
 def inertia_matrix(six: Array) -> Array:

@@ -17,7 +17,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.model.inertia import split_inertial_parameters
+from robotid_ros.model.inertia import rotor_unit, split_inertial_parameters
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.report.content import Column, Figure, Item, Level, Report, Section, Table
 from robotid_ros.report.excitation import condition_table, coverage_figure
@@ -343,7 +343,8 @@ def _link_table(subject: Subject) -> Table:
     columns += [Column(name=f'c{axis}', unit='m') for axis in 'xyz']
     columns += [Column(name=f'I{k}', unit='kg·m²') for k in (1, 2, 3)]
     if result.has_rotor_inertia:
-        columns.append(Column(name='Ia', unit='kg·m²'))
+        units = {rotor_unit(kind).replace('*m^2', '·m²') for kind in result.joint_types}
+        columns.append(Column(name='Ia', unit=' or '.join(sorted(units))))
     return Table(
         caption='Links: physically consistent standard parameters',
         columns=tuple(columns),
