@@ -48,8 +48,8 @@ demo: $(VENV)/.demo
 # time on two cores are late for each other's deadlines.
 TEST_PROCESSES ?= 2
 test: $(VENV)/.test
-	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder -m 'not ros'
-	$(BIN)/python -m pytest -m ros
+	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --durations 15 -m 'not ros'
+	$(BIN)/python -m pytest --durations 15 -m ros
 
 # Some of them: make mutants MUTANTS='--only execution/'
 MUTANTS ?=

@@ -11,6 +11,7 @@
 
 import os
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import hypothesis
@@ -29,6 +30,16 @@ hypothesis.settings.register_profile('search', deadline=None, suppress_health_ch
 hypothesis.settings.load_profile(os.environ.get('HYPOTHESIS_PROFILE', 'repeatable'))
 
 
+# Where a test runs that is skipped for want of something, by a word of the reason.
+_ELSEWHERE = {
+    'ROS 2': '.github/workflows/ros.yml',
+    'control_msgs': '.github/workflows/ros.yml',
+    'ros2_control': '.github/workflows/ros.yml',
+    'extra': 'make test',
+    'recording': 'a checkout beside the recordings',
+}
+
+
 @pytest.fixture(scope='session', autouse=True)
 def _logs_of_nodes(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep the log files of ROS out of the home directory, which need not be writable."""
@@ -39,3 +50,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """With several processes, begin with what runs in real time: it must not be what all wait for at the end."""
     if hasattr(config, 'workerinput'):
         items.sort(key=lambda item: item.get_closest_marker('ros') is None)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line for each group of skipped tests: which, why, and where they run."""
+    groups: defaultdict[str, set[str]] = defaultdict(set)
+    for report in terminalreporter.stats.get('skipped', []):
+        where, _, reason = report.longrepr
+        groups[reason.removeprefix('Skipped: ')].add(Path(where).name)
+    for reason, files in sorted(groups.items()):
+        place = next((place for word, place in _ELSEWHERE.items() if word in reason), 'wherever that is installed')
+        terminalreporter.write_line(f'SKIPPED {", ".join(sorted(files))}: {reason} (runs in: {place})')

@@ -30,7 +30,7 @@ from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.excitation import FourierTrajectory
 from robotid_ros.model import RobotModel
 
-DEADLINE = 60.0
+DEADLINE = 300.0
 UR10E = Path(robotid_ros.__file__).parent / 'robots' / 'ur10e.urdf'
 
 

@@ -37,8 +37,9 @@ except DataError as refusal:
 """
 
 INTERRUPTED = """
-import sys, time
+import signal, sys, time
 from robotid_ros.files import atomic_file
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which what runs in the background is started without
 with atomic_file(sys.argv[1]) as file:
     file.write(b'half')
     file.flush()

@@ -156,13 +156,12 @@ def test_the_browser_shows_everything(page: tuple[Report, Path], browser: Chromi
         assert texts > 3
 
 
+@pytest.mark.parametrize('page', ['free_floating', 'identification'], indirect=True)  # those with charts over time
 def test_charts_of_one_run_zoom_together_and_the_legend_hides_curves(
     page: tuple[Report, Path], browser: Chromium
 ) -> None:
     report, path = page
     linked = [figure for figure in report.figures if figure.charts[0].layout.get('meta') == 'linked']
-    if not linked:
-        pytest.skip('this report has no charts over time')
     _drawn(browser, path, 1280)
     place = report.figures.index(linked[0])
     ranges = browser.evaluate(
