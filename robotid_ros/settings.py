@@ -15,7 +15,7 @@ and ROS parameters refuse the same values with the same sentence.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from types import NoneType, UnionType
@@ -39,6 +39,7 @@ def setting(
     range: tuple[float, float] | None = None,
     choices: tuple[str, ...] = (),
     length: tuple[int, ...] = (),
+    accepted: Callable[[Any], object] | None = None,
     read_only: bool = False,
 ) -> Any:
     """Return the dataclass field of a setting.
@@ -57,6 +58,8 @@ def setting(
         Words allowed; they hold for each entry of a list.
     length : tuple of int
         Lengths allowed of a list.
+    accepted : callable, optional
+        Raises a ValueError that says what is wrong with a value; called with each entry of a list.
     read_only : bool
         Whether the ROS parameter cannot be changed after the node has started.
     """
@@ -66,6 +69,7 @@ def setting(
         'range': range,
         'choices': choices,
         'length': length,
+        'accepted': accepted,
         'read_only': read_only,
     }
     if isinstance(default, Mapping):
@@ -90,6 +94,7 @@ class Setting:
     range : (float, float) or None
     choices : tuple of str
     length : tuple of int
+    accepted : callable or None
     read_only : bool
     """
 
@@ -103,6 +108,7 @@ class Setting:
     range: tuple[float, float] | None
     choices: tuple[str, ...]
     length: tuple[int, ...]
+    accepted: Callable[[Any], object] | None
     read_only: bool
 
     def converted(self, value: Any) -> Any:
@@ -138,6 +144,8 @@ class Setting:
         if self.choices and entry not in self.choices:
             allowed = ', '.join(choice or "''" for choice in self.choices)
             raise ValueError(f"{where}expected one of {allowed}; got '{entry}'")
+        if self.accepted is not None:
+            self.accepted(entry)
         return entry
 
     def _typed(self, value: Any) -> Any:

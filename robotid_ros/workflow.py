@@ -30,11 +30,10 @@ from robotid_ros.files import write_text
 from robotid_ros.identification import (
     IdentificationConfig,
     IdentificationResult,
+    SelectionConfig,
     calibrated_urdf,
-    identify,
 )
-from robotid_ros.identification.plausibility import held_joints, remarks, require_held, require_radians
-from robotid_ros.identification.selection import select
+from robotid_ros.identification.plausibility import held_joints, require_held
 from robotid_ros.identification.signal_choice import with_cutoff
 from robotid_ros.model import RobotModel
 from robotid_ros.progress import Progress
@@ -143,7 +142,7 @@ def identify_files(
     validation: Sequence[str | Path] = (),
     validation_settings: ProcessingSettings | None = None,
     train_fraction: float | None = None,
-    selection: bool = False,
+    selection: SelectionConfig | None = None,
     topic: str | None = None,
     progress: Progress | None = None,
 ) -> Identification:
@@ -164,8 +163,8 @@ def identify_files(
         How they are processed where they were made with another excitation; by default as the others.
     train_fraction : float, optional
         Instead of ``validation``: see :func:`load_datasets`.
-    selection : bool
-        Deal the recordings out to training, validation and test, and let friction models compete:
+    selection : SelectionConfig, optional
+        Whether the recordings are dealt out to training, validation and test, and friction models compete:
         see :func:`robotid_ros.identification.selection.select`.
     topic : str, optional
         Of bags.
@@ -194,14 +193,12 @@ def identify_files(
         f'friction   {Path(path).name}: {each.count} steady strokes'
         for path, each in zip(friction_data, strokes, strict=True)
     ]
-    if selection and strokes:
-        raise DataError('the selection among recordings takes friction from each of them; leave out the friction data')
-    if selection:
-        require_radians(training, model)
-        summaries += [f'note       {sentence}' for sentence in remarks(training, model)]
-        result = select(training, model, config=config)
-    else:
-        result = identify(training, model, friction_data=strokes, validation=held_out, config=config, progress=progress)
+    selection = selection or SelectionConfig()
+    if selection.select and train_fraction is not None:
+        raise DataError('the selection deals whole recordings out; leave out the fraction to train with')
+    result = selection.method(
+        training, model, friction_data=strokes, validation=held_out, config=config, progress=progress
+    )
     if result.cutoff is not None:
         training, held_out = with_cutoff(training, result.cutoff), with_cutoff(held_out, result.cutoff)
     return Identification(

@@ -11,6 +11,7 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from time import monotonic
 
 import numpy as np
@@ -25,7 +26,9 @@ pytest.importorskip('rclpy', reason='needs the ros extra')
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus
+from rcl_interfaces.srv import SetParameters
 from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 from ros_helpers import NodeProcess, ros_environment, wait_until
 from sensor_msgs.msg import JointState
@@ -101,6 +104,15 @@ class Client:
         future = service.call_async(Trigger.Request())
         self.until(future.done, f'an answer of {name}')
         return future.result()
+
+    def set(self, **values: object) -> str:
+        """Set parameters; return why they are refused, empty where they are not."""
+        service = self.node.create_client(SetParameters, '/identification/set_parameters')
+        self.until(service.service_is_ready, 'the service of the parameters')
+        listed = [Parameter(name, value=value).to_parameter_msg() for name, value in values.items()]
+        future = service.call_async(SetParameters.Request(parameters=listed))
+        self.until(future.done, 'an answer to the parameters')
+        return '; '.join(result.reason for result in future.result().results if not result.successful)
 
     def close(self) -> None:
         self.executor.shutdown(timeout_sec=1.0)
@@ -264,3 +276,70 @@ def test_refuses_a_bad_parameter_at_start() -> None:
         assert node.wait() == 2
         assert "parameter 'estimator'" in node.output
         assert 'Traceback' not in node.output
+
+
+def test_bad_names_are_refused_when_they_are_set(loop: tuple[Client, NodeProcess]) -> None:
+    client, _ = loop
+    assert "parameter 'friction': friction model 'glue' is unknown; there are: " in client.set(friction='glue')
+    assert "option 'wet' is unknown" in client.set(friction='coulomb+wet')
+    assert "model 'glue' is unknown" in client.set(friction_sequence=['coulomb', 'glue'])
+    assert 'expected one of auto, ols' in client.set(estimator='best')
+    assert client.set(stop_parameters=['m elbow'], torque_threshold=[1.0, 1.0, 1.0]) == ''  # no arm to compare with yet
+    client.description.publish(String(data=TWO_LINKS))
+    client.until(lambda: 'expected 1 or 2 torques, got 3' in client.status.get('message', ''), 'the warning')
+    assert client.set(torque_threshold=[1.0]) == ''
+    assert client.set(torque_threshold=[1.0, 2.0]) == ''
+    assert client.set(torque_threshold=[1.0, 2.0, 3.0]) == 'torque_threshold: expected 1 or 2 torques, got 3'
+    assert 'expected 1e-06 to 1000000 N m, got -1' in client.set(torque_threshold=[-1.0])
+    refusal = client.set(stop_parameters=['m elbow'])
+    assert refusal.startswith("base parameter 'm elbow' is not in the arm; it has: ")
+    assert client.set(stop_parameters=[refusal.split(': ')[1].split(', ')[0]]) == ''
+    assert client.set(stop_parameters=[]) == ''
+
+
+def test_recordings_compete_and_the_result_is_written(loop: tuple[Client, NodeProcess], tmp_path: Path) -> None:
+    client, _ = loop
+    client.description.publish(String(data=TWO_LINKS))
+    client.until(lambda: 'waiting for recordings' in client.status.get('message', ''), 'the robot being taken')
+    for seed in range(4):
+        message = averaged(seed, 10.0 * seed)
+        message.header.frame_id = f'3 periods in recording-{seed}'
+        client.averaged.publish(message)
+        client.until(lambda seed=seed: client.status.get('recordings') == str(seed + 1), 'a recording')
+    asked = averaged(4, 50.0)
+    asked.header.frame_id = '3 periods for validation in recording-4'
+    client.averaged.publish(asked)
+    client.until(lambda: client.status.get('validation_recordings') == '1', 'the run for validation')
+    sequence = ['coulomb', 'coulomb_viscous+offset']
+    assert client.set(friction_sequence=sequence) == ''
+    refused = client.call('identify')
+    assert not refused.success
+    assert 'needs select' in refused.message
+    assert client.set(select=True, output_folder=str(tmp_path)) == ''
+    refused = client.call('identify')
+    assert not refused.success
+    assert refused.message == 'selection decides by torque thresholds; give torque_threshold'
+    assert client.set(torque_threshold=[0.05], estimator='irls') == ''
+    answer = client.call('identify')
+    assert answer.success, answer.message
+    result = IdentificationResult.from_yaml(answer.message)
+    assert result.usable, result.reason
+    assert result.friction_name == 'coulomb_viscous+offset'
+    log = [str(decision) for decision in result.decisions]
+    sets = {kind: next(line for line in log if f' {kind}: ' in line) for kind in ('training', 'validation', 'test')}
+    assert sum(text.count('recording-') for text in sets.values()) == 5
+    assert 'recording-4' in sets['validation']  # beside the one that was dealt out
+    assert sets['validation'].count('recording-') == 2
+    assert any('coulomb: no usable result' in line for line in log)
+    assert any('passed; ' in line and 'with friction fitted again' in line for line in log)
+    assert any('estimator: irls' in line for line in log)
+    assert set(result.metrics) == {'training', 'validation', 'test'}
+    (folder,) = tmp_path.iterdir()
+    assert (folder / 'result.yaml').read_text(encoding='utf-8') == answer.message
+    assert {'calibrated.urdf', 'training_4.npz', 'validation_1.npz'} <= {path.name for path in folder.iterdir()}
+    assert client.status['written'] == str(folder)
+
+    assert client.set(select=False, friction_sequence=[], output_folder='/proc/nowhere') == ''
+    answer = client.call('identify')
+    assert answer.success
+    assert 'nothing: ' in client.status['written']

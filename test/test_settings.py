@@ -149,7 +149,7 @@ def test_every_configuration_describes_itself_and_raises_the_error_of_its_room()
 
 
 def test_identification_and_design_refuse_what_they_cannot_use(capsys) -> None:
-    with pytest.raises(IdentificationError, match=r"'auto' chooses the options itself; leave out '\+load'"):
+    with pytest.raises(IdentificationError, match="'auto' chooses model and options itself and takes none"):
         IdentificationConfig(friction='auto+load')
     with pytest.raises(IdentificationError, match="friction option 'weather' is unknown"):
         IdentificationConfig(friction='coulomb+weather')

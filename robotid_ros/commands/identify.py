@@ -26,7 +26,7 @@ from robotid_ros.commands.settings import add_settings, settings_from
 from robotid_ros.commands.tables import metrics_table, parameter_table
 from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash, output_folder
-from robotid_ros.identification import IdentificationConfig, IdentificationResult
+from robotid_ros.identification import IdentificationConfig, IdentificationResult, SelectionConfig
 from robotid_ros.model.packaged import arm_file
 from robotid_ros.workflow import identify_files, write_identification
 
@@ -47,18 +47,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     held_out.add_argument(
         '--train-fraction', type=float, metavar='X', help='train on this part of each recording, judge by the rest'
     )
-    held_out.add_argument(
-        '--select',
-        action='store_true',
-        help='deal the recordings out to training, validation and test (70/20/10) and let friction models compete; '
-        'needs --torque-threshold',
-    )
     parser.add_argument(
         '--validate-excitation', metavar='YAML', help='the excitation of the recordings to judge by, if it is another'
     )
     parser.add_argument('--parameters', action='store_true', help='print every parameter')
     add_processing_arguments(parser)
     add_settings(parser.add_argument_group('settings of the identification'), IdentificationConfig)
+    add_settings(parser.add_argument_group('selection among many recordings'), SelectionConfig)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -80,7 +75,7 @@ def _run(options: argparse.Namespace) -> int:
             validation=options.validate,
             validation_settings=None if period is None else replace(settings, period=period),
             train_fraction=options.train_fraction,
-            selection=options.select,
+            selection=settings_from(options, SelectionConfig),
             topic=options.topic,
             progress=progress,
         )

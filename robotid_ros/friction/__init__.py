@@ -16,6 +16,7 @@ from robotid_ros.friction.model import (
     FrictionBasis,
     FrictionModel,
     friction_model,
+    parse_friction,
     unit_of,
 )
 from robotid_ros.friction.terms import Functions
@@ -29,5 +30,6 @@ __all__ = [
     'dissipative_least_squares',
     'friction_model',
     'initial_guess',
+    'parse_friction',
     'unit_of',
 ]

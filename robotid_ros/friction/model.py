@@ -31,7 +31,15 @@ from robotid_ros.friction.terms import (
     by_direction,
 )
 
-__all__ = ['FRICTION_MODELS', 'FRICTION_OPTIONS', 'FrictionBasis', 'FrictionModel', 'friction_model', 'unit_of']
+__all__ = [
+    'FRICTION_MODELS',
+    'FRICTION_OPTIONS',
+    'FrictionBasis',
+    'FrictionModel',
+    'friction_model',
+    'parse_friction',
+    'unit_of',
+]
 
 FRICTION_MODELS = tuple(MODELS)
 FRICTION_OPTIONS = ('asymmetric', *OPTIONS)
@@ -271,8 +279,14 @@ class FrictionModel:
         return sum((column * value for column, value in zip(columns, parameters, strict=False)), start=0.0)
 
 
-def _parsed(name: str) -> tuple[str, tuple[str, ...]]:
-    """Return a name's model and its options, in their order and each once."""
+def parse_friction(name: str) -> tuple[str, tuple[str, ...]]:
+    """Return a name's model and its options, in their order and each once.
+
+    Raises
+    ------
+    IdentificationError
+        If the model or an option is unknown, or an option comes twice.
+    """
     base, *options = name.split('+')
     if base == 'auto':
         raise IdentificationError(
@@ -320,7 +334,7 @@ def friction_model(
     IdentificationError
         If the name or an option is unknown, or an option comes twice.
     """
-    base, options = _parsed(name)
+    base, options = parse_friction(name)
     if ripple_frequency is None and 'ripple' in options:
         raise IdentificationError("friction option 'ripple' needs the ripple's frequency per joint")
     if ripple_frequency is not None and 'ripple' not in options:

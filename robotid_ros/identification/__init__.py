@@ -15,7 +15,7 @@ from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.payload import PayloadResult, drive_gains, identify_payload
 from robotid_ros.identification.predictor import TorquePredictor, validate
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.selection import select
+from robotid_ros.identification.selection import SelectionConfig, select
 from robotid_ros.identification.steps import identify
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     'IdentificationResult',
     'Metrics',
     'PayloadResult',
+    'SelectionConfig',
     'TorquePredictor',
     'calibrated_urdf',
     'drive_gains',

@@ -12,7 +12,7 @@
 from dataclasses import dataclass
 
 from robotid_ros.errors import IdentificationError
-from robotid_ros.friction import FRICTION_MODELS, FRICTION_OPTIONS
+from robotid_ros.friction import parse_friction
 from robotid_ros.settings import Settings, setting
 
 __all__ = ['ESTIMATORS', 'IdentificationConfig']
@@ -52,7 +52,9 @@ class IdentificationConfig(Settings):
     error = IdentificationError
 
     friction: str = setting(
-        'auto', "friction model with options joined by '+', or 'auto' to choose by cross-validation"
+        'auto',
+        "friction model with options joined by '+', or 'auto' to choose by cross-validation",
+        accepted=lambda name: name == 'auto' or parse_friction(name),
     )
     estimator: str = setting(
         'auto',
@@ -85,14 +87,3 @@ class IdentificationConfig(Settings):
     def automatic(self) -> bool:
         """Whether held-out torque chooses what the estimator does not need as it is."""
         return self.estimator not in _PLAIN
-
-    def check(self) -> None:
-        """Refuse unknown friction models and options."""
-        base, *options = self.friction.split('+')
-        if base != 'auto' and base not in FRICTION_MODELS:
-            raise self.error(f"friction model '{base}' is unknown; there are: auto, {', '.join(FRICTION_MODELS)}")
-        if base == 'auto' and options:
-            raise self.error(f"friction 'auto' chooses the options itself; leave out '+{'+'.join(options)}'")
-        for option in options:
-            if option not in FRICTION_OPTIONS:
-                raise self.error(f"friction option '{option}' is unknown; there are: {', '.join(FRICTION_OPTIONS)}")

@@ -109,7 +109,7 @@ class RecursiveIdentifier:
     """
 
     def __init__(self, model: RobotModel, rotor_inertia: bool = True) -> None:
-        self.model = model
+        self.model, self.rotor_inertia = model, rotor_inertia
         self._parts: dict[str, Information] = {}
         self._last: Array | None = None
         self.base = base_parameters(model, rotor_inertia=rotor_inertia, tolerance=DATA_TOLERANCE)

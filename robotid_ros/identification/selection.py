@@ -11,38 +11,94 @@
 
 Every training trajectory is identified by itself, by alternation, with the first friction model of
 a list. Each usable result is validated: its dynamic parameters stay, friction is fitted again on the
-validation set, and the smallest torque error wins. The winner is tested: all joints below their
-thresholds on the test set, or the next friction model's turn comes. No trajectory is ever in two
+validation set, and the smallest torque error wins. The winner is tested: friction is fitted again on
+the test set, and all joints must be below their thresholds, or the next friction model's turn comes.
+That test is one of the dynamic parameters. The result keeps the friction of the validation set, so it
+is usable only if that, too, stays below the thresholds on the test set. No trajectory is ever in two
 sets, and every decision is written down.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
+from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
-from robotid_ros.friction import FrictionModel, friction_model
-from robotid_ros.identification.alternating import alternate, fit_friction
+from robotid_ros.friction import FrictionModel, friction_model, parse_friction
+from robotid_ros.identification.alternating import fit_friction
 from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.cross_validation import Decision
-from robotid_ros.identification.least_squares import fit_of_parameters, least_squares
+from robotid_ros.identification.friction_choice import FrictionChoice
+from robotid_ros.identification.least_squares import fit_of_parameters
+from robotid_ros.identification.plausibility import remarks, require_radians
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.rows import Rows
-from robotid_ros.identification.samples import as_samples
+from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.separable import separable_least_squares
-from robotid_ros.identification.steps import conclude, require_data
+from robotid_ros.identification.signal_choice import choose_bandwidth
+from robotid_ros.identification.steps import Chosen, conclude, estimate, identify, require_data
+from robotid_ros.identification.stroke_friction import stroke_friction
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.progress import Progress
+from robotid_ros.settings import Settings, setting
 
-__all__ = ['FRICTION_SEQUENCE', 'Split', 'select', 'split_trajectories']
+__all__ = ['FRICTION_SEQUENCE', 'SelectionConfig', 'Split', 'select', 'split_trajectories']
 
 FRICTION_SEQUENCE = ('coulomb', 'coulomb_viscous', 'static', 'stribeck')
+_NOT_PASSED = 'no friction model keeps all joints below their thresholds on the test set'
+_FRICTION_CHANGES = (
+    'with friction fitted again the test is passed, but not with the friction of the validation set: friction differs '
+    'from recording to recording'
+)
 TRAINING = ('auto', 'alternating', 'ols', 'wls', 'irls')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionConfig(Settings):
+    """Whether and how the recordings compete.
+
+    Attributes
+    ----------
+    select : bool
+    friction_sequence : tuple of str
+        In the order in which the friction models get their turn.
+    """
+
+    error = IdentificationError
+
+    select: bool = setting(
+        False,
+        'deal the recordings out to training, validation and test (70/20/10), and let friction models take turns '
+        'until one passes the test; needs torque_threshold',
+    )
+    friction_sequence: tuple[str, ...] = setting(
+        (),
+        f"friction models of the selection in the order of their turns; empty: the one asked for as 'friction', or "
+        f"{', '.join(FRICTION_SEQUENCE)} where that is 'auto'",
+        accepted=parse_friction,
+    )
+
+    @property
+    def method(self) -> Callable[..., IdentificationResult]:
+        """The function that identifies: :func:`select` or :func:`~robotid_ros.identification.identify`.
+
+        Raises
+        ------
+        IdentificationError
+            If there is a sequence of friction models and nothing to take turns in.
+        """
+        if self.select:
+            return partial(select, friction_models=self.friction_sequence)
+        if self.friction_sequence:
+            raise self.error('friction_sequence is the order of turns in the selection; it needs select')
+        return identify
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +143,10 @@ def select(
     model: RobotModel,
     *,
     config: IdentificationConfig,
-    friction_models: Sequence[str] | None = None,
+    friction_models: Sequence[str] = (),
+    friction_data: Sequence[FrictionStrokes] = (),
+    validation: Sequence[Dataset] = (),
+    progress: Progress | None = None,
 ) -> IdentificationResult:
     """Return the model that training, validation and test agree on.
 
@@ -99,9 +158,15 @@ def select(
     config : IdentificationConfig
         Its torque thresholds decide; its seed deals the trajectories out; its estimator trains, which is the
         alternation for ``auto``.
-    friction_models : sequence of str, optional
-        In the order in which they get their turn; by default the configuration's, or Coulomb, Coulomb and viscous,
+    friction_models : sequence of str
+        In the order in which they get their turn; if empty the configuration's, or Coulomb, Coulomb and viscous,
         static, and Stribeck friction where that is ``auto``.
+    friction_data : sequence of FrictionStrokes
+        Friction sweeps, which every training trajectory is identified with.
+    validation : sequence of Dataset
+        Trajectories that join the validation set and are not dealt out.
+    progress : callable, optional
+        Called with a share from 0 to 1 and a text.
 
     Returns
     -------
@@ -112,28 +177,34 @@ def select(
     Raises
     ------
     IdentificationError
-        If there are fewer than three trajectories, no thresholds, no friction models, or an estimator that does not
-        train within the selection.
+        If there are fewer than three trajectories, no thresholds, or an estimator that does not train within the
+        selection.
     """
-    if friction_models is None:
+    if not friction_models:
         friction_models = FRICTION_SEQUENCE if config.friction == 'auto' else (config.friction,)
     if config.estimator not in TRAINING:
         raise IdentificationError(
             f"the selection cannot train with the estimator '{config.estimator}'; it can with: {', '.join(TRAINING)}"
         )
+    if any('ripple' in name.split('+') for name in friction_models):
+        raise IdentificationError('the selection cannot find the frequencies of a ripple; leave out the option ripple')
     limit = thresholds(config, model)
     if limit is None:
         raise IdentificationError('selection decides by torque thresholds; give torque_threshold')
-    if not friction_models:
-        raise IdentificationError('selection needs at least one friction model; got none')
     runs = [run for dataset in datasets for run in dataset.trajectories()]
+    extra = [run for dataset in validation for run in dataset.trajectories()]
     split = split_trajectories(len(runs), np.random.default_rng(config.seed))
+    split = replace(split, validation=(*split.validation, *range(len(runs), len(runs) + len(extra))))
+    runs += extra
     base = base_parameters(model, rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
     for k in split.training:
         require_data([runs[k]], model, base, config)
-    contest = _Contest(runs, split, model, base, config, limit)
+    require_radians(runs, model)
+    contest = _Contest(runs, split, model, base, config, limit, friction_data, friction_models)
     best: _Winner | None = None
-    for name in friction_models:
+    for turn, name in enumerate(friction_models):
+        if progress is not None:
+            progress(turn / len(friction_models), f'selection: {name}')
         winner = contest.round(name)
         if winner is not None and (best is None or winner.error < best.error or winner.passed):
             best = winner
@@ -154,6 +225,7 @@ class _Winner:
     parameters: Array
     error: float
     passed: bool
+    reason: str
 
 
 class _Contest:
@@ -167,130 +239,132 @@ class _Contest:
         base: BaseParameters,
         config: IdentificationConfig,
         limit: Array,
+        friction_data: Sequence[FrictionStrokes],
+        sequence: Sequence[str],
     ) -> None:
         self.runs, self.split, self.model, self.base = runs, split, model, base
-        self.config, self.limit = config, limit
+        self.config = config if config.estimator != 'auto' else replace(config, estimator='alternating')
+        self.limit, self.friction_data, self.sequence = limit, friction_data, sequence
+        listed = [each.of_joints(model.joint_names) for each in friction_data]
+        self.strokes = FrictionStrokes.joined(listed) if listed else None
         names = {kind: ', '.join(runs[k].sources[0] for k in getattr(split, kind)) for kind in Split.__slots__}
         self.log = [f'{kind}: {text}' for kind, text in names.items()]
+        self.log.append(f'estimator: {self.config.estimator}')
+        self.bandwidth = config.torque_bandwidth if config.torque_bandwidth > 0.0 else None
+        self.decisions: tuple[Decision, ...] = ()
+        if self.config.automatic and config.torque_bandwidth == 0.0:
+            self.bandwidth, found = choose_bandwidth(base, self._samples([runs[k] for k in split.training]))
+            self.decisions = (found,)
         self.validation = self._rows([runs[k] for k in split.validation])
         self.test = self._rows([runs[k] for k in split.test])
 
-    def _rows(self, datasets: list[Dataset]) -> Rows:
-        samples = as_samples(
+    def _samples(self, datasets: list[Dataset]) -> Samples:
+        return as_samples(
             datasets,
             self.model,
             standstill_speed=self.config.standstill_speed,
             standstill_weight=self.config.standstill_weight,
         )
-        bandwidth = self.config.torque_bandwidth if self.config.torque_bandwidth > 0.0 else None
-        return Rows(self.base, samples.with_bandwidth(bandwidth).coarse())
+
+    def _rows(self, datasets: list[Dataset]) -> Rows:
+        return Rows(self.base, self._samples(datasets).with_bandwidth(self.bandwidth).coarse())
 
     def round(self, name: str) -> _Winner | None:
         """Train, validate and test with one friction model."""
-        friction = friction_model(name)
         candidates: list[_Winner] = []
         for k in self.split.training:
-            rows = self._rows([self.runs[k]])
-            values, errors = self._trained(rows, friction)
+            candidate, errors = self._trained([self.runs[k]], k, name)
             text = f'{name}, {self.runs[k].sources[0]}: {_spelled(errors)} N m'
             if not (errors < self.limit).all():
                 self.log.append(f'{text}, not usable')
                 continue
-            parameters, error = self._validated(friction, values)
-            self.log.append(f'{text}, usable; {error:.4g} N m in the validation')
-            candidates.append(
-                _Winner(
-                    friction=friction,
-                    run=k,
-                    base_values=values,
-                    parameters=parameters,
-                    error=error,
-                    passed=False,
-                )
-            )
+            self.log.append(f'{text}, usable; {candidate.error:.4g} N m in the validation')
+            candidates.append(candidate)
         if not candidates:
             self.log.append(f'{name}: no usable result; next friction model')
             return None
         winner = min(candidates, key=lambda candidate: candidate.error)
-        errors = self._errors(self.test, winner)
-        passed = bool((errors < self.limit).all())
-        verdict = 'passed' if passed else 'failed; next friction model'
-        self.log.append(f'{name}: {self.runs[winner.run].sources[0]} wins; test {_spelled(errors)} N m, {verdict}')
-        return _Winner(
-            friction=friction,
-            run=winner.run,
-            base_values=winner.base_values,
-            parameters=winner.parameters,
-            error=winner.error,
-            passed=passed,
+        again = self._errors(self.test, winner, fit_friction(self.test, winner.friction, winner.base_values))
+        passed = bool((again < self.limit).all())
+        kept = self._errors(self.test, winner, winner.parameters)
+        self.log.append(
+            f'{name}: {self.runs[winner.run].sources[0]} wins; test {_spelled(again)} N m with friction fitted again, '
+            f'{"passed" if passed else "failed; next friction model"}; {_spelled(kept)} N m with the friction of the '
+            'validation'
         )
+        reason = '' if (kept < self.limit).all() else _FRICTION_CHANGES
+        return replace(winner, passed=passed, reason=reason if passed else winner.reason)
 
-    def _trained(self, rows: Rows, friction: FrictionModel) -> tuple[Array, Array]:
-        """Return base parameters (b,) by the estimator asked for, and the torque error of each joint (n,) [N m]."""
-        method = self.config.estimator
-        if method in ('auto', 'alternating'):
-            found = alternate(rows, friction, thresholds=self.limit, max_iterations=self.config.max_iterations)
-            return found.base_values, found.errors[-1]
+    def _trained(self, datasets: list[Dataset], run: int, name: str) -> tuple[_Winner, Array]:
+        """Return a model from some trajectories, validated, and its torque errors (n,) in training [N m]."""
+        friction, rows = friction_model(name), self._rows(datasets)
         shape = np.zeros((rows.samples.n, 0))
-        if friction.shape_names:
+        if friction.shape_names and self.strokes is not None:
+            shape = stroke_friction(friction, self.strokes).shape
+        elif friction.shape_names and self.config.estimator != 'alternating':  # which finds it by itself
             shape = separable_least_squares(rows.rigid(), rows.samples, friction, fit_scale=False).shape
-        fit = least_squares(rows, friction, shape, estimator=method, covariance=False)  # type: ignore[arg-type]
-        load = rows.torque(fit.base_values)
-        torque = load + friction.torque(rows.samples.dq, fit.friction_parameters, load, rows.samples.q)
-        residual = rows.samples.target - rows.samples.filtered(torque)
-        return fit.base_values, np.asarray(np.sqrt(np.mean(residual**2, axis=0)))
+        choice = FrictionChoice(friction=friction, shape=shape, decisions=())
+        fit, _ = estimate(Chosen(rows=rows, choice=choice, strokes=self.strokes), self.model, self.config)
+        parameters = fit_friction(self.validation, friction, fit.base_values)
+        winner = _Winner(
+            friction=friction,
+            run=run,
+            base_values=fit.base_values,
+            parameters=parameters,
+            error=0.0,
+            passed=False,
+            reason=_NOT_PASSED,
+        )
+        residual = self._residual(self.validation, winner, parameters)
+        winner = replace(winner, error=float(np.sqrt(np.mean(residual**2))))
+        return winner, self._errors(rows, winner, fit.friction_parameters)
 
-    def _validated(self, friction: FrictionModel, values: Array) -> tuple[Array, float]:
-        """Fit friction again on the validation set; return it and the mean torque error."""
-        rows = self.validation
-        load = rows.torque(values)
-        parameters = fit_friction(rows, friction, values)
-        resisting = rows.samples.filtered(friction.torque(rows.samples.dq, parameters, load, rows.samples.q))
-        residual = rows.samples.target - rows.samples.filtered(load) - resisting
-        return parameters, float(np.sqrt(np.mean(residual**2)))
-
-    def _errors(self, rows: Rows, winner: _Winner) -> Array:
+    def _residual(self, rows: Rows, winner: _Winner, parameters: Array) -> Array:
+        """Return the torque (N, n) that a model with these friction parameters leaves [N m]."""
         load = rows.torque(winner.base_values)
-        torque = load + winner.friction.torque(rows.samples.dq, winner.parameters, load, rows.samples.q)
-        return np.asarray(np.sqrt(np.mean((rows.samples.target - rows.samples.filtered(torque)) ** 2, axis=0)))
+        torque = load + winner.friction.torque(rows.samples.dq, parameters, load, rows.samples.q)
+        return np.asarray(rows.samples.target - rows.samples.filtered(torque))
+
+    def _errors(self, rows: Rows, winner: _Winner, parameters: Array) -> Array:
+        return np.asarray(np.sqrt(np.mean(self._residual(rows, winner, parameters) ** 2, axis=0)))
 
     def consolation(self, name: str) -> _Winner:
         """Return the best unusable model with the last friction model, so that there is something to look at."""
-        friction = friction_model(name)
-        rows = self._rows([self.runs[k] for k in self.split.training])
-        found = alternate(rows, friction, max_iterations=self.config.max_iterations)
-        parameters, error = self._validated(friction, found.base_values)
-        self.log.append(f'{name}: all training trajectories together, {error:.4g} N m in the validation, not usable')
-        return _Winner(
-            friction=friction,
-            run=self.split.training[0],
-            base_values=found.base_values,
-            parameters=parameters,
-            error=error,
-            passed=False,
+        winner, _ = self._trained([self.runs[k] for k in self.split.training], self.split.training[0], name)
+        self.log.append(
+            f'{name}: all training trajectories together, {winner.error:.4g} N m in the validation, not usable'
         )
+        return winner
 
     def result(self, winner: _Winner) -> IdentificationResult:
         """Put the winner into the form that users get."""
         run = self.runs[winner.run]
         rows = self._rows([run])
-        reason = '' if winner.passed else 'no friction model keeps all joints below their thresholds on the test set'
         fit: TorqueFit = fit_of_parameters(
-            rows, winner.friction, winner.base_values, winner.parameters, converged=winner.passed, reason=reason
+            rows,
+            winner.friction,
+            winner.base_values,
+            winner.parameters,
+            converged=not winner.reason,
+            reason=winner.reason,
         )
         sets = {kind: [self.runs[k] for k in getattr(self.split, kind)] for kind in Split.__slots__}
         sets['training'] = [run]
-        return conclude(
+        result = conclude(
             rows,
             fit,
             self.model,
             self.config,
             sets,
-            doubt=reason,
-            notes=(),
-            decisions=tuple(Decision(subject='selection', chosen=line) for line in self.log),
+            doubt=winner.reason,
+            notes=remarks(self.runs, self.model),
+            decisions=(*self.decisions, *(Decision(subject='selection', chosen=line) for line in self.log)),
             cutoff=None,
             sources=sets['training'],
+            friction_data=self.friction_data,
+        )
+        return replace(
+            result, provenance={**result.provenance, 'selection': {'friction_sequence': list(self.sequence)}}
         )
 
 

@@ -21,7 +21,7 @@ from robotid_ros.identification.calibrated import calibrated_urdf
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.recursive import RecursiveEstimate, RecursiveIdentifier
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.steps import identify
+from robotid_ros.identification.selection import SelectionConfig
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 
@@ -84,29 +84,46 @@ class IdentificationSession:
     Parameters
     ----------
     model : RobotModel
-    config : IdentificationConfig
     """
 
     model: RobotModel
-    config: IdentificationConfig
     datasets: dict[str, Dataset] = field(default_factory=dict)
     validation: dict[str, Dataset] = field(default_factory=dict)
     strokes: dict[str, FrictionStrokes] = field(default_factory=dict)
     _recursive: RecursiveIdentifier | None = None
 
-    def add(self, key: str, dataset: Dataset) -> RecursiveEstimate | None:
+    def add(self, key: str, dataset: Dataset, config: IdentificationConfig | None = None) -> RecursiveEstimate | None:
         """Take a dataset in, in place of an earlier one of the same key, and return the running estimate.
+
+        Parameters
+        ----------
+        key : str
+        dataset : Dataset
+        config : IdentificationConfig, optional
+            Says whether the estimate has rotor inertias.
 
         Raises
         ------
         IdentificationError
             If it cannot be used.
         """
-        if self._recursive is None:
-            self._recursive = RecursiveIdentifier(self.model, self.config.rotor_inertia)
-        self._recursive.add(key, dataset)
+        recursive = self._running(config)
+        recursive.add(key, dataset)
         self.datasets[key] = dataset
-        return self._recursive.estimate()
+        return recursive.estimate()
+
+    def base_names(self, config: IdentificationConfig) -> tuple[str, ...]:
+        """Return the names of the base parameters that are identified."""
+        return self._running(config).base.names
+
+    def _running(self, config: IdentificationConfig | None) -> RecursiveIdentifier:
+        """Return the running estimate, made anew where another one is asked for."""
+        rotor_inertia = (config or IdentificationConfig()).rotor_inertia
+        if self._recursive is None or self._recursive.rotor_inertia != rotor_inertia:
+            self._recursive = RecursiveIdentifier(self.model, rotor_inertia)
+            for key, dataset in self.datasets.items():
+                self._recursive.add(key, dataset)
+        return self._recursive
 
     def clear(self) -> None:
         """Forget all datasets and friction data."""
@@ -117,11 +134,21 @@ class IdentificationSession:
             self._recursive.clear()
 
     def identify(
-        self, config: IdentificationConfig | None = None, progress: Progress | None = None
+        self,
+        config: IdentificationConfig | None = None,
+        selection: SelectionConfig | None = None,
+        progress: Progress | None = None,
     ) -> tuple[IdentificationResult, str | None]:
         """Return the result from all datasets, and the calibrated URDF where the robot came from one.
 
         Friction sweeps that have come count too; runs for validation are what the result is judged by.
+
+        Parameters
+        ----------
+        config : IdentificationConfig, optional
+        selection : SelectionConfig, optional
+            Whether the recordings compete.
+        progress : callable, optional
 
         Raises
         ------
@@ -132,12 +159,13 @@ class IdentificationSession:
             raise IdentificationError(
                 'no recording yet: run an excitation with the recorder on, or wait for its first averaged period'
             )
-        result = identify(
+        selection = selection or SelectionConfig()
+        result = selection.method(
             list(self.datasets.values()),
             self.model,
             friction_data=list(self.strokes.values()),
             validation=list(self.validation.values()),
-            config=config or self.config,
+            config=config or IdentificationConfig(),
             progress=progress,
         )
         return result, None if self.model.source is None else calibrated_urdf(self.model, result)

@@ -57,7 +57,7 @@ from robotid_ros.identification.verdict import judge_joints, moved, overall
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 
-__all__ = ['Data', 'conclude', 'consistent', 'identify', 'prepare', 'require_data']
+__all__ = ['Chosen', 'Data', 'conclude', 'consistent', 'estimate', 'identify', 'prepare', 'require_data']
 
 _SEARCH_SAMPLES = 3000
 _BEE_SAMPLES = 1000
@@ -161,7 +161,7 @@ def identify(
     data = prepare(training, model, base, config, report)
     chosen = choose_model(base, data.samples, config, report, strokes)
     report(0.7, 'estimate parameters')
-    fit, decisions = _estimate(chosen, model, config)
+    fit, decisions = estimate(chosen, model, config)
     if config.automatic:
         fit, rest = _with_rest(fit, chosen.rows, config)
         decisions = (*decisions, rest)
@@ -434,9 +434,7 @@ def _without_ripple(name: str) -> str:
     return '+'.join(part for part in name.split('+') if part != 'ripple')
 
 
-def _estimate(
-    chosen: Chosen, model: RobotModel, config: IdentificationConfig
-) -> tuple[TorqueFit, tuple[Decision, ...]]:
+def estimate(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> tuple[TorqueFit, tuple[Decision, ...]]:
     """Run the estimator asked for; the physical one starts from weighted least squares."""
     rows, choice = chosen.rows, chosen.choice
     if config.estimator == 'alternating':

@@ -23,6 +23,7 @@ from robotid_ros.errors import DataError
 
 __all__ = [
     'LATCHED',
+    'average_label',
     'duration_message',
     'joint_state_values',
     'seconds',
@@ -56,6 +57,16 @@ def duration_message(value: float) -> Duration:
     """Return a duration in seconds as a message, rounded to nanoseconds."""
     sec, nanosec = _split(value)
     return Duration(sec=sec, nanosec=nanosec)
+
+
+def average_label(frame_id: str) -> tuple[int, bool, str]:
+    """Return what the ``frame_id`` of an average says: over how many periods, whether for validation, its recording.
+
+    The recorder writes ``4 periods``, then ``for validation`` where it is, then ``in`` and the recording's folder.
+    """
+    label, _, recording = frame_id.partition(' in ')
+    periods, _, purpose = label.partition(' periods')
+    return int(periods) if periods.isdecimal() else 1, purpose == ' for validation', recording
 
 
 def joint_state_values(message: JointState, joints: Sequence[str]) -> tuple[Array, Array | None, Array | None]:

@@ -11,14 +11,18 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.subscription import Subscription
@@ -27,20 +31,23 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, require_names
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.errors import DataError, IdentificationError, ModelError, RobotIdError
-from robotid_ros.identification import IdentificationConfig, IdentificationResult, TorquePredictor
+from robotid_ros.files import output_folder
+from robotid_ros.identification import IdentificationConfig, IdentificationResult, SelectionConfig, TorquePredictor
+from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.contact import ContactDetector, standstill_friction
 from robotid_ros.identification.monitor import TorqueMonitor
 from robotid_ros.identification.recursive import RecursiveEstimate
 from robotid_ros.identification.session import IdentificationSession, averaged_period
 from robotid_ros.model import RobotConfig, RobotModel
-from robotid_ros.nodes.conversions import LATCHED, joint_state_values, seconds, trajectory_arrays
+from robotid_ros.nodes.conversions import LATCHED, average_label, joint_state_values, seconds, trajectory_arrays
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import StatusPublisher, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
 from robotid_ros.settings import Settings, setting
+from robotid_ros.workflow import Identification, write_identification
 
 __all__ = ['IdentificationNode', 'IdentificationNodeConfig', 'main']
 
@@ -69,6 +76,11 @@ class IdentificationNodeConfig(Settings):
         range=(0.0, 100.0),
     )
     stop_parameters: tuple[str, ...] = setting((), 'Base parameters whose relative deviation stop_when means')
+    output_folder: str = setting(
+        '',
+        'Where ~/identify writes result.yaml, calibrated.urdf, the data and report.html, each time to a folder of its '
+        'own; empty: nowhere',
+    )
     false_alarms: float = setting(1.0, 'Contacts reported without one, per hour of motion', range=(1e-6, 3600.0))
 
 
@@ -79,6 +91,7 @@ class IdentificationNode(Node):
         super().__init__('identification')
         self._config = declare_parameters(self, IdentificationNodeConfig)
         declare_parameters(self, IdentificationConfig)
+        declare_parameters(self, SelectionConfig)
         self._robot = declare_robot_config(self)
         self._session: IdentificationSession | None = None
         self._early: JointTrajectory | None = None
@@ -94,6 +107,7 @@ class IdentificationNode(Node):
         self._worker = BackgroundWorker(self)
         self._result = self.create_publisher(String, '~/result', LATCHED)
         self._calibrated = self.create_publisher(String, '~/robot_description', LATCHED)
+        self.add_on_set_parameters_callback(self._refusal)
         self._status = StatusPublisher(self, LATCHED)
         self._predicted = self.create_publisher(JointState, '~/predicted_torque', 10)
         self._external = self.create_publisher(JointState, '~/external_torque', 10)
@@ -128,16 +142,46 @@ class IdentificationNode(Node):
             return
         if self._session is not None and self._session.model.source == model.source:
             return
-        self._session = IdentificationSession(model, read_parameters(self, IdentificationConfig))
+        self._session = IdentificationSession(model)
         self._stop_watching()
         self._torque_factor, self._values = factor, {}
         self._set(DiagnosticStatus.OK, f'robot {model.name}: waiting for recordings')
+        try:  # what was given at the start could not be compared with the arm before
+            self._require_fitting(
+                read_parameters(self, IdentificationConfig), self._config.stop_parameters, self._session
+            )
+        except RobotIdError as cause:
+            self._set(DiagnosticStatus.WARN, str(cause))
         if self._early is not None:
             early, self._early = self._early, None
             self._on_averaged(early)
         if self._early_friction is not None:
             friction, self._early_friction = self._early_friction, None
             self._on_friction(friction)
+
+    @staticmethod
+    def _require_fitting(
+        config: IdentificationConfig, stop_parameters: Sequence[str], session: IdentificationSession
+    ) -> None:
+        """Refuse settings that do not fit the arm."""
+        thresholds(config, session.model)
+        if stop_parameters:
+            names = session.base_names(config)
+            require_names(stop_parameters, names, 'base parameter', 'the arm', IdentificationError)
+
+    def _refusal(self, changes: list[Parameter]) -> SetParametersResult:
+        """Refuse settings that do not fit the arm as soon as they are set."""
+        if self._session is None:
+            return SetParametersResult(successful=True)
+        # What is no list is refused by its type, after this.
+        lists = {change.name: tuple(change.value) for change in changes if hasattr(change.value, '__len__')}
+        try:
+            config = read_parameters(self, IdentificationConfig)
+            config = replace(config, torque_threshold=lists.get('torque_threshold', config.torque_threshold))
+            self._require_fitting(config, lists.get('stop_parameters', ()), self._session)
+        except RobotIdError as cause:
+            return SetParametersResult(successful=False, reason=str(cause))
+        return SetParametersResult(successful=True)
 
     def _on_averaged(self, message: JointTrajectory) -> None:
         if not message.points:
@@ -163,23 +207,22 @@ class IdentificationNode(Node):
         except RobotIdError as cause:
             self._set(DiagnosticStatus.WARN, f'a friction sweep cannot be used: {cause}')
             return
-        self._session.strokes[f'sweep at {seconds(message.header.stamp):.6f} s'] = strokes
+        self._session.strokes[message.header.frame_id or f'sweep at {seconds(message.header.stamp):.6f} s'] = strokes
         count = sum(each.count for each in self._session.strokes.values())
         self._values['friction_strokes'] = count
         self._set(DiagnosticStatus.OK, f'{count} steady strokes of friction sweeps')
 
     def _take(self, session: IdentificationSession, message: JointTrajectory) -> RecursiveEstimate | None:
         names = tuple(message.joint_names)
-        key = f'run at {seconds(message.header.stamp):.6f} s'
-        periods, _, purpose = message.header.frame_id.partition(' periods')
+        periods, validation, recording = average_label(message.header.frame_id)
+        key = recording or f'run at {seconds(message.header.stamp):.6f} s'
         dataset = averaged_period(names, *trajectory_arrays(message, names), key)
-        if purpose == ' for validation':
+        if validation:
             session.validation[key] = dataset
             self._values['validation_recordings'] = len(session.validation)
             return None
-        self._periods = int(periods) if periods.isdecimal() else 1
-        self._run = key
-        return session.add(key, dataset)
+        self._periods, self._run = periods, key
+        return session.add(key, dataset, read_parameters(self, IdentificationConfig))
 
     def _taken(self, future: 'object') -> None:
         try:
@@ -212,11 +255,12 @@ class IdentificationNode(Node):
         except RobotIdError as cause:
             self._set(DiagnosticStatus.WARN, f'stop_parameters: {cause}')
             return
-        self._values |= {'worst_parameter': name, 'worst_deviation': deviation}
+        self._values |= {'worst_parameter': name, 'worst_deviation': deviation, 'deviation_asked': config.stop_when}
         text = f'{len(self._session.datasets)} recordings; {estimate.relative_error:.1f} % of the torque unexplained'
         level = DiagnosticStatus.OK if excited else DiagnosticStatus.WARN
         self._set(level, text if excited else f'{text}; the motion does not excite all parameters')
         known = 0.0 < deviation <= config.stop_when and self._periods > 1  # one period has no noise to tell it by
+        self._values['known'] = known
         if known and self._stopped != self._run and self._stop.service_is_ready():
             self._stopped = self._run
             self.get_logger().info(
@@ -265,8 +309,9 @@ class IdentificationNode(Node):
                 raise ModelError('no robot description has come yet')
             self._config = read_parameters(self, IdentificationNodeConfig)
             config = read_parameters(self, IdentificationConfig)
+            selection = read_parameters(self, SelectionConfig)
             self._set(DiagnosticStatus.OK, 'identifying')
-            result, urdf = await self._worker.run(self._session.identify, config)
+            result, urdf = await self._worker.run(self._session.identify, config, selection)
         except RobotIdError as refusal:
             self._set(DiagnosticStatus.WARN, str(refusal))
             response.success, response.message = False, str(refusal)
@@ -279,12 +324,35 @@ class IdentificationNode(Node):
         for note in result.notes:
             self.get_logger().warning(note)
         self._values['notes'] = '; '.join(result.notes) or 'none'
+        if self._config.output_folder:
+            await self._worker.run(self._write, result)
         level = DiagnosticStatus.OK if result.usable and not result.notes else DiagnosticStatus.WARN
         error = result.metrics['training'].relative_error_total
         said = f'identified; {error:.1f} % of the torque unexplained'
         self._set(level, '; '.join((said if result.usable else result.reason, *result.notes)))
         response.success, response.message = True, text
         return response
+
+    def _write(self, result: IdentificationResult) -> None:
+        """Write the result with its data and report; what cannot be written is said, and lost is nothing."""
+        assert self._session is not None
+        found = Identification(
+            model=self._session.model,
+            result=result,
+            training=tuple(self._session.datasets.values()),
+            validation=tuple(self._session.validation.values()),
+            summaries=(),
+        )
+        parent = Path(self._config.output_folder).expanduser() / self.get_namespace().strip('/')
+        try:
+            folder = output_folder(parent / f'identification-{datetime.now():%Y%m%d-%H%M%S-%f}')
+            written = write_identification(folder, found)
+        except RobotIdError as cause:
+            self._values['written'] = f'nothing: {cause}'
+            self.get_logger().error(f'the result is published, but not written: {cause}')
+            return
+        self._values['written'] = str(folder)
+        self.get_logger().info(f'written to {folder}: {", ".join(path.name for path in written)}')
 
     def _watch(self, result: IdentificationResult) -> None:
         assert self._session is not None

@@ -220,6 +220,7 @@ class Recorder(Node):
         assert reference is not None
         steady = np.zeros_like(strokes.dq)
         message = trajectory_message(strokes.joint_names, 0.0, strokes.time, strokes.q, strokes.dq, steady, strokes.tau)
+        message.header.frame_id = session.folder.name
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(reference.start, 1_000_000_000)
         publish(self._friction, message)
 
@@ -231,7 +232,7 @@ class Recorder(Node):
         # Seconds since 1970 in a double would be off by up to 0.2 microseconds.
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(reference.start, 1_000_000_000)
         purpose = ' for validation' if reference.purpose == 'validation' else ''
-        message.header.frame_id = f'{dataset.periods} periods{purpose}'
+        message.header.frame_id = f'{dataset.periods} periods{purpose} in {session.folder.name}'
         publish(self._averaged, message)
         if dataset.noise_std is not None:
             noise = JointState(name=list(dataset.joint_names))

@@ -165,6 +165,12 @@ def status_details(values: Mapping[str, str]) -> list[str]:
             f'{values["relative_error"]} % of the torque unexplained, condition number '
             f'{values.get("condition_number", "?")}{_change(values)}'
         )
+    if 'worst_parameter' in values:
+        name = values['worst_parameter']
+        asked = _number(values, 'deviation_asked')
+        wanted = f', asked {values["deviation_asked"]} %' if asked else ''
+        known = f'{name} {values.get(f"parameter/{name}", "")}'
+        lines.append(f'least known: {known}, deviation {values["worst_deviation"]} %{wanted}')
     return lines
 
 
