@@ -24,7 +24,7 @@ EXECUTABLES = (
     'floating_recorder',
     'simulated_arm',
     'simulated_tracker',
-    'demo_run',
+    'chain',
 )
 
 ROS = [

@@ -7,16 +7,16 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Start the simulated arm and the three nodes, and run an excitation.
+"""Start the simulated arm and the nodes, and run everything: friction sweep, excitation, validation, identification.
 
     ros2 launch robotid_ros demo.launch.py
-    ros2 service call /identification/identify std_srvs/srv/Trigger
 
-The second once the log says that the run is recorded, about two minutes later. With run:=false nothing
-moves until the services are called:
+The log ends with what was found and where the report is. With run:=false nothing moves until the services are
+called:
 
     ros2 service call /excitation/design std_srvs/srv/Trigger
     ros2 service call /excitation/start std_srvs/srv/Trigger
+    ros2 service call /identification/identify std_srvs/srv/Trigger
 """
 
 import os
@@ -35,15 +35,18 @@ ARGUMENTS = (
     ('namespace', '', 'namespace of all nodes; two arms of a graph need two'),
     ('config', 'ur10e', 'robot configuration: a file, or the name of one that is shipped'),
     ('truth_file', '', 'where the simulated arm writes its true parameters; empty: nowhere'),
-    ('output_folder', '', 'where the recorder keeps its files; empty: ~/.ros/robotid'),
+    ('output_folder', '~/.ros/robotid', 'where recordings, results and reports go, each to a folder of its own'),
     ('period', '10', 'length of a period of the excitation [s]'),
     ('periods', '5', 'how many periods are run'),
     ('seed', '0', "of the design, and of the arm's true parameters and noise"),
     ('controller_interface', '', 'topic, or action (needs control_msgs); empty: what the configuration says, or topic'),
-    ('run', 'true', 'true: design and run an excitation at once; false: wait for the services'),
+    ('friction_sweep', 'true', 'whether the run begins with a friction sweep'),
+    ('validation', 'true', 'whether a second trajectory is run to judge the result by'),
+    ('run', 'true', 'true: run everything at once; false: wait for the services'),
 )
 # Nothing can be damaged here, so that a machine that stands still for a moment is no reason to stop.
 PATIENCE = {'joint_state_timeout': 20.0, 'controller_timeout': 20.0, 'start_timeout': 20.0}
+SWEEP = {'sweep_levels': 4, 'sweep_stroke_time': 1.0}  # shorter than on a real arm, whose friction is less simple
 PASSED = ('config', 'namespace', 'output_folder', 'period', 'periods', 'seed', 'controller_interface')
 
 
@@ -51,35 +54,40 @@ def arm_and_loop(context):
     def value(name):
         return LaunchConfiguration(name).perform(context)
 
-    if value('run') not in ('true', 'false'):
-        raise ValueError(f"run: expected true or false, got '{value('run')}'")
     identify = os.path.join(get_package_share_directory('robotid_ros'), 'launch', 'identify.launch.py')
+    shared = runpy.run_path(identify)
     # The arm reads the same configuration as the nodes: what its effort holds, torque constants, limits.
-    config = runpy.run_path(identify)['config_file'](value('config'))
+    config = shared['config_file'](value('config'))
     own = {
         'robot': ParameterValue(LaunchConfiguration('robot'), value_type=str),
         'truth_file': ParameterValue(LaunchConfiguration('truth_file'), value_type=str),
         'seed': ParameterValue(LaunchConfiguration('seed'), value_type=int),
         'publish_clock': True,
     }
-    end_of_all = runpy.run_path(identify)['end_of_all']
     arm = Node(
         package='robotid_ros',
         executable='simulated_arm',
         name='simulated_arm',
         output='screen',
         parameters=[*([config] if config else []), own],
-        on_exit=end_of_all,
+        on_exit=shared['end_of_all'],
     )
-    run = Node(package='robotid_ros', executable='demo_run', name='demo_run', output='screen')
+    parts = {name: shared['truth'](name, value(name)) for name in ('friction_sweep', 'validation')}
+    chain = Node(
+        package='robotid_ros',
+        executable='chain',
+        name='chain',
+        output='screen',
+        parameters=[{**parts, 'start_at_once': True, 'simulated': True}],
+    )
     loop = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(identify),
         launch_arguments={**{name: value(name) for name in PASSED}, 'use_sim_time': 'true'}.items(),
     )
-    beside = [arm, run] if value('run') == 'true' else [arm]
+    beside = [arm, chain] if shared['truth']('run', value('run')) else [arm]
     # Everybody lives in this arm's time, so that a busy machine makes the run longer and nothing else of it.
     clock = SetRemap('/clock', f'/{value("namespace").strip("/")}/clock'.replace('//', '/'))
-    patience = [SetParameter(name, seconds) for name, seconds in PATIENCE.items()]
+    patience = [SetParameter(name, number) for name, number in {**PATIENCE, **SWEEP}.items()]
     return [GroupAction([clock, *patience, GroupAction([PushRosNamespace(value('namespace')), *beside]), loop])]
 
 

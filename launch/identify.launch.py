@@ -12,12 +12,16 @@
     ros2 launch robotid_ros identify.launch.py config:=own_arm.yaml \
         controller_topic:=/scaled_joint_trajectory_controller/joint_trajectory
 
-Nothing moves until the service excitation/start is called.
+Nothing moves until the service excitation/start is called. With chain:=true one service runs everything, from the
+friction sweep to the report:
+
+    ros2 service call /chain/start std_srvs/srv/Trigger
 """
 
 import os
 from pathlib import Path
 
+import yaml
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, EmitEvent, GroupAction, LogInfo, OpaqueFunction
@@ -27,6 +31,9 @@ from launch_ros.actions import Node, PushRosNamespace
 from launch_ros.parameter_descriptions import ParameterValue
 
 import robotid_ros
+from robotid_ros.identification import IdentificationConfig, SelectionConfig
+from robotid_ros.nodes.identification_config import IdentificationNodeConfig
+from robotid_ros.settings import settings_of
 
 ARGUMENTS = (
     ('config', '', 'robot configuration: a file, or the name of one that is shipped'),
@@ -37,19 +44,29 @@ ARGUMENTS = (
     ('robot_description_topic', 'robot_description', 'latched topic with the URDF'),
     ('use_sim_time', 'false', 'take the time from /clock: true in simulation'),
     ('trajectory', '', 'excitation YAML to run; empty: excitation/design makes one'),
-    ('output_folder', '', 'where the recorder keeps its files; empty: ~/.ros/robotid'),
+    ('output_folder', '~/.ros/robotid', 'where recordings, results and reports go, each to a folder of its own'),
     ('period', '', "length of a period of the excitation [s]; empty: the node's default"),
     ('periods', '', "how many periods are run; empty: the node's default"),
-    ('seed', '', "of the excitation's design; empty: the node's default"),
+    ('seed', '', "of every random choice; empty: the node's default"),
     ('gravity', '', "in the base frame, 'x y z' [m/s^2]; empty: the configuration's"),
     ('ground_height', '', "of the ground in the base frame [m]; empty: the configuration's"),
+    ('chain', 'false', 'true: also the node chain, whose service chain/start runs everything, to the report'),
+    ('friction_sweep', 'true', 'whether the chain begins with a friction sweep'),
+    ('validation', 'true', 'whether the chain runs a second trajectory to judge the result by'),
 )
+# Every setting of the identification is an argument too; two of them are settings of the excitation as well.
+SETTINGS = {
+    item.name: item
+    for kind in (IdentificationConfig, SelectionConfig, IdentificationNodeConfig)
+    for item in settings_of(kind)
+    if item.name == 'seed' or item.name not in {name for name, *_ in ARGUMENTS}
+}
+SHARED = ('seed', 'rotor_inertia')
 EXCITATION = {
     'trajectory': str,
     'controller_interface': str,
     'period': float,
     'periods': int,
-    'seed': int,
     'ground_height': float,
 }
 
@@ -69,6 +86,26 @@ def config_file(name):
     raise FileNotFoundError(f"robot configuration '{name}': no such file, and none of that name is shipped")
 
 
+def parsed(item, text):
+    """Return the value of a setting from the text of a launch argument; lists are words or YAML."""
+    if item.kind is bool:
+        return truth(item.name, text)
+    try:
+        if item.form == 'one':
+            return item.converted(item.kind(text))
+        words = yaml.safe_load(text) if text.startswith('[') else text.split()
+        return list(item.converted([item.kind(word) for word in words]))
+    except ValueError as cause:
+        raise ValueError(f'{item.name}:={text}: {cause}') from None
+
+
+def truth(name, text):
+    """Return what a launch argument that is true or false says."""
+    if text.lower() not in ('true', 'false'):
+        raise ValueError(f"{name}: expected true or false, got '{text}'")
+    return text.lower() == 'true'
+
+
 def end_of_all(event, context):
     """End everything when a node ends by itself: the excitation node brings the arm to rest on its way out."""
     if context.is_shutdown:
@@ -85,15 +122,21 @@ def nodes(context):
     clock = {'use_sim_time': ParameterValue(LaunchConfiguration('use_sim_time'), value_type=bool)}
     gravity = [{'gravity': [float(word) for word in value('gravity').split()]}] if value('gravity') else []
     shared = [*([config] if config else []), *gravity, clock]
-    extra = {
-        'excitation': {
-            name: ParameterValue(LaunchConfiguration(name), value_type=kind)
-            for name, kind in EXCITATION.items()
-            if value(name)
-        },
-        'recorder': {'output_folder': value('output_folder')} if value('output_folder') else {},
-        'identification': {},
+    folder = {'output_folder': value('output_folder') or '~/.ros/robotid'}
+    asked = {name: parsed(item, value(name)) for name, item in SETTINGS.items() if value(name)}
+    excitation = {
+        name: ParameterValue(LaunchConfiguration(name), value_type=kind)
+        for name, kind in EXCITATION.items()
+        if value(name)
     }
+    extra = {
+        'excitation': {**excitation, **{name: asked[name] for name in SHARED if name in asked}},
+        'recorder': folder,
+        'identification': {**folder, **asked},
+    }
+    if truth('chain', value('chain')):
+        parts = {name: truth(name, value(name)) for name in ('friction_sweep', 'validation')}
+        extra['chain'] = {**parts, 'trajectory': value('trajectory')}
     remappings = [
         ('joint_trajectory', value('controller_topic')),
         ('joint_states', value('joint_states_topic')),
@@ -117,5 +160,14 @@ def nodes(context):
 def generate_launch_description():
     declared = [
         DeclareLaunchArgument(name, default_value=default, description=text) for name, default, text in ARGUMENTS
+    ]
+    declared += [
+        DeclareLaunchArgument(
+            name,
+            default_value='',
+            description=f'{item.description} [{item.unit}]' if item.unit else item.description,
+        )
+        for name, item in SETTINGS.items()
+        if name != 'seed'
     ]
     return LaunchDescription([*declared, OpaqueFunction(function=nodes)])

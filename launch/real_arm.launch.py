@@ -36,10 +36,11 @@ ARGUMENTS = (
     ('discover', 'true: look for working topics in the graph; false: take those of the configuration'),
     ('trajectory', 'excitation YAML to run; empty: excitation/design makes one'),
     ('controller_interface', 'topic, or action (needs control_msgs); empty: what the configuration says, or topic'),
-    ('output_folder', 'where the recorder keeps its files; empty: ~/.ros/robotid'),
+    ('output_folder', 'where recordings, results and reports go; empty: ~/.ros/robotid'),
     ('period', "length of a period of the excitation [s]; empty: the node's default"),
     ('periods', "how many periods are run; empty: the node's default"),
-    ('seed', "of the excitation's design; empty: the node's default"),
+    ('seed', "of every random choice; empty: the node's default"),
+    ('chain', 'true: also the node chain, whose service chain/start runs everything, to the report'),
 )
 OWN = ('robot', 'controller', 'joint_states_topic', 'discover')
 
@@ -90,7 +91,7 @@ def nodes(context):
 
 
 def generate_launch_description():
-    defaults = {'discover': 'true'}
+    defaults = {'discover': 'true', 'chain': 'false'}
     declared = [
         DeclareLaunchArgument(
             name, description=text, **({} if name == 'robot' else {'default_value': defaults.get(name, '')})

@@ -20,12 +20,15 @@ from hypothesis import strategies as st
 
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
-from robotid_ros.excitation.friction_sweep import FrictionSweepConfig, Stroke, friction_sweep
-from robotid_ros.excitation.preparation import reference_check, validation_config
+from robotid_ros.excitation.friction_sweep import FrictionSweepConfig, Stroke, friction_sweep, sweep_start
+from robotid_ros.excitation.preparation import clear_pose, design_limits, reference_check, validation_config
 from robotid_ros.excitation.reference import Chain, FourierRun, Move, Rest, SlowedDown, SpedUp, move_duration
+from robotid_ros.excitation.workspace import workspace_constraints
 from robotid_ros.execution.run import RunConfig, plan_run
 from robotid_ros.execution.watchdog import Watchdog, WatchdogConfig
 from robotid_ros.execution.windows import KnotPlan
+from robotid_ros.model import RobotConfig, RobotModel
+from robotid_ros.model.packaged import arm_file
 
 MODEL = ur10e()
 CONFIG = ExcitationConfig(period=12.0, starts=1, iterations=80)
@@ -365,6 +368,31 @@ def test_a_sweep_is_checked_against_every_limit():
         else:
             with pytest.raises(ExcitationError, match=r"the friction sweep: z of frame 'tip' is .* m at t = .* s"):
                 plan_run(start, sweep, check, RUN)
+
+
+def test_a_sweep_keeps_off_the_ground_and_itself():
+    """A UR10e above its ground: without the workspace, the wrist would go 0.2 m below it."""
+    content = RobotConfig.from_yaml(arm_file('ur10e').with_suffix('.yaml'))
+    model = RobotModel.from_urdf(arm_file('ur10e'), tip=content.tip, joints=content.joints, base=content.base)
+    model = model.with_inertial(model.inertial, limits=content.apply_limits(model.joint_names, model.limits))
+    config = ExcitationConfig(**content.design)
+    bounds, walls = design_limits(model, config), workspace_constraints(model, config)
+    check = reference_check(model, config)
+    parked = clear_pose(model, config)
+    np.testing.assert_array_equal(sweep_start(model, bounds, walls, parked), parked)
+    two = FrictionSweepConfig(sweep_levels=2)
+    sweep = friction_sweep(model, bounds, two, parked, walls)
+    check.require(sweep.reference, 'the friction sweep')
+    with pytest.raises(ExcitationError, match='smallest allowed'):
+        check.require(friction_sweep(model, bounds, two, parked).reference, 'the friction sweep')
+    for joint in range(6):  # with room for both speeds all the same
+        assert (sweep.joint == joint).sum() == 4
+        assert np.abs(sweep.velocity[sweep.joint == joint]).max() > 0.5
+
+    stretched = np.zeros(6)  # near the ground: the strokes begin elsewhere
+    start = sweep_start(model, bounds, walls, stretched)
+    assert np.abs(start - stretched).max() > 0.1
+    check.require(friction_sweep(model, bounds, two, start, walls).reference, 'the friction sweep')
 
 
 def test_sweeps_without_room_are_refused():

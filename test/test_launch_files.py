@@ -9,6 +9,7 @@
 
 """The launch files by their text alone: what they name exists. ROS is not needed."""
 
+import argparse
 import ast
 from dataclasses import fields
 from pathlib import Path
@@ -16,8 +17,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from robotid_ros.commands.identify import COMMAND
 from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.execution.run import RunConfig
+from robotid_ros.identification import IdentificationConfig, SelectionConfig
+from robotid_ros.nodes.identification_config import IdentificationNodeConfig
+from robotid_ros.settings import settings_of
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / 'launch').glob('*.launch.py'))
@@ -105,7 +110,7 @@ def test_parameters_that_are_arguments_are_those_of_the_node() -> None:
             if isinstance(item, ast.Assign) and [target.id for target in item.targets] == ['EXCITATION']
         )
         names = [key.value for key in own.keys]
-        assert {'period', 'periods', 'seed'} <= set(names)
+        assert {'period', 'periods'} <= set(names)
         for name in names:
             assert name in declared or f'    {name}: ' in node, name
 
@@ -122,3 +127,40 @@ def test_the_view_shows_what_the_preview_publishes() -> None:
     assert f"'frame_prefix': '{prefix}/'" in text
     assert manager['Global Options']['Fixed Frame'] == f'{prefix}/base_link'
     assert "create_publisher(JointState, '~/preview'" in (ROOT / 'robotid_ros/nodes/preview.py').read_text()
+
+
+ELSEWHERE = {
+    'recordings': 'recorder/averaged',
+    'robot': 'robot_description, urdf_file',
+    'out': 'output_folder',
+    'friction_data': 'recorder/friction',
+    'validate': 'run: validation',
+    'config': 'the parameter file itself',
+    'tip': 'tip_link',
+    'excitation': 'excitation/reference',
+    'topic': 'joint_states, remapped',
+}
+WITHOUT = {
+    'train_fraction': 'averages over periods cannot be cut in two',
+    'parameters': 'the answer holds every parameter',
+    'period': 'the reference has it',
+    'cutoff': 'averages are smoothed by a Fourier series and the five-point cubic',
+    'differentiation': 'of a Fourier series it is exact',
+}
+
+
+def test_whatever_the_command_can_choose_a_parameter_and_a_launch_argument_can_choose_too() -> None:
+    parser = argparse.ArgumentParser()
+    COMMAND.add_arguments(parser)
+    options = {action.dest for action in parser._actions} - {'help'}
+    assert ELSEWHERE.keys() | WITHOUT.keys() <= options
+    asked = options - ELSEWHERE.keys() - WITHOUT.keys()
+    kinds = (IdentificationConfig, SelectionConfig, IdentificationNodeConfig)
+    parameters = {item.name for kind in kinds for item in settings_of(kind)}
+    assert asked <= parameters
+    assert {item.name for kind in kinds[:2] for item in settings_of(kind)} <= asked
+    node = (ROOT / 'robotid_ros' / 'nodes' / 'identification.py').read_text(encoding='utf-8')
+    for kind in kinds:
+        assert f'declare_parameters(self, {kind.__name__})' in node
+    launch = (ROOT / 'launch' / 'identify.launch.py').read_text(encoding='utf-8')
+    assert f'for kind in ({", ".join(kind.__name__ for kind in kinds)})' in launch

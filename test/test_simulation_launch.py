@@ -79,7 +79,7 @@ PROGRAMS = {
     'ros_gz_bridge': ('parameter_bridge',),
     'robot_state_publisher': ('robot_state_publisher',),
     'controller_manager': ('spawner',),
-    'robotid_ros': ('simulated_arm', 'demo_run', 'excitation', 'recorder', 'identification'),
+    'robotid_ros': ('simulated_arm', 'chain', 'excitation', 'recorder', 'identification'),
 }
 
 

@@ -13,6 +13,7 @@ At constant velocity only friction and gravity act; over the same stretch in bot
 gravity is equal and cancels in the difference, so what is left is the friction at that velocity.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,13 +21,19 @@ from numpy.typing import ArrayLike
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ExcitationError
+from robotid_ros.excitation.constraints import Constraint
+from robotid_ros.excitation.geometry import random_positions
+from robotid_ros.excitation.motion import Motion
 from robotid_ros.excitation.reference import Chain, Reference, Rest
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['FrictionSweep', 'FrictionSweepConfig', 'Stroke', 'friction_sweep']
+__all__ = ['FrictionSweep', 'FrictionSweepConfig', 'Stroke', 'friction_sweep', 'sweep_start']
 
+_ROOM = 1.0  # [rad or m] from a start: at 0.6 of usual velocity limits, ramps and a stroke of half a second fit
+_POSES = 200
+_COARSE, _FINE = 16, 200  # positions on each side of a start at which the constraints are looked at
 _PEAK_JERK = 10.0 / np.sqrt(3.0)
 
 
@@ -145,8 +152,11 @@ def friction_sweep(
     limits: JointLimits,
     config: FrictionSweepConfig | None = None,
     start: Array | None = None,
+    constraints: Sequence[Constraint] = (),
 ) -> FrictionSweep:
     """Return strokes of every joint at geometrically spaced speeds, both ways, within the limits.
+
+    Each joint uses the larger of its two sides of the start, as far as the constraints leave it open.
 
     Parameters
     ----------
@@ -156,7 +166,9 @@ def friction_sweep(
     config : FrictionSweepConfig, optional
     start : ndarray, shape (n,), optional
         Where the other joints rest, and where each stroke begins; the middle of the position
-        ranges by default [rad or m].
+        ranges by default [rad or m]; see :func:`sweep_start`.
+    constraints : sequence of Constraint
+        Of positions: ground, walls, the arm itself.
 
     Raises
     ------
@@ -164,8 +176,7 @@ def friction_sweep(
         If the start lies outside the limits, or a joint has no room for the slowest stroke.
     """
     config = FrictionSweepConfig() if config is None else config
-    low = np.where(np.isfinite(limits.lower), limits.lower, -np.pi)
-    high = np.where(np.isfinite(limits.upper), limits.upper, np.pi)
+    low, high = _ranges(limits)
     start = frozen_array((low + high) / 2.0 if start is None else start, 'start', (model.n,), ExcitationError)
     parts: list[Reference] = []
     joints: list[int] = []
@@ -177,8 +188,9 @@ def friction_sweep(
             raise ExcitationError(
                 f"start position of joint '{name}' is {start[j]:g}, outside its limits {low[j]:g} to {high[j]:g}"
             )
-        sign = 1.0 if high[j] - start[j] >= start[j] - low[j] else -1.0
-        room = max(high[j] - start[j], start[j] - low[j])
+        below, above = _open(model, start[None], j, (low[j], high[j]), constraints, _FINE)[0]
+        sign = 1.0 if above >= below else -1.0
+        room = float(max(above, below))
         for speed in _speeds(name, config, limits, j, room):
             forth = _stroke(start, j, sign * speed, room, config, limits)
             turned = start.copy()
@@ -202,6 +214,65 @@ def friction_sweep(
     )
 
 
+def sweep_start(model: RobotModel, limits: JointLimits, constraints: Sequence[Constraint], measured: Array) -> Array:
+    """Return where the strokes of a sweep should begin, shape (n,) [rad or m].
+
+    It is where the arm stands, if every joint has room for its strokes there; else that of many poses where the joint
+    with the least room has most.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : JointLimits
+    constraints : sequence of Constraint
+        Of positions.
+    measured : ndarray, shape (n,)
+        Where the arm stands [rad or m].
+    """
+    low, high = _ranges(limits)
+    wanted = np.minimum(_ROOM, 0.5 * (high - low))
+    drawn = random_positions(model.with_inertial(model.inertial, limits=limits), _POSES)
+    poses = np.vstack([measured, drawn])
+    share = np.full(len(poses), 1.0)
+    for j in range(model.n):
+        room = _open(model, poses, j, (low[j], high[j]), constraints, _COARSE).max(axis=1)
+        share = np.minimum(share, room / wanted[j])
+    found: Array = poses[int(np.argmax(share))]
+    return found
+
+
+def _ranges(limits: JointLimits) -> tuple[Array, Array]:
+    """Return the lowest and highest position of each joint; half a turn to either side where there is no limit."""
+    low = np.where(np.isfinite(limits.lower), limits.lower, -np.pi)
+    return low, np.where(np.isfinite(limits.upper), limits.upper, np.pi)
+
+
+def _open(
+    model: RobotModel,
+    poses: Array,
+    j: int,
+    span: tuple[float, float],
+    constraints: Sequence[Constraint],
+    count: int,
+) -> Array:
+    """Return how far joint j can go down and up from each of some poses (P, n), shape (P, 2); 0 where it cannot."""
+    room = np.maximum(np.stack([poses[:, j] - span[0], span[1] - poses[:, j]], axis=1), 0.0)
+    if not constraints:
+        return room
+    steps = np.linspace(0.0, 1.0, count)
+    for side, sign in enumerate((-1.0, 1.0)):
+        q = np.repeat(poses[:, None, :], count, axis=1)
+        q[:, :, j] += sign * room[:, side, None] * steps
+        still = np.zeros((len(poses) * count, model.n))
+        motion = Motion(model, np.zeros(len(still)), (q.reshape(still.shape), still, still, still))
+        worst = np.hstack([constraint.evaluate(motion)[0] for constraint in constraints]).max(axis=1, initial=-np.inf)
+        closed = worst.reshape(len(poses), count) > 0.0
+        # One step short of the first that is closed, for between two steps nothing is known.
+        first = np.where(closed.any(axis=1), np.maximum(closed.argmax(axis=1) - 2, 0), count - 1)
+        room[:, side] *= steps[first]
+    return room
+
+
 def _ramp(speed: float, config: FrictionSweepConfig, limits: JointLimits, j: int) -> float:
     """Return how long the smooth step to a speed takes within the acceleration and jerk limits [s]."""
     acceleration = min(config.sweep_acceleration, limits.acceleration[j])
@@ -217,7 +288,7 @@ def _speeds(name: str, config: FrictionSweepConfig, limits: JointLimits, j: int,
     if fastest < config.sweep_slowest:
         raise ExcitationError(
             f"joint '{name}': the lowest speed {config.sweep_slowest:g} does not fit between its velocity limit "
-            f'{limit:g} and the {room:g} of room on its larger side'
+            f'{limit:g} and the {room:g} of room on its larger side, within its range and the workspace'
         )
     return (
         np.geomspace(config.sweep_slowest, fastest, config.sweep_levels)

@@ -37,9 +37,10 @@ from robotid_ros.excitation import (
     save_excitation,
 )
 from robotid_ros.excitation.fourier import FourierTrajectory
-from robotid_ros.excitation.friction_sweep import FrictionSweep, FrictionSweepConfig, friction_sweep
+from robotid_ros.excitation.friction_sweep import FrictionSweep, FrictionSweepConfig, friction_sweep, sweep_start
 from robotid_ros.excitation.pose_tour import PoseTour, PoseTourConfig, pose_tour
 from robotid_ros.excitation.preparation import design_limits, reference_check, validation_config
+from robotid_ros.excitation.workspace import workspace_constraints
 from robotid_ros.execution.run import RunConfig, RunPlan, plan_run
 from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.execution.windows import Window
@@ -249,13 +250,14 @@ class ExcitationNode(Node):
 
     async def _design_sweep(self, model: RobotModel) -> str:
         config = read_parameters(self, ExcitationConfig)
-        start = (
-            np.array(config.start_position) if config.start_position else await self._driver.measure(model.joint_names)
-        )
+        measured = await self._driver.measure(model.joint_names)
         settings = read_parameters(self, FrictionSweepConfig)
 
         def work() -> FrictionSweep:
-            return friction_sweep(model, design_limits(model, config), settings, start)
+            limits, walls = design_limits(model, config), workspace_constraints(model, config)
+            asked = np.array(config.start_position)
+            start = asked if len(asked) else sweep_start(model, limits, walls, measured)
+            return friction_sweep(model, limits, settings, start, walls)
 
         sweep: FrictionSweep = await self._worker.run(work)
         self._motion = sweep

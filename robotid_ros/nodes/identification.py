@@ -11,10 +11,9 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -41,47 +40,16 @@ from robotid_ros.identification.contact import ContactDetector, standstill_frict
 from robotid_ros.identification.monitor import TorqueMonitor
 from robotid_ros.identification.recursive import RecursiveEstimate
 from robotid_ros.identification.session import IdentificationSession, averaged_period
-from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.nodes.conversions import LATCHED, average_label, joint_state_values, seconds, trajectory_arrays
+from robotid_ros.nodes.identification_config import IdentificationNodeConfig, build_model, torque_factor
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import StatusPublisher, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
-from robotid_ros.settings import Settings, setting
 from robotid_ros.workflow import Identification, write_identification
 
-__all__ = ['IdentificationNode', 'IdentificationNodeConfig', 'main']
+__all__ = ['IdentificationNode', 'main']
 
 _STATUS_PERIOD = 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdentificationNodeConfig(Settings):
-    """What the node is told besides the settings of the identification."""
-
-    error = IdentificationError
-
-    urdf_file: str = setting('', 'URDF; empty: what is published on robot_description', read_only=True)
-    base_link: str = setting('', 'Link at the start of the chain; empty: the root', read_only=True)
-    tip_link: str = setting('', 'Link at the end of the chain; empty: the last one', read_only=True)
-    joints: tuple[str, ...] = setting((), 'Joints to identify; empty: all of the arm', read_only=True)
-    monitor_rate: float = setting(50.0, 'How often predicted torques are published', unit='Hz', range=(0.0, 1000.0))
-    monitor_cutoff: float = setting(
-        10.0, 'Low-pass of the motion that torques are predicted from', unit='Hz', range=(0.1, 500.0)
-    )
-    stop_when: float = setting(
-        0.0,
-        'Deviation at which a run has told enough and is stopped: of the parameters in stop_parameters, or of the '
-        'torque by any one parameter; 0: never',
-        unit='%',
-        range=(0.0, 100.0),
-    )
-    stop_parameters: tuple[str, ...] = setting((), 'Base parameters whose relative deviation stop_when means')
-    output_folder: str = setting(
-        '',
-        'Where ~/identify writes result.yaml, calibrated.urdf, the data and report.html, each time to a folder of its '
-        'own; empty: nowhere',
-    )
-    false_alarms: float = setting(1.0, 'Contacts reported without one, per hour of motion', range=(1e-6, 3600.0))
 
 
 class IdentificationNode(Node):
@@ -135,8 +103,8 @@ class IdentificationNode(Node):
 
     def _take_description(self, source: str) -> None:
         try:
-            model = _model(source, self._config, self._robot)
-            factor = _torque_factor(self._robot, model)
+            model = build_model(source, self._config, self._robot)
+            factor = torque_factor(self._robot, model)
         except RobotIdError as cause:
             self._set(DiagnosticStatus.ERROR, f'the robot description cannot be used: {cause}')
             return
@@ -408,26 +376,6 @@ class IdentificationNode(Node):
     def close(self) -> None:
         """End the worker."""
         self._worker.close()
-
-
-def _model(source: str, config: IdentificationNodeConfig, robot: RobotConfig | None) -> RobotModel:
-    """Return the arm of a URDF, file or text."""
-    base, tip, joints = config.base_link, config.tip_link, config.joints
-    options: dict[str, Any] = {}
-    if robot is not None:
-        base, tip, joints = base or robot.base or '', tip or robot.tip or '', joints or robot.joints
-        options['gravity'] = robot.gravity
-    return RobotModel.from_urdf(source, tip=tip or None, base=base or None, joints=joints or None, **options)
-
-
-def _torque_factor(robot: RobotConfig | None, model: RobotModel) -> Array | None:
-    """Return what turns the effort of a joint state into a torque, shape (n,), or None where it is one."""
-    if robot is None:
-        return None
-    meaning = np.array(robot.meaning(model.joint_names))
-    if (meaning == 'torque').all():
-        return None
-    return np.where(meaning == 'torque', 1.0, robot.torque_per_ampere(model.joint_names))
 
 
 def main(args: Sequence[str] | None = None) -> int:

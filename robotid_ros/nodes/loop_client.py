@@ -44,13 +44,17 @@ class LoopClient:
         ROS domain of the nodes; None for that of the environment.
     nodes : sequence of str
         Nodes whose ``status`` topic is followed, in the namespace of this process.
+    name : str
+        Of the client's own node.
     """
 
-    def __init__(self, watch: Callable[[], None], domain: int | None, nodes: tuple[str, ...]) -> None:
+    def __init__(
+        self, watch: Callable[[], None], domain: int | None, nodes: tuple[str, ...], name: str = 'robotid_client'
+    ) -> None:
         self._watch = watch
         self._context = rclpy.Context()
         rclpy.init(context=self._context, domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
-        self._node = rclpy.create_node('robotid_client', context=self._context)
+        self._node = rclpy.create_node(name, context=self._context)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)
         self.status: dict[str, DiagnosticStatus] = {}

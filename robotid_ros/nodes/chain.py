@@ -1,0 +1,235 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""The node ``chain``: friction sweep, excitation, validation and identification, one after the other.
+
+It is a client of the other nodes and calls their services as a user would, so that every check of theirs holds. It runs
+when its service ``~/start`` is called, or at once with the parameter ``start_at_once``, and tells on ``~/status`` where
+it is. To stop the arm, call ``excitation/stop``; the chain ends there.
+"""
+
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.node import Node
+from rclpy.utilities import remove_ros_args
+from std_srvs.srv import Trigger
+
+from robotid_ros.errors import ExcitationError, RobotIdError
+from robotid_ros.identification import IdentificationResult
+from robotid_ros.nodes.conversions import LATCHED
+from robotid_ros.nodes.loop_client import LoopClient
+from robotid_ros.nodes.parameters import declare_parameters, read_parameters
+from robotid_ros.nodes.publishing import StatusPublisher
+from robotid_ros.settings import Settings, setting
+
+__all__ = ['ChainConfig', 'main']
+
+NODES = ('excitation', 'recorder', 'identification')
+PATIENCE = 600.0  # seconds for each answer; a slow machine is no failure
+ALWAYS = float('inf')  # for what takes as long as it takes: a design, a run, an identification
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainConfig(Settings):
+    """What the chain consists of."""
+
+    error = ExcitationError
+
+    start_at_once: bool = setting(
+        False, 'Run at once, and end; false: wait for the service ~/start, again after each run', read_only=True
+    )
+    friction_sweep: bool = setting(True, 'Begin with a friction sweep')
+    validation: bool = setting(True, 'Run a second trajectory to judge the result by')
+    trajectory: str = setting('', 'Excitation YAML to run; empty: the excitation node designs one')
+    simulated: bool = setting(
+        False, 'Move nothing unless a node simulated_arm alone takes the trajectories', read_only=True
+    )
+
+
+class _InterruptedError(RobotIdError):
+    """The program was told to end."""
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node.
+
+    Returns
+    -------
+    int
+        0 after a signal, or once the chain that was to start at once is through; 1 if a node refused or the run was
+        stopped on that way; 2 for arguments that cannot be used.
+    """
+    unknown = remove_ros_args(sys.argv if args is None else list(args))[1:]
+    if unknown:
+        print(f'chain takes no arguments but those of ROS, got: {" ".join(unknown)}', file=sys.stderr)
+        return 2
+    told: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda got, _: told.append(got))
+
+    def watch() -> None:
+        if told:
+            raise _InterruptedError('interrupted')
+
+    client = LoopClient(watch, None, NODES, name='chain')
+    try:
+        return _Chain(client).run()
+    except _InterruptedError:
+        return 0
+    except RobotIdError as refusal:
+        print(str(refusal), file=sys.stderr)
+        return 2
+    finally:
+        client.close()
+
+
+class _Chain:
+    """The steps, and where they are."""
+
+    def __init__(self, client: LoopClient) -> None:
+        self.client, self.node = client, client.node
+        self.log = self.node.get_logger()
+        self.config = declare_parameters(self.node, ChainConfig)
+        self.status = StatusPublisher(self.node, LATCHED)
+        self.wanted = self.config.start_at_once
+        self.step = ''
+        self.node.create_service(Trigger, '~/start', self._on_start)
+        self._tell('', 'waiting for ~/start')
+
+    def _on_start(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        if self.step or self.wanted:
+            response.message = f'the chain is under way: {self.step or "about to start"}'
+            return response
+        self.wanted = response.success = True
+        response.message = f'started: {", ".join(self._steps())}; to stop the arm, call excitation/stop'
+        return response
+
+    def _steps(self) -> list[str]:
+        config = read_parameters(self.node, ChainConfig)
+        asked = {'friction_sweep': config.friction_sweep, 'excitation': True, 'validation': config.validation}
+        return [*(name for name, wanted in asked.items() if wanted), 'identify']
+
+    def _tell(self, step: str, text: str, level: bytes = DiagnosticStatus.OK) -> None:
+        self.step = step
+        self.status.publish(level, text, {'step': step or 'none'})
+        if level == DiagnosticStatus.OK:  # rclpy wants one severity per line of code
+            self.log.info(text)
+        else:
+            self.log.error(text)
+
+    def run(self) -> int:
+        """Run the chain whenever it is asked for; once where it starts at once."""
+        while True:
+            self.client.wait(lambda: self.wanted, 'a call of ~/start', ALWAYS)
+            code = 0
+            try:
+                self._run()
+            except _InterruptedError:
+                raise
+            except RobotIdError as cause:
+                self._tell('', f'the chain ended early: {cause}', DiagnosticStatus.ERROR)
+                code = 1
+            self.wanted = False
+            if self.config.start_at_once:
+                return code
+
+    def _run(self) -> None:
+        client, config = self.client, read_parameters(self.node, ChainConfig)
+        self.step = 'wait'
+        for name in NODES:
+            client.wait(partial(client.status.__contains__, name), f'a status of the node {name}', PATIENCE)
+        client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description', PATIENCE)
+        if config.simulated:
+            client.wait(self._arm_is_there, 'the simulated arm appearing', PATIENCE)
+        if config.friction_sweep:
+            self._motion('friction_sweep', config, 'friction_strokes')
+        self._motion('excitation', config, 'recordings')
+        if config.validation:
+            self._motion('validation', config, 'validation_recordings')
+        self._tell('identify', 'identifying')
+        result = IdentificationResult.from_yaml(client.call('identification/identify', ALWAYS))
+        written = client.status_value('identification', 'written')
+        errors = ', '.join(f'{kind} {each.relative_error_total:.2f} %' for kind, each in result.metrics.items())
+        verdict = f'usable{": " if result.reason else ""}' if result.usable else 'NOT usable: '
+        text = f'identified, {verdict}{result.reason}; torque unexplained: {errors}; friction {result.friction_name}'
+        self._tell('', f'{text}{f"; written to {written}" if written else ""}')
+
+    def _arm_is_there(self) -> bool:
+        graph = self.node
+        return graph.count_publishers('joint_states') > 0 and graph.count_subscribers('joint_trajectory') > 0
+
+    def _motion(self, kind: str, config: ChainConfig, counted: str) -> None:
+        """Design, run and record one motion, until the identification node has it."""
+        client = self.client
+        if config.simulated:
+            _require_alone(self.node)
+        self._tell(kind, f'{kind}: designing')
+        trajectory = config.trajectory if kind == 'excitation' else ''
+        client.set_parameters('excitation', {'run': kind, 'trajectory': trajectory}, PATIENCE)
+        if not trajectory:
+            client.call('excitation/design', ALWAYS)
+        if config.simulated:
+            _require_alone(self.node)  # somebody may have come meanwhile
+        before = self._count(counted)
+        self._tell(kind, f'{kind}: {client.call("excitation/start", ALWAYS)}')
+        client.wait(lambda: self._state() == 'running', 'the beginning of the run', PATIENCE)
+        client.wait(lambda: self._state() in ('finished', 'stopped'), 'the end of the run', ALWAYS)
+        client.require_healthy('excitation')
+        if self._state() == 'stopped' and client.status_value('identification', 'known') != 'True':
+            raise RobotIdError(f'the {kind} was stopped')
+        client.wait(
+            lambda: client.status_value('recorder', 'state') in ('finished', 'failed'), 'its recording', PATIENCE
+        )
+        client.require_healthy('recorder')
+        client.wait(lambda: self._count(counted) > before, 'the recording reaching the identification', PATIENCE)
+        if kind == 'excitation':
+            client.wait(
+                lambda: (
+                    client.status_value('identification', 'periods')
+                    == client.status_value('recorder', 'periods_averaged')
+                ),
+                'the average of all periods',
+                PATIENCE,
+            )
+
+    def _count(self, name: str) -> int:
+        return int(self.client.status_value('identification', name) or 0)
+
+    def _state(self) -> str | None:
+        if self.node.count_publishers('excitation/status') == 0:
+            raise RobotIdError('the excitation node is gone')
+        return self.client.status_value('excitation', 'state')
+
+
+def _require_alone(node: Node) -> None:
+    """Raise unless the simulated arm alone can be moved: nobody watches a demonstration as they would a real arm."""
+    for topic, ends in (
+        ('joint_trajectory', node.get_subscriptions_info_by_topic),
+        ('joint_states', node.get_publishers_info_by_topic),
+    ):
+        found = [f'{end.node_namespace.rstrip("/")}/{end.node_name}' for end in ends(topic)]
+        found = sorted(name for name in found if not name.rpartition('/')[2].startswith('_'))  # ros2 topic echo
+        if found != [f'{node.get_namespace().rstrip("/")}/simulated_arm']:
+            raise RobotIdError(
+                f"{node.resolve_topic_name(topic)} should be the simulated arm's alone, but is used by "
+                f'{", ".join(found) or "nobody"}; nothing was moved: choose a namespace or a ROS_DOMAIN_ID that no '
+                'other arm is in'
+            )
+
+
+if __name__ == '__main__':
+    code = main()
+    rclpy.try_shutdown()
+    sys.exit(code)

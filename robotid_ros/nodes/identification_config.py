@@ -1,0 +1,78 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Parameters of the identification node that are not settings of the identification."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import IdentificationError
+from robotid_ros.model import RobotConfig, RobotModel
+from robotid_ros.settings import Settings, setting
+
+__all__ = ['IdentificationNodeConfig', 'build_model', 'torque_factor']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentificationNodeConfig(Settings):
+    """What the node is told besides the settings of the identification."""
+
+    error = IdentificationError
+
+    urdf_file: str = setting('', 'URDF; empty: what is published on robot_description', read_only=True)
+    base_link: str = setting('', 'Link at the start of the chain; empty: the root', read_only=True)
+    tip_link: str = setting('', 'Link at the end of the chain; empty: the last one', read_only=True)
+    joints: tuple[str, ...] = setting((), 'Joints to identify; empty: all of the arm', read_only=True)
+    monitor_rate: float = setting(50.0, 'How often predicted torques are published', unit='Hz', range=(0.0, 1000.0))
+    monitor_cutoff: float = setting(
+        10.0, 'Low-pass of the motion that torques are predicted from', unit='Hz', range=(0.1, 500.0)
+    )
+    stop_when: float = setting(
+        0.0,
+        'Deviation at which a run has told enough and is stopped: of the parameters in stop_parameters, or of the '
+        'torque by any one parameter; 0: never',
+        unit='%',
+        range=(0.0, 100.0),
+    )
+    stop_parameters: tuple[str, ...] = setting((), 'Base parameters whose relative deviation stop_when means')
+    output_folder: str = setting(
+        '',
+        'Where ~/identify writes result.yaml, calibrated.urdf, the data and report.html, each time to a folder of its '
+        'own; empty: nowhere',
+    )
+    false_alarms: float = setting(1.0, 'Contacts reported without one, per hour of motion', range=(1e-6, 3600.0))
+
+
+def build_model(source: str, config: IdentificationNodeConfig, robot: RobotConfig | None) -> RobotModel:
+    """Return the arm of a URDF, file or text.
+
+    Raises
+    ------
+    ModelError
+        If the description cannot be used.
+    """
+    base, tip, joints = config.base_link, config.tip_link, config.joints
+    options: dict[str, Any] = {}
+    if robot is not None:
+        base, tip, joints = base or robot.base or '', tip or robot.tip or '', joints or robot.joints
+        options['gravity'] = robot.gravity
+    return RobotModel.from_urdf(source, tip=tip or None, base=base or None, joints=joints or None, **options)
+
+
+def torque_factor(robot: RobotConfig | None, model: RobotModel) -> Array | None:
+    """Return what turns the effort of a joint state into a torque, shape (n,), or None where it is one."""
+    if robot is None:
+        return None
+    meaning = np.array(robot.meaning(model.joint_names))
+    if (meaning == 'torque').all():
+        return None
+    return np.where(meaning == 'torque', 1.0, robot.torque_per_ampere(model.joint_names))

@@ -1,0 +1,97 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""The whole chain with real nodes over DDS: one call from the parked arm to the report."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from simulation_helpers import CRANE
+
+pytest.importorskip('rclpy', reason='needs the ros extra')
+pytest.importorskip('mujoco', reason='needs the sim extra')
+pytestmark = pytest.mark.ros
+
+from robotid_ros.demo.processes import NodeGroup, isolated_environment, parameter_arguments  # noqa: E402
+from robotid_ros.identification import IdentificationResult  # noqa: E402
+from robotid_ros.model import RobotModel  # noqa: E402
+from robotid_ros.nodes.loop_client import LoopClient, ServiceError  # noqa: E402
+from robotid_ros.simulation import read_truth  # noqa: E402
+
+DEADLINE = 200.0
+PATIENCE = 20.0
+
+
+def test_one_call_runs_everything_from_the_parked_arm_to_the_report(tmp_path: Path) -> None:
+    urdf, truth_file = tmp_path / 'crane.urdf', tmp_path / 'truth.yaml'
+    urdf.write_text(CRANE)
+    environment = isolated_environment()
+    arm = {'robot': urdf, 'truth_file': truth_file, 'publish_clock': True, 'speed': 5.0, 'effort_noise': 1e-3}
+    excitation = {
+        'sweep_levels': 3,
+        'sweep_slowest': 0.05,
+        'sweep_stroke_time': 0.6,
+        'period': 4.0,
+        'periods': 3,
+        'starts': 2,
+        'iterations': 30,
+        'joint_state_timeout': PATIENCE,
+        'controller_timeout': PATIENCE,
+        'settling_time': 15.0,  # simulated seconds, in which the recorder comes up
+        'start_anyway': ['unchecked_workspace', 'no_acceleration_limit'],
+    }
+    folder = tmp_path / 'results'
+    recorder = {'output_folder': tmp_path / 'recordings', 'effort': 'torque', 'start_timeout': PATIENCE}
+    identification = {'output_folder': folder, 'friction': 'coulomb_viscous'}
+    with NodeGroup(environment, tmp_path) as group:
+        group.start('simulated_arm', parameter_arguments(arm))
+        others = {'excitation': excitation, 'recorder': recorder, 'identification': identification, 'chain': {}}
+        for name, values in others.items():
+            group.start(name, parameter_arguments({**values, 'use_sim_time': True}))
+        nodes = ('chain', 'excitation', 'recorder', 'identification')
+        client = LoopClient(group.check, int(environment['ROS_DOMAIN_ID']), nodes)
+        try:
+            said = client.call('/chain/start', DEADLINE)
+            assert said.startswith('started: friction_sweep, excitation, validation, identify')
+            with pytest.raises(ServiceError, match='the chain is under way: '):
+                client.call('/chain/start', DEADLINE)
+            steps: list[str] = []
+
+            def ended() -> bool:
+                step = client.status_value('chain', 'step') or ''
+                if step not in steps[-1:]:
+                    steps.append(step)
+                return 'identified' in client.status['chain'].message or client.status['chain'].level != b'\0'
+
+            client.wait(ended, 'the end of the chain', 3.0 * DEADLINE)
+            text = client.status['chain'].message
+            assert text.startswith('identified, usable'), text
+            assert steps[-5:] == ['friction_sweep', 'excitation', 'validation', 'identify', 'none']
+
+            # Stopped on the way, the chain says so and can be called again.
+            client.set_parameters('/chain', {'friction_sweep': False})
+            assert 'started: excitation, validation' in client.call('/chain/start', DEADLINE)
+            client.wait(lambda: client.status_value('excitation', 'state') == 'running', 'the next run', DEADLINE)
+            client.call('/excitation/stop', DEADLINE)
+            client.wait(lambda: 'the excitation was stopped' in client.status['chain'].message, 'the end', DEADLINE)
+        finally:
+            client.close()
+    (written,) = folder.iterdir()
+    assert str(written) in text
+    names = {path.name for path in written.iterdir()}
+    assert {'result.yaml', 'calibrated.urdf', 'training_1.npz', 'validation_1.npz'} <= names
+    result = IdentificationResult.load(written / 'result.yaml')
+    assert result.metrics['validation'].relative_error_total < 5.0
+    sources = {kind: [entry['source'] for entry in result.provenance[kind]] for kind in ('training', 'validation')}
+    recordings = sorted(path.name for path in (tmp_path / 'recordings').iterdir())
+    assert [sources['training'], sources['validation']] == [[recordings[1]], [recordings[2]]]
+    assert result.provenance['friction_data'][0]['strokes'] == 18
+    truth = read_truth(truth_file, RobotModel.from_urdf(CRANE)).friction
+    np.testing.assert_allclose(result.friction_values[:, 0], truth.coulomb, rtol=0.05)
