@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from recorder_helpers import harmonics
 
 from robotid_ros.signals import PeriodAverage
+from robotid_ros.signals.averaging import travel
 
 PERIOD, RATE = 2.0, 250
 BINS = int(PERIOD * RATE)
@@ -180,3 +181,27 @@ def test_memory_does_not_grow_with_the_periods():
         held = sum(period.values.nbytes for period in accumulator._held)
         sizes.append(held + accumulator._open.nbytes + accumulator._mean.nbytes + accumulator._recent.nbytes)
     assert max(sizes[6:]) <= max(sizes[:6])
+
+
+def test_a_period_in_which_the_arm_stands_although_the_reference_moves_is_left_out() -> None:
+    """A run that is stopped, and the rest behind it: with two good periods no vote between them could tell."""
+    period, rate = 4.0, 250.0
+    time = np.arange(0.0, 6.0 * period, 1.0 / rate)
+
+    def angle(t: np.ndarray) -> np.ndarray:
+        return np.stack([np.sin(2.0 * np.pi * t / period), 0.3 * np.cos(4.0 * np.pi * t / period)], axis=1)
+
+    place = np.arange(0.0, 1.0, 0.005)
+    asked = travel(place, angle(place * period))
+    for stop, late, used in ((3.0, 0.0, (1, 2)), (3.8, 0.0, (1, 2)), (3.8, 0.1, (1, 2)), (6.0, 0.3, (1, 2, 3, 4, 5))):
+        position = angle(np.minimum(time - late, stop * period))
+        noisy = np.concatenate([position, position], axis=1) + np.random.default_rng(0).normal(
+            0.0, 1e-3, (len(time), 4)
+        )
+        average = PeriodAverage(period=period, bins=1000, channels=tuple('abcd'), travel=asked, moving=2)
+        average.add(time, noisy)
+        found = average.finish()
+        assert found is not None
+        assert found.used == used
+        assert np.abs(found.mean[:, :2] - angle(found.time - late)).max() < 0.01
+        assert all('the arm stands' in reason for number, reason in found.excluded if number >= 3)

@@ -29,7 +29,13 @@ _LARGEST_SCATTER = 0.2  # of a joint's motion; arms repeat to a thousandth of it
 MOST_BINS = 50_000  # 100 bytes each, several times
 
 
-def period_average(joints: tuple[str, ...], period: float, step: float, settings: ProcessingSettings) -> PeriodAverage:
+def period_average(
+    joints: tuple[str, ...],
+    period: float,
+    step: float,
+    settings: ProcessingSettings,
+    travel: Array | None = None,
+) -> PeriodAverage:
     """Return an empty average of positions and torques with one bin per sample, or 50 000.
 
     Parameters
@@ -38,6 +44,8 @@ def period_average(joints: tuple[str, ...], period: float, step: float, settings
     period, step : float
         Period and sampling interval [s].
     settings : ProcessingSettings
+    travel : ndarray, shape (S,), optional
+        Of the reference; periods in which the arm stands while the reference moves are left out [rad].
 
     Raises
     ------
@@ -53,6 +61,8 @@ def period_average(joints: tuple[str, ...], period: float, step: float, settings
         channels=channel_names(joints, ('position', 'torque')),
         transient=settings.transient_periods,
         outlier_factor=settings.outlier_factor,
+        travel=travel,
+        moving=len(joints),
     )
 
 

@@ -17,6 +17,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.data.cdr import CdrReader
 from robotid_ros.data.strokes import is_friction_sweep
 from robotid_ros.errors import DataError
+from robotid_ros.signals.averaging import travel
 
 __all__ = ['PeriodicReference', 'decode_reference', 'reference_period']
 
@@ -36,6 +37,9 @@ class PeriodicReference:
         Whether it is a friction sweep, which is cut into strokes in place of being averaged.
     purpose : str
         What the run is for, as the frame of the message's header says: ``validation``, for example.
+    travel : ndarray, shape (S,), or None
+        How far the joints move in each of S equal parts of the period, see
+        :func:`~robotid_ros.signals.averaging.travel` [rad].
     """
 
     joints: tuple[str, ...]
@@ -43,6 +47,7 @@ class PeriodicReference:
     start: int
     sweep: bool = False
     purpose: str = field(default='', compare=False)
+    travel: Array | None = field(default=None, compare=False)
 
 
 def decode_reference(message: bytes) -> PeriodicReference | None:
@@ -86,9 +91,13 @@ def _decode(reader: CdrReader) -> PeriodicReference | None:
     if any(len(row) != len(joints) for row in position) or any(len(row) not in (0, len(joints)) for row in velocity):
         raise ValueError('a point has not one value per joint')
     rates = np.array(velocity) if all(velocity) else None
-    period = reference_period(np.array(times) * 1e-9, np.array(position), rates)
+    place = np.array(times) * 1e-9
+    period = reference_period(place, np.array(position), rates)
+    ways = travel((place - place[0]) / period, np.array(position))
     sweep = rates is not None and is_friction_sweep(rates)
-    return PeriodicReference(joints=joints, period=period, start=start + times[0], sweep=sweep, purpose=purpose)
+    return PeriodicReference(
+        joints=joints, period=period, start=start + times[0], sweep=sweep, purpose=purpose, travel=ways
+    )
 
 
 def reference_period(times: Array, position: Array, velocity: Array | None) -> float:

@@ -208,7 +208,11 @@ class StreamProcessor:
             if not self._screen.step:  # the first few samples tell the rate
                 return
             self._average = period_average(
-                self.reference.joints, self.reference.period, self._screen.step, self.settings
+                self.reference.joints,
+                self.reference.period,
+                self._screen.step,
+                self.settings,
+                self.reference.travel,
             )
         self._average.add(np.asarray((stamp - self.reference.start) * 1e-9, dtype=np.float64), values)
 
@@ -303,8 +307,10 @@ def _adapted(reference: PeriodicReference | None, settings: ProcessingSettings) 
     """Return a reference with the joints, period and start that the settings give."""
     if reference is None:
         return None
+    same = settings.period is None and (not settings.joints or set(settings.joints) == set(reference.joints))
     return replace(
         reference,
+        travel=reference.travel if same else None,
         joints=settings.joints or reference.joints,
         period=reference.period if settings.period is None else settings.period,
         start=reference.start if settings.start is None else settings.start,

@@ -168,7 +168,7 @@ class _Chain:
 
     def _arm_is_there(self) -> bool:
         graph = self.node
-        return graph.count_publishers('joint_states') > 0 and graph.count_subscribers('joint_trajectory') > 0
+        return bool(graph.count_publishers('joint_states') and graph.count_subscribers('joint_trajectory'))
 
     def _motion(self, kind: str, config: ChainConfig, counted: str) -> None:
         """Design, run and record one motion, until the identification node has it."""

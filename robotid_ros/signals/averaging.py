@@ -18,7 +18,11 @@ from scipy import ndimage
 
 from robotid_ros.arrays import Array, IntArray
 
-__all__ = ['AveragedPeriod', 'PeriodAverage']
+__all__ = ['AveragedPeriod', 'PeriodAverage', 'travel']
+
+PARTS = 20  # of a period, in which the way of the arm is compared with that of the reference
+_SLOW = 0.2  # of the longest way of a part: where the reference hardly moves, nothing is compared
+_STANDS = 0.1  # of the reference's way: an arm that follows late moves about as far all the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +111,11 @@ class PeriodAverage:
         Periods held back.
     coverage : float
         Smallest share of its bins that a period must fill to count.
+    travel : ndarray, shape (S,), or None
+        How far the reference moves in each of S equal parts of the period, see :func:`travel`. A period counts only if
+        the first ``moving`` channels do so too: an arm that has been stopped stands for the rest of its period.
+    moving : int
+        Number of channels that are positions.
     """
 
     period: float
@@ -116,6 +125,8 @@ class PeriodAverage:
     outlier_factor: float = 3.0
     initial: int = 5
     coverage: float = 0.5
+    travel: Array | None = None
+    moving: int = 0
     used: list[int] = field(default_factory=list)
     excluded: list[tuple[int, str]] = field(default_factory=list)
     late: int = 0
@@ -194,8 +205,25 @@ class PeriodAverage:
         elif covered < self.coverage:
             self.excluded.append((number, f'only {100.0 * covered:.0f} % of its samples are there'))
         else:
-            self._judge(_Period(number, _centred(self._open), count))
+            period = _Period(number, _centred(self._open), count)
+            stands = self._standing(period)
+            if stands > 0.0:
+                self.excluded.append((number, f'the arm stands for {100.0 * stands:.0f} % of it'))
+            else:
+                self._judge(period)
         self._open[:] = 0.0
+
+    def _standing(self, period: _Period) -> float:
+        """Return the share of a period in which the arm stands although the reference moves."""
+        if self.travel is None:
+            return 0.0
+        filled = period.count > 0
+        place = np.arange(self.bins)[filled] / self.bins
+        parts = len(self.travel)
+        seen = np.bincount((place * parts).astype(int), minlength=parts) > 0.5 * self.bins / parts
+        moved = travel(place, period.values[filled, : self.moving], parts)
+        asked = self.travel > _SLOW * self.travel.max()
+        return float(np.mean(seen & asked & (moved < _STANDS * self.travel)))
 
     def _judge(self, period: _Period) -> None:
         if len(self._recent):
@@ -341,6 +369,29 @@ def _centred(sums: Array) -> Array:
     slope = sum(spots[k + 2, :, None] * np.roll(values, -k, axis=0) for k in shifts)
     slope /= (spots**2).sum(axis=0)[:, None]
     return np.asarray(values - slope * place[:, None])
+
+
+def travel(place: Array, position: Array, parts: int = PARTS) -> Array:
+    """Return how far the joints move in each of some equal parts of a period, shape (S,).
+
+    It is the root of the sum over the joints of their squared ranges.
+
+    Parameters
+    ----------
+    place : ndarray, shape (N,)
+        Of the samples in the period, 0 to 1.
+    position : ndarray, shape (N, n)
+        [rad or m]
+    parts : int
+        S.
+    """
+    index = np.minimum((place * parts).astype(int), parts - 1)
+    ways = np.zeros(parts)
+    for k in range(parts):
+        inside = position[index == k]
+        if len(inside):
+            ways[k] = np.linalg.norm(np.ptp(inside, axis=0))
+    return ways
 
 
 def channel_names(joints: Sequence[str], quantities: Sequence[str]) -> tuple[str, ...]:
