@@ -138,6 +138,7 @@ ELSEWHERE = {
     'config': 'the parameter file itself',
     'tip': 'tip_link',
     'excitation': 'excitation/reference',
+    'validate_excitation': 'excitation/reference',
     'topic': 'joint_states, remapped',
 }
 WITHOUT = {
