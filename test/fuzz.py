@@ -19,6 +19,7 @@ import io
 import shutil
 import signal
 import sqlite3
+import struct
 import sys
 import tempfile
 import time
@@ -32,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mcap.writer import CompressionType, Writer
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -54,11 +56,15 @@ from robotid_ros.errors import RobotIdError
 from robotid_ros.excitation import ExcitationConfig, optimize_excitation
 from robotid_ros.excitation.geometry import load_geometry
 from robotid_ros.excitation.storage import load_excitation, save_excitation
+from robotid_ros.export.mjcf import mjcf_of, mjcf_with
+from robotid_ros.free_floating.bag import read_floating_bag as read_floating
 from robotid_ros.free_floating.measurement_file import read_measurement
 from robotid_ros.free_floating.mission import read_mission
 from robotid_ros.identification import IdentificationResult, identify
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.dh_table import read_dh_file
+from robotid_ros.simulation import nominal_truth
+from robotid_ros.simulation.arm_truth import read_truth, write_truth
 
 LONGEST_MESSAGE = 300  # characters, without the path
 SLOWEST = 5.0  # [s]
@@ -191,6 +197,11 @@ def make_targets(folder: Path) -> list[Target]:
     write_csv(folder / 'recording.csv', recording)
     save_recording(folder / 'recording.npz', recording)
     write_database(folder / 'bag.db3')
+    (folder / 'arm.xml').write_text(mjcf_of(model))
+    write_truth(folder / 'truth.yaml', nominal_truth(model))
+    for name, compression in (('compressed', CompressionType.ZSTD), ('chunked', CompressionType.LZ4)):
+        write_mcap(folder / name / 'bag_0.mcap', compression)
+    write_floating(folder / 'floating')
     good = sorted(recording.position[:, 0].tolist())
 
     def whole_values(path: Path) -> Any:
@@ -210,6 +221,16 @@ def make_targets(folder: Path) -> list[Target]:
         Target(
             name='MCAP, processed', path=bag / 'bag_0.mcap', read=lambda path: process_file(path.parent), binary=True
         ),
+        Target(name='MCAP, zstd', path=folder / 'compressed' / 'bag_0.mcap', read=whole_values, binary=True),
+        Target(name='MCAP, lz4', path=folder / 'chunked' / 'bag_0.mcap', read=whole_values, binary=True),
+        Target(
+            name='floating bag',
+            path=folder / 'floating' / 'floating_0.mcap',
+            read=lambda path: read_floating(path.parent, JOINTS),
+            binary=True,
+        ),
+        Target(name='MJCF', path=folder / 'arm.xml', read=lambda path: mjcf_with(model, path)),
+        Target(name='truth', path=folder / 'truth.yaml', read=lambda path: read_truth(path, model)),
         Target(name='metadata.yaml', path=bag / 'metadata.yaml', read=read_recording),
         Target(name='sqlite3', path=folder / 'bag.db3', read=read_recording, binary=True),
         Target(name='URDF', path=folder / 'arm.urdf', read=RobotModel.from_urdf),
@@ -224,7 +245,7 @@ def make_targets(folder: Path) -> list[Target]:
 
 def messages(count: int) -> tuple[list[bytes], list[int]]:
     stamps = [START + k * 5_000_000 for k in range(count)]
-    angle = [0.01 * k for k in range(count)]
+    angle = [0.3 * np.sin(0.05 * np.pi * k) for k in range(count)]  # which repeats as its reference says
     data = [
         joint_state(s, JOINTS, (a, np.sin(a), 1.0), (1, 1, 1), (a, 2, 3)) for s, a in zip(stamps, angle, strict=True)
     ]
@@ -238,6 +259,33 @@ def write_bag(folder: Path) -> None:
     writer.append('/reference', MessageChunk.of([reference_message(JOINTS, 0.2, START)], [START]))
     for k in range(0, 120, 30):
         writer.append('/joint_states', MessageChunk.of(data[k : k + 30], stamps[k : k + 30], range(k + 1, k + 31)))
+    writer.close()
+
+
+def write_mcap(path: Path, compression: CompressionType) -> None:
+    """Write the joint states as another library does, in compressed chunks of 2 kB."""
+    path.parent.mkdir()
+    with path.open('wb') as file:
+        writer = Writer(file, chunk_size=2048, compression=compression)
+        writer.start(profile='ros2')
+        schema = writer.register_schema('sensor_msgs/msg/JointState', 'ros2msg', b'')
+        channel = writer.register_channel('/joint_states', 'cdr', schema)
+        for data, stamp in zip(*messages(120), strict=True):
+            writer.add_message(channel, stamp, data, stamp)
+        writer.finish()
+
+
+def write_floating(folder: Path) -> None:
+    """Write joint states and the twist of a base, whose CDR is a header and six doubles."""
+    kinds = {'/joint_states': 'sensor_msgs/msg/JointState', '/twist': 'geometry_msgs/msg/TwistStamped'}
+    writer = BagWriter(folder, kinds, {})
+    data, stamps = messages(120)
+    twists = [
+        struct.pack('<4BiII4s4x6d', 0, 1, 0, 0, *divmod(stamp, 10**9), 2, b'w\0', *(0.01 * k for k in range(6)))
+        for stamp in stamps
+    ]
+    writer.append('/joint_states', MessageChunk.of(data, stamps))
+    writer.append('/twist', MessageChunk.of(twists, stamps))
     writer.close()
 
 

@@ -24,12 +24,13 @@ pytest.importorskip('mcap')
 def test_damaged_files_are_read_or_refused_in_one_line(tmp_path):
     from fuzz import run
 
-    tallies = run(540, 7, tmp_path)
+    tallies = run(460, 7, tmp_path)
     assert {name: dict(tally.examples) for name, tally in tallies.items() if tally.problems} == {}
-    assert min(tally.accepted + tally.refused for tally in tallies.values()) == 30
+    assert min(tally.accepted + tally.refused for tally in tallies.values()) == 20
     # The damage is neither always harmless nor always deadly.
     assert sum(tally.accepted for tally in tallies.values()) > 50
-    assert min(tally.refused for tally in tallies.values()) > 3
+    # (Of a compressed bag every whole chunk is read, whatever became of the others.)
+    assert min(tally.refused for name, tally in tallies.items() if not name.startswith('MCAP, ')) > 3
 
 
 @pytest.mark.parametrize(
