@@ -45,6 +45,7 @@ BAG = ['mcap>=1.6,<2']
 PLOT = ['plotly>=6.0,<8', 'trimesh>=4.0,<6']
 WEB = [*PLOT, 'tornado>=6.1,<7']
 SIM = ['mujoco>=3.2,<5']
+FLEET = ['distributed>=2024.1']  # versioned by date, without a major number to stop at
 TEST = ['pytest>=7,<9', 'pytest-xdist>=3.8', 'hypothesis>=6.80', 'pin>=2.7', 'rosbags>=0.10']
 DOCS = ['sphinx>=8', 'furo', 'myst-parser>=4', 'numpydoc>=1.8', 'latex2mathml>=3.77', 'pillow>=10']
 BENCH = ['pytest-benchmark>=5']
@@ -92,6 +93,7 @@ setup(
         'plot': PLOT,
         'web': WEB,
         'sim': SIM,
+        'fleet': FLEET,
         'test': TEST,
         'docs': DOCS,
         'lint': LINT,

@@ -21,7 +21,7 @@ PACKAGE = ROOT / 'robotid_ros'
 
 LAYERS = [
     {'errors', 'threads'},
-    {'arrays', 'files', 'progress', 'reading', 'settings'},
+    {'arrays', 'files', 'jobs', 'progress', 'reading', 'settings'},
     {'tables'},
     {'model', 'signals'},
     {'dynamics', 'friction', 'data'},
@@ -31,6 +31,7 @@ LAYERS = [
     {'export'},
     {'report'},
     {'workflow'},
+    {'fleet'},
     {'nodes'},
     {'demo'},
     {'commands'},
@@ -96,6 +97,7 @@ def test_the_core_imports_with_everything_optional_hidden() -> None:
         *OPTIONAL,
         'plotly',
         'tornado',
+        'distributed',
         'trimesh',
         'mcap',
         'zstandard',

@@ -11,6 +11,7 @@
 """Exports loaded by their own engines: MuJoCo, Pinocchio, libsdformat, C++."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -285,8 +286,7 @@ def test_a_ros2_control_package_has_the_torque_and_the_limits(tmp_path: Path) ->
     names = [
         'CMakeLists.txt',
         'controller.cpp',
-        'inverse_dynamics.c',
-        'inverse_dynamics.h',
+        'inverse_dynamics.hpp',
         'package.xml',
         'plugin.xml',
     ]
@@ -298,15 +298,64 @@ def test_a_ros2_control_package_has_the_torque_and_the_limits(tmp_path: Path) ->
     assert ElementTree.parse(folder / 'package.xml').findtext('name') == folder.name == 'ur10e_torque'
 
 
-def test_a_ros2_control_package_compiles_where_ros2_control_is(tmp_path: Path) -> None:
+@pytest.fixture
+def ros2_control() -> None:
     prefixes = [Path(p) for p in os.environ.get('AMENT_PREFIX_PATH', '').split(':') if p]
     if not any((prefix / 'share' / 'controller_interface').is_dir() for prefix in prefixes):
         pytest.skip('needs ros2_control')
+
+
+@pytest.mark.usefixtures('ros2_control')
+def test_a_ros2_control_package_compiles_where_ros2_control_is(tmp_path: Path) -> None:
     model = arm('ur10e')
-    source, build = export(model, found(model), 'ros2_control', tmp_path).paths[0].parent, tmp_path / 'build'
-    subprocess.run(['cmake', '-S', source, '-B', build, '-DCMAKE_CXX_FLAGS=-O0'], check=True)
+    compiled(export(model, found(model), 'ros2_control', tmp_path).paths[0].parent, tmp_path / 'build')
+
+
+@pytest.mark.usefixtures('ros2_control')
+def test_the_controller_of_the_manual_compiles_where_ros2_control_is(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[1] / 'docs' / 'export.md').read_text(encoding='utf-8')
+    code = re.search(r'```cpp controller\n(.*?)```', page, re.DOTALL)[1]
+    model = arm('ur10e')
+    source = export(model, found(model), 'ros2_control', tmp_path).paths[0].parent
+    export(model, found(model), 'cpp', source)
+    macro = 'PLUGINLIB_EXPORT_CLASS(FeedForward, controller_interface::ControllerInterface)'
+    text = f'{code}\n#include "pluginlib/class_list_macros.hpp"\n{macro}\n'  # the macro instantiates the class
+    (source / 'controller.cpp').write_text(text, encoding='utf-8')
+    compiled(source, tmp_path / 'build')
+
+
+def compiled(source: Path, build: Path) -> None:
+    """Compile a package without a warning of its own."""
+    flags = '-O0 -Wall -Wextra -Werror'
+    subprocess.run(['cmake', '-S', source, '-B', build, f'-DCMAKE_CXX_FLAGS={flags}'], check=True)
     subprocess.run(['cmake', '--build', build], check=True)
     assert (build / f'lib{source.name}.so').is_file()
+
+
+def test_the_cpp_header_alone_gives_the_torque(tmp_path: Path) -> None:
+    if shutil.which('g++') is None:
+        pytest.skip('needs g++')
+    model = arm('ur10e')
+    result = found(model)
+    export(model, result, 'cpp', tmp_path)
+    samples = [x[-1:] for x in states(6)]
+    numbers = {
+        name: ', '.join(repr(float(x)) for x in row[0]) for name, row in zip(('q', 'dq', 'ddq'), samples, strict=True)
+    }
+    lines = ['#include <cstdio>', '#include "inverse_dynamics.hpp"', 'using namespace ur10e_dynamics;', 'int other();']
+    lines += ['int main() {', 'double tau[JOINTS];']
+    lines += [f'const double {name}[JOINTS] = {{{row}}};' for name, row in numbers.items()]
+    lines += ['inverse_dynamics(q, dq, ddq, default_coefficients, tau);']
+    lines += ['for (double value : tau) std::printf("%.17g\\n", value);', 'return other() - JOINTS; }']
+    (tmp_path / 'main.cpp').write_text('\n'.join(lines) + '\n', encoding='ascii')
+    other = '#include "inverse_dynamics.hpp"\nint other();\nint other() { return ur10e_dynamics::JOINTS; }\n'
+    (tmp_path / 'other.cpp').write_text(other, encoding='ascii')  # included twice, linked once
+    flags = ['-std=c++11', '-pedantic', '-Wall', '-Wextra', '-Werror', '-O1']
+    subprocess.run(['g++', *flags, 'main.cpp', 'other.cpp', '-o', 'main'], cwd=tmp_path, check=True)
+    printed = subprocess.run(['./main'], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    expected = TorquePredictor(model, result).torque(*samples)[0]
+    got = [float(x) for x in printed.split()]
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
 
 def test_the_c_code_is_called_from_cpp(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ NAMES = (
     'replay',
     'report',
     'compare',
+    'fleet',
     'watch',
 )
 """In the order a user meets them."""

@@ -25,8 +25,10 @@ __all__ = ['COMMAND']
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser)
     parser.add_argument('--result', metavar='YAML', help='result.yaml: write the identified parameters into the code')
-    parser.add_argument('--language', choices=LANGUAGES, default='c', help='default: c (C99)')
-    parser.add_argument('--prefix', default='', metavar='NAME', help='put before every C name visible outside')
+    parser.add_argument('--language', choices=LANGUAGES, default='c', help='default: c (C99); cpp: one header (C++11)')
+    parser.add_argument(
+        '--prefix', default='', metavar='NAME', help='put before every C name visible outside; the namespace in C++'
+    )
     parser.add_argument(
         '--snap',
         type=float,
@@ -61,9 +63,9 @@ def _run(options: argparse.Namespace) -> int:
 
 COMMAND = Command(
     name='codegen',
-    summary='generate C or Python code of the inverse dynamics',
-    description='Write the smallest inverse dynamics, regressor, gravity and friction of an arm as C99 or Python '
-    'source, with the parameters of its description or of an identification.',
+    summary='generate C, C++ or Python code of the inverse dynamics',
+    description='Write the smallest inverse dynamics, regressor, gravity and friction of an arm as C99, C++ or '
+    'Python source, with the parameters of its description or of an identification.',
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -86,6 +86,7 @@ _FORMATS = {
     ),
     'pinocchio': _Format(files=_pinocchio, rotor_inertia=True, remark='rnea leaves out friction: add friction(dq)'),
     'c': _Format(files=_source('c'), whole=True),
+    'cpp': _Format(files=_source('cpp'), whole=True),
     'python': _Format(files=_source('python'), whole=True),
     'ros2_control': _Format(files=_ros2_control, whole=True),
 }

@@ -8,13 +8,14 @@
 # specific language governing permissions and limitations under the License.
 
 
-"""ros2_control: a package with the generated C and a controller that commands its torque."""
+"""ros2_control: a package with the generated C++ and a controller that commands its torque."""
 
 import math
 import re
 from pathlib import Path
 
 from robotid_ros.dynamics import MinimalModel
+from robotid_ros.export.source_code import identifier
 
 __all__ = ['package_files', 'package_name']
 
@@ -23,7 +24,7 @@ _TEMPLATES = Path(__file__).with_name('templates')
 
 def package_name(model: MinimalModel) -> str:
     """Return the name of an arm's package, a C++ namespace too."""
-    return re.sub(r'[^a-z0-9]+', '_', f'{model.model.name.lower()}_torque').strip('_').lstrip('0123456789_')
+    return identifier(f'{model.model.name}_torque')
 
 
 def package_files(model: MinimalModel) -> dict[str, str]:
@@ -40,10 +41,7 @@ def package_files(model: MinimalModel) -> dict[str, str]:
         'JOINTS': ', '.join(_string(name) for name in model.model.joint_names),
         'EFFORT': ', '.join(limits),
     }
-    files = {
-        'inverse_dynamics.h': model.c_header(),
-        'inverse_dynamics.c': model.c_source(header='inverse_dynamics.h'),
-    }
+    files = {'inverse_dynamics.hpp': model.cpp_header(package_name(model))}
     for path in sorted(_TEMPLATES.iterdir()):
         files[path.name] = re.sub(r'@([A-Z]+)@', lambda match: values[match[1]], path.read_text(encoding='utf-8'))
     return files

@@ -7,17 +7,18 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""C and Python: the whole torque as source code without dependencies."""
+"""C, C++ and Python: the whole torque as source code without dependencies."""
 
+import re
 from pathlib import Path
 
 from robotid_ros.dynamics import MinimalModel
 from robotid_ros.errors import ModelError
 from robotid_ros.files import output_folder, write_text
 
-__all__ = ['LANGUAGES', 'source_files', 'write_code']
+__all__ = ['LANGUAGES', 'identifier', 'source_files', 'write_code']
 
-LANGUAGES = ('c', 'python')
+LANGUAGES = ('c', 'cpp', 'python')
 
 
 def source_files(
@@ -28,10 +29,11 @@ def source_files(
     Parameters
     ----------
     model : MinimalModel
-    language : {'c', 'python'}
-        ``<name>.c`` and ``<name>.h``, or ``<name>.py``.
+    language : {'c', 'cpp', 'python'}
+        ``<name>.c`` and ``<name>.h``, ``<name>.hpp``, or ``<name>.py``.
     prefix : str
-        Put before every C name that is visible outside.
+        Put before every C name that is visible outside; the namespace in C++, by default
+        the arm's name and ``_dynamics``.
     name : str
         Of the files.
 
@@ -50,9 +52,18 @@ def source_files(
             f'{name}.h': model.c_header(prefix, name=f'{name}.h'),
             f'{name}.c': model.c_source(prefix, header=f'{name}.h'),
         }
+    if language == 'cpp':
+        return {
+            f'{name}.hpp': model.cpp_header(prefix or identifier(f'{model.model.name}_dynamics'), name=f'{name}.hpp')
+        }
     if language == 'python':
         return {f'{name}.py': model.python_source()}
     raise ModelError(f"language: expected one of {', '.join(map(repr, LANGUAGES))}, got '{language}'")
+
+
+def identifier(text: str) -> str:
+    """Return a name as an identifier of C++ and of packages: lower case letters, digits, underscores."""
+    return re.sub(r'[^a-z0-9]+', '_', text.lower()).strip('_').lstrip('0123456789_') or 'arm'
 
 
 def write_code(

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Standalone C99 of a minimal model: no allocation, no state, tables const."""
+"""Standalone C99, or one C++ header, of a minimal model: no allocation, no state, tables const."""
 
 import re
 
@@ -16,7 +16,7 @@ from robotid_ros.dynamics.codegen.function import GraphFunction, literal, statem
 from robotid_ros.dynamics.codegen.source_parts import GeneratedCode, as_comment, joint_units, used_inputs
 from robotid_ros.errors import ModelError
 
-__all__ = ['c_header', 'c_source']
+__all__ = ['c_header', 'c_source', 'cpp_header']
 
 _LAYOUT = ' Row by row: tau[i] = sum over k of regressor_rows[i * BASE_PARAMETERS + k] * parameters[k].'
 
@@ -29,14 +29,7 @@ def c_source(code: GeneratedCode, prefix: str = '', header: str | None = None) -
         lines += [f'#include "{header}"']
     else:
         lines += ['', *_sizes(code, prefix), '', *_declarations(code, prefix)]
-    if any(f.graph.kind[node] == Op.SIGN for f in code.functions.values() for node in f.schedule):
-        lines += [
-            '',
-            'static double sign_of(double x)',
-            '{',
-            '    return (x > 0.0) ? 1.0 : ((x < 0.0) ? -1.0 : 0.0);',
-            '}',
-        ]
+    lines += _sign(code, 'static')
     lines += ['', *_tables(code, prefix), '', *_coefficient_function(code, prefix)]
     for name, function in code.functions.items():
         lines += ['', *_function(function, _signature(code, name, prefix), name)]
@@ -47,27 +40,12 @@ def c_header(code: GeneratedCode, prefix: str = '', name: str = 'inverse_dynamic
     """Return the header file; see :meth:`MinimalModel.c_header`."""
     _check_prefix(prefix)
     guard = 'ROBOTID_' + re.sub(r'[^A-Za-z0-9]', '_', f'{prefix}{name}').upper()
-    operations = code.functions['inverse_dynamics'].operations
-    parameters = zip(code.names, code.units, code.parameters, strict=True)
     lines = [
         _title(code),
         f'#ifndef {guard}',
         f'#define {guard}',
         '',
-        '/*',
-        f' * {prefix}inverse_dynamics returns the torque {code.friction}.',
-        ' *',
-        ' * Joints, in the order of all arrays:',
-        *(f' *   {k}: {line}' for k, line in enumerate(joint_units(code.model))),
-        ' *',
-        ' * Parameters, with the values of the tables. First the base parameters (I: about the link-frame origin, m*:',
-        ' * first moments, m: mass; links count from 1), then those of friction:',
-        *(f' *   {k}: {name} [{unit}] = {value:.6g}' for k, (name, unit, value) in enumerate(parameters)),
-        ' *',
-        f' * inverse_dynamics: {operations.multiplications} multiplications, {operations.additions} additions.',
-        ' * Its coefficients are linear in the parameters: compute them once per parameter set with',
-        ' * coefficients(), or take the table default_coefficients. No function allocates or keeps a state.',
-        ' */',
+        *_about(code, prefix),
         '',
         '#ifdef __cplusplus',
         'extern "C" {',
@@ -84,6 +62,69 @@ def c_header(code: GeneratedCode, prefix: str = '', name: str = 'inverse_dynamic
         f'#endif /* {guard} */',
     ]
     return '\n'.join(lines) + '\n'
+
+
+def cpp_header(code: GeneratedCode, namespace: str, name: str = 'inverse_dynamics.hpp') -> str:
+    """Return one header for C++11 and later; see :meth:`MinimalModel.cpp_header`."""
+    _check_prefix(namespace or '-')
+    guard = 'ROBOTID_' + re.sub(r'[^A-Za-z0-9]', '_', f'{namespace}_{name}').upper()
+    lines = [
+        _title(code).replace('C99', 'C++11, header only'),
+        f'#ifndef {guard}',
+        f'#define {guard}',
+        '',
+        '#include <math.h>',
+        '',
+        *_about(code, ''),
+        f'namespace {namespace}',
+        '{',
+        '',
+        *_sizes(code, ''),
+        '',
+        *_tables(code, '', 'constexpr'),
+        *_sign(code, 'inline'),
+        '',
+        '/* Coefficients of the formulas from parameters. */',
+        *_coefficient_function(code, '', 'inline '),
+    ]
+    for each, function in code.functions.items():
+        lines += ['', _comment(code, each), *_function(function, f'inline {_signature(code, each, "")}', each)]
+    lines += ['', f'}}  /* namespace {namespace} */', '', f'#endif /* {guard} */']
+    return '\n'.join(lines) + '\n'
+
+
+def _about(code: GeneratedCode, prefix: str) -> list[str]:
+    """Return the comment on joints, parameters and use."""
+    operations = code.functions['inverse_dynamics'].operations
+    parameters = zip(code.names, code.units, code.parameters, strict=True)
+    return [
+        '/*',
+        f' * {prefix}inverse_dynamics returns the torque {code.friction}.',
+        ' *',
+        ' * Joints, in the order of all arrays:',
+        *(f' *   {k}: {line}' for k, line in enumerate(joint_units(code.model))),
+        ' *',
+        ' * Parameters, with the values of the tables. First the base parameters (I: about the link-frame origin, m*:',
+        ' * first moments, m: mass; links count from 1), then those of friction:',
+        *(f' *   {k}: {name} [{unit}] = {value:.6g}' for k, (name, unit, value) in enumerate(parameters)),
+        ' *',
+        f' * inverse_dynamics: {operations.multiplications} multiplications, {operations.additions} additions.',
+        ' * Its coefficients are linear in the parameters: compute them once per parameter set with',
+        ' * coefficients(), or take the table default_coefficients. No function allocates or keeps a state.',
+        ' */',
+    ]
+
+
+def _sign(code: GeneratedCode, linkage: str) -> list[str]:
+    """Return the function sign_of, where it is needed."""
+    if not any(f.graph.kind[node] == Op.SIGN for f in code.functions.values() for node in f.schedule):
+        return []
+    body = '    return (x > 0.0) ? 1.0 : ((x < 0.0) ? -1.0 : 0.0);'
+    return ['', f'{linkage} double sign_of(double x)', '{', body, '}']
+
+
+def _comment(code: GeneratedCode, name: str) -> str:
+    return f'/* {code.summary(name)}{_LAYOUT if name == "regressor" else ""} */'
 
 
 def _check_prefix(prefix: str) -> None:
@@ -126,25 +167,25 @@ def _declarations(code: GeneratedCode, prefix: str) -> list[str]:
     for name in code.functions:
         lines += [
             '',
-            f'/* {code.summary(name)}{_LAYOUT if name == "regressor" else ""} */',
+            _comment(code, name),
             f'{_signature(code, name, prefix)};',
         ]
     return lines
 
 
-def _tables(code: GeneratedCode, prefix: str) -> list[str]:
+def _tables(code: GeneratedCode, prefix: str, kind: str = 'const') -> list[str]:
     lines = []
     for name, values in (('parameters', code.parameters), ('coefficients', code.coefficients)):
         numbers = [literal(float(value)) for value in values]
         rows = [', '.join(numbers[k : k + 4]) for k in range(0, len(numbers), 4)]
         body = ',\n'.join(f'    {row}' for row in rows)
-        lines += [f'const double {prefix}default_{name}[{len(values)}] = {{', body, '};']
+        lines += [f'{kind} double {prefix}default_{name}[{len(values)}] = {{', body, '};']
     return lines
 
 
-def _coefficient_function(code: GeneratedCode, prefix: str) -> list[str]:
+def _coefficient_function(code: GeneratedCode, prefix: str, linkage: str = '') -> list[str]:
     count, made = code.coefficient_map.shape[1], code.coefficient_map.shape[0]
-    lines = [f'void {prefix}coefficients(const double parameters[{count}], double coefficients[{made}])', '{']
+    lines = [f'{linkage}void {prefix}coefficients(const double parameters[{count}], double coefficients[{made}])', '{']
     for k, row in enumerate(code.coefficient_map):
         terms = ''
         for j, weight in enumerate(row.tolist()):

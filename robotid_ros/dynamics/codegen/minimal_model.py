@@ -24,7 +24,7 @@ import scipy.linalg
 from robotid_ros.arrays import Array, IntArray, frozen_array
 from robotid_ros.dynamics.base_parameter_set import BaseParameters, base_parameters
 from robotid_ros.dynamics.chain import checked_samples
-from robotid_ros.dynamics.codegen.c_source import c_header, c_source
+from robotid_ros.dynamics.codegen.c_source import c_header, c_source, cpp_header
 from robotid_ros.dynamics.codegen.cache import content_key, load_arrays, save_arrays
 from robotid_ros.dynamics.codegen.coefficients import Coefficients
 from robotid_ros.dynamics.codegen.compiler import CompiledKernel
@@ -246,6 +246,23 @@ class MinimalModel:
     def c_header(self, prefix: str = '', *, name: str = 'inverse_dynamics.h') -> str:
         """Return the header that goes with :meth:`c_source`: declarations, sizes, units."""
         return c_header(self._code(), prefix, name)
+
+    def cpp_header(self, namespace: str, *, name: str = 'inverse_dynamics.hpp') -> str:
+        """Return one C++11 header with the same functions as :meth:`c_source`, inline in a namespace.
+
+        Parameters
+        ----------
+        namespace : str
+            A C++ identifier.
+        name : str
+            Of the file, for its include guard.
+
+        Raises
+        ------
+        ModelError
+            If the namespace is no identifier.
+        """
+        return cpp_header(self._code(), namespace, name)
 
     def python_source(self) -> str:
         """Return Python source over numpy arrays with the same functions as :meth:`c_source`."""

@@ -20,14 +20,14 @@
 
 #include "controller_interface/controller_interface.hpp"
 #include "hardware_interface/types/hardware_interface_type_values.hpp"
-#include "inverse_dynamics.h"
+#include "inverse_dynamics.hpp"
 #include "pluginlib/class_list_macros.hpp"
 
 namespace @NAME@
 {
 
 constexpr std::size_t N = JOINTS;
-// In the order of all arrays of inverse_dynamics.h.
+// In the order of all arrays of inverse_dynamics.hpp.
 const std::array<std::string, N> joint_names = {@JOINTS@};
 // Largest efforts of the arm's description [N m, or N]; the command never exceeds them.
 constexpr std::array<double, N> largest = {@EFFORT@};

@@ -1,0 +1,127 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""``robotid fleet``: many recordings of many arms."""
+
+import argparse
+import shlex
+from pathlib import Path
+
+from robotid_ros.commands.command import Command
+from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
+from robotid_ros.commands.progress import progress_bar
+from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
+from robotid_ros.commands.settings import add_settings, number, settings_from
+from robotid_ros.errors import DataError, MissingDependencyError, RobotIdError
+from robotid_ros.files import output_folder
+from robotid_ros.fleet import Entry, Outcome, Task, entries_of, fleet_report, identify_fleet, write_table
+from robotid_ros.fleet.outcome import keep
+from robotid_ros.identification import IdentificationConfig
+from robotid_ros.jobs import engine
+from robotid_ros.report import write_report
+from robotid_ros.report.content import Report, Table
+
+__all__ = ['COMMAND']
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'recordings',
+        type=Path,
+        metavar='FOLDER|LIST',
+        help='a folder with a folder of recordings for each arm, or a CSV file with the column recording and, where '
+        'wanted, arm, time, robot, config, excitation, validate, friction_data',
+    )
+    add_robot_arguments(parser, required=False)
+    parser.add_argument('--out', default='fleet', metavar='DIR', help='default: fleet')
+    side_by_side = parser.add_mutually_exclusive_group()
+    side_by_side.add_argument(
+        '--jobs', type=number(int, -1, 1024), default=-1, metavar='N', help='processes; -1, the default: one per core'
+    )
+    side_by_side.add_argument('--dask', metavar='ADDRESS', help='scheduler of a Dask cluster, such as tcp://host:8786')
+    parser.add_argument(
+        '--train-fraction', type=float, metavar='X', help='train on this part of each recording, judge by the rest'
+    )
+    add_processing_arguments(parser)
+    add_settings(parser.add_argument_group('settings of the identification'), IdentificationConfig)
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.jobs == 0:
+        raise DataError('--jobs: expected a number of processes, or -1 for one per core, got 0')
+    folder = output_folder(options.out)
+    entries = entries_of(options.recordings, leave_out=folder)
+    config = settings_from(options, IdentificationConfig)
+    if options.robot is None and any(entry.robot is None for entry in entries):
+        raise DataError('which arm? Give --robot, or a list with the column robot')
+    if options.robot is not None:  # what is wrong for all recordings is said once
+        load_robot(options, load_config(options))
+    with engine(options.dask), progress_bar('fleet') as progress:
+        tasks = [_task(entry, options, config) for entry in entries]
+        outcomes = identify_fleet(tasks, folder, jobs=int(options.jobs), progress=progress)
+    for task in tasks:
+        if isinstance(task, Outcome):
+            keep(task, folder, '')
+    report = fleet_report(outcomes, options.recordings.resolve().name)
+    print(_text(report))
+    write_table(outcomes, folder / 'fleet.csv')
+    print(f'\nwritten: {folder / "fleet.csv"}')
+    try:
+        write_report(report, folder / 'fleet.html')
+        print(f'written: {folder / "fleet.html"}')
+    except MissingDependencyError as cause:
+        print(f'no page: {cause}')
+    return 0 if all(outcome.usable for outcome in outcomes) else 1
+
+
+def _task(entry: Entry, options: argparse.Namespace, config: IdentificationConfig) -> Task | Outcome:
+    """Return what is to be done with a recording, or that its own files cannot be used."""
+    given = argparse.Namespace(**vars(options))
+    given.robot = entry.robot or options.robot
+    given.config = entry.config or options.config
+    if entry.excitation is not None:
+        given.excitation, given.period = entry.excitation, None
+    try:
+        robot_config = load_config(given)
+        model = load_robot(given, robot_config)
+        settings = processing_settings(given, robot_config, model.joint_names)
+    except RobotIdError as cause:
+        return Outcome(entry=entry, result=None, problem=str(cause))
+    return Task(
+        entry=entry,
+        model=model,
+        settings=settings,
+        config=config,
+        train_fraction=None if entry.validate else options.train_fraction,
+        topic=options.topic,
+        command=shlex.join(['robotid', *options.words]),
+    )
+
+
+def _text(report: Report) -> str:
+    """Return the table of the arms and the verdict as lines for a terminal."""
+    table = next(item for item in report.sections[0].items if isinstance(item, Table))
+    assert report.verdict is not None
+    heads = tuple(column.name.lower() for column in table.columns)
+    widths = [max(len(row[k]) for row in (heads, *table.rows)) for k in range(len(heads) - 1)]
+    lines = ['  '.join((*(f'{cell:<{w}}' for cell, w in zip(row, widths, strict=False)), row[-1]))
+             for row in (heads, *table.rows)]  # fmt: skip
+    return '\n'.join((*lines, '', report.verdict.headline, *report.verdict.reasons))
+
+
+COMMAND = Command(
+    name='fleet',
+    summary='identify many recordings of many arms, and follow the arms over time',
+    description='Identify every recording of a folder or of a list on several processes or on a Dask cluster, and '
+    'write one table and one page: the verdict on every arm, the drift of its friction and masses, the outliers first. '
+    'Repeated after an interruption, it does only what is not done. Exit code 1 means that some recording gave no '
+    'usable result.',
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,196 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""What is to be identified: the recordings of a folder, or those of a list."""
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from robotid_ros.errors import DataError
+from robotid_ros.reading import read_text, read_yaml
+
+__all__ = ['Entry', 'entries_of']
+
+_BAG = 'metadata.yaml'
+_RECORDINGS = ('.csv', '.npz', '.mcap', '.db3')
+_COLUMNS = ('recording', 'arm', 'time', 'robot', 'config', 'excitation', 'validate', 'friction_data')
+_SINCE_1970 = 1e9  # [s], the year 2001: clocks that show less count from the start of a machine or a recording
+_HEAD = 1 << 16  # [bytes] of a CSV file, enough for its first two lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A recording of an arm.
+
+    Attributes
+    ----------
+    recording : Path
+    arm : str
+        Which arm; recordings of one arm are followed over time.
+    name : str
+        Of the recording, once for each arm.
+    time : float or None
+        When it was recorded [s since 1970]; None where nothing says it.
+    robot, config, excitation : Path or None
+        Of this recording; None for those of the command.
+    validate, friction_data : tuple of Path
+        Recordings to judge by, and of friction sweeps.
+    """
+
+    recording: Path
+    arm: str
+    name: str
+    time: float | None = None
+    robot: Path | None = None
+    config: Path | None = None
+    excitation: Path | None = None
+    validate: tuple[Path, ...] = ()
+    friction_data: tuple[Path, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """Where its result goes, below the output folder."""
+        return Path(_plain(self.arm)) / _plain(self.name)
+
+
+def entries_of(path: str | Path, *, leave_out: Path | None = None) -> tuple[Entry, ...]:
+    """Return the recordings of a folder or of a list, arm by arm, in the order of time.
+
+    In a folder, recordings are CSV files, datasets, and bags, at any depth; the first folder below it names
+    the arm. A list is a CSV file with the column ``recording`` and, where wanted, ``arm``, ``time`` (ISO 8601, or
+    seconds since 1970), ``robot``, ``config``, ``excitation``, ``validate`` and ``friction_data`` (several divided by
+    semicolons); its paths are relative to it.
+
+    Parameters
+    ----------
+    path : str or Path
+    leave_out : Path, optional
+        A folder in which nothing is searched: that of the results.
+
+    Raises
+    ------
+    DataError
+        If there is no such folder or list, nothing in it, or an entry cannot be understood.
+    """
+    path = Path(path)
+    if path.is_dir() and not (path / _BAG).is_file():
+        found = list(_in_folder(path, leave_out))
+    elif path.is_file():
+        found = list(_in_list(path))
+    else:
+        raise DataError(f"'{path}': expected a folder with recordings, or a list of them (CSV)")
+    if not found:
+        raise DataError(f"'{path}' holds no recordings; expected {', '.join(_RECORDINGS)} files, or bags")
+    count = Counter(entry.folder for entry in found)
+    named = [
+        replace(entry, name=f'{entry.name}{entry.recording.suffix}') if count[entry.folder] > 1 else entry
+        for entry in found
+    ]
+    count = Counter(entry.folder for entry in named)
+    for entry in named:
+        if count[entry.folder] > 1:
+            raise DataError(f"'{entry.recording}' is there twice, for the arm '{entry.arm}'")
+    return tuple(sorted(named, key=lambda each: (each.arm, each.time is None, each.time or 0.0, each.name)))
+
+
+def _in_folder(folder: Path, leave_out: Path | None) -> Iterator[Entry]:
+    for path in sorted(_recordings(folder, leave_out)):
+        below = path.relative_to(folder)
+        arm = below.parts[0] if len(below.parts) > 1 else folder.resolve().name
+        parts = below.parts[1:] if len(below.parts) > 1 else below.parts
+        name = '-'.join((*parts[:-1], path.name if path.is_dir() else path.stem))
+        yield Entry(recording=path, arm=arm, name=name, time=_recorded_at(path))
+
+
+def _recordings(folder: Path, leave_out: Path | None) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.name.startswith('.') or (leave_out is not None and path.resolve() == leave_out.resolve()):
+            continue
+        if path.is_dir():
+            if (path / _BAG).is_file():
+                yield path
+            else:
+                yield from _recordings(path, leave_out)
+        elif path.suffix in _RECORDINGS:
+            yield path
+
+
+def _in_list(path: Path) -> Iterator[Entry]:
+    rows = csv.DictReader(io.StringIO(read_text(path, 'list of recordings', DataError)), skipinitialspace=True)
+    heads = [head.strip() for head in rows.fieldnames or ()]
+    rows.fieldnames = heads
+    unknown = [head for head in heads if head not in _COLUMNS]
+    if unknown or 'recording' not in heads:
+        problem = f"column '{unknown[0][:40]}' is unknown" if unknown else "there is no column 'recording'"
+        raise DataError(f'{path}: {problem}; the columns of a list are: {", ".join(_COLUMNS)}')
+    for row in rows:
+        if None in row or None in row.values() or not row['recording'].strip():
+            raise DataError(f'{path}, line {rows.line_num}: expected {len(heads)} cells, and a recording')
+        cells = {head: str(cell).strip() for head, cell in row.items() if str(cell).strip()}
+        recording = path.parent / cells['recording']
+
+        def several(name: str, cells: dict[str, str] = cells) -> tuple[Path, ...]:
+            return tuple(path.parent / each.strip() for each in cells.get(name, '').split(';') if each.strip())
+
+        def beside(name: str, cells: dict[str, str] = cells) -> Path | None:
+            return path.parent / cells[name] if name in cells else None
+
+        yield Entry(
+            recording=recording,
+            arm=cells.get('arm') or path.stem,
+            name='-'.join(part for part in Path(cells['recording']).with_suffix('').parts if part not in ('/', '..')),
+            time=_time(cells['time'], f'{path}, line {rows.line_num}') if 'time' in cells else _recorded_at(recording),
+            robot=beside('robot'),
+            config=beside('config'),
+            excitation=beside('excitation'),
+            validate=several('validate'),
+            friction_data=several('friction_data'),
+        )
+
+
+def _time(text: str, where: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text.replace('Z', '+00:00'))
+    except ValueError:
+        raise DataError(
+            f"{where}: time: expected a date like 2026-05-31 or 2026-05-31T14:00, got '{text[:40]}'"
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+
+
+def _recorded_at(path: Path) -> float | None:
+    """Return when a recording began, if its metadata or its first sample say so; a file's own date is no witness."""
+    try:
+        if path.is_dir():
+            information = read_yaml(path / _BAG, 'metadata', DataError)['rosbag2_bagfile_information']
+            moment = float(information['starting_time']['nanoseconds_since_epoch']) * 1e-9
+        elif path.suffix == '.csv':
+            with open(path, encoding='utf-8') as file:
+                heads, cells = (file.readline(_HEAD).split(',') for _ in range(2))
+            moment = float(dict(zip((head.strip() for head in heads), cells, strict=True))['time'])
+        else:
+            return None
+    except (OSError, ValueError, KeyError, TypeError):  # reading it as a recording will say what is wrong
+        return None
+    return moment if moment > _SINCE_1970 else None
+
+
+def _plain(name: str) -> str:
+    """Return a name that is a folder's on any file system."""
+    return re.sub(r'[^\w.+-]+', '_', name).strip('.') or '_'

@@ -1,0 +1,325 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""The page of a fleet: every arm's verdict, what drifted, what stands out; the conspicuous first."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import TypeAlias
+
+import numpy as np
+
+from robotid_ros.fleet.drift import FALSE_ALARM, Change, changes_of, series_of
+from robotid_ros.fleet.outcome import Outcome
+from robotid_ros.fleet.table import date_of, judged
+from robotid_ros.report.content import Column, Fact, Figure, Item, Level, Report, Section, Table, Verdict
+from robotid_ros.report.numbers import integer, number, percent, unit
+from robotid_ros.report.parameters import short_name
+from robotid_ros.report.plot import SERIES, Chart, axis, dots, line
+
+__all__ = ['fleet_report']
+
+_Row: TypeAlias = tuple[tuple[int, float, str], Level, tuple[str, ...]]
+
+_CHARTS = 12  # parameters over time that are drawn, the most conspicuous
+_ROWS = 40  # of the table of changes
+_DAY = 86400.0
+_ORDER: dict[Level, int] = {'bad': 0, 'caution': 1, 'good': 2}
+
+
+def fleet_report(outcomes: Sequence[Outcome], title: str = 'Fleet') -> Report:
+    """Return the page of a fleet.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        In the order of time for each arm.
+    title : str
+    """
+    changes = changes_of(series_of(outcomes))
+    arms: dict[str, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        arms[outcome.entry.arm].append(outcome)
+    rows = sorted((_arm(name, found, changes) for name, found in arms.items()), key=lambda each: each[0])
+    levels: list[Level] = [level for _, level, _ in rows]
+    failed = sum(outcome.result is None for outcome in outcomes)
+    refused = sum(outcome.state == 'not usable' for outcome in outcomes)
+    moved = [change for change in changes if change.moved]
+    apart = [change for change in changes if change.outlying]
+    sections = [Section(title='Arms', items=(_arm_table(rows),))]
+    if changes:
+        sections.append(Section(title='Changes', items=(_change_table(changes), *_figures(changes))))
+    sections.append(Section(title='Recordings', items=(_error_figure(arms, rows), _recording_table(outcomes))))
+    return Report(
+        kind='Fleet',
+        title=title,
+        summary=f'{integer(len(outcomes))} recordings of {integer(len(arms))} arms, each identified on its own. A '
+        'parameter has drifted when the straight line through its values rises or falls further than their scatter '
+        'allows, and an arm stands out when its last value does not belong to those of the others; in an unchanged '
+        f'fleet either is said of anything once in {1.0 / FALSE_ALARM:.0f} pages.',
+        verdict=_verdict(levels, rows, failed, refused),
+        facts=(
+            Fact(label='Arms', value=integer(len(arms)), note=f'{levels.count("good")} without a remark'),
+            Fact(
+                label='Recordings',
+                value=integer(len(outcomes)),
+                note=f'{integer(failed)} failed, {integer(refused)} not usable',
+            ),
+            Fact(label='Drifted', value=integer(len(moved)), note=_first(moved)),
+            Fact(label='Apart from the others', value=integer(len(apart)), note=_first(apart)),
+        ),
+        sections=tuple(sections),
+    )
+
+
+def _first(changes: Sequence[Change]) -> str:
+    return f'{changes[0].series.arm}: {_name(changes[0])}' if changes else 'parameters'
+
+
+def _name(change: Change) -> str:
+    return short_name(change.series.parameter)
+
+
+def _arm(name: str, outcomes: Sequence[Outcome], changes: Sequence[Change]) -> _Row:
+    """Return by what an arm is sorted, its traffic light, and its row."""
+    own = [change for change in changes if change.series.arm == name]
+    moved = [change for change in own if change.moved]
+    apart = [change for change in own if change.outlying]
+    last = outcomes[-1]
+    usable = [outcome for outcome in outcomes if outcome.usable]
+    said = []
+    level: Level = 'good'
+    if moved or apart or len(usable) < len(outcomes):
+        level = 'caution'
+    if not last.usable:
+        level = 'bad'
+        said.append(f'The last recording {_fate(last)}')
+    elif len(usable) < len(outcomes):
+        said.append(f'{len(outcomes) - len(usable)} of {len(outcomes)} recordings are not usable.')
+    if moved:
+        said.append(
+            f'Drifted: {", ".join(_drift(each) for each in moved[:3])}'
+            + (f' and {len(moved) - 3} more.' if len(moved) > 3 else '.')
+        )
+    if apart:
+        said.append(
+            f'Apart from the others: {", ".join(_distance(each) for each in apart[:3])}'
+            + (f' and {len(apart) - 3} more.' if len(apart) > 3 else '.')
+        )
+    found = judged(usable[-1]) if usable else None
+    score = max((change.score for change in own), default=0.0)
+    row = (
+        name,
+        f'{len(usable)} of {len(outcomes)}',
+        date_of(last.entry.time)[:10] or last.entry.name,
+        '–' if found is None else percent(found[1].relative_error_total),
+        ' '.join(said) or 'Nothing.',
+    )
+    return (_ORDER[level], -score, name), level, row
+
+
+def _fate(outcome: Outcome) -> str:
+    text = f'{"failed" if outcome.result is None else "is not usable"}: {outcome.reason}'
+    return text if text.endswith('.') else f'{text}.'
+
+
+def _drift(change: Change) -> str:
+    share = 100.0 * (change.last - change.first) / abs(change.first) if change.first else np.inf
+    return f'{_name(change)} {number(share, 2)} % ({number(change.drift, 2)} σ)'
+
+
+def _distance(change: Change) -> str:
+    return f'{_name(change)} {number(change.last)} {unit(change.series.unit)} ({number(change.apart, 2)} σ)'
+
+
+def _verdict(
+    levels: Sequence[Level], rows: Sequence[_Row], failed: int,
+    refused: int,
+) -> Verdict:  # fmt: skip
+    named = [row[0] for _, level, row in rows if level != 'good']
+    reasons = []
+    if named:
+        more = f' and {len(named) - 8} more' if len(named) > 8 else ''
+        reasons.append(f'Look at {", ".join(named[:8])}{more}, in this order.')
+    if failed or refused:
+        reasons.append(
+            f'Recordings that failed: {integer(failed)}; with a result that is not usable: {integer(refused)}. The '
+            'table at the end says why.'
+        )
+    if 'bad' in levels:
+        return Verdict(
+            level='bad', headline=f'Arms without a present model: {levels.count("bad")}', reasons=tuple(reasons)
+        )
+    if named or reasons:
+        return Verdict(level='caution', headline=f'Arms to look at: {len(named)}', reasons=tuple(reasons))
+    return Verdict(level='good', headline='Nothing stands out', reasons=('Every recording gave a usable result.',))
+
+
+def _arm_table(rows: Sequence[_Row]) -> Table:
+    return Table(
+        caption='Arm by arm',
+        columns=(
+            Column(name='Arm', numeric=False),
+            Column(name='Usable'),
+            Column(name='Last', numeric=False),
+            Column(name='Torque error', unit='last usable'),
+            Column(name='Finding', numeric=False),
+        ),
+        rows=tuple(row for _, _, row in rows),
+        levels=tuple(level for _, level, _ in rows),
+        reading='Red: the last recording failed or its result is not usable. Amber: something drifted, stands out, or '
+        'an earlier recording is not usable.',
+    )
+
+
+def _change_table(changes: Sequence[Change]) -> Table:
+    return Table(
+        caption='Friction, masses and inertias: what changed most',
+        columns=(
+            Column(name='Arm', numeric=False),
+            Column(name='Parameter', numeric=False),
+            Column(name='First'),
+            Column(name='Last'),
+            Column(name='Unit', numeric=False),
+            Column(name='Drift', unit='σ'),
+            Column(name='limit', unit='σ'),
+            Column(name='From the others', unit='σ'),
+            Column(name='limit', unit='σ'),
+        ),
+        rows=tuple(
+            (
+                change.series.arm,
+                change.series.parameter,
+                number(change.first, 4),
+                f'{number(change.last, 4)} ± {number(change.std, 2)}',
+                unit(change.series.unit),
+                number(change.drift, 2),
+                _limit(change.drift_limit),
+                number(change.apart, 2),
+                _limit(change.apart_limit),
+            )
+            for change in changes[:_ROWS]
+        ),
+        levels=tuple('caution' if change.moved or change.outlying else 'good' for change in changes[:_ROWS]),
+        reading='First and last are those of the straight line through all recordings of the arm; the deviation is '
+        'that of their difference, as large as the recordings of one arm scatter. Base parameters hold the masses: '
+        'only combinations of them act on the torque.',
+    )
+
+
+def _limit(value: float) -> str:
+    return number(value, 2) if np.isfinite(value) else '–'
+
+
+def _figures(changes: Sequence[Change]) -> tuple[Item, ...]:
+    found: list[Item] = []
+    titles = (('friction', 'Friction over time'), ('inertia', 'Masses and inertias over time'))
+    for kind, title in titles:
+        chosen = [change for change in changes if change.series.kind == kind and len(change.series.values) > 1]
+        if chosen:
+            found.append(
+                Figure(
+                    name=f'fleet_{kind}',
+                    caption=title,
+                    reading='The parameters that changed most, each with the deviations of its values and the line '
+                    'through them. Grey: the other arms.',
+                    charts=tuple(_chart(change, changes) for change in chosen[:_CHARTS]),
+                )
+            )
+    return tuple(found)
+
+
+def _chart(change: Change, changes: Sequence[Change]) -> Chart:
+    own = change.series
+    key = (own.parameter, own.unit, own.dated)
+    others = [
+        each.series for each in changes
+        if (each.series.parameter, each.series.unit, each.series.dated) == key and each is not change
+    ]  # fmt: skip
+    begin = min(float(each.time[0]) for each in (own, *others)) if own.dated else 0.0
+    pale = {'width': 1, 'color': '#c3c9d1'}
+    grey = [
+        line('measured', each.time - begin, each.values, each.arm, showlegend=False, line=pale)
+        for each in others
+    ]  # fmt: skip
+    points = dots('predicted', own.time - begin, own.values, own.arm, 7.0, text=list(own.names))
+    points['error_y'] = {'type': 'data', 'array': change.scale * own.std, 'thickness': 1.3, 'width': 3}
+    trend = line(
+        'predicted', (own.time - begin)[[0, -1]], np.array([change.first, change.last]), 'line', showlegend=False
+    )
+    since = datetime.fromtimestamp(begin * _DAY, timezone.utc).strftime('%Y-%m-%d')
+    return Chart(
+        title=f'{own.arm}: {_name(change)}',
+        note=f'{number(change.drift, 2)} σ',
+        alt=f'{own.parameter} of {own.arm} over {len(own.values)} recordings goes from {number(change.first, 4)} to '
+        f'{number(change.last, 4)} {unit(own.unit)}.',
+        traces=(*grey, points, trend),
+        layout={
+            'xaxis': axis(f'days since {since}' if own.dated else 'recording'),
+            'yaxis': axis(f'[{unit(own.unit)}]'),
+        },
+    )
+
+
+def _error_figure(arms: dict[str, list[Outcome]], rows: Sequence[_Row]) -> Figure:
+    traces = []
+    for k, (_, _, row) in enumerate(rows):
+        errors = [(n, found[1].relative_error_total) for n, each in enumerate(arms[row[0]]) if (found := judged(each))]
+        if errors:
+            place, error = np.array(errors).T
+            style = {'color': SERIES[k % len(SERIES)], 'width': 1.4}
+            traces.append(line('accent', place, error, row[0], mode='lines+markers', line=style))
+    chart = Chart(
+        title='Torque error',
+        alt=f'Relative torque error of every recording of {len(rows)} arms.',
+        traces=tuple(traces),
+        layout={'xaxis': axis('recording of the arm'), 'yaxis': axis('relative error [%]', log=True)},
+        height=340,
+    )
+    return Figure(
+        name='fleet_errors',
+        caption='Torque error of every recording',
+        reading='Of all joints together, on held-out motion where there was some. A jump tells of a recording, or of '
+        'an arm, that has changed.',
+        charts=(chart,),
+        wide=True,
+    )
+
+
+def _recording_table(outcomes: Sequence[Outcome]) -> Table:
+    order: dict[str, Level] = {'failed': 'bad', 'not usable': 'caution', 'usable': 'good'}
+    listed = sorted(outcomes, key=lambda each: _ORDER[order[each.state]])
+    rows = []
+    for outcome in listed:
+        found = judged(outcome)
+        rows.append(
+            (
+                f'{outcome.entry.arm} {outcome.entry.name}',
+                date_of(outcome.entry.time),
+                outcome.state,
+                '–' if found is None else percent(found[1].relative_error_total, 2),
+                '' if found is None else found[0],
+                outcome.reason,
+            )
+        )
+    return Table(
+        caption='Recordings',
+        columns=(
+            Column(name='Recording', numeric=False),
+            Column(name='Time', unit='UTC', numeric=False),
+            Column(name='State', numeric=False),
+            Column(name='Torque error'),
+            Column(name='on', numeric=False),
+            Column(name='Reason', numeric=False),
+        ),
+        rows=tuple(rows),
+        levels=tuple(order[outcome.state] for outcome in listed),
+        reading='Failed and not usable first. Each has its folder, with result.yaml and calibrated.urdf.',
+    )

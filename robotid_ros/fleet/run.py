@@ -1,0 +1,163 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Recordings identified side by side, each kept as soon as it is finished."""
+
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import joblib
+
+from robotid_ros import __version__
+from robotid_ros.data import ProcessingSettings
+from robotid_ros.errors import MissingDependencyError, RobotIdError
+from robotid_ros.files import file_hash
+from robotid_ros.fleet.entry import Entry
+from robotid_ros.fleet.outcome import Outcome, keep, kept
+from robotid_ros.identification import IdentificationConfig, calibrated_urdf
+from robotid_ros.jobs import LOST, each
+from robotid_ros.model import RobotModel
+from robotid_ros.progress import Progress
+from robotid_ros.workflow import identify_files
+
+__all__ = ['Task', 'identify_fleet', 'key_of']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One identification, with everything it takes but the recordings, which are read where it runs.
+
+    Attributes
+    ----------
+    entry : Entry
+    model : RobotModel
+    settings : ProcessingSettings
+    config : IdentificationConfig
+    train_fraction : float or None
+        See :func:`robotid_ros.workflow.load_datasets`.
+    topic : str or None
+        Of bags.
+    command : str
+        By which it was asked for, for the result's provenance.
+    """
+
+    entry: Entry
+    model: RobotModel
+    settings: ProcessingSettings
+    config: IdentificationConfig
+    train_fraction: float | None = None
+    topic: str | None = None
+    command: str = ''
+
+
+def identify_fleet(
+    tasks: Sequence[Task | Outcome], folder: Path, *, jobs: int = -1, progress: Progress | None = None
+) -> list[Outcome]:
+    """Identify every recording that an earlier run has not finished, and keep each as soon as it is.
+
+    Runs on processes of this machine, or within :func:`robotid_ros.jobs.engine` on a cluster, whose workers
+    must find the recordings under the same paths. Only this process writes.
+
+    Parameters
+    ----------
+    tasks : sequence of Task or Outcome
+        An outcome stands for a recording that failed before it became a task.
+    folder : Path
+        Where the results are kept; exists.
+    jobs : int
+        Processes; -1 for one per core.
+    progress : callable, optional
+
+    Returns
+    -------
+    list of Outcome
+        One for each task, in order. One that failed says why; it does not end the others.
+
+    Raises
+    ------
+    DataError
+        If the folder cannot be written.
+    MissingDependencyError
+        If a recording needs a library that is not installed: the next one would need it too.
+    """
+    found: list[Outcome | None] = []
+    keys: list[str] = []
+    for task in tasks:
+        key = '' if isinstance(task, Outcome) else key_of(task)
+        keys.append(key)
+        found.append(task if isinstance(task, Outcome) else kept(task.entry, folder, key))
+    open_ = [task for task, outcome in zip(tasks, found, strict=True) if outcome is None and isinstance(task, Task)]
+    places = [k for k, outcome in enumerate(found) if outcome is None]
+    done = len(tasks) - len(open_)
+    for place, outcome in each(_identified, open_, jobs=jobs):
+        entry = open_[place].entry
+        finished = outcome or Outcome(entry=entry, result=None, problem=LOST)
+        keep(finished, folder, keys[places[place]])
+        # Only what the table needs stays in memory.
+        found[places[place]] = replace(finished, urdf=None)
+        done += 1
+        if progress is not None:
+            progress(done / len(tasks), f'{done} of {len(tasks)}: {entry.arm} {entry.name}, {finished.state}')
+    return [outcome for outcome in found if outcome is not None]
+
+
+def key_of(task: Task) -> str:
+    """Return a digest of everything the result depends on: files, arm, settings, version."""
+    entry = task.entry
+    content = [__version__, joblib.hash((task.model, task.settings, task.config, task.train_fraction, task.topic))]
+    for kind, paths in (('', [entry.recording]), ('validate', entry.validate), ('friction', entry.friction_data)):
+        content += [kind, *(digest for path in paths for digest in _digests(path))]
+    return hashlib.sha256('\n'.join(content).encode()).hexdigest()
+
+
+def _digests(path: Path) -> Iterator[str]:
+    try:
+        for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+            if file.is_file():
+                yield file_hash(file)
+    except OSError:  # the identification says what is wrong with it
+        yield 'unreadable'
+
+
+def _identified(task: Task) -> Outcome:
+    """Return what comes of a recording, whatever is wrong with it."""
+    began = time.process_time()
+    entry = task.entry
+    problem = ''
+    try:
+        found = identify_files(
+            [entry.recording],
+            task.model,
+            task.settings,
+            task.config,
+            friction_data=entry.friction_data,
+            validation=entry.validate,
+            train_fraction=task.train_fraction,
+            topic=task.topic,
+        )
+        origin = {'command': task.command, 'folder': str(Path.cwd())}
+        result = replace(found.result, provenance={**origin, **found.result.provenance})
+        return Outcome(
+            entry=entry,
+            result=result,
+            urdf=None if task.model.source is None else calibrated_urdf(task.model, result),
+            seconds=time.process_time() - began,
+        )
+    except MissingDependencyError:
+        raise
+    except RobotIdError as cause:
+        problem = str(cause)
+    except MemoryError:
+        problem = 'there is not enough memory for it; use fewer jobs at a time'
+    except Exception as fault:  # one recording must not end the others
+        problem = f'this is a fault of robotid_ros ({type(fault).__name__}: {" ".join(str(fault).split())[:160]})'
+    return Outcome(entry=entry, result=None, problem=problem, seconds=time.process_time() - began)
