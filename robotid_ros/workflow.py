@@ -26,6 +26,7 @@ from robotid_ros.data import (
 )
 from robotid_ros.data.storage import DATASET_KIND, npz_kind
 from robotid_ros.errors import DataError, MissingDependencyError
+from robotid_ros.export.replay import Replayed
 from robotid_ros.files import write_text
 from robotid_ros.identification import (
     IdentificationConfig,
@@ -37,16 +38,21 @@ from robotid_ros.identification.plausibility import held_joints, require_held
 from robotid_ros.identification.signal_choice import with_cutoff
 from robotid_ros.model import RobotModel
 from robotid_ros.progress import Progress
+from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.report import write_report
 from robotid_ros.report.identification import identification_report
 
 __all__ = [
+    'REPLAY',
     'Identification',
     'identify_files',
     'load_datasets',
     'render_again',
     'write_identification',
 ]
+
+REPLAY = 'replay.yaml'
+"""Beside a result: the last replay of a recording."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,7 +269,7 @@ def write_identification(folder: Path, identification: Identification) -> list[P
 
 
 def render_again(folder: Path, model: RobotModel) -> Path:
-    """Write report.html anew from what :func:`write_identification` left in a folder.
+    """Write report.html anew from what :func:`write_identification` left in a folder, with its replay if there is one.
 
     Parameters
     ----------
@@ -283,8 +289,17 @@ def render_again(folder: Path, model: RobotModel) -> Path:
     )
     if not training:
         raise DataError(f'{folder}: expected training_1.npz beside result.yaml, as "robotid identify" writes it')
-    write_report(identification_report(model, result, training, validation=validation), folder / 'report.html')
+    report = identification_report(model, result, training, validation=validation, replayed=_replayed(folder / REPLAY))
+    write_report(report, folder / 'report.html')
     return folder / 'report.html'
+
+
+def _replayed(path: Path) -> Replayed | None:
+    """Return what ``robotid replay`` has left, if it has."""
+    if not path.is_file():
+        return None
+    with refusing(f"replay '{path}'", DataError):
+        return Replayed.from_dict(read_yaml(path, 'replay', DataError))
 
 
 def _number(path: Path) -> int:

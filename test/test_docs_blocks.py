@@ -27,7 +27,7 @@ from robotid_ros.model.dh_table import read_dh_file
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / 'README.md', *(ROOT / 'docs').glob('*.md')])
 FENCE = re.compile(r'^```(?P<info>[^\n`]*)\n(?P<code>.*?)^```\s*$', re.MULTILINE | re.DOTALL)
-PLAIN = {'', 'text', 'none', '{eval-rst}', '{toctree}', '{math}', 'xml', 'c', 'ini'}
+PLAIN = {'', 'text', 'none', '{eval-rst}', '{toctree}', '{math}', 'xml', 'c', 'ini', 'cpp'}
 
 
 @dataclass(frozen=True)

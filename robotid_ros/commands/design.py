@@ -23,6 +23,7 @@ from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
 from robotid_ros.excitation.storage import save_excitation
 from robotid_ros.files import require_folder
+from robotid_ros.jobs import engine
 from robotid_ros.model.packaged import arm_file
 from robotid_ros.report.design import write_design_page
 
@@ -35,6 +36,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--no-page', action='store_true', help='do not write the page that shows the arm moving')
     parser.add_argument('--csv', metavar='CSV', help='write one period of position, velocity and acceleration too')
     parser.add_argument('--rate', type=float, default=100.0, metavar='HZ', help='of the rows of --csv (default: 100)')
+    parser.add_argument('--dask', metavar='ADDRESS', help='search on the Dask cluster of this scheduler')
     add_settings(parser.add_argument_group('settings of the design'), ExcitationConfig)
 
 
@@ -47,7 +49,7 @@ def _run(options: argparse.Namespace) -> int:
             require_folder(path)
     if not 1.0 <= options.rate <= 1e5:
         raise DataError(f'--rate: expected 1 to 100000 Hz, got {options.rate:g}')
-    with progress_bar('design') as progress:
+    with engine(options.dask), progress_bar('design') as progress:
         design = optimize_excitation(model, settings, progress=progress)
     save_excitation(design, options.out)
     print(design.summary())

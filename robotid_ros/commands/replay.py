@@ -11,20 +11,23 @@
 """``robotid replay``: does the simulated arm move as the recorded one did?"""
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 import yaml
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.export import result_and_robot
 from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
-from robotid_ros.commands.robot_options import add_robot_arguments, load_config
+from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
 from robotid_ros.commands.tables import joint_table
 from robotid_ros.data import read_recording
-from robotid_ros.errors import DataError
+from robotid_ros.errors import DataError, ModelError
 from robotid_ros.export.replay import Replayed, replay
-from robotid_ros.files import output_folder, write_text
-from robotid_ros.workflow import load_datasets
+from robotid_ros.files import file_hash, output_folder, write_text
+from robotid_ros.identification import IdentificationResult
+from robotid_ros.model import RobotModel
+from robotid_ros.report.page import can_draw
+from robotid_ros.workflow import REPLAY, load_datasets, render_again
 
 __all__ = ['COMMAND']
 
@@ -40,11 +43,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--window', type=float, metavar='S', help='start anew so often (default: 0.25, or 2 by servos)')
     add_robot_arguments(parser, required=False)
     add_processing_arguments(parser)
-    parser.add_argument('--out', metavar='DIR', help='write replay.yaml there')
+    parser.add_argument('--out', metavar='DIR', help='write replay.yaml there (default: beside the result)')
 
 
 def _run(options: argparse.Namespace) -> int:
-    result, model = result_and_robot(options)
+    folder = Path(options.result) if Path(options.result).is_dir() else Path(options.result).parent
+    result, model = _result_and_description(options)
     settings = processing_settings(options, load_config(options), model.joint_names)
     datasets, _, summaries = load_datasets([options.recording], settings, topic=options.topic)
     for summary in summaries:
@@ -58,15 +62,39 @@ def _run(options: argparse.Namespace) -> int:
         command = np.stack([np.interp(dataset.time, given.time, column) for column in given.position.T], axis=1)
     found = replay(model, result, dataset, command=command, window=options.window)
     print(_text(found))
-    if options.out is not None:
-        path = output_folder(options.out) / 'replay.yaml'
-        write_text(path, yaml.safe_dump(found.to_dict(), sort_keys=False, allow_unicode=True))
-        print(f'written: {path}')
+    path = (folder if options.out is None else output_folder(options.out)) / REPLAY
+    write_text(path, yaml.safe_dump(found.to_dict(), sort_keys=False, allow_unicode=True))
+    print(f'written: {path}')
+    if options.out is None and (folder / 'training_1.npz').is_file() and can_draw():
+        print(f'written: {render_again(folder, model)}')
     return 0
+
+
+def _result_and_description(options: argparse.Namespace) -> tuple[IdentificationResult, RobotModel]:
+    """Return the result, and the arm as it was described before: of ``--robot``, or of the file the result names.
+
+    Raises
+    ------
+    RobotIdError
+        If there is neither; calibrated.urdf holds what was identified, and nothing to compare with.
+    """
+    path = Path(options.result)
+    result = IdentificationResult.load(path / 'result.yaml' if path.is_dir() else path)
+    if options.robot is None:
+        origin = result.provenance.get('robot') or {}
+        robot = Path(str(origin.get('file', '')))
+        if not robot.is_file() or file_hash(robot) != origin.get('sha256'):
+            raise ModelError('the description the arm was identified from is needed for comparison; give it by --robot')
+        options.robot = str(robot)
+        options.joints = options.joints or list(result.joint_names)
+    return result, load_robot(options, load_config(options))
 
 
 def _text(found: Replayed) -> str:
     columns = {'described %': found.described.relative, 'identified %': found.identified.relative}
+    for name, error in (('all friction %', found.whole), ('possible %', found.possible)):
+        if error is not None:
+            columns[name] = error.relative
     lines = []
     if found.servo is not None:
         servo = found.servo

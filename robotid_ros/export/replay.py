@@ -10,7 +10,8 @@
 
 """The replay gate: the identified arm in the simulator beside the described one, on a recording."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from robotid_ros.export.arm import identified_arm
 from robotid_ros.export.mjcf import mjcf_of
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
+from robotid_ros.signals.filtering import zero_phase_low_pass
 from robotid_ros.simulation.replay import (
     MotionError,
     Recorded,
@@ -41,6 +43,8 @@ TORQUE_WINDOW = 0.25
 SERVO_WINDOW = 2.0
 READY = 10.0
 """A simulation is ready when its error is below this part of the motion [%], the 90 % match asked of torques."""
+_FILTERED = 0.45  # of the rate: a bandwidth above it limits nothing that the samples could show
+_SERVO = ('stiffness', 'damping', 'share', 'offset', 'match')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +57,14 @@ class Replayed:
     window : float
         [s]
     described, identified : MotionError
-        Of the arm as it was described, and as it was identified.
+        Of the arm as it was described, and as it was identified: what the exported MJCF holds.
+    whole : MotionError or None
+        Of the identified arm with all of its friction, which no MJCF holds. None where servos drive.
+    possible : MotionError or None
+        Of an arm that is the identified one, driven by its own torque as a signal of the recorded torque's bandwidth
+        shows it: no model does better with this recording. None where the bandwidth is not limited, or servos drive.
+    bandwidth : float or None
+        That bandwidth [Hz].
     servo : Servo or None
         Where the arm followed a command.
     """
@@ -62,7 +73,10 @@ class Replayed:
     window: float
     described: MotionError
     identified: MotionError
-    servo: Servo | None
+    whole: MotionError | None = None
+    possible: MotionError | None = None
+    bandwidth: float | None = None
+    servo: Servo | None = None
 
     @property
     def ready(self) -> bool:
@@ -70,15 +84,40 @@ class Replayed:
         return self.identified.relative_total < READY
 
     @property
+    def undecided(self) -> bool:
+        """Whether it does not, but would by a torque of unlimited bandwidth, as far as this recording shows.
+
+        The errors of the model and of the bandwidth are taken to be independent.
+        """
+        if self.ready or self.possible is None:
+            return False
+        return self.identified.relative_total**2 - self.possible.relative_total**2 < READY**2
+
+    @property
     def verdict(self) -> str:
         """One sentence."""
         before, after = self.described.relative_total, self.identified.relative_total
         times = f'{before / after:.1f} times better than' if before > after else 'no better than'
-        return (
-            f'{"ready for simulation" if self.ready else "not ready for simulation"}: the identified arm misses '
-            f'{after:.2g} % of the motion in windows of {self.window:g} s, the described one {before:.2g} % '
-            f'({times} the description; ready below {READY:g} %)'
+        word = 'ready' if self.ready else 'perhaps ready' if self.undecided else 'not ready'
+        text = (
+            f'{word} for simulation: the identified arm misses {after:.2g} % of the motion in windows of '
+            f'{self.window:g} s, the described one {before:.2g} % ({times} the description; ready below {READY:g} %)'
         )
+        poor = [
+            f'{name} {value:.2g} %'
+            for name, value in zip(self.joint_names, self.identified.relative, strict=True)
+            if value >= READY
+        ]
+        if not self.ready and 0 < len(poor) < len(self.joint_names):
+            text += f'; above it are {", ".join(poor)}'
+        if self.whole is not None and self.whole.relative_total < 0.9 * after:
+            text += f'. With all of the identified friction (--to c) it is {self.whole.relative_total:.2g} %'
+        if not self.ready and self.possible is not None and self.bandwidth is not None:
+            text += (
+                f'. The recorded torque ends at {self.bandwidth:.2g} Hz: driven by it, an arm exactly as identified '
+                f'would miss {self.possible.relative_total:.2g} %. Driven by its servos (--command), it shows more'
+            )
+        return text
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists."""
@@ -94,16 +133,50 @@ class Replayed:
             'ready': self.ready,
             'verdict': self.verdict,
             'window': self.window,
+            'torque_bandwidth': self.bandwidth,
             'described': errors(self.described),
             'identified': errors(self.identified),
+            'whole': None if self.whole is None else errors(self.whole),
+            'possible': None if self.possible is None else errors(self.possible),
         }
         if self.servo is not None:
-            arrays = ('stiffness', 'damping', 'share', 'offset', 'match')
             found['servo'] = {'delay': self.servo.delay}
-            for name in arrays:
+            for name in _SERVO:
                 values = getattr(self.servo, name).tolist()
                 found['servo'][name] = dict(zip(self.joint_names, values, strict=True))
         return found
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> 'Replayed':
+        """Return what :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If something is missing or has another form.
+        """
+        joints = tuple(data['identified']['relative'])
+
+        def row(values: Mapping[str, Any]) -> Array:
+            return np.array([values[name] for name in joints], dtype=float)
+
+        def errors(entry: Mapping[str, Any]) -> MotionError:
+            total = float(entry['relative_total'])
+            return MotionError(rms=row(entry['rms']), relative=row(entry['relative']), relative_total=total)
+
+        servo = data.get('servo')
+        return cls(
+            joint_names=joints,
+            window=float(data['window']),
+            described=errors(data['described']),
+            identified=errors(data['identified']),
+            whole=None if data['whole'] is None else errors(data['whole']),
+            possible=None if data['possible'] is None else errors(data['possible']),
+            bandwidth=data['torque_bandwidth'],
+            servo=None
+            if servo is None
+            else Servo(delay=float(servo['delay']), **{name: row(servo[name]) for name in _SERVO}),
+        )
 
 
 def replay(
@@ -135,7 +208,7 @@ def replay(
     RobotIdError
         If the result belongs to another arm, a joint is not in the dataset, or MuJoCo is not installed.
     """
-    TorquePredictor(model, result)  # refuses the result of another arm
+    predictor = TorquePredictor(model, result)  # refuses the result of another arm
     missing = [name for name in model.joint_names if name not in dataset.joint_names]
     if missing:
         raise DataError(f"joint '{missing[0]}' is not in the recording; it has: {', '.join(dataset.joint_names)}")
@@ -147,7 +220,7 @@ def replay(
         rate=dataset.rate,
         q=dataset.q[rows, columns],
         dq=dataset.dq[rows, columns],
-        tau=dataset.tau_filtered[rows, columns],
+        tau=dataset.tau[rows, columns],
         trajectory=dataset.trajectory[rows],
     )
     seconds = window if window is not None else TORQUE_WINDOW if command is None else SERVO_WINDOW
@@ -160,14 +233,45 @@ def replay(
         torque = dataset.tau_filtered[early, columns]
         servo = identify_servo(command[early, columns], q, dq, torque, bias, dataset.rate, dataset.trajectory[early])
 
-    def error(of: RobotModel) -> MotionError:
+    def error(of: RobotModel, torque: Array = recorded.tau) -> MotionError:
         text = mjcf_of(of)
         if servo is None or command is None:
-            simulated = replayed_torque(text, recorded, windows)
+            simulated = replayed_torque(text, replace(recorded, tau=torque), windows)
         else:
             simulated = replayed_command(text, recorded, command[rows, columns], servo, windows)
         return motion_error(recorded, simulated, windows)
 
+    if servo is not None:
+        return Replayed(
+            joint_names=model.joint_names, window=seconds, described=error(model), identified=error(arm), servo=servo
+        )
+    # A constant torque of a result is an offset of the torque signal: it belongs to the recording, not to the arm.
+    given = recorded.tau - _offset(result)
+    ddq = dataset.ddq[rows, columns]
+    own = inverse_dynamics(arm, recorded.q, recorded.dq, ddq, rotor_inertia=True, friction=True)
+    lost = predictor.torque(recorded.q, recorded.dq, ddq) - _offset(result) - own
+    bandwidth = result.torque_bandwidth
+    if bandwidth is not None and bandwidth >= _FILTERED * dataset.rate:
+        bandwidth = None
     return Replayed(
-        joint_names=model.joint_names, window=seconds, described=error(model), identified=error(arm), servo=servo
+        joint_names=model.joint_names,
+        window=seconds,
+        described=error(model),
+        identified=error(arm, given),
+        whole=error(arm, given - lost),
+        possible=None if bandwidth is None else error(arm, _limited(own, recorded, bandwidth)),
+        bandwidth=bandwidth,
     )
+
+
+def _offset(result: IdentificationResult) -> Array:
+    """Return the identified constant torque of each joint, shape (n,)."""
+    if 'offset' not in result.friction_names:
+        return np.zeros(len(result.joint_names))
+    return result.friction_values[:, result.friction_names.index('offset')]
+
+
+def _limited(torque: Array, recorded: Recorded, bandwidth: float) -> Array:
+    """Return a torque (N, n) through a low-pass, run by run."""
+    parts = [torque[recorded.trajectory == run] for run in np.unique(recorded.trajectory)]
+    return np.concatenate([zero_phase_low_pass(part, recorded.rate, bandwidth) for part in parts])

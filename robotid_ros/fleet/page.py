@@ -28,7 +28,7 @@ __all__ = ['fleet_report']
 
 _Row: TypeAlias = tuple[tuple[int, float, str], Level, tuple[str, ...]]
 
-_CHARTS = 12  # parameters over time that are drawn, the most conspicuous
+_CHARTS = 9  # parameters over time that are drawn, the most conspicuous
 _ROWS = 40  # of the table of changes
 _DAY = 86400.0
 _ORDER: dict[Level, int] = {'bad': 0, 'caution': 1, 'good': 2}
@@ -198,7 +198,7 @@ def _change_table(changes: Sequence[Change]) -> Table:
                 change.series.arm,
                 change.series.parameter,
                 number(change.first, 4),
-                f'{number(change.last, 4)} ± {number(change.std, 2)}',
+                number(change.last, 4) + (f' ± {number(change.std, 2)}' if len(change.series.values) > 1 else ''),
                 unit(change.series.unit),
                 number(change.drift, 2),
                 _limit(change.drift_limit),
@@ -249,7 +249,7 @@ def _chart(change: Change, changes: Sequence[Change]) -> Chart:
         line('measured', each.time - begin, each.values, each.arm, showlegend=False, line=pale)
         for each in others
     ]  # fmt: skip
-    points = dots('predicted', own.time - begin, own.values, own.arm, 7.0, text=list(own.names))
+    points = dots('predicted', own.time - begin, own.values, own.arm, 7.0, text=list(own.names), showlegend=False)
     points['error_y'] = {'type': 'data', 'array': change.scale * own.std, 'thickness': 1.3, 'width': 3}
     trend = line(
         'predicted', (own.time - begin)[[0, -1]], np.array([change.first, change.last]), 'line', showlegend=False

@@ -15,6 +15,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
+from robotid_ros.export.replay import Replayed
 from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.model.inertia import rotor_unit, split_inertial_parameters
@@ -36,6 +37,7 @@ from robotid_ros.report.parameters import (
     short_name,
 )
 from robotid_ros.report.provenance import provenance_items
+from robotid_ros.report.replay import replay_items
 from robotid_ros.report.subject import (
     Subject,
     consistent_error,
@@ -70,6 +72,7 @@ def identification_report(
     validation: Dataset | Sequence[Dataset] = (),
     true_base: Array | None = None,
     true_friction: Callable[[Array], Array] | None = None,
+    replayed: Replayed | None = None,
 ) -> Report:
     """Return the report of an identification.
 
@@ -86,6 +89,8 @@ def identification_report(
         True base parameters, where a simulation knows them.
     true_friction : callable, optional
         True friction torque [N m or N] of velocities, both of shape (K, n).
+    replayed : Replayed, optional
+        The replay of a recording by the identified arm.
 
     Raises
     ------
@@ -113,6 +118,7 @@ def identification_report(
         Section(title='Friction', items=tuple(_friction_items(subject))),
         Section(title='Parameters', items=tuple(_parameter_items(subject))),
         Section(title='Excitation', items=tuple(_excitation_items(subject))),
+        *([] if replayed is None else [Section(title='Replay', items=tuple(replay_items(replayed)))]),
         Section(title='How it was done', items=tuple(provenance_items(result))),
     ]
     return Report(
