@@ -23,10 +23,11 @@ from robotid_ros.cli import main
 from robotid_ros.data import Dataset
 from robotid_ros.errors import DataError
 from robotid_ros.export.mjcf import mjcf_of
-from robotid_ros.export.replay import replay
-from robotid_ros.identification import calibrated_urdf
+from robotid_ros.export.replay import Replayed, replay
+from robotid_ros.identification import IdentificationResult
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertial_parameters
+from robotid_ros.signals.filtering import zero_phase_low_pass
 from robotid_ros.simulation.replay import Recorded, motion_error, replayed_torque, windows_of
 from robotid_ros.simulation.servo import identify_servo
 
@@ -84,7 +85,7 @@ def simulated(
     return dataset, wanted
 
 
-def result_of(true: RobotModel) -> object:
+def result_of(true: RobotModel) -> IdentificationResult:
     """Return a perfect result of an arm with Coulomb and viscous friction."""
     plain = np.stack([true.friction, true.damping], axis=1)
     found = identified(true, 'coulomb_viscous')
@@ -105,6 +106,31 @@ def test_an_identified_arm_reproduces_motion_that_its_description_does_not(seed:
     worse = replay(described, replace(result_of(true), inertial=1.3 * true.inertial), dataset)
     assert not worse.ready
     assert worse.verdict.startswith('not ready for simulation')
+
+
+def test_what_the_torque_signal_hides_is_not_held_against_the_arm() -> None:
+    described, true = real_arm(2)
+    dataset, _ = simulated(true, seconds=4.0, seed=2)
+    slow = zero_phase_low_pass(dataset.tau, RATE, 2.0)  # a torque signal of 2 Hz hides the reversals of friction
+    offset = np.linspace(1.0, 3.0, 6)
+    recorded = replace(dataset, tau=slow + offset, tau_filtered=slow + offset)
+    found = replay(described, replace(with_offset(result_of(true), offset), torque_bandwidth=2.0), recorded)
+    assert found.possible is not None
+    assert found.identified.relative_total == pytest.approx(found.possible.relative_total, rel=0.3)
+    assert found.ready or found.undecided
+    worse = replay(described, replace(result_of(true), inertial=1.5 * true.inertial, torque_bandwidth=2.0), recorded)
+    assert not worse.ready
+    assert not worse.undecided
+    assert 'The recorded torque ends at 2 Hz' in worse.verdict
+
+
+def with_offset(result: IdentificationResult, offset: np.ndarray) -> IdentificationResult:
+    units = tuple((*each, 'N*m') for each in result.friction_units)
+    return replace(
+        result, friction_name='coulomb_viscous+offset', friction_names=(*result.friction_names, 'offset'),
+        friction_units=units, friction_values=np.column_stack([result.friction_values, offset]),
+        friction_std=np.column_stack([result.friction_std, 0.01 * offset]),
+    )  # fmt: skip
 
 
 def test_windows_stay_within_runs_and_errors_are_their_definitions() -> None:
@@ -158,7 +184,8 @@ def test_the_command_replays_a_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     dataset, command = simulated(true, seconds=5.2)
     result = result_of(true)
     result.save(tmp_path / 'result.yaml')
-    (tmp_path / 'calibrated.urdf').write_text(calibrated_urdf(described, result), encoding='utf-8')
+    assert described.source is not None
+    (tmp_path / 'arm.urdf').write_text(described.source, encoding='utf-8')
     for name, kind, arrays in (
         ('run.csv', ('position', 'velocity', 'effort'), (dataset.q, dataset.dq, dataset.tau)),
         ('command.csv', ('position',), (command,)),
@@ -167,6 +194,9 @@ def test_the_command_replays_a_file(tmp_path: Path, capsys: pytest.CaptureFixtur
         table = np.column_stack([dataset.time, *arrays])
         np.savetxt(tmp_path / name, table, delimiter=',', header=','.join(heads), comments='')
     start = ['replay', str(tmp_path), '--with', str(tmp_path / 'run.csv')]
+    assert main(start) == 2
+    assert 'give it by --robot' in capsys.readouterr().err
+    start += ['--robot', str(tmp_path / 'arm.urdf')]
     assert main([*start, '--out', str(tmp_path / 'out')]) == 0
     said = capsys.readouterr().out
     assert 'ready for simulation: the identified arm misses' in said
@@ -174,6 +204,9 @@ def test_the_command_replays_a_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert found['ready'] is True
     assert set(found['identified']['relative']) == set(true.joint_names)
     assert main([*start, '--command', str(tmp_path / 'command.csv')]) == 0
+    again = Replayed.from_dict(yaml.safe_load((tmp_path / 'replay.yaml').read_text(encoding='utf-8')))
+    assert again.servo is not None
+    assert again.to_dict() == yaml.safe_load((tmp_path / 'replay.yaml').read_text(encoding='utf-8'))
     assert 'servo delay' in capsys.readouterr().out
     assert main([*start, '--window', '100']) == 2
     assert 'lasts 100 s' in capsys.readouterr().err

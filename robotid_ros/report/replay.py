@@ -31,12 +31,13 @@ def replay_items(found: Replayed) -> Iterator[Item]:
         Column(name='Error', unit='before'),
         Column(name='Error', unit='after'),
     ]
-    heads += [Column(name='Possible')] if found.possible is not None else []
+    more = {'All friction': found.whole, 'Possible': found.possible}
+    heads += [Column(name=name) for name, error in more.items() if error is not None]
     heads += [Column(name='RMS', unit='before'), Column(name='RMS', unit='after')]
     rows = []
     for j, joint in enumerate(found.joint_names):
         cells = [percent(float(error.relative[j])) for error in (found.described, found.identified)]
-        cells += [] if found.possible is None else [percent(float(found.possible.relative[j]))]
+        cells += [percent(float(error.relative[j])) for error in more.values() if error is not None]
         cells += [number(float(error.rms[j])) for error in (found.described, found.identified)]
         rows.append((joint, *cells))
     yield Table(
@@ -45,12 +46,9 @@ def replay_items(found: Replayed) -> Iterator[Item]:
         rows=tuple(rows),
         levels=tuple('good' if value < READY else 'caution' for value in found.identified.relative),
         reading='Difference of the simulated from the recorded positions, as a part of the motion within the windows, '
-        'and its root mean square [rad or m]. Before: the arm as described; after: as identified.'
-        + (
-            ''
-            if found.possible is None
-            else ' Possible: of an arm exactly as identified, driven by this torque signal.'
-        ),
+        'and its root mean square [rad or m]. Before: the arm as described; after: as the exported MJCF holds it; '
+        'all friction: with what no MJCF holds; possible: of an arm exactly as identified, driven by a torque signal of '
+        'the recorded bandwidth.',
     )
     if found.servo is not None:
         yield _servos(found)
