@@ -47,8 +47,8 @@ def replay_items(found: Replayed) -> Iterator[Item]:
         levels=tuple('good' if value < READY else 'caution' for value in found.identified.relative),
         reading='Difference of the simulated from the recorded positions, as a part of the motion within the windows, '
         'and its root mean square [rad or m]. Before: the arm as described; after: as the exported MJCF holds it; '
-        'all friction: with what no MJCF holds; possible: of an arm exactly as identified, driven by a torque signal of '
-        'the recorded bandwidth.',
+        'all friction: with what no MJCF holds; possible: of an arm exactly as identified, driven by a torque '
+        'signal of the recorded bandwidth.',
     )
     if found.servo is not None:
         yield _servos(found)
