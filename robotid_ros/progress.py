@@ -12,7 +12,11 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-__all__ = ['Progress']
+__all__ = ['Progress', 'silent']
 
 Progress: TypeAlias = Callable[[float, str], None]
 """Called with the fraction done, 0 to 1, and a few words on the present step."""
+
+
+def silent(share: float, text: str) -> None:
+    """Report nothing."""

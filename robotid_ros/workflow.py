@@ -32,10 +32,10 @@ from robotid_ros.identification import (
     IdentificationConfig,
     IdentificationResult,
     SelectionConfig,
+    TorquePredictor,
     calibrated_urdf,
 )
 from robotid_ros.identification.plausibility import held_joints, require_held
-from robotid_ros.identification.signal_choice import with_cutoff
 from robotid_ros.model import RobotModel
 from robotid_ros.progress import Progress
 from robotid_ros.reading import read_yaml, refusing
@@ -205,8 +205,8 @@ def identify_files(
     result = selection.method(
         training, model, friction_data=strokes, validation=held_out, config=config, progress=progress
     )
-    if result.cutoff is not None:
-        training, held_out = with_cutoff(training, result.cutoff), with_cutoff(held_out, result.cutoff)
+    predictor = TorquePredictor(model, result)
+    training, held_out = predictor.prepared(training), predictor.prepared(held_out)
     return Identification(
         model=model,
         result=result,

@@ -68,6 +68,11 @@ class PhysicalFit:
     error_ratio: float
     iterations: int
 
+    def standard(self, *, rotor_inertia: bool) -> Array:
+        """Return the standard parameters in the order of the regressor's columns, with or without rotor inertia."""
+        flat = self.inertial.ravel()
+        return np.concatenate([flat, self.rotor_inertia]) if rotor_inertia else flat
+
 
 class _Objective:
     """Quadratic misfit, divergence, and logarithmic barriers of what must be positive."""

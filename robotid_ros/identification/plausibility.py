@@ -11,6 +11,7 @@
 """Recordings held against the arm's description: degrees, joints that moved unseen, torques of another unit or sign."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from robotid_ros.model.urdf_tree import MOVING, parse_urdf
 from robotid_ros.signals import check_motor_side, prior_factors
 
 __all__ = [
+    'TorqueFault',
     'doubts',
     'held_joints',
     'open_parameters',
@@ -46,7 +48,9 @@ _ENOUGH = 20_000  # samples that tell a factor
 _OTHER_UNIT = 100.0  # times the description's torque: no masses are that far off
 _DRIVING = 0.02  # of the mean power: friction that drives a joint by more is no noise
 _TURNED = 1.1  # factor by which all errors must fall, in the geometric mean, before a sign counts as reversed
-_AT_LIMIT = 0.05  # share of samples at one value: noise, and a torque in steps of 1 % of its range, repeat it less
+_AT_LIMIT = 0.02  # share of samples at an extreme: noise is there less often
+_CLIPPED = 3.0  # times the samples just beside the extreme: a sine has more of them there, a clipped torque hardly any
+_EXTREME, _BESIDE = 0.01, 0.05  # of the range, from its end: resampling blurs a clipped value by less than the first
 
 
 def require_radians(datasets: Sequence[Dataset], model: RobotModel) -> None:
@@ -192,23 +196,38 @@ def doubts(datasets: Sequence[Dataset], model: RobotModel) -> str:
     return ''
 
 
-def torque_faults(rows: Rows) -> tuple[tuple[int, str, str], ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorqueFault:
+    """What is wrong with one joint's torque.
+
+    Attributes
+    ----------
+    joint : int
+    reason : str
+    advice : str
+    spreads : bool
+        Whether it spoils the parameters that the joint shares with the others, as a reversed sign does.
+    """
+
+    joint: int
+    reason: str
+    advice: str
+    spreads: bool = False
+
+
+def torque_faults(rows: Rows) -> tuple[TorqueFault, ...]:
     """Return what is wrong with joints' torques that no mass in the description is needed for.
 
     - Friction takes energy, whatever the masses are: Coulomb and viscous friction fitted without bounds that
-      drive a joint mean a reversed sign.
+      drive a joint mean a reversed sign, where all joints fit better once it is turned.
     - A joint whose sign is reversed spoils the parameters that it shares with the others: with the sign turned, all
-      joints fit better.
+      joints fit clearly better.
     - A torque that stays at its own extreme has hit a limit, or the range of the signal.
     - A torque that is zero throughout was not recorded.
 
     Parameters
     ----------
     rows : Rows
-
-    Returns
-    -------
-    tuple of (joint number, reason, advice)
     """
     samples = rows.samples
     friction = friction_model('coulomb_viscous+offset')
@@ -219,29 +238,44 @@ def torque_faults(rows: Rows) -> tuple[tuple[int, str, str], ...]:
     power = np.mean(samples.dq * np.einsum('Nnk,nk->Nn', columns[:, :, :2], own[:, :2]), axis=0)
     scale = np.mean(np.abs(samples.dq * samples.target), axis=0)
     moving = moved(samples.q)
-    faults: list[tuple[int, str, str]] = []
+    faults: list[TorqueFault] = []
     for j in range(samples.n):
         torque = samples.measured[:, j]
         if not moving[j]:
             continue
         if not np.any(torque):
-            faults.append((j, 'its torque is zero throughout', 'record its effort or current'))
-        elif power[j] < -_DRIVING * scale[j] or _reversed(info, j, precision):
             faults.append(
-                (
-                    j,
-                    f'its torque has the wrong sign: friction would drive it with {-power[j]:.3g} W'
-                    if power[j] < 0.0
-                    else 'its torque has the wrong sign: with the sign turned all joints fit better',
-                    'turn the sign of its torque, of its torque constant, or of its position',
+                TorqueFault(
+                    joint=j, reason='its torque is zero throughout', advice='record its effort or current', spreads=True
+                )
+            )
+            continue
+        drives = power[j] < -_DRIVING * scale[j]
+        better = _better_turned(info, j, precision)
+        if better > (1.0 if drives else _TURNED):
+            why = f'friction would drive it with {-power[j]:.3g} W' if drives else 'turned, all joints fit better'
+            faults.append(
+                TorqueFault(
+                    joint=j,
+                    reason=f'its torque has the wrong sign: {why}',
+                    advice='turn the sign of its torque, of its torque constant, or of its position',
+                    spreads=True,
+                )
+            )
+        elif drives:
+            faults.append(
+                TorqueFault(
+                    joint=j,
+                    reason=f'its friction would drive it with {-power[j]:.3g} W',
+                    advice='check its torque signal; excite it more, or over more of its range',
                 )
             )
         elif (share := _saturated(torque)) > _AT_LIMIT:
             faults.append(
-                (
-                    j,
-                    f'its torque stands at one extreme value in {100.0 * share:.0f} % of the samples: it is saturated',
-                    'move it more slowly, or raise the limit of the drive or of the signal',
+                TorqueFault(
+                    joint=j,
+                    reason=f'its torque stands at one extreme in {100.0 * share:.0f} % of the samples: it is saturated',
+                    advice='move it more slowly, or raise the limit of the drive or of the signal',
                 )
             )
     return tuple(faults)
@@ -259,8 +293,8 @@ def open_parameters(rows: Rows) -> BoolArray:
     return np.asarray(~solution.determined[: info.base])
 
 
-def _reversed(info: Information, joint: int, precision: Array) -> bool:
-    """Return whether all joints together fit clearly better with the sign of one torque turned."""
+def _better_turned(info: Information, joint: int, precision: Array) -> float:
+    """Return the factor by which all joints' errors fall, in the geometric mean, with the sign of one torque turned."""
     gram = info.gram.copy()
     gram[joint, :-1, -1] *= -1.0
     gram[joint, -1, :-1] *= -1.0
@@ -270,17 +304,24 @@ def _reversed(info: Information, joint: int, precision: Array) -> bool:
         solution, _ = weighted_solution(parts, None, precision)
         return float(np.mean(np.log(parts.residual_squares(solution.parameters))))
 
-    return bool(0.5 * (cost(info) - cost(turned)) > np.log(_TURNED))
+    return float(np.exp(0.5 * (cost(info) - cost(turned))))
 
 
 def _saturated(torque: Array) -> float:
-    """Return the share of samples that repeat the largest or the smallest value exactly."""
+    """Return the share of samples at the largest or the smallest value; 0 where as many stand just beside it.
+
+    A torque in coarse steps repeats every value, its extremes less often than those beside them. A clipped one
+    repeats its extremes alone.
+    """
     span = float(np.ptp(torque))
     if span <= 0.0:
         return 0.0
-    at_top = np.abs(torque - torque.max()) < 1e-6 * span
-    at_bottom = np.abs(torque - torque.min()) < 1e-6 * span
-    return float(max(at_top.mean(), at_bottom.mean()))
+    shares = []
+    for distance in (torque.max() - torque, torque - torque.min()):
+        at = float(np.mean(distance < _EXTREME * span))
+        beside = float(np.mean(distance < _BESIDE * span)) - at
+        shares.append(at if at > _CLIPPED * beside else 0.0)
+    return max(shares)
 
 
 def _beside_prior(datasets: Sequence[Dataset], model: RobotModel) -> tuple[Array, Array, Array, Array]:

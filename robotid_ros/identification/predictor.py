@@ -20,7 +20,7 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import Samples, as_samples
-from robotid_ros.identification.signal_choice import with_cutoff
+from robotid_ros.identification.signal_choice import like_training
 from robotid_ros.identification.torque_fit import predicted_torque
 from robotid_ros.model.robot_model import RobotModel
 
@@ -105,6 +105,12 @@ class TorquePredictor:
         samples = as_samples(listed, self.model, standstill_speed=0.0, standstill_weight=1.0)
         return samples.with_bandwidth(self.result.torque_bandwidth)
 
+    def prepared(self, datasets: Dataset | Sequence[Dataset]) -> list[Dataset]:
+        """Return recordings as those of the training were: through the same filter, without their own delays."""
+        listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
+        automatic = any(decision.subject.startswith('delay of the torque') for decision in self.result.decisions)
+        return like_training(listed, self.result.cutoff, self.base, self._samples if automatic else None)[0]
+
     def _predicted(self, samples: Samples) -> Array:
         result = self.result
         return predicted_torque(
@@ -120,13 +126,13 @@ class TorquePredictor:
 def validate(result: IdentificationResult, model: RobotModel, datasets: Dataset | Sequence[Dataset]) -> Metrics:
     """Return the errors of an identified model on datasets, against the torque as recorded.
 
-    The datasets are filtered as those of the training were, where they still can be.
+    The datasets go through the filter of the training, where they still can, and their own delays are taken out
+    where those of the training were looked for.
 
     Raises
     ------
     IdentificationError
         If the result belongs to another arm, or a joint is not in a dataset.
     """
-    listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
-    listed = listed if result.cutoff is None else with_cutoff(listed, result.cutoff)
-    return TorquePredictor(model, result).metrics(listed)
+    predictor = TorquePredictor(model, result)
+    return predictor.metrics(predictor.prepared(datasets))

@@ -34,15 +34,17 @@ from robotid_ros.identification.alternating import fit_friction
 from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.cross_validation import Decision
+from robotid_ros.identification.estimation import estimate
 from robotid_ros.identification.friction_choice import FrictionChoice
 from robotid_ros.identification.least_squares import fit_of_parameters
+from robotid_ros.identification.model_choice import Chosen
 from robotid_ros.identification.plausibility import remarks, require_radians
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.separable import separable_least_squares
 from robotid_ros.identification.signal_choice import choose_bandwidth
-from robotid_ros.identification.steps import Chosen, conclude, estimate, identify, require_data
+from robotid_ros.identification.steps import conclude, identify, require_data
 from robotid_ros.identification.stroke_friction import stroke_friction
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.model.robot_model import RobotModel

@@ -34,7 +34,15 @@ from robotid_ros.identification.least_squares import weighted_solution
 from robotid_ros.identification.samples import Samples
 from robotid_ros.signals.filtering import motion_band
 
-__all__ = ['PLAIN', 'choose_bandwidth', 'choose_cutoff', 'choose_delay', 'plain_errors', 'with_cutoff']
+__all__ = [
+    'PLAIN',
+    'choose_bandwidth',
+    'choose_cutoff',
+    'choose_delay',
+    'like_training',
+    'plain_errors',
+    'with_cutoff',
+]
 
 PLAIN = 'coulomb_viscous+offset'
 _CUTOFFS = (3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 33.0)  # of the motion's band: from hardly any margin to nearly no filter
@@ -45,6 +53,7 @@ _SLOWEST = 1.6  # of the motion's band: a torque channel below it hides a wrong 
 _FASTEST = 25.0  # Hz; a faster channel blurs a reversal by less than it can matter
 _BANDWIDTHS = 8
 _GAIN = 0.02  # fall of the error that a bandwidth must bring
+_HALVINGS = 2  # of the distance to the delays tried before
 _DELAY_GAIN = 0.05  # that a delay must bring: a wrong friction model asks for small ones
 
 
@@ -145,6 +154,12 @@ def _shifted(dataset: Dataset, delay: float) -> Dataset:
     return replace(dataset, q=moved['q'], dq=moved['dq'], ddq=moved['ddq']).select(keep)
 
 
+def _neighbours(value: float, others: Sequence[float]) -> list[float]:
+    """Return the next smaller and the next larger of some numbers, as far as there are such."""
+    below, above = [x for x in others if x < value], [x for x in others if x > value]
+    return [*([max(below)] if below else []), *([min(above)] if above else [])]
+
+
 def choose_delay(
     dataset: Dataset, base: BaseRegressor, samples_of: Callable[[Sequence[Dataset]], Samples]
 ) -> tuple[Dataset, Decision]:
@@ -171,6 +186,11 @@ def choose_delay(
             if _score(tried[delay]) > min(_score(other) for other in tried.values()):
                 break
     best = min(tried, key=lambda delay: _score(tried[delay]))
+    for _ in range(_HALVINGS if best != 0.0 else 0):
+        between = [0.5 * (best + other) for other in _neighbours(best, list(tried))]
+        for delay in between:
+            tried[delay] = errors(delay)
+        best = min(tried, key=lambda delay: _score(tried[delay]))
     confirmed = best != 0.0 and none.better(tried[best], _DELAY_GAIN)
     chosen = best if confirmed else 0.0
     decision = Decision(
@@ -181,6 +201,33 @@ def choose_delay(
         ),
     )
     return (dataset if chosen == 0.0 else _shifted(dataset, chosen)), decision
+
+
+def like_training(
+    datasets: Sequence[Dataset],
+    cutoff: float | None,
+    base: BaseRegressor,
+    samples_of: Callable[[Sequence[Dataset]], Samples] | None,
+) -> tuple[list[Dataset], list[Decision]]:
+    """Return held-out recordings through the filter of the training, each without its own delay, and the delays.
+
+    A delay belongs to a recording, not to the arm: it is found by a plain fit to the recording itself, and the
+    model that is judged has no part in it.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+    cutoff : float or None
+        Of the training [Hz]; None leaves the filters as they are.
+    base : BaseRegressor
+    samples_of : callable or None
+        From datasets to samples; None leaves the delays as they are.
+    """
+    listed = list(datasets) if cutoff is None else with_cutoff(datasets, cutoff)
+    if samples_of is None:
+        return listed, []
+    found = [choose_delay(dataset, base, samples_of) for dataset in listed]
+    return [dataset for dataset, _ in found], [decision for _, decision in found]
 
 
 def choose_bandwidth(base: BaseRegressor, samples: Samples) -> tuple[float | None, Decision]:

@@ -60,7 +60,7 @@ def judge_joints(
     metrics: Metrics,
     noise: Array,
     moving: BoolArray,
-    faults: Sequence[tuple[int, str, str]],
+    faults: Sequence[tuple[str, str] | None],
     limit: Array | None = None,
     *,
     judged_by: str = 'training',
@@ -74,8 +74,8 @@ def judge_joints(
     noise : ndarray, shape (n,)
         Root mean square of what the torque as recorded has above the filter's cutoff [N m].
     moving : ndarray of bool, shape (n,)
-    faults : sequence of (joint number, reason, advice)
-        What is wrong with the measured torque.
+    faults : sequence of (reason, advice) or None, length n
+        What is wrong with the measured torque of each joint.
     limit : ndarray, shape (n,), optional
         Largest acceptable torque error [N m].
     judged_by : str
@@ -83,7 +83,7 @@ def judge_joints(
     """
     result = []
     for j, joint in enumerate(metrics.joint_names):
-        own = [(reason, advice) for k, reason, advice in faults if k == j]
+        own = faults[j]
         error, relative = float(metrics.rmse[j]), float(metrics.relative_error[j])
         if not moving[j]:
             result.append(
@@ -94,8 +94,8 @@ def judge_joints(
                     advice='excite it, or do not use its friction',
                 )
             )
-        elif own:
-            reason, advice = own[0]
+        elif own is not None:
+            reason, advice = own
             result.append(JointVerdict(joint=joint, usable=False, reason=reason, advice=advice))
         elif limit is not None and error > limit[j]:
             result.append(

@@ -1,0 +1,188 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""From datasets to a model that can be fitted: bandwidth, cutoff and delays of the signals, and the friction."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from robotid_ros.data.dataset import Dataset
+from robotid_ros.data.strokes import FrictionStrokes
+from robotid_ros.dynamics import BaseParameters
+from robotid_ros.errors import IdentificationError
+from robotid_ros.friction import friction_model
+from robotid_ros.identification.config import IdentificationConfig
+from robotid_ros.identification.cross_validation import Alternative, Decision
+from robotid_ros.identification.friction_choice import FrictionChoice, add_ripple, choose_friction, fit_friction_shape
+from robotid_ros.identification.prior import Prior
+from robotid_ros.identification.rows import Rows
+from robotid_ros.identification.samples import Samples, as_samples
+from robotid_ros.identification.signal_choice import (
+    choose_bandwidth,
+    choose_cutoff,
+    choose_delay,
+)
+from robotid_ros.identification.stroke_friction import choose_stroke_model, stroke_friction
+from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.progress import Progress, silent
+
+__all__ = ['Chosen', 'Data', 'choose_model', 'prepare', 'samples_of_datasets', 'stroke_prior', 'without_ripple']
+
+_SEARCH_SAMPLES = 3000
+_RIPPLE_SAMPLES = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    """Training data with the choices that concern its signals.
+
+    Attributes
+    ----------
+    datasets : tuple of Dataset
+    samples : Samples
+        With the bandwidth of the torque signal.
+    cutoff : float or None
+        Chosen for all recordings [Hz]; None where nothing was chosen.
+    decisions : tuple of Decision
+    samples_of : callable
+        From other datasets to samples of the same kind.
+    """
+
+    datasets: tuple[Dataset, ...]
+    samples: Samples
+    cutoff: float | None
+    decisions: tuple[Decision, ...]
+    samples_of: Callable[[Sequence[Dataset]], Samples]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """A model that competes: friction with its shape, the signal's bandwidth, friction data where there are some."""
+
+    rows: Rows
+    choice: FrictionChoice
+    strokes: FrictionStrokes | None = None
+
+
+def samples_of_datasets(datasets: Sequence[Dataset], model: RobotModel, config: IdentificationConfig) -> Samples:
+    """Return datasets as samples, weighted at rest as configured."""
+    return as_samples(
+        datasets, model, standstill_speed=config.standstill_speed, standstill_weight=config.standstill_weight
+    )
+
+
+def prepare(
+    datasets: Sequence[Dataset],
+    model: RobotModel,
+    base: BaseParameters,
+    config: IdentificationConfig,
+    report: Progress = silent,
+) -> Data:
+    """Choose the bandwidth of the torque, the cutoff and the delays, and return the samples."""
+    plain = partial(samples_of_datasets, model=model, config=config)
+    decisions: list[Decision] = []
+    bandwidth = config.torque_bandwidth if config.torque_bandwidth > 0.0 else None
+    if config.automatic and config.torque_bandwidth == 0.0:
+        report(0.02, 'find the bandwidth of the torque')
+        bandwidth, decision = choose_bandwidth(base, plain(datasets))
+        decisions.append(decision)
+
+    def samples_of(some: Sequence[Dataset]) -> Samples:
+        return plain(some).with_bandwidth(bandwidth)
+
+    report(0.08, 'choose the cutoff')
+    listed, choice = choose_cutoff(datasets, base, samples_of)
+    cutoff = None
+    if choice is not None:
+        decisions.append(choice)
+        cutoff = max(dataset.cutoff for dataset in listed if dataset.unfiltered is not None)
+    if config.automatic:
+        report(0.15, 'look for a delay of the torque')
+        found = [choose_delay(dataset, base, samples_of) for dataset in listed]
+        listed = [dataset for dataset, _ in found]
+        decisions += [decision for _, decision in found]
+    return Data(
+        datasets=tuple(listed),
+        samples=samples_of(listed),
+        cutoff=cutoff,
+        decisions=tuple(decisions),
+        samples_of=samples_of,
+    )
+
+
+def choose_model(
+    base: BaseParameters,
+    samples: Samples,
+    config: IdentificationConfig,
+    report: Progress,
+    strokes: FrictionStrokes | None = None,
+) -> Chosen:
+    """Choose the friction model and, where it was not asked for, whether it pays at all."""
+    report(0.2, 'choose the friction model')
+    rows = Rows(base, samples.coarse())
+    name = config.friction
+    if name == 'auto' and config.estimator == 'bee-colony':
+        name = 'daemi_heimann'  # the model the method was published for
+    ripple = name == 'auto' or name != without_ripple(name)
+    name = without_ripple(name)
+    few = rows.samples.thinned(_SEARCH_SAMPLES) if rows.samples.open else rows.samples.excerpts(_SEARCH_SAMPLES)
+    rigid = base.regressor(few.q, few.dq, few.ddq)
+    if strokes is not None:
+        choice = _choice_by_strokes(name, strokes)
+    elif name == 'auto':
+        choice = choose_friction(rigid, few, progress=lambda share, text: report(0.2 + 0.4 * share, text))
+    elif not friction_model(name).shape_names and not config.automatic:
+        as_asked = Decision(subject='friction', chosen=f'{name}, as asked')
+        choice = FrictionChoice(friction=friction_model(name), shape=np.zeros((few.n, 0)), decisions=(as_asked,))
+    else:
+        choice = fit_friction_shape(rigid, few, name, smooth=config.automatic)
+    if ripple:
+        report(0.62, 'look for a torque ripple')
+        choice = add_ripple(base, few.excerpts(_RIPPLE_SAMPLES), choice)
+    return Chosen(rows=rows, choice=choice, strokes=strokes)
+
+
+def _choice_by_strokes(name: str, strokes: FrictionStrokes) -> FrictionChoice:
+    """Return the friction model asked for, or the one that describes the strokes best, with its shape."""
+    alternatives: tuple[Alternative, ...] = ()
+    if name == 'auto':
+        best, tried = choose_stroke_model(strokes)
+        alternatives = tuple(Alternative(name=each, error=error) for each, error in tried)
+        name = f'{best}+offset'
+    friction = friction_model(name)
+    shape = stroke_friction(friction, strokes).shape
+    still = [joint for j, joint in enumerate(strokes.joint_names) if not (strokes.joint == j).any()]
+    if still and friction.shape_names:
+        raise IdentificationError(
+            f'the friction data have no stroke of {", ".join(still)}, which {name} needs for its '
+            f'{friction.shape_names[0]}; sweep all joints, or choose a model without, coulomb_viscous for example'
+        )
+    text = f'{friction.name}, by {strokes.count} strokes of {len(strokes.joint_names) - len(still)} joints'
+    decision = Decision(subject='friction', chosen=text, alternatives=alternatives)
+    return FrictionChoice(friction=friction, shape=shape, decisions=(decision,))
+
+
+def stroke_prior(chosen: Chosen, variance: float = 1.0) -> Prior | None:
+    """Return what the strokes say of the friction parameters, beside rows of this variance; None without strokes.
+
+    The normal equations count every sample, also those that are correlated; the strokes count in the same proportion.
+    """
+    if chosen.strokes is None:
+        return None
+    found = stroke_friction(chosen.choice.friction, chosen.strokes)
+    weight = variance / chosen.rows.samples.independent_per_sample
+    return Prior.of_strokes(found.weighted(weight), len(chosen.rows.base.independent))
+
+
+def without_ripple(name: str) -> str:
+    """Return a friction model's name without the option whose frequencies the data have to tell."""
+    return '+'.join(part for part in name.split('+') if part != 'ripple')
