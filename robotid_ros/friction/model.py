@@ -48,11 +48,19 @@ _UNITS: dict[str, dict[Quantity, str]] = {
     'revolute': {
         'force': 'N*m',
         'damping': 'N*m*s/rad',
+        'stiffness': 'N*m/rad',
         'velocity': 'rad/s',
         'inverse velocity': 's/rad',
         'ratio': '1',
     },
-    'prismatic': {'force': 'N', 'damping': 'N*s/m', 'velocity': 'm/s', 'inverse velocity': 's/m', 'ratio': '1'},
+    'prismatic': {
+        'force': 'N',
+        'damping': 'N*s/m',
+        'stiffness': 'N/m',
+        'velocity': 'm/s',
+        'inverse velocity': 's/m',
+        'ratio': '1',
+    },
 }
 
 
@@ -104,6 +112,8 @@ class FrictionModel:
         Frequency of a torque ripple [1/rad]; 0 for a joint without one, None for a model without the term.
     ripple_limit : float
         Fastest ripple that the torque signal shows [Hz].
+    spring : ndarray, shape (n,) or (), optional
+        1 for a joint with a spring, 0 for one without; None for one at every joint, where the model has the term.
     """
 
     name: str
@@ -111,6 +121,7 @@ class FrictionModel:
     velocity_scale: Array | None = None
     ripple_frequency: Array | None = None
     ripple_limit: float = 10.0
+    spring: Array | None = None
     generators: Array = field(init=False)
     """Matrix G, shape (k, k): friction dissipates exactly when the entries of G^-1 linear that are not ``signed``
     are not negative."""
@@ -123,6 +134,8 @@ class FrictionModel:
                 self, 'ripple_frequency', _positive(self.ripple_frequency, 'ripple_frequency', zero=True)
             )
         _positive(self.ripple_limit, 'ripple_limit', zero=False)
+        if self.spring is not None:
+            object.__setattr__(self, 'spring', _positive(self.spring, 'spring', zero=True))
         names = self.linear_names
         bounds = np.eye(len(names))
         for row, parameter in zip(bounds, self._parameters, strict=True):
@@ -167,9 +180,15 @@ class FrictionModel:
         """Return the model with sign(v) replaced by tanh(v / velocity_scale); None restores the sign."""
         return replace(self, velocity_scale=velocity_scale)  # type: ignore[arg-type]
 
-    def without_ripple(self) -> 'FrictionModel':
-        """Return the model without its torque ripple; its linear parameters are the first ones of this model's."""
-        return friction_model(self.name.replace('+ripple', ''), velocity_scale=self.velocity_scale)
+    @property
+    def needs_position(self) -> bool:
+        """Whether the torque depends on the position of the joint."""
+        return any(term.needs_position for term in self.terms)
+
+    def without_position(self) -> 'FrictionModel':
+        """Return the model without the terms of the position; its linear parameters are the first of this model's."""
+        name = self.name.replace('+spring', '').replace('+ripple', '')
+        return friction_model(name, velocity_scale=self.velocity_scale)
 
     def of_joint(self, joint: int) -> 'FrictionModel':
         """Return the model of one joint, with scalars in place of what is given per joint."""
@@ -177,7 +196,12 @@ class FrictionModel:
         def own(value: Array | None) -> Any:
             return value if value is None or np.ndim(value) == 0 else value[joint]
 
-        return replace(self, velocity_scale=own(self.velocity_scale), ripple_frequency=own(self.ripple_frequency))
+        return replace(
+            self,
+            velocity_scale=own(self.velocity_scale),
+            ripple_frequency=own(self.ripple_frequency),
+            spring=own(self.spring),
+        )
 
     def shape_bounds(self, fastest: Array) -> tuple[Array, Array]:
         """Return bounds of the shape parameters, shapes (n, s), given each joint's largest speed, shape (n,)."""
@@ -192,8 +216,8 @@ class FrictionModel:
     ) -> Motion:
         if load is None and self.needs_load:
             raise IdentificationError('load-dependent friction needs the transmitted torque; got none')
-        if position is None and any(term.needs_position for term in self.terms):
-            raise IdentificationError('a torque ripple needs the joint positions; got none')
+        if position is None and self.needs_position:
+            raise IdentificationError(f"friction '{self.name}' depends on the joint positions; got none")
         scale = self.velocity_scale
         return Motion(
             velocity=velocity,
@@ -203,6 +227,7 @@ class FrictionModel:
             position=position,
             ripple_frequency=0.0 if self.ripple_frequency is None else self.ripple_frequency,
             ripple_limit=self.ripple_limit,
+            spring=1.0 if self.spring is None else self.spring,
             functions=functions,
         )
 
@@ -223,7 +248,7 @@ class FrictionModel:
         load : ndarray, shape (N, n), optional
             Torque transmitted by the joints, without their own friction [N m].
         position : ndarray, shape (N, n), optional
-            For models with a torque ripple [rad].
+            For models with a torque ripple or a spring [rad].
 
         Raises
         ------
@@ -312,6 +337,7 @@ def friction_model(
     velocity_scale: ArrayLike | None = None,
     ripple_frequency: ArrayLike | None = None,
     ripple_limit: float = 10.0,
+    spring: ArrayLike | None = None,
 ) -> FrictionModel:
     """Return a friction model by name.
 
@@ -321,13 +347,16 @@ def friction_model(
         ``coulomb``, ``coulomb_viscous``, ``static``, ``stribeck`` or ``daemi_heimann``, optionally
         followed by options, ``'stribeck+load+offset'``: ``asymmetric`` for parameters of their own for each
         direction, ``load`` for Coulomb friction that grows with the transmitted torque, ``offset`` for a
-        constant torque, ``ripple`` for a torque that goes up and down with the motor's position.
+        constant torque, ``spring`` for one in proportion to the position, ``ripple`` for one that goes up and down
+        with the motor's position.
     velocity_scale : float or array_like, shape (n,), optional
         Replace sign(v) by tanh(v / velocity_scale) [rad/s].
     ripple_frequency : array_like, shape (n,), optional
         Add a torque ripple of so many radians per radian; needed where the name has ``+ripple``.
     ripple_limit : float
         Fastest ripple that the torque signal shows [Hz].
+    spring : array_like, shape (n,), optional
+        1 for the joints with a spring, 0 for those without; all have one by default, where the name has ``+spring``.
 
     Raises
     ------
@@ -346,4 +375,5 @@ def friction_model(
         velocity_scale=velocity_scale,  # type: ignore[arg-type]
         ripple_frequency=ripple_frequency,  # type: ignore[arg-type]
         ripple_limit=ripple_limit,
+        spring=spring,  # type: ignore[arg-type]
     )

@@ -37,7 +37,7 @@ __all__ = [
     'by_direction',
 ]
 
-Quantity: TypeAlias = Literal['force', 'damping', 'velocity', 'inverse velocity', 'ratio']
+Quantity: TypeAlias = Literal['force', 'damping', 'stiffness', 'velocity', 'inverse velocity', 'ratio']
 
 BREAKAWAY_SPEED = 0.01
 """Speed below which the model ``static`` takes a joint as sticking [rad/s or m/s]."""
@@ -75,7 +75,7 @@ class Motion:
         Torque that the joint transmits, without its own friction [N m].
     position : array or symbol, optional
         [rad]
-    ripple_frequency, ripple_limit : ndarray, shape (n,), or float
+    ripple_frequency, ripple_limit, spring : ndarray, shape (n,), or float
         See :class:`robotid_ros.friction.FrictionModel`.
     functions : Functions
     """
@@ -87,6 +87,7 @@ class Motion:
     position: Any = None
     ripple_frequency: Any = 0.0
     ripple_limit: float = 10.0
+    spring: Any = 1.0
     functions: Functions = NUMPY
 
 
@@ -259,6 +260,14 @@ RIPPLE = Term(
     needs_position=True,
 )
 
+# A spring or a counterbalance that acts on the joint, or cables that it winds up: the slope of its torque over the
+# position. The place where it is relaxed is in the offset. Negative where it takes load off the joint.
+SPRING = Term(
+    parameters=(Parameter(name='stiffness', quantity='stiffness', bound={}),),
+    columns=lambda at: (at.spring * at.position,),
+    needs_position=True,
+)
+
 MODELS: dict[str, tuple[Term, ...]] = {
     'coulomb': (COULOMB,),
     'coulomb_viscous': (COULOMB, VISCOUS),
@@ -266,7 +275,7 @@ MODELS: dict[str, tuple[Term, ...]] = {
     'stribeck': (STRIBECK, VISCOUS),
     'daemi_heimann': (COULOMB, VISCOUS, ARCTANGENT),
 }
-OPTIONS: dict[str, Term] = {'load': LOAD, 'offset': OFFSET, 'ripple': RIPPLE}
+OPTIONS: dict[str, Term] = {'load': LOAD, 'offset': OFFSET, 'spring': SPRING, 'ripple': RIPPLE}
 
 
 def by_direction(terms: tuple[Term, ...]) -> tuple[Term, ...]:

@@ -23,19 +23,20 @@ import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.friction import FrictionModel, friction_model
-from robotid_ros.identification.cross_validation import Alternative, Decision, Folds, HeldOut
+from robotid_ros.identification.cross_validation import Alternative, Decision, Folds, HeldOut, LinearFolds
 from robotid_ros.identification.information import BaseRegressor
-from robotid_ros.identification.least_squares import least_squares
+from robotid_ros.identification.least_squares import least_squares, weighted_solution
 from robotid_ros.identification.ripple import Unexplained, find_ripple, with_ripple
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.separable import SeparableFit, separable_least_squares
 from robotid_ros.progress import Progress
 
-__all__ = ['FrictionChoice', 'add_ripple', 'choose_friction', 'fit_friction_shape']
+__all__ = ['FrictionChoice', 'add_ripple', 'add_spring', 'choose_friction', 'fit_friction_shape']
 
 _GAIN = 0.01
 _RICHER = 0.02
+_SPRING = 0.05  # fall of a joint's held-out error that a spring must bring
 _EXACT = 2e-3  # of the largest speed: a smoothed sign this narrow counts as exact
 
 
@@ -183,6 +184,51 @@ def _signs_again(
         return fit, kept
     remaining = friction_model(name, velocity_scale=np.where(kept, scale, exact))
     return trial(remaining, False, f'{name}, remaining signs')[1], kept
+
+
+def add_spring(base: BaseRegressor, samples: Samples, choice: FrictionChoice) -> FrictionChoice:
+    """Add a spring to the joints whose held-out torque asks for one: a counterbalance, or cables that are wound up.
+
+    Parameters
+    ----------
+    base : BaseRegressor
+    samples : Samples
+        A few thousand at most.
+    choice : FrictionChoice
+    """
+    rigid = base.regressor(samples.q, samples.dq, samples.ddq)
+    load = None
+    if choice.friction.needs_load:
+        load = rigid @ least_squares(Rows(base, samples), choice.friction, choice.shape, covariance=False).base_values
+    folds = Folds.of(samples)
+    filtered, recorded = samples.filtered(rigid), samples.recorded(rigid)
+
+    def errors(friction: FrictionModel) -> HeldOut:
+        own = friction.columns(samples.dq, choice.shape, load, samples.q)
+        parts = LinearFolds.of_rows(samples, folds, filtered, samples.filtered(own), recorded, samples.recorded(own))
+        return parts.errors(lambda info: weighted_solution(info, friction, np.ones(samples.n))[0].parameters)
+
+    def sprung(joints: Array) -> FrictionModel:
+        name, scale = f'{choice.friction.name}+spring', choice.friction.velocity_scale
+        return friction_model(name, velocity_scale=scale, spring=joints)
+
+    none = errors(choice.friction)
+    tried = [Alternative(name='none', error=none.rmse)]
+    asked = np.zeros(samples.n, dtype=bool)
+    for j in range(samples.n):  # one after the other: a spring too many makes the others' errors large
+        alone = errors(sprung(1.0 * (np.arange(samples.n) == j)))
+        tried.append(Alternative(name=f'joint {j + 1}', error=alone.rmse))
+        falls = none.joints_better(alone, _SPRING)[j] and alone.rmse[j] < (1.0 - _SPRING) * none.rmse[j]
+        asked[j] = falls and none.better(alone, 0.0)
+    friction, text = choice.friction, 'none'
+    if asked.any():
+        both = errors(sprung(1.0 * asked))
+        tried.append(Alternative(name='all of these', error=both.rmse))
+        if none.better(both, 0.0):
+            friction = sprung(1.0 * asked)
+            text = ', '.join(f'joint {j + 1}' for j in np.flatnonzero(asked).tolist())
+    decision = Decision(subject='spring', chosen=text, alternatives=tuple(tried))
+    return replace(choice, friction=friction, decisions=(*choice.decisions, decision))
 
 
 def add_ripple(base: BaseRegressor, samples: Samples, choice: FrictionChoice) -> FrictionChoice:

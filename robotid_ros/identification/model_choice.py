@@ -22,7 +22,13 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.cross_validation import Alternative, Decision
-from robotid_ros.identification.friction_choice import FrictionChoice, add_ripple, choose_friction, fit_friction_shape
+from robotid_ros.identification.friction_choice import (
+    FrictionChoice,
+    add_ripple,
+    add_spring,
+    choose_friction,
+    fit_friction_shape,
+)
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples, as_samples
@@ -145,6 +151,9 @@ def choose_model(
         choice = FrictionChoice(friction=friction_model(name), shape=np.zeros((few.n, 0)), decisions=(as_asked,))
     else:
         choice = fit_friction_shape(rigid, few, name, smooth=config.automatic)
+    if config.friction == 'auto' and strokes is None:
+        report(0.61, 'look for springs')
+        choice = add_spring(base, few, choice)
     if ripple:
         report(0.62, 'look for a torque ripple')
         choice = add_ripple(base, few.excerpts(_RIPPLE_SAMPLES), choice)

@@ -27,9 +27,6 @@ from robotid_ros.model.robot_model import RobotModel
 __all__ = ['TorquePredictor', 'validate']
 
 
-RIPPLE = ('ripple_sin', 'ripple_cos')
-
-
 class TorquePredictor:
     """Inverse dynamics of an identified arm: rigid body and friction.
 
@@ -75,14 +72,14 @@ class TorquePredictor:
     def friction_torque(self, dq: Array, load: Array | None = None, position: Array | None = None) -> Array:
         """Return the friction at some velocities and loads, shape (N, n) [N m]: friction feed-forward.
 
-        Without positions there is no ripple in it.
+        Without positions there is no ripple and no spring in it.
         """
         load = np.zeros_like(dq) if load is None else load
         friction, values = self.friction, self.result.friction_values
-        if position is None and friction.ripple_frequency is not None:
-            friction, with_ripple = friction.without_ripple(), friction
+        if position is None and friction.needs_position:
+            friction, whole = friction.without_position(), friction
             kept = range(len(friction.linear_names))
-            values = values[:, [*kept, *range(len(with_ripple.linear_names), values.shape[1])]]
+            values = values[:, [*kept, *range(len(whole.linear_names), values.shape[1])]]
         return friction.torque(dq, values, load, position)
 
     def torque(self, q: Array, dq: Array, ddq: Array) -> Array:

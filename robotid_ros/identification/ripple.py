@@ -182,5 +182,9 @@ class _Search:
 def with_ripple(friction: FrictionModel, frequency: Array, limit: float) -> FrictionModel:
     """Return a friction model with a ripple added to some of its joints."""
     return friction_model(
-        friction.name, velocity_scale=friction.velocity_scale, ripple_frequency=frequency, ripple_limit=limit
+        friction.name,
+        velocity_scale=friction.velocity_scale,
+        ripple_frequency=frequency,
+        ripple_limit=limit,
+        spring=friction.spring,
     )
