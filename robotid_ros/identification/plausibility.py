@@ -238,6 +238,8 @@ def torque_faults(rows: Rows) -> tuple[TorqueFault, ...]:
     power = np.mean(samples.dq * np.einsum('Nnk,nk->Nn', columns[:, :, :2], own[:, :2]), axis=0)
     scale = np.mean(np.abs(samples.dq * samples.target), axis=0)
     moving = moved(samples.q)
+    drives = moving & (power < -_DRIVING * scale)
+    wrong_sign = _reversed(info, precision, drives, power > _DRIVING * scale)
     faults: list[TorqueFault] = []
     for j in range(samples.n):
         torque = samples.measured[:, j]
@@ -250,10 +252,9 @@ def torque_faults(rows: Rows) -> tuple[TorqueFault, ...]:
                 )
             )
             continue
-        drives = power[j] < -_DRIVING * scale[j]
-        better = _better_turned(info, j, precision)
-        if better > (1.0 if drives else _TURNED):
-            why = f'friction would drive it with {-power[j]:.3g} W' if drives else 'turned, all joints fit better'
+        if wrong_sign[j]:
+            why = 'turned, all joints fit better'
+            why = f'friction would drive it with {-power[j]:.3g} W' if drives[j] else why
             faults.append(
                 TorqueFault(
                     joint=j,
@@ -262,7 +263,7 @@ def torque_faults(rows: Rows) -> tuple[TorqueFault, ...]:
                     spreads=True,
                 )
             )
-        elif drives:
+        elif drives[j]:
             faults.append(
                 TorqueFault(
                     joint=j,
@@ -293,11 +294,27 @@ def open_parameters(rows: Rows) -> BoolArray:
     return np.asarray(~solution.determined[: info.base])
 
 
-def _better_turned(info: Information, joint: int, precision: Array) -> float:
-    """Return the factor by which all joints' errors fall, in the geometric mean, with the sign of one torque turned."""
+def _reversed(info: Information, precision: Array, drives: BoolArray, takes: BoolArray) -> list[bool]:
+    """Return which joints' torques have the wrong sign.
+
+    Friction that drives a joint shows it, where all fit better with the sign turned: with that of this joint, or of all
+    such joints, since two that are reversed may fit together as they are. A joint with little friction must fit
+    clearly better. One whose friction takes power has the right sign, and another one is reversed to it.
+    """
+    together = np.flatnonzero(drives).tolist()
+    all_turned = _better_turned(info, together, precision) if together else 0.0
+    result = []
+    for j in range(len(drives)):
+        alone = 0.0 if takes[j] else _better_turned(info, [j], precision)
+        result.append(max(alone, all_turned) > 1.0 if drives[j] else alone > _TURNED)
+    return result
+
+
+def _better_turned(info: Information, joints: list[int], precision: Array) -> float:
+    """Return the factor by which all joints' errors fall, in the geometric mean, with some torques' signs turned."""
     gram = info.gram.copy()
-    gram[joint, :-1, -1] *= -1.0
-    gram[joint, -1, :-1] *= -1.0
+    gram[joints, :-1, -1] *= -1.0
+    gram[joints, -1, :-1] *= -1.0
     turned = Information(gram=gram, count=info.count, base=info.base)
 
     def cost(parts: Information) -> float:

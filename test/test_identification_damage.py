@@ -1,0 +1,111 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Recordings damaged as those of real arms are: the result is near that of the sound one, or the damage is named."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_torque
+
+from robotid_ros.arrays import Array
+from robotid_ros.data import Dataset
+from robotid_ros.identification import IdentificationConfig, identify, validate
+from robotid_ros.model import RobotModel
+
+PLAIN = IdentificationConfig(friction='coulomb_viscous+offset', torque_bandwidth=-1.0)
+PLACEHOLDER = re.sub(r'<mass value="[^"]*"', '<mass value="1"', TWO_LINKS)
+PLACEHOLDER = re.sub(r'<inertia [^>]*/>', '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>', PLACEHOLDER)
+
+
+def recorded(seed: int, spring: Array | None = None) -> Dataset:
+    """Return a recording of the arm with Coulomb and viscous friction and noise."""
+    model, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(seed)
+    motion = fourier_motion(2, rng, size=0.9)
+    q, dq = motion[1:3]
+    torque = pinocchio_torque(model, *motion[1:]) + 2.0 * np.sign(dq) + dq + 0.05 * rng.standard_normal(dq.shape)
+    return dataset(model, motion, torque if spring is None else torque + spring * q)
+
+
+def with_torque(data: Dataset, torque: Array) -> Dataset:
+    """Return a dataset with another torque."""
+    return replace(data, tau=torque, tau_filtered=torque)
+
+
+@pytest.mark.parametrize('urdf', [TWO_LINKS, PLACEHOLDER], ids=['masses', 'placeholders'])
+@pytest.mark.parametrize('joint', [0, 1])
+def test_a_reversed_sign_makes_the_whole_unusable(joint: int, urdf: str) -> None:
+    model, data = RobotModel.from_urdf(urdf), recorded(0)
+    result = identify(with_torque(data, data.tau * np.where(np.arange(2) == joint, -1.0, 1.0)), model, config=PLAIN)
+    assert not result.usable
+    assert re.match(rf'{model.joint_names[joint]}: its torque has the wrong sign', result.reason)
+    assert identify(data, model, config=PLAIN).usable
+
+
+def test_a_clipped_torque_is_named_and_one_in_steps_is_not() -> None:
+    model, data = RobotModel.from_urdf(TWO_LINKS), recorded(1)
+    limit = np.percentile(np.abs(data.tau[:, 0]), 80)
+    clipped = np.column_stack([np.clip(data.tau[:, 0], -limit, limit), data.tau[:, 1]])
+    result = identify(with_torque(data, clipped), model, config=PLAIN)
+    assert [verdict.usable for verdict in result.joints] == [False, True]
+    assert 'shoulder: its torque stands at one extreme' in result.reason
+    step = 0.01 * np.ptp(data.tau, axis=0)
+    result = identify(with_torque(data, np.round(data.tau / step) * step), model, config=PLAIN)
+    assert result.usable
+    assert result.reason == ''
+
+
+@pytest.mark.parametrize('late', ['training', 'validation'])
+def test_a_late_torque_is_found_in_each_recording_by_itself(late: str) -> None:
+    def delayed(data: Dataset) -> Dataset:
+        at = data.time - 0.02
+        return with_torque(data, np.column_stack([np.interp(at, data.time, column) for column in data.tau.T]))
+
+    model, first, second = RobotModel.from_urdf(TWO_LINKS), recorded(2), recorded(3)
+    sound = identify(first, model, validation=second).metrics['validation']
+    if late == 'training':
+        first = delayed(first)
+    else:
+        second = delayed(second)
+    result = identify(first, model, validation=second)
+    error = result.metrics['validation'].rmse
+    assert (error < 1.3 * sound.rmse).all()
+    np.testing.assert_allclose(validate(result, model, second).rmse, error, rtol=1e-6)
+    found = [decision.chosen for decision in result.decisions if decision.subject.startswith('delay')]
+    assert [each != 'none' for each in found] == [late == 'training', late == 'validation']
+    (delay,) = (each for each in found if each != 'none')
+    assert abs(float(delay.removesuffix(' ms')) - 20.0) < 3.0
+
+
+def test_a_spring_is_found_where_there_is_one_and_nowhere_else() -> None:
+    model = RobotModel.from_urdf(TWO_LINKS)
+    result = identify(recorded(4, spring=np.array([0.0, 6.0])), model)
+    at = result.friction_names.index('stiffness')
+    stiffness, deviation = result.friction_values[:, at], result.friction_std[:, at]
+    assert stiffness[0] == 0.0
+    assert abs(stiffness[1] - 6.0) < max(4.0 * deviation[1], 0.06)
+    assert 0.0 < deviation[1] < 0.1
+    assert 'stiffness' not in identify(recorded(4), model).friction_names
+
+
+def test_two_recordings_together_are_no_worse_than_one() -> None:
+    model, judge = RobotModel.from_urdf(TWO_LINKS), recorded(7)
+    quiet, loud = recorded(5), recorded(6)
+    rng = np.random.default_rng(0)
+    few = loud.select(np.arange(0, len(loud), 2))  # half the rate, and four times the noise
+    loud = replace(few, rate=50.0, cutoff=25.0)
+    loud = with_torque(loud, loud.tau + 0.2 * rng.standard_normal(loud.tau.shape))
+
+    def error(*data: Dataset) -> float:
+        return float(identify(data, model, validation=judge).metrics['validation'].relative_error_total)
+
+    alone = [error(quiet), error(loud)]
+    assert error(quiet, loud) < 1.02 * min(alone)
