@@ -16,7 +16,7 @@ from robotid_ros.identification import IdentificationResult, Metrics
 
 __all__ = ['joint_table', 'metrics_table', 'parameter_table']
 
-_SOME_JOINTS = ('ripple_sin', 'ripple_cos', 'stiffness')
+_RIPPLE = ('ripple_sin', 'ripple_cos')
 
 
 def joint_table(joints: Sequence[str], columns: Mapping[str, Array], digits: int = 3) -> str:
@@ -53,7 +53,8 @@ def parameter_table(result: IdentificationResult) -> str:
     ]
     for j, joint in enumerate(result.joint_names):
         for k, name in enumerate(result.friction_names):
-            if name in _SOME_JOINTS and result.friction_values[j, k] == 0.0:
+            without_ripple = result.ripple_frequency is not None and result.ripple_frequency[j] == 0.0
+            if (name in _RIPPLE and without_ripple) or (name == 'stiffness' and result.friction_values[j, k] == 0.0):
                 continue  # the column is there for the joints that have one
             spread = result.friction_std[j, k]
             rows.append((f'{name} {joint}', result.friction_values[j, k], spread, result.friction_units[j][k]))
