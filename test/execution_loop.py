@@ -16,6 +16,7 @@ from excitation_helpers import limits, planar_arm
 
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory
 from robotid_ros.excitation.preparation import reference_check
+from robotid_ros.execution.effort_watch import EffortWatch
 from robotid_ros.execution.following import Following, StopKind
 from robotid_ros.execution.run import RunConfig, plan_run
 from robotid_ros.execution.watchdog import Watchdog, WatchdogConfig
@@ -64,6 +65,7 @@ class Loop:
     from_command: bool = False
     feedback: bool = False  # the controller tells its state
     noise: float = 2e-5
+    parts: object = None  # a simulated arm with drives and sensors, in place of one that does what it is told
     config: WatchdogConfig = field(default_factory=WatchdogConfig)
     plan: object = PLAN
     lose_first: bool = False
@@ -74,10 +76,14 @@ class Loop:
 
     def __post_init__(self):
         start = self.plan.reference.evaluate([0.0])[0][0]
+        self.model = self.plan.windows.check.model
         self.controller = SimulatedController(
-            MODEL.joint_names, start, blend=self.blend, from_command=self.from_command
+            self.model.joint_names, start, blend=self.blend, from_command=self.from_command
         )
-        self.position, self.velocity = start.copy(), np.zeros(3)
+        self.position, self.velocity, self.effort = start.copy(), np.zeros(len(start)), None
+        self.pressed, self.efforts = [], []
+        if self.parts is not None:
+            self.parts.plant.reset(start)
         self.rng = np.random.default_rng(0)
         self.messages, self.track, self.sent = [], [], 0
         self.stop, self.reason, self.stopped_at = None, '', np.inf
@@ -91,9 +97,11 @@ class Loop:
 
     def run(self):
         plan, begin = self.plan, 1000.0
-        watchdog = Watchdog(plan.joint_names, MODEL.limits.velocity, self.config)
+        watchdog = Watchdog(plan.joint_names, self.model.limits.velocity, self.config)
         watchdog.receive(self.position, None, begin + self.now, self.now)
-        following = self.following = Following(plan, begin, watchdog)
+        tolerance = 0.0 if self.parts is None else self.config.push_tolerance
+        efforts = EffortWatch(plan, np.ones(len(self.position)), tolerance) if tolerance else None
+        following = self.following = Following(plan, begin, watchdog, efforts)
         if not self.lose_first:
             self.send(plan.windows.window(0))
         window = 1
@@ -105,21 +113,18 @@ class Loop:
                 self.messages.remove(message)
                 if self.controller.active:
                     self.controller.command(
-                        MODEL.joint_names, message[1], message[2], self.now, (self.position, self.velocity)
+                        self.model.joint_names, message[1], message[2], self.now, (self.position, self.velocity)
                     )
-            q, dq, _ = self.controller.sample(np.array([self.now]), self.position)
-            position = self.blocked(q[0])
-            self.velocity = dq[0] if np.array_equal(position, q[0]) else (position - self.position) / STEP
-            self.position = position
+            q = self._move()
             self.track.append((self.now, *self.position))
             shown, velocity = self.seen(
-                self.position + self.noise * self.rng.standard_normal(3),
-                self.velocity + 20 * self.noise * self.rng.standard_normal(3),
+                self.position + self.noise * self.rng.standard_normal(len(self.position)),
+                self.velocity + 20 * self.noise * self.rng.standard_normal(len(self.position)),
             )
             if self.stop is None:
-                problem = following.receive(shown, velocity, begin + self.now, self.now)
+                problem = following.receive(shown, velocity, begin + self.now, self.now, self.effort)
                 if problem is None and self.feedback:
-                    problem = following.receive_feedback(begin + self.now, q[0], self.position, self.now)
+                    problem = following.receive_feedback(begin + self.now, q, self.position, self.now)
                 if problem is None and self.now >= self.request:
                     problem = 'request'
                 if problem is None and window < plan.windows.count and self.now >= plan.windows.due(window):
@@ -130,7 +135,8 @@ class Loop:
                         self.send(plan.windows.window(window), shift)
                         window += 1
                 self.suspicion = self.suspicion or (problem and (problem, self.now))
-                if self.suspicion and (following.resting() is not None or self.now - self.suspicion[1] > 0.06):
+                told = following.pushing or following.resting() is not None
+                if self.suspicion and (told or self.now - self.suspicion[1] > 0.06):
                     problem = self.suspicion[0]
                     self.reason, self.stopped_at = problem, self.now
                     self.stop = following.stop(self.now, self.now, self.allowed_latency)
@@ -142,6 +148,25 @@ class Loop:
                     break
             self.now += STEP
         return self
+
+    def _move(self):
+        """Let the arm go on for one step; return what its controller commands at the beginning of it."""
+        if self.parts is None:
+            q, dq, _ = self.controller.sample(np.array([self.now]), self.position)
+            position = self.blocked(q[0])
+            self.velocity = dq[0] if np.array_equal(position, q[0]) else (position - self.position) / STEP
+            self.position = position
+            return q[0]
+        plant = self.parts.plant
+        times = self.now + np.arange(round(STEP * plant.rate)) / plant.rate
+        reference = self.controller.sample(times, self.position)
+        motion = plant.run(*reference).rows(slice(0, 1))
+        seen = self.parts.sensors.measure(motion, self.parts.sensor_rng)
+        self.position, self.velocity, self.effort = motion.position[0], motion.velocity[0], seen.effort[0]
+        self.efforts.append((self.now, *self.effort))
+        if plant.wall is not None:
+            self.pressed.append((self.now, plant.wall.torque(self.position, self.velocity)))
+        return reference[0][0]
 
     @property
     def kind(self):

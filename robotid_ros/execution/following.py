@@ -22,6 +22,7 @@ from enum import Enum
 import numpy as np
 
 from robotid_ros.arrays import Array
+from robotid_ros.execution.effort_watch import EffortWatch
 from robotid_ros.execution.measured_stop import JointMotion, plan_measured_stop
 from robotid_ros.execution.recent_motion import RecentMotion
 from robotid_ros.execution.run import RunPlan
@@ -107,6 +108,8 @@ class Following:
         The arm, or its controller, was seen to follow.
     delay_growth : float
         How much further the arm is behind its reference than at the beginning [s].
+    pushing : bool
+        The efforts show that the arm presses on something.
 
     Parameters
     ----------
@@ -115,10 +118,13 @@ class Following:
         When the run begins, on the clock of the stamps [s].
     watchdog : Watchdog
         With the first joint state received.
+    efforts : EffortWatch, optional
+        Judges the efforts, where they are watched.
     """
 
-    def __init__(self, plan: RunPlan, begin: float, watchdog: Watchdog) -> None:
-        self.plan, self.begin, self.watchdog = plan, begin, watchdog
+    def __init__(self, plan: RunPlan, begin: float, watchdog: Watchdog, efforts: EffortWatch | None = None) -> None:
+        self.plan, self.begin, self.watchdog, self.efforts = plan, begin, watchdog, efforts
+        self.pushing = False
         self.recent = RecentMotion()
         self.confirmed = False
         self.delay_growth = 0.0
@@ -139,7 +145,9 @@ class Following:
         position, velocity, acceleration = self.plan.reference.evaluate([inside])
         return JointMotion(position=position[0], velocity=velocity[0], acceleration=acceleration[0])
 
-    def receive(self, position: Array, velocity: Array | None, stamp: float, now: float) -> str | None:
+    def receive(
+        self, position: Array, velocity: Array | None, stamp: float, now: float, effort: Array | None = None
+    ) -> str | None:
         """Take in a joint state; return why the run cannot go on, or None.
 
         Parameters
@@ -152,6 +160,8 @@ class Following:
             When it was measured [s].
         now : float
             When it came, on a clock that never stands still [s].
+        effort : ndarray, shape (n,), or None
+            In its own unit.
         """
         problem = self.watchdog.receive(position, velocity, stamp, now)
         self._trusted = problem is None
@@ -165,9 +175,31 @@ class Following:
         delay = self.watchdog.config.tracking_delay
         expected = self.reference(stamp - delay)
         return (
-            self.watchdog.compare(position, expected.position)
+            self._watch_effort(expected, position, effort, stamp - delay)
+            or self._watch_limits(position)
+            or self.watchdog.compare(position, expected.position)
             or self._confirm(position, expected.position, _SHOWS, 'the arm')
             or self._watch_delay(expected, stamp)
+        )
+
+    def _watch_effort(self, expected: JointMotion, position: Array, effort: Array | None, stamp: float) -> str | None:
+        """Return that the arm presses on something, if its efforts show it."""
+        if self.efforts is None or effort is None:
+            return None
+        problem = self.efforts.receive(stamp - self.begin, expected, position, effort)
+        self.pushing = self.pushing or problem is not None
+        return problem
+
+    def _watch_limits(self, position: Array) -> str | None:
+        """Return that a joint is beyond its limits by more than a healthy arm strays from its path."""
+        limits, stray = self.plan.windows.check.model.limits, self.watchdog.config.path_distance
+        beyond = np.maximum(limits.lower - position, position - limits.upper)
+        k = int(np.argmax(beyond))
+        if beyond[k] <= stray:
+            return None
+        return (
+            f"joint '{self.plan.joint_names[k]}' is at {position[k]:.4g}, outside its limits {limits.lower[k]:.4g} to "
+            f'{limits.upper[k]:.4g}'
         )
 
     def _confirm(self, position: Array, expected: Array, shows: float, who: str) -> str | None:
@@ -312,7 +344,7 @@ class Following:
             return led
         return place if abs(place) > _STEADY else 0.0
 
-    def stop(self, elapsed: float, now: float, latency: float, *, pushing: bool = False) -> Stop:
+    def stop(self, elapsed: float, now: float, latency: float) -> Stop:
         """Return how the arm is brought to rest from what it does now.
 
         Parameters
@@ -323,8 +355,6 @@ class Following:
             On the clock of the arrivals [s].
         latency : float
             What a message takes to the controller [s].
-        pushing : bool
-            The arm presses on something: it is held where it is, even if it rests.
         """
         shift, measured = self.shift(now), self._measured(now)
         path = self.reference(self.begin + elapsed)
@@ -335,10 +365,11 @@ class Following:
                 # A joint jumped. Either the measurement is wrong, and the arm is on its path, or it is right.
                 doubted = JointMotion(position=position, velocity=measured[0].velocity)
                 return self._measured_stop([*self._path(elapsed, _BLIND * latency), doubted], elapsed, latency)
-        if shift is not None and abs(shift) < _STRETCHED and (self.confirmed or elapsed < 0.0):
+        on_path = shift is not None and abs(shift) < _STRETCHED and (self.confirmed or elapsed < 0.0)
+        if on_path and shift is not None and not self.pushing:
             rest, window = self.plan.windows.stop(elapsed - shift, latency)
             return Stop(kind=StopKind.ALONG_PATH, rest=rest + shift, window=window, shift=shift)
-        driven = led is not None if known else pushing or self._repeats() or not self.confirmed
+        driven = led is not None if known else self.pushing or self._repeats() or not self.confirmed
         if measured is None or self._not_taken or (self.resting() and not driven):
             return Stop(kind=StopKind.NOTHING, rest=elapsed, window=None)
         motion, _, age = measured
@@ -347,7 +378,10 @@ class Following:
         near = np.abs(path.position - motion.position).max() < 2.0 * self.watchdog.config.tracking_tolerance
         motion = motion.after(min(age, _FRESH))
         starts = [motion.after(0.5 * latency), motion, motion.after(latency)]
-        return self._measured_stop([*starts, *(self._path(elapsed, latency) if near else [])], elapsed, latency)
+        # A joint that presses on something is led back to where it did not: held in place, it would go on pressing.
+        back_to = self.efforts.clear if self.pushing and self.efforts is not None else None
+        starts += self._path(elapsed, latency) if near else []
+        return self._measured_stop(starts, elapsed, latency, back_to)
 
     def _path(self, elapsed: float, latency: float) -> list[JointMotion]:
         """Return what an arm on its path may do when a message takes effect, the middle of it first."""
@@ -361,8 +395,10 @@ class Following:
         expected = self.reference(stamp - self.watchdog.config.tracking_delay).position
         return bool((np.abs(motion.position - expected) <= self.watchdog.config.tracking_tolerance).all())
 
-    def _measured_stop(self, starts: list[JointMotion], elapsed: float, latency: float) -> Stop:
-        stop = plan_measured_stop(starts, self.plan.windows.check)
+    def _measured_stop(
+        self, starts: list[JointMotion], elapsed: float, latency: float, back_to: Array | None = None
+    ) -> Stop:
+        stop = plan_measured_stop(starts, self.plan.windows.check, back_to)
         zero = np.zeros((1, len(stop.goal)))
         window = Window(
             due=elapsed, stamp=None, times=np.array([stop.duration]), position=stop.goal[None], velocity=zero,

@@ -108,7 +108,9 @@ def _coefficients(start: JointMotion, goal: Array, duration: float) -> tuple[Arr
     )
 
 
-def plan_measured_stop(starts: Sequence[JointMotion], check: ReferenceCheck) -> MeasuredStop:
+def plan_measured_stop(
+    starts: Sequence[JointMotion], check: ReferenceCheck, back_to: Array | None = None
+) -> MeasuredStop:
     """Return the quickest stop of an arm that keeps all limits.
 
     Parameters
@@ -118,6 +120,9 @@ def plan_measured_stop(starts: Sequence[JointMotion], check: ReferenceCheck) -> 
         controller that interpolates from its own command begins there, and not at the measured state.
     check : ReferenceCheck
         The limits to keep.
+    back_to : ndarray, shape (n,), optional
+        Where joints come to rest, instead of as soon as they can: places that they have just passed; NaN for the
+        others [rad or m].
 
     Returns
     -------
@@ -128,6 +133,8 @@ def plan_measured_stop(starts: Sequence[JointMotion], check: ReferenceCheck) -> 
     middle = starts[0]
     limits = check.limits
     braking = [_goal(middle, float(duration)) for duration in _DURATIONS]
+    if back_to is not None:
+        braking = [np.where(np.isfinite(back_to), back_to, goal) for goal in braking]
     fits = [k for k, goal in enumerate(braking) if _joint_excess(starts, goal, limits, float(_DURATIONS[k])) <= 0.0]
     first = fits[0] if fits else len(_DURATIONS) - 1
     places = np.array([start.position for start in starts])

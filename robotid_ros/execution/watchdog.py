@@ -53,6 +53,12 @@ class WatchdogConfig(Settings):
         unit='s',
         range=(1e-3, 1.0),
     )
+    push_tolerance: float = setting(
+        1.0,
+        'Factor on how far efforts may be from those of the model, and of the period before, until the arm counts as '
+        'pressing on something and is stopped; 0: efforts are not watched',
+        range=(0.0, 100.0),
+    )
     # A window begins half a second in the past: with clocks apart by more, the arm would be led off its path.
     clock_tolerance: float = setting(
         0.25,

@@ -208,6 +208,14 @@ class RobotConfig(Settings):
                 )
         return np.array([self.torque_constants[j] * self.gear_ratios.get(j, 1.0) for j in joints])
 
+    def torque_per_effort(self, joints: Sequence[str]) -> Array:
+        """Return the torque per unit of the effort, shape (n,): 1, or [N m/A]; NaN where it is not stated."""
+        constants = {
+            'torque': dict.fromkeys(joints, 1.0),
+            'current': {j: k * self.gear_ratios.get(j, 1.0) for j, k in self.torque_constants.items()},
+        }
+        return np.array([constants.get(self.effort.get(j, ''), {}).get(j, np.nan) for j in joints])
+
     def apply_limits(self, joints: Sequence[str], limits: JointLimits) -> JointLimits:
         """Return the URDF's limits with those of this configuration in their place."""
         values = {kind: np.array([given.get(j, np.nan) for j in joints]) for kind, given in self.limits.items()}

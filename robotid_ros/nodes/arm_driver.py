@@ -30,11 +30,13 @@ from trajectory_msgs.msg import JointTrajectory
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, ExcitationError
 from robotid_ros.execution.clock_offset import ClockOffset
+from robotid_ros.execution.effort_watch import EffortWatch
 from robotid_ros.execution.following import Following, StopKind
 from robotid_ros.execution.run import RunPlan
 from robotid_ros.execution.watchdog import Watchdog, WatchdogConfig
 from robotid_ros.execution.windows import Window
 from robotid_ros.model import RobotModel
+from robotid_ros.model.robot_config import RobotConfig
 from robotid_ros.nodes.controller_link import ControllerFeedback, ControllerLink
 from robotid_ros.nodes.conversions import LATCHED, joint_state_values, seconds
 from robotid_ros.nodes.excitation_config import ExcitationNodeConfig
@@ -80,6 +82,8 @@ class ArmDriver:
     worker : BackgroundWorker
     speed_scaling_topic : str or None
         Topic of the speed scaling to watch (``std_msgs/Float64``, 100 is full speed).
+    robot : RobotConfig or None
+        Says what the efforts of the joint states are.
     """
 
     def __init__(
@@ -89,7 +93,9 @@ class ArmDriver:
         status: ExcitationStatus,
         worker: BackgroundWorker,
         speed_scaling_topic: str | None,
+        robot: RobotConfig | None = None,
     ) -> None:
+        self._robot = robot
         self._node, self._link, self._status, self._worker = node, link, status, worker
         self.run: RunStream | None = None
         self.rested = threading.Event()
@@ -140,7 +146,7 @@ class ArmDriver:
 
     def _on_joint_state(self, message: JointState) -> None:
         try:
-            position, velocity, _ = joint_state_values(message, self._joint_names)
+            position, velocity, effort = joint_state_values(message, self._joint_names)
         except DataError as cause:
             self._joint_state_problem = str(cause)  # joints of a gripper, say, may come by themselves
             return
@@ -162,7 +168,7 @@ class ArmDriver:
             if np.isfinite(position).all():
                 run.following.recent.receive(stamp or clock, position, velocity)
             return
-        problem = run.following.receive(position, velocity, stamp or clock, now)
+        problem = run.following.receive(position, velocity, stamp or clock, now, effort)
         if problem is not None:
             self._suspect('; '.join(filter(None, (problem, self._clock_remark(run)))))
 
@@ -186,7 +192,7 @@ class ArmDriver:
         assert run is not None
         if self._suspicion is not None:
             return
-        if self._link.result_delay == 0.0 and run.following.resting() is not None:
+        if self._link.result_delay == 0.0 and (run.following.pushing or run.following.resting() is not None):
             self.stop(problem, fault=True)
         else:
             self._suspicion = problem, time.monotonic()
@@ -273,13 +279,27 @@ class ArmDriver:
         self._link.begin(model.joint_names, self._on_feedback)
         self._latency, self._suspicion, self._clocks = config.latency, None, self._both_clocks()
         self.rested.clear()
-        self.run = RunStream(Following(plan, now + config.start_delay, watchdog), self._worker, self._link)
+        efforts = None
+        if watchdog.config.push_tolerance > 0.0:
+            unit = self._effort_unit(model.joint_names)
+            efforts = EffortWatch(plan, unit, watchdog.config.push_tolerance)
+            if np.isnan(unit).any():
+                self._node.get_logger().info(
+                    'efforts are only compared with those of the period before: the robot configuration does not say '
+                    'what they are (effort, torque_constants)'
+                )
+        following = Following(plan, now + config.start_delay, watchdog, efforts)
+        self.run = RunStream(following, self._worker, self._link)
         self.run.start(first)
         reference = self.run.reference_message()
         reference.header.frame_id = config.run
         publish(self._reference, reference)
         self._status.set('running', DiagnosticStatus.OK, 'on the way to the start')
         self._monitor.reset()
+
+    def _effort_unit(self, joints: tuple[str, ...]) -> Array:
+        """Return the torque per unit of the efforts in the joint states, NaN where nobody said it."""
+        return np.full(len(joints), np.nan) if self._robot is None else self._robot.torque_per_effort(joints)
 
     def _on_monitor(self) -> None:
         run = self.run
@@ -302,7 +322,7 @@ class ArmDriver:
             self.stop(fault.reason, fault=True, held=fault.held)
         elif self._suspicion is not None:
             reason, since = self._suspicion
-            if time.monotonic() - since >= max(self._link.result_delay, _HALT):
+            if time.monotonic() - since >= max(self._link.result_delay, 0.0 if run.following.pushing else _HALT):
                 self.stop(reason, fault=True)
         elif problem is not None:
             # Joint states may have come that could not be used.

@@ -94,7 +94,7 @@ class ExcitationNode(Node):
         self._status = ExcitationStatus(self, self._values)
         self._link = self._controller_link()
         topic = self._config.speed_scaling_topic or (self._robot.speed_scaling_topic if self._robot else None)
-        self._driver = ArmDriver(self, self._link, self._status, self._worker, topic)
+        self._driver = ArmDriver(self, self._link, self._status, self._worker, topic, self._robot)
         self._checks = StartChecks(self, self._worker, topic)
         if self._config.urdf_file:
             self._take_description(self._config.urdf_file)

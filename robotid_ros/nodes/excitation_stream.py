@@ -126,9 +126,7 @@ class RunStream:
             self._link.send(message)
             self._first = message, now
 
-    def stop(
-        self, reason: str, clock: Callable[[], float], latency: float, *, fault: bool, pushing: bool = False
-    ) -> StopKind:
+    def stop(self, reason: str, clock: Callable[[], float], latency: float, *, fault: bool) -> StopKind:
         """Bring the arm to rest from what it does now, and return how; from then on ``rest`` is known.
 
         A stop holds for the moment it reaches the controller. So one whose planning took too long, on a busy
@@ -142,14 +140,12 @@ class RunStream:
         latency : float
             What the message takes to the controller [s].
         fault : bool
-        pushing : bool
-            The arm presses on something.
         """
         self.reason, self.fault, self._prepared, self._first = reason, fault, None, None
         lead = latency
         for _ in range(_PLANNINGS):
             elapsed = clock() - self.begin
-            stop = self.following.stop(elapsed, time.monotonic(), lead, pushing=pushing)
+            stop = self.following.stop(elapsed, time.monotonic(), lead)
             message = self._stop_message(stop)
             took = clock() - self.begin - elapsed
             if took <= lead - 0.5 * latency:

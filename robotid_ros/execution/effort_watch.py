@@ -1,0 +1,200 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+
+"""Whether an arm presses on something: its effort against its limits, its model, and its own period before.
+
+A stiff position controller that meets a wall pushes with all its torque long before the arm is visibly off its path.
+None of this is a safety function: a threshold that never stops a healthy arm lets it push with a part of its torque.
+"""
+
+import numpy as np
+
+from robotid_ros.arrays import Array, BoolArray
+from robotid_ros.dynamics import inverse_dynamics
+from robotid_ros.execution.measured_stop import JointMotion
+from robotid_ros.execution.run import RunPlan
+
+__all__ = ['EffortWatch']
+
+_BIN = 0.02
+"""Efforts are averaged over this time, which takes single spikes away [s]."""
+_SATURATED = 0.97
+"""Part of the effort limit that counts as all of it: efforts are noisy."""
+_SHARE_OF_LIMIT = 0.2
+"""What friction, of which a description says little, takes of the effort limit at most: strain wave drives take about
+4 % dry and 6 % viscous, twice as much when they are cold."""
+_SHARE_OF_MODEL = 0.5
+"""How wrong the torque of a description may be: masses that were estimated, a tool that nobody described."""
+_USUAL = 2.0
+"""Factor on the largest difference from the model that was seen before."""
+_LEARNING = 0.3
+"""How long a difference has to last until it counts as usual [s]: a push is found sooner."""
+_REPEATS = 0.1
+"""How far the effort may be from that of the period before, as a part of the effort limit: friction warms up."""
+_REPEATS_OF_PEAK = 0.4
+"""The same as a part of the largest effort, where that is less."""
+_NOISE = 6.0
+"""Standard deviations of the averaged effort that noise may reach: once in a billion averages if it is Gaussian."""
+
+
+class EffortWatch:
+    """Judges the efforts of a run, joint state after joint state.
+
+    Three bounds, each for as long as two or three averages in a row, 40 to 60 ms:
+
+    - the effort limit: ``|tau| < 0.97 tau_max``;
+    - the model, with its inertias and friction: ``|tau - tau_model| < 0.2 tau_max + 0.5 |tau_model| + 2 u``, where
+      u is the largest difference that lasted 0.3 s before;
+    - from the second period on the period before: ``|tau - tau(t - T)| < 0.1 tau_max + 6 s``, with the standard
+      deviation s of the noise. A model is not needed, nor the unit of the effort.
+
+    Where an effort limit or a torque constant is missing, so are the first two. A joint that is beyond its effort
+    limit before the run begins has another unit or a wrong limit, and the first bound does not count for it.
+
+    Attributes
+    ----------
+    clear : ndarray, shape (n,)
+        Of the joints that press, the position where the efforts had last been as expected for 20 ms; NaN for the
+        others [rad or m].
+
+    Parameters
+    ----------
+    plan : RunPlan
+    unit : ndarray, shape (n,)
+        Torque per unit of the effort [N m/A, or 1]; NaN where it is not known.
+    tolerance : float
+        Factor on the last two bounds.
+    """
+
+    def __init__(self, plan: RunPlan, unit: Array, tolerance: float) -> None:
+        self._plan, self._tolerance = plan, tolerance
+        self._model = plan.windows.check.model
+        self._unit = np.where(np.isfinite(unit), unit, 1.0)
+        limit = self._model.limits.effort
+        self._limit = np.where(np.isfinite(unit) & np.isfinite(limit) & (limit > 0.0), limit, np.inf)
+        n = len(self._limit)
+        self._bin: int | None = None
+        self._sum, self._count = np.zeros(n), 0
+        self._usual: Array | None = None
+        self._difference = np.zeros(n)
+        self._believed = np.ones(n, dtype=bool)
+        self._runs = {name: np.zeros(n, dtype=int) for name in ('limit', 'model', 'period')}
+        bins = int(np.ceil(plan.period / _BIN))
+        self._before, self._present = (np.full((bins, n), np.nan) for _ in range(2))
+        self._period = 0
+        self._noise: Array | None = None
+        self._clear, self._passed = np.full(n, np.nan), np.full(n, np.nan)
+
+    def receive(self, elapsed: float, expected: JointMotion, position: Array, effort: Array) -> str | None:
+        """Take in the efforts of a joint state; return what an arm that presses on something shows, or None.
+
+        Parameters
+        ----------
+        elapsed : float
+            From the start of the run [s]; negative before it.
+        expected : JointMotion
+            What the arm should do then, with its acceleration.
+        position : ndarray, shape (n,)
+            Measured [rad or m].
+        effort : ndarray, shape (n,)
+            As the joint state has it.
+        """
+        current = int(np.floor(elapsed / _BIN))
+        problem = None
+        if self._bin is not None and current != self._bin and self._count:
+            mean, self._sum, self._count = self._sum / self._count, np.zeros_like(self._sum), 0
+            problem = self._judge((self._bin + 0.5) * _BIN, expected, mean)
+            if not any(run.any() for run in self._runs.values()):
+                self._clear, self._passed = self._passed, np.array(position)
+        self._bin = current
+        self._sum, self._count = self._sum + self._unit * effort, self._count + 1
+        return problem
+
+    def _judge(self, elapsed: float, expected: JointMotion, mean: Array) -> str | None:
+        if elapsed < 0.0:
+            self._believed &= ~(np.abs(mean) >= _SATURATED * self._limit)
+        saturated = (np.abs(mean) >= _SATURATED * self._limit) & self._believed
+        k = self._lasting('limit', saturated, 3)
+        if k is not None:
+            return (
+                f"the effort of joint '{self._names[k]}' has been at its limit ({self._limit[k]:.3g}) for "
+                f'{3 * _BIN:.2f} s: the arm presses on something, or the motion is too much for it'
+            )
+        return self._judge_model(expected, mean) or self._judge_period(elapsed, mean)
+
+    def _judge_model(self, expected: JointMotion, mean: Array) -> str | None:
+        """Return that the effort is far from what the model needs for the motion."""
+        acceleration = np.zeros_like(mean) if expected.acceleration is None else expected.acceleration
+        motion = expected.position[None], expected.velocity[None], acceleration[None]
+        model = inverse_dynamics(self._model, *motion, friction=True)[0]
+        size = np.abs(mean - model)
+        if self._usual is None:
+            self._usual, self._difference = size.copy(), size.copy()
+        allowed = _SHARE_OF_LIMIT * self._limit + _SHARE_OF_MODEL * np.abs(model) + _USUAL * self._usual
+        k = self._lasting('model', size > self._tolerance * allowed, 2)
+        self._difference += (1.0 - np.exp(-_BIN / _LEARNING)) * (np.nan_to_num(size) - self._difference)
+        self._usual = np.fmax(self._usual, self._difference)
+        if k is None:
+            return None
+        return (
+            f"the effort of joint '{self._names[k]}' is {mean[k]:.3g} where its model needs {model[k]:.3g} (allowed: "
+            f'{self._tolerance * allowed[k]:.2g} more or less): the arm presses on something'
+        )
+
+    def _judge_period(self, elapsed: float, mean: Array) -> str | None:
+        """Return that the effort is far from that at the same place of the period before."""
+        plan, bins = self._plan, len(self._before)
+        if not plan.begin <= elapsed < plan.end:
+            self._runs['period'][:] = 0
+            return None
+        period, phase = divmod(elapsed - plan.begin, plan.period)
+        if int(period) != self._period:
+            self._period = int(period)
+            self._before, self._present = self._present, np.full_like(self._present, np.nan)
+            self._noise = _noise(self._before)
+        k = min(int(phase / _BIN), bins - 1)
+        self._present[k] = mean
+        if self._noise is None:
+            return None
+        near = self._before[[(k - 1) % bins, k, (k + 1) % bins]]  # an effort that turns over comes a bin early or late
+        peak = np.fmax.reduce(np.abs(self._before))
+        away = np.maximum(mean - np.fmax.reduce(near), np.fmin.reduce(near) - mean)
+        allowed = np.fmin(_REPEATS * self._limit, _REPEATS_OF_PEAK * peak) + _NOISE * self._noise
+        j = self._lasting('period', away > self._tolerance * allowed, 2)
+        if j is None:
+            return None
+        return (
+            f"the effort of joint '{self._names[j]}' is {away[j]:.3g} away from that of the period before (allowed: "
+            f'{self._tolerance * allowed[j]:.2g}): the arm presses on something'
+        )
+
+    @property
+    def clear(self) -> Array:
+        """Where joints that press did not yet."""
+        presses = np.any([run > 0 for run in self._runs.values()], axis=0)
+        return np.where(presses, self._clear, np.nan)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return self._plan.joint_names
+
+    def _lasting(self, name: str, beyond: BoolArray, times: int) -> int | None:
+        """Return the first joint that has been beyond a bound for some averages in a row."""
+        run = self._runs[name]
+        run[:] = np.where(beyond, run + 1, 0)
+        return int(np.argmax(run)) if (run >= times).any() else None
+
+
+def _noise(means: Array) -> Array:
+    """Return the standard deviation of the noise of averages, by their second differences; the motion adds to it."""
+    second = np.diff(means, n=2, axis=0)
+    count = np.isfinite(second).sum(axis=0)
+    total = np.nansum(second**2, axis=0)
+    return np.where(count > 0, np.sqrt(total / (6.0 * np.maximum(count, 1))), np.inf)

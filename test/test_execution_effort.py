@@ -1,0 +1,148 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+
+"""Efforts that tell of a push: found where there is one, and only there; how long a simulated arm presses on a wall."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from excitation_helpers import limits, planar_arm
+from execution_loop import TRAJECTORY, Loop, StopKind
+
+from robotid_ros.dynamics import inverse_dynamics
+from robotid_ros.excitation import ExcitationConfig
+from robotid_ros.excitation.preparation import reference_check
+from robotid_ros.execution.effort_watch import EffortWatch
+from robotid_ros.execution.run import RunConfig, plan_run
+from robotid_ros.execution.watchdog import WatchdogConfig
+
+EFFORT = np.array([150.0, 80.0, 30.0])
+MODEL = planar_arm(3, limits=limits(3, 2.6, 2.5, 8.0, effort=EFFORT))
+PLAN = plan_run(
+    np.zeros(3),
+    TRAJECTORY,
+    reference_check(MODEL, ExcitationConfig()),
+    RunConfig(periods=3, settling_time=0.3, window_points=350, ramp_velocity=1.5),
+)
+KNOWN, UNKNOWN = np.ones(3), np.full(3, np.nan)
+RATE = 125.0
+TIMES = np.arange(-0.5, PLAN.reference.duration, 1.0 / RATE)
+MOTION = PLAN.reference.evaluate(np.clip(TIMES, 0.0, None))
+
+
+def efforts(seed=0):
+    """Return what an arm shows whose masses are 30 % above its description's, with three times its friction."""
+    rng = np.random.default_rng(seed)
+    true = MODEL.with_inertial(1.3 * MODEL.inertial)
+    torque = inverse_dynamics(true, *MOTION) + 3.0 * (0.5 * np.tanh(MOTION[1] / 0.01) + 0.2 * MOTION[1])
+    return torque + rng.normal(0.0, 0.01 * EFFORT, torque.shape)
+
+
+def watched(torque, unit=KNOWN):
+    """Return when something is said, and what."""
+    watch = EffortWatch(PLAN, unit, 1.0)
+    for k, time in enumerate(TIMES):
+        expected = SimpleNamespace(position=MOTION[0][k], velocity=MOTION[1][k], acceleration=MOTION[2][k])
+        said = watch.receive(float(time), expected, MOTION[0][k], torque[k])
+        if said is not None:
+            return float(time), said
+    return None
+
+
+def pushed(moment, share, unit=KNOWN, joint=1):
+    torque = efforts()
+    torque[moment <= TIMES, joint] -= share * EFFORT[joint]
+    return watched(torque, unit)
+
+
+@pytest.mark.parametrize('unit', [KNOWN, UNKNOWN, 7.0 * KNOWN])
+def test_an_arm_that_differs_from_its_description_is_left_alone(unit):
+    assert watched(efforts() / np.nan_to_num(unit, nan=1.0), unit) is None
+
+
+@pytest.mark.parametrize(
+    ('moment', 'share', 'unit', 'said'),
+    [
+        (PLAN.begin + 1.0, 0.9, KNOWN, 'where its model needs'),
+        (PLAN.begin + PLAN.period + 1.0, 0.35, KNOWN, 'that of the period before'),
+        (PLAN.begin + PLAN.period + 1.0, 0.35, UNKNOWN, 'that of the period before'),
+    ],
+)
+def test_a_push_is_found_within_a_tenth_of_a_second(moment, share, unit, said):
+    found = pushed(moment, share, unit)
+    assert found is not None
+    assert 0.0 < found[0] - moment < 0.1, found
+    assert said in found[1]
+    assert "joint 'joint2'" in found[1]
+
+
+def test_what_nobody_can_tell_is_not_said():
+    """Without a unit there is nothing to compare a first period with."""
+    watch = pushed(PLAN.begin + 1.0, 0.6, UNKNOWN)
+    assert watch is None or watch[0] > PLAN.begin + PLAN.period
+
+
+def test_an_effort_at_its_limit_is_named_unless_it_was_there_at_rest():
+    torque = efforts()
+    late = PLAN.begin + 0.5 < TIMES
+    torque[late, 0] = -EFFORT[0]
+    found = watched(torque)
+    assert found is not None
+    assert 'at its limit (150)' in found[1] or 'where its model needs' in found[1]
+    spike = efforts()
+    spike[np.searchsorted(TIMES, PLAN.begin + 0.5), 0] = -3.0 * EFFORT[0]
+    assert watched(spike) is None
+    milli = 1000.0 * efforts()  # N mm beside a limit in N m
+    assert watched(milli) is None
+
+
+def simulated(tolerance):
+    pytest.importorskip('mujoco', reason='needs the sim extra')
+    from robotid_ros.simulation import Plant, Sensors, perturb
+    from robotid_ros.simulation.wall import Wall
+
+    rng = np.random.default_rng(1)
+    truth = perturb(MODEL, rng, 0.2, friction_scale=0.9)
+    plant = Plant(truth, MODEL, rate=500.0, bandwidth=20.0)
+    sensors = Sensors.typical(MODEL, truth.drive_gain)
+    parts = SimpleNamespace(plant=plant, sensors=sensors, sensor_rng=rng)
+
+    def wall(loop):
+        if plant.wall is None:
+            plant.wall = Wall(joint=0, position=float(loop.position[0]), side=np.sign(loop.velocity[0]), stiffness=5e3)
+
+    config = WatchdogConfig(push_tolerance=tolerance)
+    return Loop(plan=PLAN, parts=parts, fault=wall, at=PLAN.begin + 1.5, feedback=True, config=config)
+
+
+def test_an_arm_that_meets_a_wall_is_stopped_at_once_and_lets_go():
+    run = simulated(1.0).run()
+    assert 'presses on something' in run.reason
+    assert run.kind is StopKind.MEASURED
+    pressed = np.array(run.pressed)
+    hard = pressed[np.abs(pressed[:, 1]) > 0.2 * EFFORT[0]]
+    assert 0.0 < run.stopped_at - hard[0, 0] < 0.1
+    assert hard[-1, 0] - run.stopped_at < 0.7
+    assert np.abs(pressed[-20:, 1]).max() < 0.1 * EFFORT[0]
+    later = simulated(0.0).run()
+    assert 'presses on something' not in later.reason
+    assert later.stopped_at > run.stopped_at + 0.05
+    assert np.abs(np.array(later.pressed)[-20:, 1]).min() > 0.3 * EFFORT[0]
+
+
+def test_a_joint_beyond_its_limits_ends_the_run():
+    start = PLAN.begin + 0.5
+    config = WatchdogConfig(tracking_tolerance=10.0)
+    run = Loop(config=config, at=start)
+    run.seen = lambda position, velocity: (position + np.array([0.0, 0.0, 3.0]) * (run.now > start), velocity)
+    run.run()
+    assert "joint 'joint3' is at" in run.reason
+    assert 'outside its limits -2.6 to 2.6' in run.reason
