@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test mutants coverage test-matrix lint docs bench bench-micro clean
+.PHONY: help demo test mutants coverage test-matrix lint docs bench clean
 
 help:
 	@echo 'make demo         the whole loop over real ROS 2 with the simulated arm'
@@ -19,7 +19,6 @@ help:
 	@echo 'make test-matrix  all tests on the oldest and newest numpy, scipy, Python and ROS 2 that are supported'
 	@echo 'make docs         the manual, as HTML in docs/_build/html'
 	@echo 'make bench        every figure beside its anchor, measured in the same run: one table'
-	@echo 'make bench-micro  single functions, with pytest-benchmark'
 	@echo 'make clean        removes $(VENV) and caches'
 
 $(VENV)/bin/python:
@@ -89,21 +88,14 @@ lint: $(VENV)/.lint
 ANCHORS ?= .venv-anchors
 BENCH ?=
 
-$(VENV)/.bench: $(VENV)/bin/python $(INPUTS)
-	$(PIP) --editable '.[ros,sim,web,bag,test,bench]'
-	@touch $@
-
 $(ANCHORS)/.done: benchmark/anchors/requirements.txt constraints.txt
 	$(PYTHON) -m venv $(ANCHORS)
 	$(ANCHORS)/bin/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt \
 		--requirement benchmark/anchors/requirements.txt
 	@touch $@
 
-bench: $(VENV)/.bench $(ANCHORS)/.done
+bench: $(VENV)/.test $(ANCHORS)/.done
 	ROBOTID_ANCHORS=$(ANCHORS)/bin/python $(BIN)/python -m benchmark $(BENCH)
-
-bench-micro: $(VENV)/.bench
-	$(BIN)/python -m pytest benchmark/micro --benchmark-group-by=group --benchmark-columns=min,median,rounds
 
 clean:
 	rm -rf $(VENV) $(ANCHORS) .venv-nox .venv-matrix .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* htmlcov build dist *.egg-info

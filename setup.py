@@ -48,7 +48,6 @@ SIM = ['mujoco>=3.2,<5']
 FLEET = ['distributed>=2024.1']  # versioned by date, without a major number to stop at
 TEST = ['pytest>=7,<9', 'pytest-xdist>=3.8', 'hypothesis>=6.80', 'pin>=2.7', 'rosbags>=0.10']
 DOCS = ['sphinx>=8', 'furo', 'myst-parser>=4', 'numpydoc>=1.8', 'latex2mathml>=3.77', 'pillow>=10']
-BENCH = ['pytest-benchmark>=5']
 LINT = ['ruff', 'mypy', 'types-PyYAML']
 COVERAGE = ['coverage>=7.10']
 
@@ -97,7 +96,6 @@ setup(
         'test': TEST,
         'docs': DOCS,
         'lint': LINT,
-        'bench': BENCH,
         'coverage': COVERAGE,
         'all': [*ROS, *BAG, *WEB, *SIM],
     },

@@ -40,6 +40,7 @@ AREAS = (
     'excitation',
     'recorder',
     'identification',
+    'imperfect_arm',
     'calibration',
     'free_floating',
     'simulation',

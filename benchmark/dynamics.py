@@ -51,16 +51,6 @@ def operations(options: Options) -> Iterator[Row]:
             (275, 255),
         ),
         (
-            'UR10 (DH geometry), against the method this follows',
-            RobotModel.from_dh(UR10_DH),
-            Anchor(
-                name='the article the method comes from: symbolic Newton-Euler of a six-axis arm',
-                values=(551, 312),
-                source='published',
-            ),
-            None,
-        ),
-        (
             'PUMA 560',
             RobotModel.from_mdh(PUMA560_MDH),
             Anchor(name=OPENSYMORO, values=(319, 258), source='counted earlier'),
@@ -119,10 +109,8 @@ def throughput(options: Options) -> Iterator[Row]:
         ('inverse_dynamics', 'torque', rnea, Bar(low=10.0, of='ratio')),
         ('inverse_dynamics, numpy alone', 'torque numpy', rnea, None),
         ('another thing: the 36 base columns', 'base compiled', loop, Bar(low=10.0, of='ratio')),
-        ('another thing: the 36 base columns, numpy alone', 'base numpy', loop, Bar(low=1.5, of='ratio')),
         ('another thing: base columns with friction, rotor inertia, offset', 'drives compiled', built, None),
         ('another thing: the minimal model of this arm', 'minimal compiled', rnea, Bar(low=10.0, of='ratio')),
-        ('another thing: the minimal model, numpy alone', 'minimal numpy', rnea, Bar(low=2.0, of='ratio')),
     )
     for what, key, other, bar in table:
         if key in times:
@@ -162,8 +150,6 @@ def _own_times(robot: RobotModel, at: tuple[np.ndarray, np.ndarray, np.ndarray],
     tasks: dict[str, Callable[[], object]] = {
         'torque numpy': lambda: _in_numpy(lambda: inverse_dynamics(robot, *at)),
         'standard numpy': lambda: _in_numpy(lambda: full_regressor(robot, *at)),
-        'base numpy': lambda: _in_numpy(lambda: base.regressor(*at, out=rows)),
-        'minimal numpy': lambda: model.inverse_dynamics(*at, out=torques, compiled=False),
     }
     if find_compiler() is not None:
         tasks |= {
@@ -323,13 +309,11 @@ def generation(options: Options) -> Iterator[Row]:
             ]  # fmt: skip
         first.append(spent[0])
         later += spent[1:]
-    source = 'not run: users of BIRDy (Leboutet et al., Applied Sciences 2021) report days; SymPyBotics takes minutes'
     yield Row(
         area=AREA,
         what='generate and compile the minimal model of a UR10, torques and regressor',
         unit='s',
         values=(statistics.median(first),),
-        anchor=Anchor(name='BIRDy, SymPyBotics', source=source),
         bar=Bar(high=5.0, strict=True),
         runs=f'median wall time of {len(first)} runs',
         note=f'{(children_seconds() - before) / repeats:.1f} s of processor time, with the compiler and three '

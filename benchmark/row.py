@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 Direction = Literal['lower', 'higher']
+HERE = ('measured', 'computed', 'counted', 'by definition')  # sources of an anchor's figure of the same run
 STATES = ('met', 'missed', 'compared', 'not run', 'failed')
 
 
@@ -30,12 +31,15 @@ class Bar:
         A ratio above 1 is better than the anchor, whichever direction is the better one.
     strict : bool
         Whether the limits themselves miss it.
+    by : str
+        Who set it.
     """
 
     low: float | None = None
     high: float | None = None
     of: Literal['figure', 'ratio'] = 'figure'
     strict: bool = False
+    by: str = 'this project'
 
     def passed_by(self, value: float) -> bool:
         """Whether a value lies within the limits; a NaN never does."""
@@ -48,6 +52,9 @@ class Bar:
         return not math.isnan(value) and above and below
 
     def __str__(self) -> str:
+        return f'{self._limits()} ({self.by})'
+
+    def _limits(self) -> str:
         times = ' x anchor' if self.of == 'ratio' else ''
         if self.low is not None and self.high is not None:
             return f'{self.low:g} to {self.high:g}{times}'
@@ -125,6 +132,12 @@ class Row:
     def ratio(self) -> float | None:
         """The worst of the ratios."""
         return min(self.ratios, default=None)
+
+    @property
+    def quoted(self) -> bool:
+        """Whether the anchor's figure comes from somewhere else than this run."""
+        anchor = self.anchor
+        return anchor is not None and bool(anchor.values) and anchor.source not in HERE
 
     @property
     def state(self) -> str:

@@ -15,6 +15,14 @@ from typing import Any
 
 from benchmark.row import STATES, Row, figures
 
+# What the page begins with, by the beginning of each row's name.
+SUMMARY = (
+    'UR10 recording, first half to second half, RMSE per joint, defaults, against FIGAROH',
+    'torque error on another trajectory: and flexible joints',
+    '60 standard columns, full_regressor',
+    'generated C, one call',
+    'processor time of the recorder at 1 kHz',
+)
 HEAD = ('area', 'what', 'anchor', 'its figure', 'this package', 'ratio', 'to reach', '')
 
 
@@ -67,13 +75,24 @@ def markdown(results: dict[str, Any]) -> str:
         f'{results["seconds"] / 60.0:.0f} minutes. {states[0].upper()}{states[1:]}.'
     )
     lines = [about]
-    for area in dict.fromkeys(row.area for row in rows):
-        lines += ['', f'### {area.capitalize().replace("_", "-")}', '', _markdown_row(HEAD[1:]), '|---' * 7 + '|']
-        chosen = [row for row in rows if row.area == area]
-        lines += [_markdown_row(cells(row)[1:]) for row in chosen]
-        remarks = [f'- {row.what}: {", ".join(filter(None, (row.runs, row.note)))}' for row in chosen if row.values]
-        lines += ['', *(remark for remark in remarks if not remark.endswith(': '))]
+    first = [row for what in SUMMARY for row in rows if row.what.startswith(what)]
+    lines += _section('In five rows', first)
+    own = [row for row in rows if not row.quoted]
+    for area in dict.fromkeys(row.area for row in own):
+        lines += _section(area.capitalize().replace('_', '-'), [row for row in own if row.area == area], remarks=True)
+    lines += _section('Quoted: the other side was not run here', [row for row in rows if row.quoted], remarks=True)
     return '\n'.join(lines).rstrip() + '\n'
+
+
+def _section(title: str, rows: Sequence[Row], *, remarks: bool = False) -> list[str]:
+    if not rows:
+        return []
+    lines = ['', f'### {title}', '', _markdown_row(HEAD[1:]), '|---' * 7 + '|']
+    lines += [_markdown_row(cells(row)[1:]) for row in rows]
+    if remarks:
+        known = [(row.what, ', '.join(filter(None, (row.runs, row.note)))) for row in rows if row.values]
+        lines += ['', *(f'- {what}: {text}' for what, text in known if text)]
+    return lines
 
 
 def _markdown_row(columns: Sequence[str]) -> str:

@@ -24,15 +24,12 @@ class Timing:
     ----------
     processor : float
         Median time of the processor, which other processes hardly change.
-    fastest : float
-        Smallest time of the processor.
     wall : float
         Median time on the clock.
     runs : int
     """
 
     processor: float
-    fastest: float
     wall: float
     runs: int
 
@@ -53,7 +50,6 @@ def measure(tasks: Mapping[str, Callable[[], object]], runs: int) -> dict[str, T
     return {
         name: Timing(
             processor=statistics.median(p for p, _ in pairs),
-            fastest=min(p for p, _ in pairs),
             wall=statistics.median(w for _, w in pairs),
             runs=runs,
         )

@@ -1,0 +1,145 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+
+"""What an arm costs that is not what the model of an identification says: one imperfection after the other.
+
+python -m benchmark.imperfect_arm [--quick]
+
+The demonstration's arm has the friction that is asked for, which no real arm has. Here the physics engine moves a UR10e
+whose bodies differ from the description by 10 %; each row adds one trait of real arms to those before it. The defaults
+identify it from three periods of 10 s and predict another trajectory; beside them stands plain weighted least squares
+with Coulomb and viscous friction on the same recordings.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from benchmark.area import Options, main
+from benchmark.arms import ur10e_with_acceleration_limit
+from benchmark.row import Anchor, Row
+from robotid_ros.data import Dataset, ProcessingSettings, Recording, process_recording
+from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
+from robotid_ros.identification import IdentificationConfig, identify
+from robotid_ros.model import RobotModel
+from robotid_ros.simulation import ArmTruth, Plant, perturb, simulate_trajectory
+from robotid_ros.simulation.joint_friction import prior_friction
+
+AREA = 'imperfect_arm'
+PERIOD, PERIODS, RATE = 10.0, 3, 500.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What an arm has beside rigid bodies, Coulomb and viscous friction.
+
+    Attributes
+    ----------
+    noise : float
+        Of the effort, as a fraction of the effort limits.
+    encoder_bits : int
+        Steps of a turn as a power of two; 0: exact.
+    breakaway : float
+        Excess of the breakaway over the Coulomb friction, falling off with the speed (Stribeck), relative.
+    load_share : float
+        Friction for each N m that a joint carries.
+    ripple : float
+        Amplitude of a torque ripple, 100 waves a turn, as a fraction of the effort limits.
+    delay : float
+        Of the effort behind the position [s].
+    geometry : float
+        Largest error of the link lengths, relative.
+    stiffness : float
+        Of the joints, as a multiple of the effort limits, between the motor, which is measured, and the link [1/rad].
+    """
+
+    noise: float = 0.003
+    encoder_bits: int = 0
+    breakaway: float = 0.0
+    load_share: float = 0.0
+    ripple: float = 0.0
+    delay: float = 0.0
+    geometry: float = 0.0
+    stiffness: float = np.inf
+
+
+STEPS = (
+    ('torque noise of 0.3 % of the effort limits', {}),
+    ('encoders of 17 bits', {'encoder_bits': 17}),
+    ('breakaway 35 % above Coulomb friction, Stribeck', {'breakaway': 0.35}),
+    ('friction of 5 % of the load', {'load_share': 0.05}),
+    ('torque ripple of 0.5 % of the effort limits', {'ripple': 0.005}),
+    ('effort 4 ms late', {'delay': 0.004}),
+    ('link lengths wrong by up to 1 %', {'geometry': 0.01}),
+    ('flexible joints, 5 mrad at the effort limits', {'stiffness': 200.0}),
+)
+
+
+def true_arm(model: RobotModel, traits: Traits) -> ArmTruth:
+    """Return the arm that the physics engine moves."""
+    rng = np.random.default_rng(3)
+    truth = perturb(model, rng, 0.1, breakaway_ratio=traits.breakaway, friction=prior_friction(model))
+    placements = truth.model.placements.copy()
+    placements[:, :3, 3] *= 1.0 + traits.geometry * rng.uniform(-1.0, 1.0, (model.n, 1))
+    return replace(truth, model=replace(truth.model, placements=placements))
+
+
+def recorded(model: RobotModel, traits: Traits, trajectory: FourierTrajectory, rng: np.random.Generator) -> Dataset:
+    """Let the arm follow a trajectory and return what its encoders and drives show, averaged over the periods."""
+    plant = Plant(true_arm(model, traits), model)
+    time = np.arange(0.0, PERIODS * PERIOD + 0.01, 0.02)
+    run = simulate_trajectory(plant, time, *trajectory.evaluate(time), rate=RATE)
+    effort = model.limits.effort
+    load = run.torque - run.friction
+    torque = run.motor_torque + traits.load_share * np.abs(load) * np.tanh(run.velocity / 0.01)
+    torque = torque + traits.ripple * effort * np.sin(100.0 * run.position)
+    position = run.position + torque / (traits.stiffness * effort)
+    if traits.encoder_bits:
+        step = 2.0 * np.pi / 2.0**traits.encoder_bits
+        position = np.rint(position / step) * step
+    shown = np.stack([np.interp(run.time - traits.delay, run.time, column) for column in torque.T], axis=1)
+    shown += traits.noise * effort * rng.standard_normal(shown.shape)
+    recording = Recording(joint_names=model.joint_names, time=run.time, position=position, effort=shown)
+    return process_recording(recording, ProcessingSettings(period=PERIOD))
+
+
+def one_after_the_other(options: Options) -> Iterator[Row]:
+    """Identify the arm with each trait added to those before."""
+    model = ur10e_with_acceleration_limit()
+    design = ExcitationConfig(period=PERIOD, starts=1, iterations=60)
+    trajectories = [optimize_excitation(model, replace(design, seed=seed)).trajectory for seed in (1, 11)]
+    traits, steps = Traits(), (STEPS[0], STEPS[-1]) if options.quick else STEPS
+    plain = IdentificationConfig(friction='coulomb_viscous+offset', estimator='wls')
+    for number, (name, change) in enumerate(steps):
+        traits = replace(traits, **change)
+        rng = np.random.default_rng(7)
+        training, validation = (recorded(model, traits, each, rng) for each in trajectories)
+        found, other = (
+            identify(training, model, validation=validation, config=config) for config in (None, plain)
+        )  # fmt: skip
+        error, beside = (
+            result.metrics['validation'].relative_error_total for result in (found, other)
+        )  # fmt: skip
+        yield Row(
+            area=AREA,
+            what=f'torque error on another trajectory: {"and " if number else ""}{name}',
+            unit='%',
+            values=(error,),
+            anchor=Anchor(name='plain weighted least squares, Coulomb and viscous friction', values=(beside,)),
+            runs='one run, defaults, UR10e in MuJoCo',
+            note=f'friction chosen: {found.friction_name}; {"usable" if found.usable else "not usable"}',
+        )
+
+
+CASES = (one_after_the_other,)
+
+if __name__ == '__main__':
+    main(AREA, CASES, __doc__)
