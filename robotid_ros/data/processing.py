@@ -30,6 +30,7 @@ from robotid_ros.data.torque import measured_torque
 from robotid_ros.errors import DataError
 from robotid_ros.progress import Progress
 from robotid_ros.signals.averaging import channel_names
+from robotid_ros.signals.late_stamps import LateStamps, late_stamps_remark
 from robotid_ros.signals.screening import SampleScreen, ScreenedChunk, find_spikes
 from robotid_ros.signals.turns import TurnUnwrapper
 
@@ -141,6 +142,11 @@ def _screened(
     relative = np.rint(recording.time * 1e9).astype(np.int64)
     shift = 1 - int(relative.min(initial=0))
     arrival = None if recording.arrival is None else np.rint(recording.arrival * 1e9).astype(np.int64)
+    late = LateStamps()
+    if recording.velocity is not None:
+        times = late.correct(relative + shift, recording.position, recording.velocity) - shift
+        recording = recording if late.moved == 0 else replace(recording, time=times * 1e-9)
+        relative = times
     screened = screen.screen(relative + shift, values, arrival)
     counts = asdict(screen.finish())
     counts['unstamped'] += recording.provenance.get('counts', {}).get('unstamped', 0)
@@ -149,6 +155,8 @@ def _screened(
         'version': __version__,
         'screening': {
             **counts,
+            'late_stamps': late.moved,
+            'latest_stamp': late.latest,
             'rate': 1.0 / screen.step if screen.step else 0.0,
             'bad_channels': dict(screen.bad_channels),
         },
@@ -281,6 +289,9 @@ def summarize(dataset: Dataset) -> str:
         lines.append(f'note       {screening["spikes"]} samples with a spike were left out: {where}')
     if screening.get('repeated', 0) > 0.05 * samples:
         lines.append('note       many stamps repeat and were left out: were the times rounded when they were written?')
+    late = late_stamps_remark(screening)
+    if late:
+        lines.append(f'note       {late}')
     if 'averaging' in dataset.provenance:
         lines += _averaging_lines(dataset)
     if 'filtering' in dataset.provenance:

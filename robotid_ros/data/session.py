@@ -183,9 +183,10 @@ class RecordingSession:
         """Return the average of the whole periods so far; None before the first."""
         with self._lock:
             average, reference = self._processor.so_far(), self._processor.reference
+            provenance = {'recording': self._description, 'screening': self._processor.found()}
         if average is None or reference is None:
             return None
-        return averaged_dataset(average, reference.joints, self._settings, {'recording': self._description})
+        return averaged_dataset(average, reference.joints, self._settings, provenance)
 
     def discard(self) -> None:
         """Remove the folder of a recording that never began."""

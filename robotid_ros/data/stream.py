@@ -29,6 +29,7 @@ from robotid_ros.data.torque import torque_factors
 from robotid_ros.errors import DataError
 from robotid_ros.progress import Progress
 from robotid_ros.signals.averaging import AveragedPeriod, PeriodAverage, channel_names
+from robotid_ros.signals.late_stamps import LateStamps
 from robotid_ros.signals.screening import SampleScreen
 from robotid_ros.signals.turns import TurnUnwrapper
 
@@ -66,6 +67,7 @@ class StreamProcessor:
         self._decoder = JointStateDecoder(joints=self._given)
         self._extra: set[str] = set()
         self._screen = SampleScreen()
+        self._late = LateStamps()
         self._unwrapper = TurnUnwrapper()
         self._loss = LossCounter()
         self._average: PeriodAverage | None = None
@@ -90,6 +92,7 @@ class StreamProcessor:
             require_names(reference.joints, self._given, 'joint', 'the recording', DataError)
         elif self.joints != reference.joints:
             self._decoder = JointStateDecoder(joints=reference.joints)
+            self._late = LateStamps()
             self._order = -1
         self.reference = reference
         self._average = None
@@ -113,11 +116,11 @@ class StreamProcessor:
         without = np.asarray(np.isnan(batch.effort[complete]).all(axis=1))
         self.counts['missing_effort'] += int(without.sum())
         values = np.concatenate([position, effort * self._factors], axis=1)
-        stamp = batch.stamp[complete]
+        stamp = self._late.correct(batch.stamp[complete], batch.position[complete], batch.velocity[complete])
         # No effort is counted by itself, and not once more as a value that is not finite.
         judged = np.where(without[:, None] & (np.arange(values.shape[1]) >= position.shape[1]), 0.0, values)
         screened = self._screen.screen(stamp, judged, chunk.arrival[complete])
-        self.last_stamp = int(stamp[-1])
+        self.last_stamp = int(batch.stamp[complete[-1]])
         good = screened.usable & ~screened.displaced & ~without
         good_values = values[good]
         n = position.shape[1]
@@ -161,6 +164,8 @@ class StreamProcessor:
         return {
             **counts,
             **self.counts,
+            'late_stamps': self._late.moved,
+            'latest_stamp': self._late.latest,
             'wraps': self._unwrapper.wraps,
             'extra_joints': sorted(self._extra - set(self.joints)),
             'lost_before_capture': self._loss.lost,

@@ -29,6 +29,7 @@ from robotid_ros.identification.verdict import moved
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.urdf_tree import MOVING, parse_urdf
 from robotid_ros.signals import check_motor_side, prior_factors
+from robotid_ros.signals.late_stamps import late_stamps_remark
 
 __all__ = [
     'TorqueFault',
@@ -165,6 +166,8 @@ def remarks(datasets: Sequence[Dataset], model: RobotModel) -> tuple[str, ...]:
     for dataset in datasets:
         found |= dict.fromkeys(require_held(dataset.joint_names, dataset.q, model))
         found |= dict.fromkeys(_beyond_limits(dataset, model))
+        remark = dataset.provenance.get('remark') or late_stamps_remark(dataset.provenance.get('screening', {}))
+        found |= dict.fromkeys([f'{", ".join(dataset.sources)}: {remark}'] if remark else [])
     if not is_placeholder(model):
         found |= dict.fromkeys(check_motor_side(*_beside_prior(datasets, model), model.joint_names))
     return tuple(found)

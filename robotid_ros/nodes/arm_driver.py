@@ -45,6 +45,7 @@ from robotid_ros.nodes.excitation_stream import RunStream
 from robotid_ros.nodes.parameters import read_parameters
 from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.runtime import BackgroundWorker
+from robotid_ros.nodes.simulated_time import SimulatedTime
 
 __all__ = ['ArmDriver']
 
@@ -105,6 +106,7 @@ class ArmDriver:
         self._joint_state_problem = ''
         self._heard = threading.Event()
         self._offset = ClockOffset()
+        self._time = SimulatedTime(node)
         self._speed_scaling = _FULL_SPEED
         self._latency = 0.0
         self._suspicion: tuple[str, float] | None = None
@@ -122,6 +124,7 @@ class ArmDriver:
 
     def listen(self, joint_names: tuple[str, ...]) -> None:
         """Follow the joint states: only while they are needed, since every single one costs time."""
+        self._time.follow()
         self._joint_names = joint_names
         self._latest = None
         self._heard.clear()
@@ -143,6 +146,7 @@ class ArmDriver:
         if self._joint_states is not None:
             self._node.destroy_subscription(self._joint_states)
             self._joint_states = None
+        self._time.leave()
 
     def _on_joint_state(self, message: JointState) -> None:
         try:
@@ -153,7 +157,7 @@ class ArmDriver:
         now = time.monotonic()
         stamp, clock = seconds(message.header.stamp), self._now()
         self._unstamped = not stamp
-        if stamp:
+        if stamp and self._time.came.is_set():
             self._offset.update(stamp, clock)
         if np.isfinite(position).all():
             self._latest, self._joint_state_problem = (position, now), ''
@@ -233,7 +237,7 @@ class ArmDriver:
         """Wait, off the executor's thread, for a joint state that is in time."""
         deadline = time.monotonic() + _CATCH_UP
         tolerance = read_parameters(self._node, WatchdogConfig).clock_tolerance
-        if self._heard.wait(_FIRST_JOINT_STATE):
+        if self._heard.wait(_FIRST_JOINT_STATE) and self._time.came.wait(_FIRST_JOINT_STATE):
             while self._offset.behind > tolerance and time.monotonic() < deadline:
                 time.sleep(0.02)
 
@@ -272,8 +276,8 @@ class ArmDriver:
             If the clock or the joint states do not allow it; nothing has been sent then.
         """
         now = self._now()
-        if now <= 0.0:
-            raise ExcitationError('the clock stands at zero: use_sim_time is set, but nothing has come on /clock')
+        if now <= 0.0 or not self._time.came.is_set():
+            raise ExcitationError('the clock stands still: use_sim_time is set, but nothing has come on /clock')
         watchdog = Watchdog(model.joint_names, model.limits.velocity, read_parameters(self._node, WatchdogConfig))
         watchdog.receive(self.fresh_position(), None, now, time.monotonic())
         self._link.begin(model.joint_names, self._on_feedback)

@@ -59,14 +59,16 @@ def duration_message(value: float) -> Duration:
     return Duration(sec=sec, nanosec=nanosec)
 
 
-def average_label(frame_id: str) -> tuple[int, bool, str]:
-    """Return what the ``frame_id`` of an average says: over how many periods, whether for validation, its recording.
+def average_label(frame_id: str) -> tuple[int, bool, str, str]:
+    """Return what the ``frame_id`` of an average says: periods, whether for validation, its recording, a remark.
 
-    The recorder writes ``4 periods``, then ``for validation`` where it is, then ``in`` and the recording's folder.
+    The recorder writes ``4 periods``, then ``for validation`` where it is, then ``in`` and the recording's folder,
+    and behind ``;`` what is to be said of its stamps.
     """
-    label, _, recording = frame_id.partition(' in ')
+    said, _, remark = frame_id.partition('; ')
+    label, _, recording = said.partition(' in ')
     periods, _, purpose = label.partition(' periods')
-    return int(periods) if periods.isdecimal() else 1, purpose == ' for validation', recording
+    return int(periods) if periods.isdecimal() else 1, purpose == ' for validation', recording, remark
 
 
 def joint_state_values(message: JointState, joints: Sequence[str]) -> tuple[Array, Array | None, Array | None]:

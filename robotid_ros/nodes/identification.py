@@ -182,9 +182,11 @@ class IdentificationNode(Node):
 
     def _take(self, session: IdentificationSession, message: JointTrajectory) -> RecursiveEstimate | None:
         names = tuple(message.joint_names)
-        periods, validation, recording = average_label(message.header.frame_id)
+        periods, validation, recording, remark = average_label(message.header.frame_id)
         key = recording or f'run at {seconds(message.header.stamp):.6f} s'
         dataset = averaged_period(names, *trajectory_arrays(message, names), key)
+        if remark:
+            dataset = replace(dataset, provenance={**dataset.provenance, 'remark': remark})
         if validation:
             session.validation[key] = dataset
             self._values['validation_recordings'] = len(session.validation)

@@ -20,6 +20,7 @@ from sensor_msgs.msg import JointState
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep
 from robotid_ros.excitation.pose_tour import PoseTour
+from robotid_ros.nodes.simulated_time import SimulatedTime
 
 __all__ = ['Preview']
 
@@ -48,14 +49,19 @@ class Preview:
         self._publisher = node.create_publisher(JointState, '~/preview', 10)
         self._elapsed = 0.0
         self._last: float | None = None
+        self._time = SimulatedTime(node)
         node.create_timer(1.0 / _RATE, self._show, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def _show(self) -> None:
         now = time.monotonic()
         shown = self._motion() if self._publisher.get_subscription_count() else None
         if shown is None:
+            if self._last is not None:
+                self._time.leave()
             self._elapsed, self._last = 0.0, None
             return
+        if self._last is None:
+            self._time.follow()
         names, motion = shown
         if self._last is not None:
             self._elapsed += float(self._node.get_parameter('preview_speed').value) * (now - self._last)

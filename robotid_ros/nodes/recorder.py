@@ -44,6 +44,7 @@ from robotid_ros.nodes.publishing import StatusPublisher, publish
 from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings, storage_refusal, without_constant
 from robotid_ros.nodes.recorder_status import recorder_status
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+from robotid_ros.signals.late_stamps import late_stamps_remark
 
 __all__ = ['Recorder', 'main']
 
@@ -232,11 +233,13 @@ class Recorder(Node):
         # Seconds since 1970 in a double would be off by up to 0.2 microseconds.
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(reference.start, 1_000_000_000)
         purpose = ' for validation' if reference.purpose == 'validation' else ''
-        message.header.frame_id = f'{dataset.periods} periods{purpose} in {session.folder.name}'
+        late = late_stamps_remark(dataset.provenance.get('screening', {}))
+        label = f'{dataset.periods} periods{purpose} in {session.folder.name}'
+        message.header.frame_id = f'{label}; {late}' if late else label
         publish(self._averaged, message)
         if dataset.noise_std is not None:
             noise = JointState(name=list(dataset.joint_names))
-            noise.header.stamp = self.get_clock().now().to_msg()
+            noise.header.stamp = message.header.stamp
             noise.effort = dataset.noise_std.tolist()
             position = np.asarray(dataset.provenance['averaging']['position_noise_std'])
             noise.position = (position / np.sqrt(dataset.periods)).tolist()

@@ -22,6 +22,7 @@ FAULTS = (
     'gaps',
     'missing',
     'repeated',
+    'late_stamps',
     'backward',
     'stray',
     'unstamped',

@@ -33,6 +33,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
 from robotid_ros.errors import RobotIdError
+from robotid_ros.nodes.simulated_time import SimulatedTime
 
 __all__ = ['BackgroundWorker', 'run_node']
 
@@ -103,6 +104,7 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
         print(str(refusal), file=sys.stderr)
         rclpy.try_shutdown()
         return 2
+    SimulatedTime(node)  # a node that needs it has one of its own, and follows /clock while it does
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     failure: list[BaseException] = []

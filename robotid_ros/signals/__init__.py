@@ -19,6 +19,7 @@ from robotid_ros.signals.differentiation import (
     savitzky_golay,
 )
 from robotid_ros.signals.filtering import Bandwidth, choose_cutoff, motion_band, zero_phase_low_pass
+from robotid_ros.signals.late_stamps import LateStamps
 from robotid_ros.signals.motor import check_motor_side, current_to_torque, prior_factors
 from robotid_ros.signals.screening import SampleScreen, ScreenCounts
 from robotid_ros.signals.smoothing import five_point_cubic, guarded_smoothing
@@ -31,6 +32,7 @@ __all__ = [
     'PeriodAverage',
     'SampleScreen',
     'ScreenCounts',
+    'LateStamps',
     'TurnUnwrapper',
     'central_difference',
     'check_motor_side',

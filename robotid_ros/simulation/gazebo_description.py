@@ -24,14 +24,7 @@ from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.simulation.start_position import start_position
 
-__all__ = ['POSITION_GAIN', 'gazebo_controllers', 'gazebo_description', 'world_physics']
-
-POSITION_GAIN = 0.02
-"""Part of a position error that gz_ros2_control turns into velocity per control period.
-
-The controllers take their time from /clock, which comes unevenly; a large gain turns every uneven step
-of the commanded position into a blow up to the effort limit. See docs/gazebo.md for what was measured.
-"""
+__all__ = ['gazebo_controllers', 'gazebo_description', 'world_physics']
 
 
 def gazebo_description(
@@ -39,8 +32,8 @@ def gazebo_description(
 ) -> str:
     """Return a URDF with what Gazebo and ros2_control need added at its end.
 
-    The arm is fixed to the world; every moving joint of the chain takes position commands and
-    shows position, velocity and effort through ``gz_ros2_control/GazeboSimSystem``; the plugin
+    The arm is fixed to the world; every moving joint of the chain takes position or velocity
+    commands and shows position, velocity and effort through ``gz_ros2_control/GazeboSimSystem``; the plugin
     ``gz_ros2_control-system`` loads the controllers.
 
     Parameters
@@ -104,6 +97,9 @@ def gazebo_controllers(template: str, joints: Sequence[str], rate: float) -> str
             parameters['update_rate'] = round(rate)
         if 'joints' in parameters:
             parameters['joints'] = list(joints)
+        if 'gains' in parameters:
+            shown = next(iter(parameters['gains'].values()))
+            parameters['gains'] = {joint: dict(shown) for joint in joints}  # no YAML aliases, which rcl refuses
     return yaml.safe_dump(content, sort_keys=False)
 
 
@@ -152,6 +148,7 @@ def _control(model: RobotModel, start: Array) -> str:
         f"""
     <joint name={quoteattr(name)}>
       <command_interface name="position"/>
+      <command_interface name="velocity"/>
       <state_interface name="position"><param name="initial_value">{float(value)!r}</param></state_interface>
       <state_interface name="velocity"/>
       <state_interface name="effort"/>
@@ -172,8 +169,7 @@ def _plugin(controllers: str, namespace: str) -> str:
     return f"""
   <gazebo>
     <plugin filename="gz_ros2_control-system" name="gz_ros2_control::GazeboSimROS2ControlPlugin">
-      <parameters>{escape(controllers)}</parameters>
-      <position_proportional_gain>{POSITION_GAIN}</position_proportional_gain>{place}
+      <parameters>{escape(controllers)}</parameters>{place}
     </plugin>
   </gazebo>
 """

@@ -1,0 +1,177 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Stamps of simulated time that came late: the time of a message, counted in steps of the simulation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robotid_ros.arrays import Array, IntArray
+
+__all__ = ['LateStamps', 'late_stamps_remark']
+
+_FEWEST = 16  # repeated stamps that a simulated clock is recognised by; a driver that sends a message twice has fewer
+_SHARE = 0.01  # of all messages that have to repeat a stamp
+_ROUNDED = 1000  # ns; steps are taken for whole microseconds, since stamps may come from a file that holds no more
+_SHORTEST = 50_000  # ns; no simulation of an arm takes shorter steps
+_STILL = 0.01  # rad/s or m/s; below, the motion does not tell how many steps it took
+_CLEAR = 0.02  # steps; how far from a whole number a count may be
+_DOUBT = 0.25  # steps; how far it may be where messages were lost
+_MOVING, _SURE = 100, 0.5  # messages in motion, and the part of them with a clear count, that show that steps count
+_LOOK = 500  # messages in which a clock that is late is in time at least once
+_AHEAD = 5  # steps; a count that is never less ahead of the stamps is wrong
+
+
+@dataclass(slots=True)
+class LateStamps:
+    """Gives every joint state of a simulation the time of its own step.
+
+    Controllers in a simulation stamp with the simulated time that has reached them. Where that is late, consecutive
+    messages carry one stamp, and later ones skip some. Each of them still holds the state of a later step than the
+    message before: step ``k`` of length ``h``, with the stamp ``s[k]`` that is never ahead of its time, has
+
+        ``t[k] = max(t[k-1] + n[k] h, s[k])``
+
+    where ``n[k]``, at least 1, is the number of steps that the arm needed at its velocity for the way since the last
+    message: ``n h = (q[k] - q[k-1]) . v[k] / |v[k]|^2``. More than one means that messages were lost. Of an arm that
+    rests only the stamps tell.
+
+    Nothing is changed before stamps were seen to repeat, on a clock all of whose steps are multiples of one, and
+    before the motion has shown whole numbers of steps: stamps of a real arm that were rounded are left as they are.
+
+    Attributes
+    ----------
+    messages : int
+        Messages so far.
+    repeated : int
+        Those that had the stamp of the message before.
+    moved : int
+        Those that were given another time.
+    latest : float
+        Largest change of a stamp [s].
+    """
+
+    messages: int = 0
+    repeated: int = 0
+    moved: int = 0
+    latest: float = 0.0
+    _step: int = 0  # ns; 0 until known, -1 for a clock that does not tick
+    _moving: int = 0  # messages in motion
+    _clear: int = 0  # those of them whose way is that of a whole number of steps
+    _stamp: int | None = None
+    _time: int = 0  # of the last message, as counted [ns]
+    _position: Array | None = None
+    _least: int = 0  # by how much the count was ahead of the stamps, at least [ns]
+    _looked: int = 0  # in how many messages
+
+    def correct(self, stamp: IntArray, position: Array, velocity: Array) -> IntArray:
+        """Return the times of the next messages.
+
+        Parameters
+        ----------
+        stamp : ndarray of int64, shape (M,)
+            As they came [ns]; 0 where there is none.
+        position, velocity : ndarray, shape (M, n)
+            [rad or m], [rad/s or m/s]; a message without velocities has NaN, and counts as one step.
+
+        Returns
+        -------
+        ndarray of int64, shape (M,)
+            [ns]; the same array where nothing is to be changed.
+        """
+        if not len(stamp):
+            return stamp
+        steps = np.diff(stamp, prepend=stamp[0] if self._stamp is None else self._stamp)
+        first = int(self._stamp is None)
+        self.messages += len(stamp)
+        self.repeated += int((steps[first:] == 0).sum())
+        before = position[:1] if self._position is None else self._position
+        way = np.diff(position, axis=0, prepend=before)
+        self._stamp, self._position = int(stamp[-1]), position[-1:].copy()
+        self._look_at(steps[first:])
+        count = self._steps_of(way, velocity) if self._step > 0 else None
+        if count is None or not self._confirmed or (stamp == 0).any():
+            self._time, self._least, self._looked = self._stamp, 0, 0
+            return stamp
+        counted = np.cumsum(count) * self._step
+        # A reset of the world, a pause of the recorder: from there on, the stamps are what is known.
+        breaks = np.flatnonzero(np.abs(steps) > _LOOK * self._step).tolist()
+        time = np.empty_like(stamp)
+        for start, stop in zip([0, *breaks], [*breaks, len(stamp)], strict=True):
+            if start == stop:
+                continue
+            origin = self._time - (int(counted[start - 1]) if start else 0)
+            if start in breaks:
+                origin = int(stamp[start] - counted[start])
+            ahead = np.maximum.accumulate(np.maximum(stamp[start:stop] - counted[start:stop], origin))
+            time[start:stop] = counted[start:stop] + ahead
+            self._time = int(time[stop - 1])
+        late = time - stamp
+        self.moved += int((late > 0).sum())
+        self.latest = max(self.latest, 1e-9 * float(late.max()))
+        self._check(late)
+        return time
+
+    @property
+    def _confirmed(self) -> bool:
+        repeats = self.repeated >= max(_FEWEST, _SHARE * self.messages)
+        return repeats and self._moving >= _MOVING and self._clear >= _SURE * self._moving
+
+    def _look_at(self, steps: IntArray) -> None:
+        """Find the step of the clock, or that it has none."""
+        ahead = steps[steps > 0]
+        if self._step < 0 or not len(ahead):
+            return
+        step = int(np.gcd.reduce(np.rint(np.append(ahead, self._step) / _ROUNDED).astype(np.int64))) * _ROUNDED
+        if step != self._step:
+            self._step, self._moving, self._clear = step if step >= _SHORTEST else -1, 0, 0
+
+    def _steps_of(self, way: Array, velocity: Array) -> IntArray:
+        """Return the number of steps since the message before, shape (M,)."""
+        square = np.where(np.isfinite(velocity).all(axis=1), (velocity**2).sum(axis=1), 0.0)
+        moving = square > _STILL**2
+        count = np.ones(len(way))
+        count[moving] = (way[moving] * velocity[moving]).sum(axis=1) / square[moving] / (1e-9 * self._step)
+        whole = np.round(count)
+        off = np.abs(count - whole)
+        self._moving += int(moving.sum())
+        self._clear += int((moving & (whole >= 1.0) & (off <= _CLEAR)).sum())
+        # Where messages were lost, the velocity at the end is not that of the whole way.
+        clear = off <= np.minimum(_CLEAR * np.maximum(whole, 1.0) ** 2, _DOUBT)
+        return np.where(clear, np.maximum(whole, 1.0), 1.0).astype(np.int64)
+
+    def _check(self, late: IntArray) -> None:
+        """Take back a count that got ahead: the clock is in time now and then."""
+        least = int(late.min())
+        self._least = least if self._looked == 0 else min(self._least, least)
+        self._looked += len(late)
+        if self._looked >= _LOOK:
+            if self._least > _AHEAD * self._step:
+                self._time -= self._least
+            self._looked = 0
+
+
+def late_stamps_remark(found: Mapping[str, Any]) -> str:
+    """Return what is to be said of late stamps, from the counts of a recording; nothing where there were none.
+
+    Parameters
+    ----------
+    found : mapping
+        With ``samples``, ``late_stamps`` and ``latest_stamp``, as datasets have it in ``provenance['screening']``.
+    """
+    count = found.get('late_stamps', 0)
+    if not count:
+        return ''
+    return (
+        f'{100.0 * count / max(found["samples"], 1):.0f} % of the stamps came late, by up to '
+        f'{1e3 * found["latest_stamp"]:.0f} ms, as from a simulation on a busy computer; counted anew by its steps'
+    )

@@ -1,0 +1,114 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Times of joint states whose simulated clock came late, against the steps of a simulation that is known."""
+
+import numpy as np
+import pytest
+
+from robotid_ros.signals.late_stamps import LateStamps, late_stamps_remark
+
+MS = 1_000_000
+START = 5_000 * MS
+
+
+def simulation(rng, steps=6000, joints=3):
+    """Return position and velocity after each step of a semi-implicit integration, with a rest in the middle."""
+    time = 1e-3 * np.arange(steps)
+    velocity = np.sin(2.0 * np.pi * (0.3 + 0.2 * np.arange(joints)) * time[:, None]) + 0.01 * rng.normal(
+        size=(steps, joints)
+    )
+    velocity[steps // 2 : steps // 2 + 400] = 0.0
+    return 1e-3 * np.cumsum(velocity, axis=0), velocity
+
+
+def clock(rng, steps, late):
+    """Return the time that has arrived at each step: in time now and then, up to ``late`` steps behind else."""
+    known = np.arange(steps)
+    k = 0
+    while k < steps:
+        stall = int(rng.integers(1, late + 1))
+        known[k : k + stall] = k
+        k += stall
+    return START + MS * known
+
+
+def corrected(stamp, position, velocity, chunk):
+    late = LateStamps()
+    parts = [
+        late.correct(stamp[k : k + chunk], position[k : k + chunk], velocity[k : k + chunk])
+        for k in range(0, len(stamp), chunk)
+    ]
+    return np.concatenate(parts), late
+
+
+@pytest.mark.parametrize(
+    ('seed', 'late', 'lost', 'chunk'), [(1, 2, 0.0, 40), (2, 5, 0.1, 900), (3, 40, 0.3, 250), (4, 12, 0.4, 77)]
+)
+def test_every_message_gets_the_time_of_its_step(seed, late, lost, chunk) -> None:
+    rng = np.random.default_rng(seed)
+    position, velocity = simulation(rng)
+    stamp = clock(rng, len(position), late)
+    kept = np.flatnonzero(rng.random(len(position)) >= lost)
+    time, found = corrected(stamp[kept], position[kept], velocity[kept], chunk)
+    true = START + MS * kept
+    assert (time <= true).mean() > 0.99  # hardly ever ahead
+    after = kept > 1500  # once the motion has shown that steps count
+    moving = after & ((kept < 3000) | (kept > 3500 + 2 * late))  # at rest only the stamps tell
+    assert (np.diff(time[moving]) > 0).all()
+    assert (time[moving] == true[moving]).mean() > 0.95
+    assert np.abs(time[moving] - true[moving]).max() <= late * MS
+    assert found.moved > 0
+    assert found.latest <= 1e-3 * (late + 1)
+    assert f'up to {1e3 * found.latest:.0f} ms' in late_stamps_remark(
+        {'samples': len(kept), 'late_stamps': found.moved, 'latest_stamp': found.latest}
+    )
+
+
+@pytest.mark.parametrize('chunk', [50, 700])
+def test_a_controller_at_half_the_rate_of_the_physics(chunk) -> None:
+    rng = np.random.default_rng(1)
+    position, velocity = simulation(rng)
+    velocity = np.repeat(velocity[::2], 2, axis=0)[: len(velocity)]
+    position = 1e-3 * np.cumsum(velocity, axis=0)
+    kept = np.arange(1, len(position), 2)
+    stamp = clock(rng, len(position), 9)[kept]
+    time, found = corrected(stamp, position[kept], velocity[kept], chunk)
+    assert found.moved > 0
+    moving = (kept > 2000) & ((kept < 3000) | (kept > 3600))
+    assert (time[moving] == START + MS * kept[moving]).mean() > 0.99
+
+
+def test_stamps_of_a_real_arm_stay_as_they_are() -> None:
+    rng = np.random.default_rng(2)
+    time = 0.008 * np.arange(4000)
+    velocity = np.stack([np.cos(time), np.sin(2.0 * time)], axis=1)
+    position = np.stack([np.sin(time), -0.5 * np.cos(2.0 * time)], axis=1)
+    scattered = np.round(1e9 * (time + rng.normal(0.0, 3e-4, len(time)))).astype(np.int64) + START
+    sent_twice = np.repeat(scattered, 2)[:4000]
+    rounded = np.round(time * 100.0).astype(np.int64) * 10 * MS + START  # 125 Hz written with hundredths of a second
+    for stamp in (scattered, sent_twice, rounded):
+        result, found = corrected(stamp, position, velocity, 300)
+        assert result is not None
+        assert (result == stamp).all()
+        assert found.moved == 0
+
+
+def test_no_velocities_no_change_and_a_world_that_is_reset() -> None:
+    rng = np.random.default_rng(3)
+    position, velocity = simulation(rng, 3000)
+    stamp = clock(rng, 3000, 6)
+    time, found = corrected(stamp, position, np.full_like(velocity, np.nan), 250)
+    assert (time == stamp).all()
+    assert found.moved == 0
+    twice = np.concatenate([stamp, stamp])
+    time, _ = corrected(twice, np.tile(position, (2, 1)), np.tile(velocity, (2, 1)), 250)
+    true = START + MS * np.arange(3000)
+    assert np.abs(time[3000:] - true).max() <= 6 * MS
+    assert (time[3010:4400] == true[10:1400]).mean() > 0.99
