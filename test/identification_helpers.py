@@ -72,10 +72,11 @@ def fourier_motion(
     seconds: float = 10.0,
     rate: float = 100.0,
     size: float = 0.6,
+    begin: float = 0.0,
     harmonics: int = 5,
 ) -> tuple[Array, Array, Array, Array]:
     """Return times, positions, velocities and accelerations of a random periodic motion."""
-    time = np.arange(int(seconds * rate)) / rate
+    time = begin + np.arange(int(seconds * rate)) / rate
     frequency = 2.0 * np.pi / seconds * np.arange(1, 6)
     phase = rng.uniform(0.0, 2.0 * np.pi, (n, 5))
     amplitude = rng.uniform(0.3, 1.0, (n, 5)) * size / np.arange(1, 6)

@@ -335,3 +335,15 @@ def test_finds_a_torque_ripple_that_is_there_and_none_that_is_not() -> None:
     plain = identify(data, ARM, friction='coulomb_viscous+ripple')
     assert plain.friction_name == 'coulomb_viscous'
     assert 'torque ripple: none' in '\n'.join(map(str, plain.decisions))
+
+
+@pytest.mark.parametrize('delay', [0.001, -0.0072])
+def test_a_delay_of_the_torque_is_found_to_a_part_of_a_millisecond(delay: float) -> None:
+    model = RobotModel.from_urdf(TWO_LINKS)
+    motion = fourier_motion(model.n, np.random.default_rng(5), rate=500.0)
+    shifted = fourier_motion(model.n, np.random.default_rng(5), rate=500.0, begin=-delay)
+    noise = np.random.default_rng(6).normal(0.0, 0.003, motion[1].shape)
+    torque = pinocchio_torque(model, *shifted[1:]) + noise
+    result = identify(dataset(model, motion, torque, rate=500.0), model)
+    decision = next(d for d in result.decisions if d.subject.startswith('delay'))
+    assert float(decision.chosen.removesuffix(' ms')) == pytest.approx(1e3 * delay, abs=0.2)

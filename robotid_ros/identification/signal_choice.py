@@ -160,6 +160,26 @@ def _neighbours(value: float, others: Sequence[float]) -> list[float]:
     return [*([max(below)] if below else []), *([min(above)] if above else [])]
 
 
+def _vertex(tried: dict[float, HeldOut], best: float) -> float | None:
+    """Return the delay [s] between the tried ones, to a tenth of a millisecond, where the error should be least.
+
+    The squared error of a smooth torque grows with the square of what a delay is off: a parabola through the best
+    and its neighbours has its vertex at the delay. None where there is no neighbour on one side.
+    """
+    delays = sorted(tried)
+    k = delays.index(best)
+    if not 0 < k < len(delays) - 1:
+        return None
+    x = np.array(delays[k - 1 : k + 2]) - best
+    y = [
+        float(np.mean((tried[delay].rmse / np.maximum(tried[best].rmse, 1e-300)) ** 2))
+        for delay in delays[k - 1 : k + 2]
+    ]
+    curvature, slope, _ = np.polyfit(x, y, 2)
+    vertex = round(best - 0.5 * slope / curvature, 4) if curvature > 0.0 else best
+    return vertex if delays[k - 1] < vertex < delays[k + 1] and vertex not in tried else None
+
+
 def choose_delay(
     dataset: Dataset, base: BaseRegressor, samples_of: Callable[[Sequence[Dataset]], Samples]
 ) -> tuple[Dataset, Decision]:
@@ -190,6 +210,10 @@ def choose_delay(
         between = [0.5 * (best + other) for other in _neighbours(best, list(tried))]
         for delay in between:
             tried[delay] = errors(delay)
+        best = min(tried, key=lambda delay: _score(tried[delay]))
+    finer = _vertex(tried, best)
+    if finer is not None:
+        tried[finer] = errors(finer)
         best = min(tried, key=lambda delay: _score(tried[delay]))
     confirmed = best != 0.0 and none.better(tried[best], _DELAY_GAIN)
     chosen = best if confirmed else 0.0
