@@ -145,7 +145,9 @@ def _screened(
     late = LateStamps()
     if recording.velocity is not None:
         times = late.correct(relative + shift, recording.position, recording.velocity) - shift
-        recording = recording if late.moved == 0 else replace(recording, time=times * 1e-9)
+        recording = (
+            recording if late.moved == 0 else replace(recording, time=np.asarray(times * 1e-9, dtype=np.float64))
+        )
         relative = times
     screened = screen.screen(relative + shift, values, arrival)
     counts = asdict(screen.finish())
