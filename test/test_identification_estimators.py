@@ -263,6 +263,19 @@ def test_alternates_between_friction_data_and_dynamics_data() -> None:
     assert result.usable
     assert (result.metrics['training'].rmse < 0.03).all()
     np.testing.assert_allclose(result.friction_values, np.stack([COULOMB, VISCOUS], axis=1), atol=0.03)
+    with pytest.raises(IdentificationError, match=r'do not tell the static friction .* below 0\.01 rad/s'):
+        identify(arm_data(1), ARM, friction='static', friction_data=friction_data)  # no stroke is slower than 0.05
+
+    once = IdentificationConfig(torque_threshold=(1e-3,), max_iterations=1)
+
+    def after_one(model: RobotModel) -> float:
+        found = identify(arm_data(1), model, friction='coulomb_viscous', estimator='alternating', config=once)
+        return float(found.metrics['training'].rmse.max())
+
+    # It starts from the description: a right one is at the end after one iteration, a wrong one is not.
+    assert after_one(ARM) < 0.03
+    assert after_one(ARM.with_inertial(3.0 * ARM.inertial)) > 3.0 * after_one(ARM)
+
     never = IdentificationConfig(torque_threshold=(0.001,), max_iterations=4)
     late = identify(arm_data(1), ARM, friction='coulomb_viscous', estimator='alternating', config=never)
     assert not late.usable

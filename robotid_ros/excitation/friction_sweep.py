@@ -50,6 +50,7 @@ class FrictionSweepConfig(Settings):
     error = ExcitationError
 
     sweep_levels: int = setting(6, 'Speeds per joint, geometrically spaced', range=(1, 100))
+    # Below the speed at which static friction ends in the model of that name, BREAKAWAY_SPEED.
     sweep_slowest: float = setting(0.005, 'Lowest speed', unit='rad/s or m/s', range=(1e-5, 10.0))
     sweep_fastest: float = setting(0.6, 'Highest speed as a part of the velocity limit', range=(0.01, 1.0))
     sweep_stroke_time: float = setting(2.0, 'Time at constant speed, if there is room', unit='s', range=(0.1, 60.0))

@@ -20,6 +20,7 @@ from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import BaseParameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
+from robotid_ros.friction.terms import BREAKAWAY_SPEED
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.cross_validation import Alternative, Decision
 from robotid_ros.identification.friction_choice import (
@@ -37,7 +38,7 @@ from robotid_ros.identification.signal_choice import (
     choose_cutoff,
     choose_delay,
 )
-from robotid_ros.identification.stroke_friction import choose_stroke_model, stroke_friction
+from robotid_ros.identification.stroke_friction import choose_stroke_model, stroke_friction, tells_static
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
 
@@ -168,7 +169,13 @@ def _choice_by_strokes(name: str, strokes: FrictionStrokes) -> FrictionChoice:
         alternatives = tuple(Alternative(name=each, error=error) for each, error in tried)
         name = f'{best}+offset'
     friction = friction_model(name)
-    shape = stroke_friction(friction, strokes).shape
+    found = stroke_friction(friction, strokes)
+    if not tells_static(friction, found, strokes):
+        raise IdentificationError(
+            f'the friction data do not tell the static friction of {name}: they need strokes below '
+            f'{BREAKAWAY_SPEED:g} rad/s of every joint (sweep_slowest); or choose a model without, coulomb_viscous '
+            'for example'
+        )
     still = [joint for j, joint in enumerate(strokes.joint_names) if not (strokes.joint == j).any()]
     if still and friction.shape_names:
         raise IdentificationError(
@@ -177,7 +184,7 @@ def _choice_by_strokes(name: str, strokes: FrictionStrokes) -> FrictionChoice:
         )
     text = f'{friction.name}, by {strokes.count} strokes of {len(strokes.joint_names) - len(still)} joints'
     decision = Decision(subject='friction', chosen=text, alternatives=alternatives)
-    return FrictionChoice(friction=friction, shape=shape, decisions=(decision,))
+    return FrictionChoice(friction=friction, shape=found.shape, decisions=(decision,))
 
 
 def stroke_prior(chosen: Chosen, variance: float = 1.0) -> Prior | None:

@@ -32,7 +32,7 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.friction.fit import fit_joint
 
-__all__ = ['StrokeFriction', 'choose_stroke_model', 'stroke_friction']
+__all__ = ['StrokeFriction', 'choose_stroke_model', 'stroke_friction', 'tells_static']
 
 STROKE_MODELS = tuple(
     name + option for name in ('coulomb_viscous', 'static', 'stribeck', 'daemi_heimann') for option in ('', '+load')
@@ -152,8 +152,15 @@ def choose_stroke_model(strokes: FrictionStrokes) -> tuple[str, tuple[tuple[str,
     found = {name: stroke_friction(friction_model(name), strokes) for name in STROKE_MODELS}
     least = min(each.criterion for each in found.values())
     good = [name for name in found if found[name].criterion < least + _EVIDENCE]
+    good = [name for name in good if tells_static(friction_model(name), found[name], strokes)] or good
     best = min(good, key=lambda name: found[name].parameters.shape[1])
     return best, tuple((name, each.noise) for name, each in found.items())
+
+
+def tells_static(model: FrictionModel, found: StrokeFriction, strokes: FrictionStrokes) -> bool:
+    """Return whether the strokes determine the static friction of every joint that they move, where a model has one."""
+    static = [k for k, name in enumerate(model.linear_names) if name.startswith('static')]
+    return bool(found.determined[np.ix_(np.unique(strokes.joint), static)].all())
 
 
 def stroke_friction(model: FrictionModel, strokes: FrictionStrokes, gravity: Array | None = None) -> StrokeFriction:
