@@ -323,6 +323,8 @@ class IdentificationNode(Node):
             return
         self._values['written'] = str(folder)
         self.get_logger().info(f'written to {folder}: {", ".join(path.name for path in written)}')
+        if not any(path.suffix == '.html' for path in written):
+            self.get_logger().warning("report.html needs plotly and trimesh: pip install 'robotid_ros[plot]'")
 
     def _watch(self, result: IdentificationResult) -> None:
         assert self._session is not None
