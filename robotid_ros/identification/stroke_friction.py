@@ -160,7 +160,7 @@ def choose_stroke_model(strokes: FrictionStrokes) -> tuple[str, tuple[tuple[str,
 def tells_static(model: FrictionModel, found: StrokeFriction, strokes: FrictionStrokes) -> bool:
     """Return whether the strokes determine the static friction of every joint that they move, where a model has one."""
     static = [k for k, name in enumerate(model.linear_names) if name.startswith('static')]
-    return bool(found.determined[np.ix_(np.unique(strokes.joint), static)].all())
+    return bool(found.determined[np.unique(strokes.joint)][:, static].all())
 
 
 def stroke_friction(model: FrictionModel, strokes: FrictionStrokes, gravity: Array | None = None) -> StrokeFriction:
