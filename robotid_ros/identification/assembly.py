@@ -30,7 +30,7 @@ from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.physical import PhysicalFit
 from robotid_ros.identification.plain_friction import plain_friction
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.samples import Samples, as_samples
+from robotid_ros.identification.samples import Samples, evenly_weighted
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
 from robotid_ros.identification.verdict import JointVerdict
 from robotid_ros.model.inertia import INERTIAL_UNITS, rotor_unit
@@ -41,7 +41,7 @@ __all__ = ['assemble', 'fit_metrics', 'provenance_of', 'thresholds']
 
 def fit_metrics(base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset]) -> Metrics:
     """Return the errors against the torque as recorded, on every sample."""
-    samples = as_samples(datasets, model, standstill_speed=0.0, standstill_weight=1.0).with_bandwidth(fit.bandwidth)
+    samples = evenly_weighted(datasets, model, fit.bandwidth)
     predicted = predicted_torque(base, fit.friction, fit.base_values, fit.friction_parameters, samples, fit.rest)
     return torque_metrics(model.joint_names, samples.measured, predicted)
 

@@ -9,7 +9,7 @@
 
 """From datasets to a model that can be fitted: bandwidth, cutoff and delays of the signals, and the friction."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -60,15 +60,12 @@ class Data:
     cutoff : float or None
         Chosen for all recordings [Hz]; None where nothing was chosen.
     decisions : tuple of Decision
-    samples_of : callable
-        From other datasets to samples of the same kind.
     """
 
     datasets: tuple[Dataset, ...]
     samples: Samples
     cutoff: float | None
     decisions: tuple[Decision, ...]
-    samples_of: Callable[[Sequence[Dataset]], Samples]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +119,6 @@ def prepare(
         samples=samples_of(listed),
         cutoff=cutoff,
         decisions=tuple(decisions),
-        samples_of=samples_of,
     )
 
 

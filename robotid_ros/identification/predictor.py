@@ -19,7 +19,7 @@ from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.samples import Samples, as_samples
+from robotid_ros.identification.samples import Samples, evenly_weighted
 from robotid_ros.identification.signal_choice import like_training
 from robotid_ros.identification.torque_fit import predicted_torque
 from robotid_ros.model.robot_model import RobotModel
@@ -99,8 +99,7 @@ class TorquePredictor:
 
     def _samples(self, datasets: Dataset | Sequence[Dataset]) -> Samples:
         listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
-        samples = as_samples(listed, self.model, standstill_speed=0.0, standstill_weight=1.0)
-        return samples.with_bandwidth(self.result.torque_bandwidth)
+        return evenly_weighted(listed, self.model, self.result.torque_bandwidth)
 
     def prepared(self, datasets: Dataset | Sequence[Dataset]) -> list[Dataset]:
         """Return recordings as those of the training were: through the same filter, without their own delays."""

@@ -21,7 +21,7 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.signals.filtering import zero_phase_low_pass
 
-__all__ = ['SampledRun', 'Samples', 'as_samples', 'joint_columns', 'require_moving']
+__all__ = ['SampledRun', 'Samples', 'as_samples', 'evenly_weighted', 'joint_columns', 'require_moving']
 
 _EXCERPTS = 8
 _FILTERED = 0.45  # of the rate: a low-pass above this changes nothing that could be seen
@@ -271,6 +271,11 @@ def as_samples(
         weight=standstill_weight + (1.0 - standstill_weight) * share * np.ones_like(dq),
         runs=tuple(runs),
     )
+
+
+def evenly_weighted(datasets: Sequence[Dataset], model: RobotModel, bandwidth: float | None) -> Samples:
+    """Return datasets as samples to judge by: each counts the same, and the torque has a bandwidth [Hz] or none."""
+    return as_samples(datasets, model, standstill_speed=0.0, standstill_weight=1.0).with_bandwidth(bandwidth)
 
 
 def require_moving(samples: Samples, model: RobotModel, unknowns: int) -> None:

@@ -53,8 +53,9 @@ _SLOWEST = 1.6  # of the motion's band: a torque channel below it hides a wrong 
 _FASTEST = 25.0  # Hz; a faster channel blurs a reversal by less than it can matter
 _BANDWIDTHS = 8
 _GAIN = 0.02  # fall of the error that a bandwidth must bring
-_HALVINGS = 2  # of the distance to the delays tried before
-_DELAY_GAIN = 0.05  # that a delay must bring: a wrong friction model asks for small ones
+_REFINEMENTS = 2  # by a parabola through the best delay and its neighbours
+_PER_UNKNOWN = 20  # equations, below which a recording fits any delay
+_DELAY_GAIN = 0.10  # that a delay must bring: a wrong friction model asks for delays that bring 5 to 8 %
 
 
 def plain_errors(base: BaseRegressor, samples: Samples, folds: Folds | None = None, *, equal: bool = False) -> HeldOut:
@@ -154,12 +155,6 @@ def _shifted(dataset: Dataset, delay: float) -> Dataset:
     return replace(dataset, q=moved['q'], dq=moved['dq'], ddq=moved['ddq']).select(keep)
 
 
-def _neighbours(value: float, others: Sequence[float]) -> list[float]:
-    """Return the next smaller and the next larger of some numbers, as far as there are such."""
-    below, above = [x for x in others if x < value], [x for x in others if x > value]
-    return [*([max(below)] if below else []), *([min(above)] if above else [])]
-
-
 def _vertex(tried: dict[float, HeldOut], best: float) -> float | None:
     """Return the delay [s] between the tried ones, to a tenth of a millisecond, where the error should be least.
 
@@ -197,6 +192,10 @@ def choose_delay(
         moved = _shifted(dataset, delay) if delay else dataset
         return plain_errors(base, samples_of([moved]).thinned(_SAMPLES))
 
+    subject = f'delay of the torque in {dataset.sources[0] if dataset.sources else "the recording"}'
+    samples = samples_of([dataset])
+    if len(samples) * samples.n < _PER_UNKNOWN * (len(base.names) + 3 * samples.n):
+        return dataset, Decision(subject=subject, chosen='none: too few samples to tell')
     none = errors(0.0)
     tried = {0.0: none}
     sign = min((0.005, -0.005), key=lambda delay: _score(tried.setdefault(delay, errors(delay))))
@@ -206,19 +205,16 @@ def choose_delay(
             if _score(tried[delay]) > min(_score(other) for other in tried.values()):
                 break
     best = min(tried, key=lambda delay: _score(tried[delay]))
-    for _ in range(_HALVINGS if best != 0.0 else 0):
-        between = [0.5 * (best + other) for other in _neighbours(best, list(tried))]
-        for delay in between:
-            tried[delay] = errors(delay)
-        best = min(tried, key=lambda delay: _score(tried[delay]))
-    finer = _vertex(tried, best)
-    if finer is not None:
+    for _ in range(_REFINEMENTS):
+        finer = _vertex(tried, best)
+        if finer is None:
+            break
         tried[finer] = errors(finer)
         best = min(tried, key=lambda delay: _score(tried[delay]))
     confirmed = best != 0.0 and none.better(tried[best], _DELAY_GAIN)
     chosen = best if confirmed else 0.0
     decision = Decision(
-        subject=f'delay of the torque in {dataset.sources[0] if dataset.sources else "the recording"}',
+        subject=subject,
         chosen='none' if chosen == 0.0 else f'{1e3 * chosen:.3g} ms',
         alternatives=tuple(
             Alternative(name=f'{1e3 * delay:.3g} ms', error=found.rmse) for delay, found in sorted(tried.items())

@@ -11,6 +11,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -44,7 +45,7 @@ from robotid_ros.identification.plausibility import (
 )
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.rows import Rows
-from robotid_ros.identification.samples import Samples, require_moving
+from robotid_ros.identification.samples import Samples, evenly_weighted, require_moving
 from robotid_ros.identification.signal_choice import like_training
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.identification.verdict import judge_joints, moved, overall
@@ -127,7 +128,7 @@ def identify(
     sets = {'training': list(data.datasets)}
     for name, given in (('validation', validation), ('test', test)):
         if _listed(given):
-            samples_of = data.samples_of if config.automatic else None
+            samples_of = partial(evenly_weighted, model=model, bandwidth=fit.bandwidth) if config.automatic else None
             sets[name], delays = like_training(_listed(given), data.cutoff, base, samples_of)
             decisions = (*decisions, *delays)
     result = conclude(
