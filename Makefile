@@ -8,13 +8,14 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test mutants coverage test-matrix lint docs bench clean
+.PHONY: help demo test mutants coverage test-matrix lint audit docs bench clean
 
 help:
 	@echo 'make demo         the whole loop over real ROS 2 with the simulated arm'
 	@echo 'make test         all tests'
 	@echo 'make lint         ruff and mypy'
 	@echo 'make mutants      deliberate faults, one after the other: does a test notice? (an hour)'
+	@echo 'make audit        known weaknesses of what is installed with the package; needs the network, before a release'
 	@echo 'make coverage     all tests once more, and which branches no test takes'
 	@echo 'make test-matrix  all tests on the oldest and newest numpy, scipy, Python and ROS 2 that are supported'
 	@echo 'make docs         the manual, as HTML in docs/_build/html'
@@ -84,6 +85,14 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check
 	$(BIN)/mypy robotid_ros
 
+# Asks the databases of PyPI and OSV; fails if a package has a known weakness, or if they cannot be reached.
+.venv-audit/bin/pip-audit:
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --disable-pip-version-check --quiet 'pip-audit>=2.10'
+
+audit: $(VENV)/.demo .venv-audit/bin/pip-audit
+	.venv-audit/bin/pip-audit --strict --path $(wildcard $(VENV)/lib/python*/site-packages) --skip-editable
+
 # What others do is measured in an environment of its own, in the same run. BENCH='--quick --only dynamics' and the like.
 ANCHORS ?= .venv-anchors
 BENCH ?=
@@ -98,4 +107,4 @@ bench: $(VENV)/.test $(ANCHORS)/.done
 	ROBOTID_ANCHORS=$(ANCHORS)/bin/python $(BIN)/python -m benchmark $(BENCH)
 
 clean:
-	rm -rf $(VENV) $(ANCHORS) .venv-nox .venv-matrix .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* htmlcov build dist *.egg-info
+	rm -rf $(VENV) $(ANCHORS) .venv-audit .venv-nox .venv-matrix .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* htmlcov build dist *.egg-info

@@ -84,7 +84,7 @@ def read_table(path: Path = TABLE) -> list[Fault]:
 def run_tests(copy: Path, test: str) -> tuple[int, str]:
     """Return pytest's exit code and what it wrote, for one entry of ``tests`` in a copy of the tree."""
     target, _, expression = test.partition(' -k ')
-    chosen = ['-k', expression] if expression else []
+    chosen = ['-k', expression.strip('"')] if expression else []
     environment = {
         **os.environ,
         'PYTHONPATH': str(copy),
@@ -150,6 +150,8 @@ def try_fault(fault: Fault, copies: Copies) -> tuple[str, str]:
         try:
             for test in fault.tests:
                 code, output = run_tests(copy, test)
+                if code in NO_TESTS:
+                    raise ValueError(f'{fault.name}: test/{test}: no such test: {first_failure(output)}')
                 if code:
                     return 'killed', 'a test that hung' if code < 0 else first_failure(output)
         finally:

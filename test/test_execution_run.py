@@ -206,15 +206,20 @@ def test_a_stop_at_any_time_is_quick_and_within_limits(part, latency, blend):
         controller.receive(t[0], t[0], t - t[0], motion[0], _stopped(motion[1]), motion[2])
         controller.at(t[0])
     sent = max(now, 0.0)
-    if sent > plan.reference.duration:
+    arrives = sent + latency
+    if arrives > plan.reference.duration:
         return
-    times = np.arange(sent, rest + 0.1, 0.004)
+    times = np.arange(sent, max(rest, arrives) + 0.1, 0.004)
     first = controller.at(sent)[0]
     np.testing.assert_allclose(first, plan.reference.evaluate([min(sent, plan.reference.duration)])[0][0], atol=1e-5)
+    led = [
+        controller.at(moment) for moment in times[times < arrives]
+    ]  # the arm goes on while the message is on its way
     controller.receive(
-        sent, window.stamp, window.times - window.stamp, window.position, window.velocity, window.acceleration
+        arrives, window.stamp, window.times - window.stamp, window.position, window.velocity, window.acceleration
     )
-    motion = [np.array(rows) for rows in zip(*(controller.at(moment) for moment in times), strict=True)]
+    led += [controller.at(moment) for moment in times[times >= arrives]]
+    motion = [np.array(rows) for rows in zip(*led, strict=True)]
     assert_smooth_and_inside(times, *motion, check.limits, slack=1e-4)
     np.testing.assert_allclose(controller.at(rest + 0.05)[1], 0.0, atol=1e-9)
 
