@@ -65,6 +65,7 @@ class Loop:
     from_command: bool = False
     feedback: bool = False  # the controller tells its state
     noise: float = 2e-5
+    silent: float = np.inf  # from when on no joint states come
     parts: object = None  # a simulated arm with drives and sensors, in place of one that does what it is told
     config: WatchdogConfig = field(default_factory=WatchdogConfig)
     plan: object = PLAN
@@ -122,7 +123,10 @@ class Loop:
                 self.velocity + 20 * self.noise * self.rng.standard_normal(len(self.position)),
             )
             if self.stop is None:
-                problem = following.receive(shown, velocity, begin + self.now, self.now, self.effort)
+                if self.now < self.silent:
+                    problem = following.receive(shown, velocity, begin + self.now, self.now, self.effort)
+                else:
+                    problem = watchdog.silence(self.now)
                 if problem is None and self.feedback:
                     problem = following.receive_feedback(begin + self.now, q, self.position, self.now)
                 if problem is None and self.now >= self.request:

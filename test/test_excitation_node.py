@@ -339,6 +339,39 @@ def test_a_saved_trajectory_runs_and_sigint_stops_the_arm(world, user):
     assert report['acceleration_peak'] < 8.0 * 1.01
 
 
+BROKEN = """
+from robotid_ros.execution.following import Following
+from robotid_ros.nodes import excitation
+
+def broken(*_, **__):
+    raise ZeroDivisionError('made by a test')
+
+def receive(self, position, velocity, stamp, *rest, receive=Following.receive):
+    return broken() if stamp - self.begin > 0.8 else receive(self, position, velocity, stamp, *rest)
+
+excitation.optimize_excitation, Following.receive = broken, receive
+excitation.main()
+"""
+
+
+def test_a_fault_of_our_own_is_answered_and_stops_the_arm_and_the_node_lives_on(world, user):
+    _, _, environment, saved = world
+    settings = [*NODE[2:], '-r', '__node:=second', *arguments(trajectory=saved, urdf_file=UR10E)]
+    with NodeProcess(['-c', BROKEN, *settings], environment) as second:
+        answer = user.call('/second/design')
+        assert not answer.success
+        assert answer.message.startswith('a fault of robotid_ros')
+        assert 'ZeroDivisionError: made by a test' in answer.message
+        user.until(lambda: user.call('/second/start').success, 'a start')
+        second.wait_for_line('stopped: a fault of robotid_ros')
+        assert 'Traceback' in second.output
+        report = user.report()
+        assert report['velocity'] < 1e-9
+        assert report['refused'] == []
+        assert 0.0 < report['acceleration_peak'] < 8.0 * 1.01
+        assert user.call('/second/stop').success
+
+
 @pytest.mark.parametrize(
     ('settings', 'message'),
     [

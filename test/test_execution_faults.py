@@ -129,6 +129,16 @@ def test_a_lost_start_is_said_within_a_second_and_nothing_moves(mode, feedback):
     assert np.ptp(np.array(run.track)[:, 1:], axis=0).max() == 0.0
 
 
+@pytest.mark.parametrize('silent', [-1.0, 0.02])
+def test_an_arm_that_sets_out_unseen_is_stopped(silent):
+    """No joint state has come since the start, or none since it began to move: the controller leads it all the same."""
+    run = loop('measured', silent=silent, config=WatchdogConfig(joint_state_timeout=0.8)).run()
+    assert 'no joint state for 0.8' in run.reason
+    assert run.kind is StopKind.MEASURED
+    assert_within_limits(run, -0.5)
+    assert np.abs(np.array(run.track)[-1, 1:] - np.array(run.track)[0, 1:]).max() < 0.2
+
+
 @settings(deadline=None, max_examples=8)
 @given(mode=modes, moment=moments, scaling=st.floats(0.3, 0.999), feedback=st.booleans())
 def test_stretched_time_ends_the_run_without_a_step(mode, moment, scaling, feedback):

@@ -370,9 +370,11 @@ class Following:
             rest, window = self.plan.windows.stop(elapsed - shift, latency)
             return Stop(kind=StopKind.ALONG_PATH, rest=rest + shift, window=window, shift=shift)
         driven = led is not None if known else self.pushing or self._repeats() or not self.confirmed
-        if measured is None or self._not_taken or (self.resting() and not driven):
+        if self._not_taken or (self.resting() and not driven):
             return Stop(kind=StopKind.NOTHING, rest=elapsed, window=None)
-        motion, _, age = measured
+        # Where no joint state came since the start, the arm may have set out from there all the same.
+        at_start = JointMotion(position=self._start, velocity=np.zeros_like(self._start)), self.begin, 0.0
+        motion, _, age = measured or at_start
         if self._repeats():
             latency *= _BLIND
         near = np.abs(path.position - motion.position).max() < 2.0 * self.watchdog.config.tracking_tolerance

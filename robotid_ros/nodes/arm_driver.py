@@ -15,6 +15,8 @@ the status says why.
 
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -42,6 +44,7 @@ from robotid_ros.nodes.conversions import LATCHED, joint_state_values, seconds
 from robotid_ros.nodes.excitation_config import ExcitationNodeConfig
 from robotid_ros.nodes.excitation_status import ExcitationStatus
 from robotid_ros.nodes.excitation_stream import RunStream
+from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.parameters import read_parameters
 from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.runtime import BackgroundWorker
@@ -116,7 +119,7 @@ class ArmDriver:
         if speed_scaling_topic:
             node.create_subscription(Float64, speed_scaling_topic, self._on_speed_scaling, 10)
         self._monitor = node.create_timer(
-            _MONITOR_PERIOD, self._on_monitor, clock=Clock(clock_type=ClockType.STEADY_TIME)
+            _MONITOR_PERIOD, self._guarded(self._on_monitor), clock=Clock(clock_type=ClockType.STEADY_TIME)
         )
         self._monitor.cancel()
 
@@ -135,11 +138,26 @@ class ArmDriver:
         self._joint_states = self._node.create_subscription(
             JointState,
             'joint_states',
-            self._on_joint_state,
+            self._guarded(self._on_joint_state),
             QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT),
             qos_overriding_options=QoSOverridingOptions.with_default_policies(),
         )
         self._joint_state_problem = f'none has come on {self._joint_states.topic_name}'
+
+    def _guarded(self, callback: Callable[..., None]) -> Callable[..., None]:
+        """Return a callback that brings the arm to rest where it fails, instead of ending the node."""
+
+        def guarded(*arguments: Any) -> None:
+            try:
+                callback(*arguments)
+            except Exception as cause:
+                said, run = failure(self._node, cause), self.run
+                if run is not None and run.rest is None:
+                    self.stop(said, fault=True)
+                elif run is not None:  # it cannot be seen that the arm rests
+                    self._conclude(float('inf'), f'{said}; look at the arm')
+
+        return guarded
 
     def stop_listening(self) -> None:
         """Follow the joint states no longer."""
@@ -280,7 +298,7 @@ class ArmDriver:
             raise ExcitationError('the clock stands still: use_sim_time is set, but nothing has come on /clock')
         watchdog = Watchdog(model.joint_names, model.limits.velocity, read_parameters(self._node, WatchdogConfig))
         watchdog.receive(self.fresh_position(), None, now, time.monotonic())
-        self._link.begin(model.joint_names, self._on_feedback)
+        self._link.begin(model.joint_names, self._guarded(self._on_feedback))
         self._latency, self._suspicion, self._clocks = config.latency, None, self._both_clocks()
         self.rested.clear()
         efforts = None
@@ -360,14 +378,23 @@ class ArmDriver:
         if held:
             run.abandon(reason, self._now() - run.begin)
         else:
-            kind = run.stop(reason, self._now, self._latency, fault=fault)
-            self._node.get_logger().info(f'the arm is brought to rest {kind.value}')
-            if kind is StopKind.NOTHING:
-                run.reason = f'{reason}; {self._likely_cause()}'
+            self._bring_to_rest(run, reason, fault=fault)
         publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
         level = DiagnosticStatus.ERROR if fault else DiagnosticStatus.WARN
         self._status.set('stopping', level, f'stopping: {run.reason}')
         self._monitor.reset()
+
+    def _bring_to_rest(self, run: RunStream, reason: str, *, fault: bool) -> None:
+        try:
+            kind = run.stop(reason, self._now, self._latency, fault=fault)
+        except Exception as cause:
+            said = failure(self._node, cause)
+            text = f'{reason}; no stop could be sent: use the stop of the arm itself, or wait for the end of the window'
+            run.abandon(f'{text} ({said})', self._now() - run.begin)
+            return
+        self._node.get_logger().info(f'the arm is brought to rest {kind.value}')
+        if kind is StopKind.NOTHING:
+            run.reason = f'{reason}; {self._likely_cause()}'
 
     def _likely_cause(self) -> str:
         """Return why an arm may rest off its path."""

@@ -57,6 +57,7 @@ from robotid_ros.nodes.excitation_config import (
     reordered,
 )
 from robotid_ros.nodes.excitation_status import ExcitationStatus
+from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.preview import Preview
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
@@ -186,9 +187,9 @@ class ExcitationNode(Node):
             self._config = read_parameters(self, ExcitationNodeConfig)
             response.message = await function(model)
             response.success = True
-        except RobotIdError as cause:
-            response.message = str(cause)
-            text = str(cause).replace('\n', '; ')
+        except Exception as cause:
+            response.message = failure(self, cause)
+            text = response.message.replace('\n', '; ')
             self._status.set('ready' if self._motion is not None else 'idle', DiagnosticStatus.ERROR, text)
         finally:
             self._busy = ''

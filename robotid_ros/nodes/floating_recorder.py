@@ -37,6 +37,7 @@ from robotid_ros.data.bag_writer import BagWriter
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.nodes.conversions import status_message
+from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.parameters import declare_parameters
 from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
@@ -93,8 +94,8 @@ class FloatingRecorder(Node):
             try:
                 response.message = await self._worker.run(action)
                 response.success = True
-            except RobotIdError as refusal:
-                response.success, response.message = False, str(refusal)
+            except Exception as cause:
+                response.success, response.message = False, failure(self, cause)
             return response
 
         return answer

@@ -41,6 +41,7 @@ from robotid_ros.identification.monitor import TorqueMonitor
 from robotid_ros.identification.recursive import RecursiveEstimate
 from robotid_ros.identification.session import IdentificationSession, averaged_period
 from robotid_ros.nodes.conversions import LATCHED, average_label, joint_state_values, seconds, trajectory_arrays
+from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig, build_model, torque_factor
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import StatusPublisher, publish
@@ -197,8 +198,8 @@ class IdentificationNode(Node):
     def _taken(self, future: 'object') -> None:
         try:
             estimate: RecursiveEstimate | None = future.result()  # type: ignore[attr-defined]
-        except RobotIdError as cause:
-            self._set(DiagnosticStatus.WARN, f'a recording cannot be used: {cause}')
+        except Exception as cause:
+            self._set(DiagnosticStatus.WARN, f'a recording cannot be used: {failure(self, cause)}')
             return
         if estimate is None or self._session is None:
             return
@@ -275,18 +276,22 @@ class IdentificationNode(Node):
 
     async def _on_identify(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         try:
-            if self._session is None:
-                raise ModelError('no robot description has come yet')
-            self._config = read_parameters(self, IdentificationNodeConfig)
-            config = read_parameters(self, IdentificationConfig)
-            selection = read_parameters(self, SelectionConfig)
-            self._set(DiagnosticStatus.OK, 'identifying')
-            result, urdf = await self._worker.run(self._session.identify, config, selection)
-        except RobotIdError as refusal:
-            self._set(DiagnosticStatus.WARN, str(refusal))
-            response.success, response.message = False, str(refusal)
-            return response
-        text = result.to_yaml()
+            response.message = await self._identify()
+            response.success = True
+        except Exception as cause:
+            response.success, response.message = False, failure(self, cause)
+            self._set(DiagnosticStatus.WARN, response.message)
+        return response
+
+    async def _identify(self) -> str:
+        if self._session is None:
+            raise ModelError('no robot description has come yet')
+        self._config = read_parameters(self, IdentificationNodeConfig)
+        config = read_parameters(self, IdentificationConfig)
+        selection = read_parameters(self, SelectionConfig)
+        self._set(DiagnosticStatus.OK, 'identifying')
+        result, urdf = await self._worker.run(self._session.identify, config, selection)
+        text: str = result.to_yaml()
         publish(self._result, String(data=text))
         if urdf is not None:
             publish(self._calibrated, String(data=urdf))
@@ -300,8 +305,7 @@ class IdentificationNode(Node):
         error = result.metrics['training'].relative_error_total
         said = f'identified; {error:.1f} % of the torque unexplained'
         self._set(level, '; '.join((said if result.usable else result.reason, *result.notes)))
-        response.success, response.message = True, text
-        return response
+        return text
 
     def _write(self, result: IdentificationResult) -> None:
         """Write the result with its data and report; what cannot be written is said, and lost is nothing."""

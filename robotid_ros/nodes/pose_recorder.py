@@ -36,6 +36,7 @@ from robotid_ros.calibration import append_points
 from robotid_ros.calibration.pairing import PairingConfig, RestingPairs
 from robotid_ros.errors import CalibrationError, DataError, MissingDependencyError, RobotIdError
 from robotid_ros.nodes.conversions import joint_state_values, seconds, status_message
+from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
@@ -165,8 +166,8 @@ class PoseRecorder(Node):
                 raise CalibrationError(f'no joint state has come{": " + self._problem if self._problem else ""}')
             response.message = await self._add_row()
             response.success = True
-        except RobotIdError as refusal:
-            response.success, response.message = False, str(refusal)
+        except Exception as cause:
+            response.success, response.message = False, failure(self, cause)
         return response
 
     def _add_row(self) -> Any:

@@ -39,6 +39,7 @@ from robotid_ros.data.session import RecordingSession
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.nodes.capture import Capture
 from robotid_ros.nodes.conversions import LATCHED, trajectory_message
+from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import StatusPublisher, publish
 from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings, storage_refusal, without_constant
@@ -106,8 +107,8 @@ class Recorder(Node):
             try:
                 with self._lock:
                     return True, action()
-            except RobotIdError as refusal:
-                return False, str(refusal)
+            except Exception as cause:
+                return False, failure(self, cause)
 
         async def answer(_: Any, response: Any) -> Any:
             response.success, response.message = await self._worker.run(run)
