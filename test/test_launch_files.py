@@ -11,8 +11,10 @@
 
 import argparse
 import ast
+import re
 from dataclasses import fields
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -127,6 +129,30 @@ def test_the_view_shows_what_the_preview_publishes() -> None:
     assert f"'frame_prefix': '{prefix}/'" in text
     assert manager['Global Options']['Fixed Frame'] == f'{prefix}/base_link'
     assert "create_publisher(JointState, '~/preview'" in (ROOT / 'robotid_ros/nodes/preview.py').read_text()
+
+
+def test_the_plotjuggler_layout_is_what_its_reader_takes_and_shows_what_the_nodes_publish() -> None:
+    """PlotJuggler itself is not at hand: what its PlotDocker::restoreSplitter and PlotWidget::xmlLoadState take."""
+    root = ElementTree.parse(ROOT / 'config' / 'plotjuggler_ur.xml').getroot()
+    assert root.find('tabbed_widget').get('parent') == 'main_window'
+    for tab in root.iter('Tab'):
+        assert len(tab.findall('Container')) == int(tab.get('containers'))
+    for splitter in root.iter('DockSplitter'):
+        assert splitter.get('orientation') in ('|', '-')
+        assert len(splitter) == int(splitter.get('count')) == len(splitter.get('sizes').split(';'))
+        assert {child.tag for child in splitter} <= {'DockSplitter', 'DockArea'}
+    assert all(plot.get('mode') == 'TimeSeries' for plot in root.iter('plot'))
+    robot = ElementTree.parse(ROOT / 'robotid_ros' / 'robots' / 'ur10e.urdf').getroot()
+    joints = {joint.get('name') for joint in robot.iterfind('joint') if joint.get('type') == 'revolute'}
+    node = (ROOT / 'robotid_ros' / 'nodes' / 'identification.py').read_text(encoding='utf-8')
+    topics = set(re.findall(r"create_publisher\(JointState, '~(/\w+)'", node))
+    curves = [curve.get('name') for curve in root.iter('curve')]
+    assert len(curves) == 6 * 7
+    for curve in curves:
+        topic, joint, quantity = curve.rsplit('/', 2)
+        assert topic == '/joint_states' or topic.removeprefix('/identification') in topics, curve
+        assert joint in joints, curve
+        assert quantity in ('position', 'velocity', 'effort'), curve
 
 
 ELSEWHERE = {

@@ -11,12 +11,13 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from robotid_ros.arrays import Array
 from robotid_ros.identification import IdentificationResult, Metrics
+from robotid_ros.report.subject import friction_used
 
 __all__ = ['joint_table', 'metrics_table', 'parameter_table']
-
-_RIPPLE = ('ripple_sin', 'ripple_cos')
 
 
 def joint_table(joints: Sequence[str], columns: Mapping[str, Array], digits: int = 3) -> str:
@@ -51,12 +52,8 @@ def parameter_table(result: IdentificationResult) -> str:
             result.base_names, result.base_values, result.base_std, result.base_units, strict=True
         )
     ]
-    for j, joint in enumerate(result.joint_names):
-        for k, name in enumerate(result.friction_names):
-            without_ripple = result.ripple_frequency is not None and result.ripple_frequency[j] == 0.0
-            if (name in _RIPPLE and without_ripple) or (name == 'stiffness' and result.friction_values[j, k] == 0.0):
-                continue  # the column is there for the joints that have one
-            spread = result.friction_std[j, k]
-            rows.append((f'{name} {joint}', result.friction_values[j, k], spread, result.friction_units[j][k]))
+    for j, k in np.argwhere(friction_used(result)):
+        name = f'{result.friction_names[k]} {result.joint_names[j]}'
+        rows.append((name, result.friction_values[j, k], result.friction_std[j, k], result.friction_units[j][k]))
     width = min(max(len(row[0]) for row in rows), 60)
     return '\n'.join(f'{name[:width]:<{width}}  {value:12.5g} ± {std:<9.2g} {unit}' for name, value, std, unit in rows)

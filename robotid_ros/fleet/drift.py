@@ -18,6 +18,7 @@ from scipy.stats import chi2, t
 
 from robotid_ros.arrays import Array
 from robotid_ros.fleet.outcome import Outcome
+from robotid_ros.report.subject import friction_used
 
 __all__ = ['Change', 'Series', 'changes_of', 'series_of']
 
@@ -222,9 +223,8 @@ def _parameters(outcome: Outcome) -> Mapping[tuple[str, str], tuple[float, float
     assert result is not None
     base = zip(result.base_names, result.base_values, result.base_std, result.base_units, strict=True)
     found = {('inertia', name): (float(value), float(std), unit) for name, value, std, unit in base}
-    for j, joint in enumerate(result.joint_names):
-        for k, term in enumerate(result.friction_names):
-            name = f'{term.replace("_", " ")} {joint}'
-            value, std = float(result.friction_values[j, k]), float(result.friction_std[j, k])
-            found['friction', name] = (value, std, result.friction_units[j][k])
+    for j, k in np.argwhere(friction_used(result)):
+        name = f'{result.friction_names[k].replace("_", " ")} {result.joint_names[j]}'
+        value, std = float(result.friction_values[j, k]), float(result.friction_std[j, k])
+        found['friction', name] = (value, std, result.friction_units[j][k])
     return found

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.export.replay import Replayed
 from robotid_ros.identification.predictor import TorquePredictor
@@ -36,12 +36,14 @@ from robotid_ros.report.parameters import (
     share_level,
     short_name,
 )
+from robotid_ros.report.plot import Chart
 from robotid_ros.report.provenance import provenance_items
 from robotid_ros.report.replay import replay_items
 from robotid_ros.report.subject import (
     Subject,
     consistent_error,
     described_friction,
+    friction_used,
     parameter_correlation,
     predicted_run,
 )
@@ -214,21 +216,24 @@ def _friction_items(subject: Subject) -> Iterator[Item]:
         joint_types=subject.result.joint_types,
     )
     yield from _ripple_items(subject)
+    used = friction_used(result)
     yield Figure(
         name='friction_parameters',
         caption='Friction parameters with 95 % intervals',
         reading='A bar that crosses zero: this joint does not need that term, or did not move fast or slowly enough '
         'to show it.',
-        charts=tuple(
-            interval_chart(
-                name.replace('_', ' '),
-                result.joint_names,
-                'ratio' if result.friction_units[0][k] == '1' else unit(result.friction_units[0][k]),
-                result.friction_values[:, k],
-                result.friction_std[:, k],
-            )
-            for k, name in enumerate(result.friction_names)
-        ),
+        charts=tuple(_friction_chart(result, k, used[:, k]) for k in range(len(result.friction_names))),
+    )
+
+
+def _friction_chart(result: IdentificationResult, k: int, used: BoolArray) -> Chart:
+    unit_ = result.friction_units[0][k]
+    return interval_chart(
+        result.friction_names[k].replace('_', ' '),
+        [joint for joint, kept in zip(result.joint_names, used, strict=True) if kept],
+        'ratio' if unit_ == '1' else unit(unit_),
+        result.friction_values[used, k],
+        result.friction_std[used, k],
     )
 
 

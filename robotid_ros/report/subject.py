@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.data.dataset import Dataset, concatenate
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.identification.metrics import Metrics, torque_metrics
@@ -31,10 +31,12 @@ __all__ = [
     'consistent_error',
     'described_friction',
     'described_torque',
+    'friction_used',
     'parameter_correlation',
     'predicted_run',
 ]
 
+RIPPLE = ('ripple_sin', 'ripple_cos')
 _CORRELATION_SAMPLES = 2000  # more do not change a correlation that is read as a colour
 
 
@@ -148,13 +150,27 @@ def parameter_correlation(subject: Subject) -> tuple[tuple[str, ...], Array]:
         slope = (ends[0] - ends[1]) / (2.0 * step[:, i]) / left
         for j in range(n):
             jacobian[:, j, b + j * k + i] = slope[:, j]
-    stacked = jacobian.reshape(-1, b + n * k)
+    used = np.concatenate([np.ones(b, dtype=bool), friction_used(result).ravel()])
+    stacked = jacobian.reshape(-1, b + n * k)[:, used]
     size = np.linalg.norm(stacked, axis=0)
     scaled = stacked / np.where(size > 0.0, size, 1.0)
     covariance = np.linalg.pinv(scaled.T @ scaled, rcond=1e-12, hermitian=True)
     deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
-    names = [f'{name.replace("_", " ")} {joint}' for joint in result.joint_names for name in result.friction_names]
-    return (*result.base_names, *names), np.clip(covariance / np.outer(deviation, deviation), -1.0, 1.0)
+    names = [*result.base_names]
+    names += [f'{name.replace("_", " ")} {joint}' for joint in result.joint_names for name in result.friction_names]
+    names = [name for name, kept in zip(names, used, strict=True) if kept]
+    return tuple(names), np.clip(covariance / np.outer(deviation, deviation), -1.0, 1.0)
+
+
+def friction_used(result: IdentificationResult) -> BoolArray:
+    """Return which friction parameters exist, shape (n, f): ripple and spring only at the joints that have them."""
+    used = np.ones(result.friction_values.shape, dtype=bool)
+    for k, name in enumerate(result.friction_names):
+        if name in RIPPLE and result.ripple_frequency is not None:
+            used[:, k] = result.ripple_frequency != 0.0
+        elif name == 'stiffness':
+            used[:, k] = result.friction_values[:, k] != 0.0
+    return used
 
 
 def consistent_error(predictor: TorquePredictor, run: Run) -> float:
