@@ -100,22 +100,22 @@ class Replayed:
         times = f'{before / after:.1f} times better than' if before > after else 'no better than'
         word = 'ready' if self.ready else 'perhaps ready' if self.undecided else 'not ready'
         text = (
-            f'{word} for simulation: the identified arm misses {after:.2g} % of the motion in windows of '
-            f'{self.window:g} s, the described one {before:.2g} % ({times} the description; ready below {READY:g} %)'
+            f'{word} for simulation: the identified arm misses {_share(after)} of the motion in windows of '
+            f'{self.window:g} s, the described one {_share(before)} ({times} the description; ready below {READY:g} %)'
         )
         poor = [
-            f'{name} {value:.2g} %'
+            f'{name} {_share(value)}'
             for name, value in zip(self.joint_names, self.identified.relative, strict=True)
             if value >= READY
         ]
         if not self.ready and 0 < len(poor) < len(self.joint_names):
             text += f'; above it are {", ".join(poor)}'
         if self.whole is not None and self.whole.relative_total < 0.9 * after:
-            text += f'. With all of the identified friction (--to c) it is {self.whole.relative_total:.2g} %'
+            text += f'. With all of the identified friction (--to c) it is {_share(self.whole.relative_total)}'
         if not self.ready and self.possible is not None and self.bandwidth is not None:
             text += (
                 f'. The recorded torque ends at {self.bandwidth:.2g} Hz: driven by it, an arm exactly as identified '
-                f'would miss {self.possible.relative_total:.2g} %. Driven by its servos (--command), it shows more'
+                f'would miss {_share(self.possible.relative_total)}. Driven by its servos (--command), it shows more'
             )
         return text
 
@@ -262,6 +262,10 @@ def replay(
         possible=None if bandwidth is None else error(arm, _limited(own, recorded, bandwidth)),
         bandwidth=bandwidth,
     )
+
+
+def _share(value: float) -> str:
+    return f'{value:.0f} %' if value >= 100.0 else f'{value:.2g} %'
 
 
 def _offset(result: IdentificationResult) -> Array:
