@@ -43,8 +43,16 @@ def main(folder: Path) -> None:
         part(browser, folder / 'training.html', 1100, 'robotid.shown', 'body', OUT / 'design_page.png', height=1150)
         ready = 'robotid.ready'
         part(browser, folder / 'report.html', 1100, ready, 'body', OUT / 'report_page.png', height=1250)
+        for title, name in (('Friction curves', 'friction_curves'), ('Base parameters by link', 'base_parameters')):
+            part(browser, folder / 'report.html', 1100, ready, figure(title), OUT / f'{name}.png')
     finally:
         browser.close()
+
+
+def figure(title: str) -> str:
+    """Return the expression for the figure of a report whose caption begins like this."""
+    captions = "[...document.querySelectorAll('figcaption h3')]"
+    return f"{captions}.find(each => each.textContent.startsWith('{title}')).closest('figure')"
 
 
 def part(
@@ -52,7 +60,10 @@ def part(
 ) -> None:
     """Take a picture of one element of a page, or of its upper part."""
     browser.open(page, width)
-    browser.evaluate(f'robotid.ready.then(() => {ready}).then(() => new Promise(done => setTimeout(done, 2500)))')
+    browser.evaluate(
+        f'robotid.ready.then(() => {ready}).then(() => robotid.all && robotid.all())'
+        '.then(() => new Promise(done => setTimeout(done, 2500)))'
+    )
     element = "document.querySelector('body')" if element == 'body' else element
     box = browser.evaluate(
         f'(() => {{ const b = {element}.getBoundingClientRect(); return [b.x + scrollX, b.y + scrollY, b.width,'

@@ -23,6 +23,7 @@ from robotid_ros.errors import MissingDependencyError, ModelError
 from robotid_ros.export.arm import require_masses
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters, transform_inertial_parameters
+from robotid_ros.simulation.mjcf import full_inertia, spelled
 
 __all__ = ['mjcf_of', 'mjcf_with']
 
@@ -50,37 +51,36 @@ def mjcf_of(arm: RobotModel) -> str:
     lines = [
         f'<mujoco model={quoteattr(arm.name)}>',
         '  <compiler angle="radian" autolimits="true"/>',
-        f'  <option gravity="{_spell(arm.gravity)}"/>',
+        f'  <option gravity="{spelled(arm.gravity)}"/>',
         '  <worldbody>',
     ]
     for i, name in enumerate(arm.link_names):
         place, limits, space = arm.placements[i], arm.limits, '  ' * (i + 2)
         end = arm.placements[i + 1, :3, 3] if i + 1 < arm.n else arm.tip[:3, 3]
         kind = 'slide' if arm.joint_types[i] == 'prismatic' else 'hinge'
-        orientation = _spell(np.roll(Rotation.from_matrix(place[:3, :3]).as_quat(), 1))
-        inertia = _spell(_six(tensor[i]))
-        drive = (
-            f'axis="{_spell(arm.axes[i])}" armature="{_spell(arm.rotor_inertia[i])}" damping="{_spell(arm.damping[i])}"'
-        )
-        drive += f' frictionloss="{_spell(arm.friction[i])}"'
+        orientation = spelled(np.roll(Rotation.from_matrix(place[:3, :3]).as_quat(), 1))
+        inertia = full_inertia(tensor[i])
+        drive = f'axis="{spelled(arm.axes[i])}" armature="{spelled(arm.rotor_inertia[i])}"'
+        drive += f' damping="{spelled(arm.damping[i])}"'
+        drive += f' frictionloss="{spelled(arm.friction[i])}"'
         if np.isfinite([limits.lower[i], limits.upper[i]]).all():
-            drive += f' range="{_spell([limits.lower[i], limits.upper[i]])}"'
+            drive += f' range="{spelled([limits.lower[i], limits.upper[i]])}"'
         if np.isfinite(limits.effort[i]):
-            drive += f' actuatorfrcrange="{_spell([-limits.effort[i], limits.effort[i]])}"'
+            drive += f' actuatorfrcrange="{spelled([-limits.effort[i], limits.effort[i]])}"'
         lines += [
-            f'{space}<body name={quoteattr(name)} pos="{_spell(place[:3, 3])}" quat="{orientation}">',
-            f'{space}  <inertial pos="{_spell(com[i])}" mass="{_spell(mass[i])}" fullinertia="{inertia}"/>',
+            f'{space}<body name={quoteattr(name)} pos="{spelled(place[:3, 3])}" quat="{orientation}">',
+            f'{space}  <inertial pos="{spelled(com[i])}" mass="{spelled(mass[i])}" fullinertia="{inertia}"/>',
             f'{space}  <joint name={quoteattr(arm.joint_names[i])} type="{kind}" {drive}/>',
         ]
         if np.linalg.norm(end) > 0.02:
             lines.append(
-                f'{space}  <geom type="capsule" fromto="0 0 0 {_spell(end)}" size="0.03" contype="0" conaffinity="0"/>'
+                f'{space}  <geom type="capsule" fromto="0 0 0 {spelled(end)}" size="0.03" contype="0" conaffinity="0"/>'
             )
     lines += [f'{"  " * (i + 2)}</body>' for i in reversed(range(arm.n))]
     lines += ['  </worldbody>', '  <actuator>']
     for joint, effort in zip(arm.joint_names, arm.limits.effort, strict=True):
         name = quoteattr(joint)
-        bounds = f' ctrlrange="{_spell([-effort, effort])}"' if np.isfinite(effort) else ''
+        bounds = f' ctrlrange="{spelled([-effort, effort])}"' if np.isfinite(effort) else ''
         lines.append(f'    <motor name={name} joint={name}{bounds}/>')
     return '\n'.join([*lines, '  </actuator>', '</mujoco>', ''])
 
@@ -136,15 +136,15 @@ def mjcf_with(arm: RobotModel, path: str | Path) -> str:
         relative = np.linalg.inv(frame) @ base @ links[k]
         moved = transform_inertial_parameters(arm.inertial[k], relative[:3, :3], relative[:3, 3])
         mass, com, tensor = split_inertial_parameters(moved)
-        _set_inertial(body, pos=_spell(com), mass=_spell(mass), fullinertia=_spell(_six(tensor)))
+        _set_inertial(body, pos=spelled(com), mass=spelled(mass), fullinertia=full_inertia(tensor))
         for attached in _attached(body):
             _set_inertial(attached, pos='0 0 0', mass='0', diaginertia='0 0 0')
-        joint.set('armature', _spell(arm.rotor_inertia[k]))
-        joint.set('damping', _spell(arm.damping[k]))
-        joint.set('frictionloss', _spell(arm.friction[k]))
+        joint.set('armature', spelled(arm.rotor_inertia[k]))
+        joint.set('damping', spelled(arm.damping[k]))
+        joint.set('frictionloss', spelled(arm.friction[k]))
         if np.isfinite(arm.limits.effort[k]):
             joint.set('actuatorfrclimited', 'true')
-            joint.set('actuatorfrcrange', _spell([-arm.limits.effort[k], arm.limits.effort[k]]))
+            joint.set('actuatorfrcrange', spelled([-arm.limits.effort[k], arm.limits.effort[k]]))
     for compiler in root.iter('compiler'):
         if compiler.get('inertiafromgeom') == 'true':
             compiler.set('inertiafromgeom', 'auto')
@@ -208,12 +208,3 @@ def _across(offsets: Array, axes: Array) -> Array:
     parallel = np.abs(np.einsum('ki,ki->k', axes[:-1], axes[1:])) > 1.0 - 1e-9
     along = np.einsum('ki,ki->k', offsets, axes[1:])[:, None] * axes[1:]
     return np.where(parallel[:, None], offsets - along, 0.0)
-
-
-def _six(tensor: Array) -> Array:
-    """Return the six entries in MuJoCo's order: the diagonal, then xy, xz, yz."""
-    return np.asarray(tensor[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]])
-
-
-def _spell(values: Array | Sequence[float] | float) -> str:
-    return ' '.join(repr(float(value) + 0.0) for value in np.ravel(values))

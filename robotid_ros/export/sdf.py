@@ -21,6 +21,7 @@ from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 from robotid_ros.model.transforms import rpy_of_rotation, rpy_rotation
 from robotid_ros.model.urdf_tree import parse_urdf
+from robotid_ros.simulation.mjcf import spelled
 
 __all__ = ['sdf_of']
 
@@ -70,10 +71,10 @@ def _link(name: str, inertial: Array, joint: str, shapes: list[str]) -> list[str
     if mass > 0.0:
         names = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
         six = tensor[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
-        inertia = ''.join(f'<{key}>{_spell(value)}</{key}>' for key, value in zip(names, six, strict=True))
+        inertia = ''.join(f'<{key}>{spelled(value)}</{key}>' for key, value in zip(names, six, strict=True))
         lines += [
             '      <inertial>',
-            f'        <pose>{_spell(com)} 0 0 0</pose><mass>{_spell(mass)}</mass>',
+            f'        <pose>{spelled(com)} 0 0 0</pose><mass>{spelled(mass)}</mass>',
             f'        <inertia>{inertia}</inertia>',
             '      </inertial>',
         ]
@@ -87,13 +88,13 @@ def _joint(arm: RobotModel, i: int, parent: str) -> list[str]:
         'effort': arm.limits.effort[i],
         'velocity': arm.limits.velocity[i],
     }
-    bounds = ''.join(f'<{key}>{_spell(value)}</{key}>' for key, value in limits.items() if np.isfinite(value))
-    dynamics = f'<damping>{_spell(arm.damping[i])}</damping><friction>{_spell(arm.friction[i])}</friction>'
+    bounds = ''.join(f'<{key}>{spelled(value)}</{key}>' for key, value in limits.items() if np.isfinite(value))
+    dynamics = f'<damping>{spelled(arm.damping[i])}</damping><friction>{spelled(arm.friction[i])}</friction>'
     return [
         f'    <joint name={quoteattr(arm.joint_names[i])} type="{arm.joint_types[i]}">',
         f'      <pose relative_to={quoteattr(parent)}>{_pose(arm.placements[i])}</pose>',
         f'      <parent>{escape(parent)}</parent><child>{escape(arm.link_names[i])}</child>',
-        f'      <axis><xyz>{_spell(arm.axes[i])}</xyz><limit>{bounds}</limit>',
+        f'      <axis><xyz>{spelled(arm.axes[i])}</xyz><limit>{bounds}</limit>',
         f'        <dynamics>{dynamics}</dynamics></axis>',
         '    </joint>',
     ]
@@ -151,8 +152,4 @@ def _triple(text: str | None, default: str) -> list[float]:
 
 
 def _pose(transform: Array) -> str:
-    return f'{_spell(transform[:3, 3])} {_spell(rpy_of_rotation(transform))}'
-
-
-def _spell(values: Array | float) -> str:
-    return ' '.join(repr(float(value) + 0.0) for value in np.ravel(values))
+    return f'{spelled(transform[:3, 3])} {spelled(rpy_of_rotation(transform))}'

@@ -17,13 +17,14 @@ package read.
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 
-__all__ = ['mjcf_of']
+__all__ = ['full_inertia', 'mjcf_of', 'spelled']
 
 
 def mjcf_of(model: RobotModel, *, time_step: float) -> str:
@@ -56,16 +57,16 @@ def mjcf_of(model: RobotModel, *, time_step: float) -> str:
         placement = model.placements[i]
         kind = 'slide' if model.joint_types[i] == 'prismatic' else 'hinge'
         bodies.append(
-            f'<body name={quoteattr(name)} pos="{_spell(placement[:3, 3])}" xyaxes="{_spell(placement[:3, :2].T)}">'
-            f'<joint name={quoteattr(model.joint_names[i])} type="{kind}" axis="{_spell(model.axes[i])}" '
-            f'armature="{_spell(model.rotor_inertia[i])}" solreffriction="{_spell(2.0 * time_step)} 1" '
+            f'<body name={quoteattr(name)} pos="{spelled(placement[:3, 3])}" xyaxes="{spelled(placement[:3, :2].T)}">'
+            f'<joint name={quoteattr(model.joint_names[i])} type="{kind}" axis="{spelled(model.axes[i])}" '
+            f'armature="{spelled(model.rotor_inertia[i])}" solreffriction="{spelled(2.0 * time_step)} 1" '
             f'solimpfriction="0.9999 0.9999 0.001 0.5 1"/>'
-            f'<inertial pos="{_spell(com[i])}" mass="{_spell(mass[i])}" fullinertia="{_full_inertia(inertia[i])}"/>'
+            f'<inertial pos="{spelled(com[i])}" mass="{spelled(mass[i])}" fullinertia="{full_inertia(inertia[i])}"/>'
         )
     return (
         f'<mujoco model={quoteattr(model.name)}>'
         '<compiler angle="radian" autolimits="false" balanceinertia="false"/>'
-        f'<option timestep="{_spell(time_step)}" gravity="{_spell(model.gravity)}" integrator="Euler" '
+        f'<option timestep="{spelled(time_step)}" gravity="{spelled(model.gravity)}" integrator="Euler" '
         'solver="Newton" iterations="100" tolerance="1e-14">'
         # Damping is applied at the velocity of the instant; MuJoCo's implicit damping would
         # evaluate it half a step late.
@@ -74,10 +75,11 @@ def mjcf_of(model: RobotModel, *, time_step: float) -> str:
     )
 
 
-def _spell(values: Array | float) -> str:
-    return ' '.join(repr(float(value)) for value in np.ravel(values))
+def spelled(values: ArrayLike) -> str:
+    """Return numbers as XML holds them: to the last digit, divided by spaces."""
+    return ' '.join(repr(float(value) + 0.0) for value in np.ravel(values))
 
 
-def _full_inertia(tensor: Array) -> str:
+def full_inertia(tensor: Array) -> str:
     """Return the six entries in MuJoCo's order: the diagonal, then xy, xz, yz."""
-    return _spell(tensor[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]])
+    return spelled(tensor[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]])
