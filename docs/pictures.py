@@ -28,6 +28,7 @@ sys.path.insert(0, str(HERE.parent / 'test'))
 OUT = HERE / '_static'
 FRAMES = 36
 WHOLE = (1280, 470)
+TALL = 14_000  # px: a whole report in sight, so that taking its picture does not move anything
 
 
 def main(folder: Path) -> None:
@@ -59,7 +60,7 @@ def part(
     browser: Any, page: Path, width: int, ready: str, element: str, target: Path, *, height: float | None = None
 ) -> None:
     """Take a picture of one element of a page, or of its upper part."""
-    browser.open(page, width)
+    browser.open(page, width, 900 if height is not None else TALL)
     browser.evaluate(
         f'robotid.ready.then(() => {ready}).then(() => robotid.all && robotid.all())'
         '.then(() => new Promise(done => setTimeout(done, 2500)))'
