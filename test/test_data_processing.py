@@ -205,6 +205,15 @@ def test_long_gaps_and_clock_jumps_split_the_run():
     assert np.abs(dataset.ddq - harmonics(phase / RATE, PERIOD)[2]).max() < 0.03 * 15.0
 
 
+@pytest.mark.parametrize(('lost', 'runs'), [(2, 1), (3, 2)])
+def test_a_gap_is_bridged_up_to_a_quarter_period_of_the_cutoff(lost, runs):
+    recording, _ = periodic(noise=(0.0, 0.0))
+    kept = np.r_[0:4000, 4000 + lost : len(recording)]  # 12 or 16 ms without a sample, where 12.5 ms are bridged
+    fields = {name: getattr(recording, name)[kept] for name in ('time', 'position', 'effort')}
+    dataset = process_recording(replace(recording, **fields), ProcessingSettings(cutoff=20.0))
+    assert len(dataset.sources) == runs
+
+
 def test_irregular_sampling_is_brought_to_an_even_rate():
     rng = np.random.default_rng(2)
     recording, _ = periodic()
