@@ -14,7 +14,7 @@ import json
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,17 +49,21 @@ def run_cases(area: str, cases: Sequence[Case], options: Options, found: Path | 
         begun = time.monotonic()
         name = case.__name__.replace('_', ' ')
         print(f'-- {area}: {name}', flush=True)
-        try:
-            new = list(case(options))
-        except Exception as error:  # whatever it is: the table says so
-            traceback.print_exc()
-            new = [Row(area=area, what=name, failure=f'{type(error).__name__}: {error}')]
-        rows += new
-        if found is not None:
-            with found.open('a', encoding='utf-8') as file:
-                file.writelines(json.dumps(row.as_dict()) + '\n' for row in new)
+        for row in _rows_of(area, name, case, options):
+            rows.append(row)
+            if found is not None:
+                with found.open('a', encoding='utf-8') as file:
+                    file.write(json.dumps(row.as_dict()) + '\n')
         print(f'   {time.monotonic() - begun:.1f} s', flush=True)
     return rows
+
+
+def _rows_of(area: str, name: str, case: Case, options: Options) -> Iterator[Row]:
+    try:
+        yield from case(options)
+    except Exception as error:  # whatever it is: the table says so
+        traceback.print_exc()
+        yield Row(area=area, what=name, failure=f'{type(error).__name__}: {error}')
 
 
 def main(area: str, cases: Sequence[Case], description: str | None) -> None:
