@@ -47,8 +47,9 @@ class Client:
         self.node = rclpy.create_node('client', context=self.context)
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
-        self.averaged, self.noise, self.status = [], [], []
+        self.averaged, self.currents, self.noise, self.status = [], [], [], []
         self.node.create_subscription(JointTrajectory, 'recorder/averaged', self.averaged.append, LATCHED)
+        self.node.create_subscription(JointTrajectory, 'recorder/averaged_current', self.currents.append, LATCHED)
         self.node.create_subscription(JointState, 'recorder/noise', self.noise.append, LATCHED)
         self.node.create_subscription(DiagnosticStatus, 'recorder/status', self.status.append, 10)
         self.thread = threading.Thread(target=self.executor.spin, daemon=True)
@@ -385,6 +386,26 @@ def test_currents_are_recorded_without_any_torque_constant(arena, tmp_path):
     assert 'needs a torque constant' in client.status[-1].message
     (folder,) = folders(tmp_path)
     assert len(read_recording(folder)) == 4 * PERIOD * RATE + 150  # the periods, and 0.3 s of rest before them
+
+
+def test_motor_currents_are_averaged_beside_the_torques_that_they_give(arena):
+    recorder, publisher, client = arena
+    constants = [f'torque_constants.{JOINTS[0]}:=0.1', f'gear_ratios.{JOINTS[0]}:=50.0', f'effort.{JOINTS[0]}:=current']
+    others = [f'effort.{name}:=torque' for name in JOINTS[1:]]
+    recorder(f'joints:=[{", ".join(JOINTS)}]', *constants, *others, effort='')
+    arm = publisher(periodic(4))
+    arm.run()
+    client.wait_for_messages(4 * 250 + 150)
+    arm.go()
+    wait_until(lambda: periods_in(client) == 3 and client.currents, 'the average')
+    header = client.averaged[-1].header
+    wait_until(lambda: client.currents[-1].header == header, 'the average of the currents')
+    assert list(client.currents[-1].joint_names) == [JOINTS[0]]
+    torque = np.array([point.effort[0] for point in client.averaged[-1].points])
+    current = np.array([point.effort[0] for point in client.currents[-1].points])
+    np.testing.assert_allclose(torque, 0.1 * 50.0 * current, rtol=1e-9)
+    exact = harmonics(np.arange(250) * PERIOD / 250, PERIOD, amplitude=1.0)[3][:, 0]
+    assert np.std(current - exact) < 0.02 * np.std(exact)  # as it was published, smoothed
 
 
 def test_a_folder_that_cannot_hold_a_recording_is_in_the_status(arena, tmp_path):

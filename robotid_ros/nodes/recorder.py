@@ -10,7 +10,8 @@
 """The node ``recorder``: keeps every joint state, averages the periods of an excitation.
 
 It subscribes ``joint_states`` and ``excitation/reference``, and publishes ``~/averaged`` (latched, anew after every
-period: one averaged, smoothed period), ``~/noise`` (latched: standard deviations of its positions and efforts),
+period: one averaged, smoothed period), ``~/averaged_current`` (the same with motor currents, of the joints whose
+effort is one), ``~/noise`` (latched: standard deviations of its positions and efforts),
 ``~/friction`` (latched: the steady strokes of a friction sweep) and ``~/status``. Services: ``~/start``, ``~/stop``,
 ``~/save``.
 """
@@ -31,11 +32,13 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
+from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset, process_file, save_dataset
 from robotid_ros.data.bag_writer import writing_library
 from robotid_ros.data.periodic import thinned
 from robotid_ros.data.reference import decode_reference
 from robotid_ros.data.session import RecordingSession
+from robotid_ros.data.torque import torque_factors
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.nodes.capture import Capture
 from robotid_ros.nodes.conversions import LATCHED, trajectory_message
@@ -73,6 +76,7 @@ class Recorder(Node):
         self._seconds_alone = 0
         self._averaged_periods = 0
         self._averaged = self.create_publisher(JointTrajectory, '~/averaged', LATCHED)
+        self._current = self.create_publisher(JointTrajectory, '~/averaged_current', LATCHED)
         self._friction = self.create_publisher(JointTrajectory, '~/friction', LATCHED)
         self._noise = self.create_publisher(JointState, '~/noise', LATCHED)
         self._status = StatusPublisher(self, 10)
@@ -238,6 +242,7 @@ class Recorder(Node):
         label = f'{dataset.periods} periods{purpose} in {session.folder.name}'
         message.header.frame_id = f'{label}; {late}' if late else label
         publish(self._averaged, message)
+        self._publish_currents(message, dataset.joint_names, points)
         if dataset.noise_std is not None:
             noise = JointState(name=list(dataset.joint_names))
             noise.header.stamp = message.header.stamp
@@ -245,6 +250,20 @@ class Recorder(Node):
             position = np.asarray(dataset.provenance['averaging']['position_noise_std'])
             noise.position = (position / np.sqrt(dataset.periods)).tolist()
             publish(self._noise, noise)
+
+    def _publish_currents(self, average: JointTrajectory, joints: tuple[str, ...], points: tuple[Array, ...]) -> None:
+        """Publish the same average with motor currents [A] as effort, of the joints whose effort is a current."""
+        settings = processing_settings(read_parameters(self, RecorderConfig), self._robot)
+        measured = tuple(settings.effort.get(joint) == 'current' for joint in joints)
+        own = np.flatnonzero(measured)
+        if not len(own):
+            return
+        time, *motion, torque = points
+        current = torque / torque_factors(joints, settings, measured)
+        columns = [values[:, own] for values in (*motion, current)]
+        message = trajectory_message([joints[k] for k in own], 0.0, time, *columns)
+        message.header = average.header
+        publish(self._current, message)
 
     # --- callbacks: in the executor's thread ---
 
