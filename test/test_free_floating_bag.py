@@ -117,11 +117,16 @@ def test_bags_that_lack_something_are_refused(flown, tmp_path):
 
 
 @pytest.mark.ros
-def test_a_flight_is_recorded_over_dds(flown, tmp_path):
+@pytest.mark.parametrize('topics', [('base_twist', 'base_pose'), ('odom',)], ids='-'.join)
+def test_a_flight_is_recorded_over_dds(flown, tmp_path, topics):
     pytest.importorskip('rclpy', reason='needs the ros extra')
+    from geometry_msgs.msg import PoseStamped, TwistStamped
+
+    kinds = {'base_twist': TwistStamped, 'base_pose': PoseStamped}
+    if 'odom' in topics:
+        kinds['odom'] = pytest.importorskip('nav_msgs.msg', reason='needs nav_msgs').Odometry
     import rclpy
     from diagnostic_msgs.msg import DiagnosticStatus
-    from geometry_msgs.msg import PoseStamped, TwistStamped
     from rclpy.executors import SingleThreadedExecutor
     from sensor_msgs.msg import JointState
     from std_srvs.srv import Trigger
@@ -133,10 +138,8 @@ def test_a_flight_is_recorded_over_dds(flown, tmp_path):
     node = rclpy.create_node('flight', context=context)
     executor = SingleThreadedExecutor(context=context)
     executor.add_node(node)
-    joints, twists, poses = (
-        node.create_publisher(kind, topic, 1000)
-        for kind, topic in ((JointState, 'joint_states'), (TwistStamped, 'base_twist'), (PoseStamped, 'base_pose'))
-    )
+    joints = node.create_publisher(JointState, 'joint_states', 1000)
+    bases = {topic: node.create_publisher(kinds[topic], topic, 1000) for topic in topics}
 
     counts: dict[str, str] = {}
     node.create_subscription(
@@ -171,7 +174,7 @@ def test_a_flight_is_recorded_over_dds(flown, tmp_path):
                 return answer.success or 'already' in answer.message
 
             wait_until(started, 'a start')
-            wait_until(lambda: twists.get_subscription_count() and poses.get_subscription_count() > 0, 'subscriptions')
+            wait_until(lambda: all(each.get_subscription_count() for each in bases.values()), 'subscriptions')
             for k in np.flatnonzero(slow):
                 t, v = measured.time[k], measured.base_twist[k].tolist()
                 joints.publish(
@@ -184,15 +187,19 @@ def test_a_flight_is_recorded_over_dds(flown, tmp_path):
                         t,
                     )
                 )
-                twist, pose = stamped(TwistStamped(), t), stamped(PoseStamped(), t)
-                (twist.twist.linear.x, twist.twist.linear.y, twist.twist.linear.z) = v[:3]
-                (twist.twist.angular.x, twist.twist.angular.y, twist.twist.angular.z) = v[3:]
-                place, turn = pose.pose.position, pose.pose.orientation
-                place.x, place.y, place.z = measured.base_position[k].tolist()
-                turn.w, turn.x, turn.y, turn.z = measured.base_orientation[k].tolist()
-                twists.publish(twist)
-                poses.publish(pose)
-            whole = {f'/{topic}': str(slow.sum()) for topic in ('joint_states', 'base_twist', 'base_pose')}
+                for topic, publisher in bases.items():
+                    message = stamped(kinds[topic](), t)
+                    if topic != 'base_pose':
+                        twist = message.twist.twist if topic == 'odom' else message.twist
+                        (twist.linear.x, twist.linear.y, twist.linear.z) = v[:3]
+                        (twist.angular.x, twist.angular.y, twist.angular.z) = v[3:]
+                    if topic != 'base_twist':
+                        pose = message.pose.pose if topic == 'odom' else message.pose
+                        place, turn = pose.position, pose.orientation
+                        place.x, place.y, place.z = measured.base_position[k].tolist()
+                        turn.w, turn.x, turn.y, turn.z = measured.base_orientation[k].tolist()
+                    publisher.publish(message)
+            whole = {f'/{topic}': str(slow.sum()) for topic in ('joint_states', *topics)}
             wait_until(lambda: executor.spin_once(timeout_sec=0.05) or counts == whole, 'all messages written')
             answer = call('/floating_recorder/stop')
             assert answer.success, answer.message
@@ -204,7 +211,7 @@ def test_a_flight_is_recorded_over_dds(flown, tmp_path):
     (folder,) = tmp_path.iterdir()
     with rosbag2.Reader(folder) as reader:
         found = {connection.topic: connection.msgcount for connection in reader.connections}
-    assert found == dict.fromkeys(('/joint_states', '/base_twist', '/base_pose'), int(slow.sum()))
+    assert found == dict.fromkeys((f'/{topic}' for topic in ('joint_states', *topics)), int(slow.sum()))
     read = read_measurement(folder, robot.arm.joint_names)
     np.testing.assert_allclose(read.base_twist, measured.base_twist[slow], atol=1e-12)
     assert read.has_pose
