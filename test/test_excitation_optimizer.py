@@ -18,19 +18,17 @@ from excitation_helpers import UR10E, limits, planar_arm, random_arm, ur10e
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from robotid_ros.data import Dataset
 from robotid_ros.dynamics import base_parameters
 from robotid_ros.errors import DataError, ExcitationError
 from robotid_ros.excitation import (
     ExcitationConfig,
     FourierTrajectory,
-    check_excitation,
     load_excitation,
     optimize_excitation,
     save_excitation,
 )
-from robotid_ros.excitation.criteria import measure_excitation
-from robotid_ros.excitation.sequential import dataset_information, trajectory_information
+from robotid_ros.excitation.criteria import information_matrix, measure_excitation
+from robotid_ros.excitation.preparation import design_observation
 from robotid_ros.excitation.verification import scale_into_joint_limits
 
 QUICK = ExcitationConfig(period=8.0, harmonics=4, starts=2, iterations=40)
@@ -207,13 +205,15 @@ def test_each_criterion_is_better_than_a_random_motion_inside_the_same_limits(cr
     best = optimize_excitation(model, replace(QUICK, criterion=criterion, iterations=100))
     assert_keeps_joint_limits(best.trajectory, model.limits)
     rng = np.random.default_rng(0)
+    observation = design_observation(model, QUICK)
     others = []
     for _ in range(200):
         raw = FourierTrajectory(
             a=rng.standard_normal((3, 4)), b=rng.standard_normal((3, 4)), offset=np.zeros(3), base_frequency=0.125
         )
         guess = scale_into_joint_limits(raw, model.limits)
-        others.append(measure_excitation(trajectory_information(model, guess, QUICK)).value(criterion))
+        rows = observation.base.regressor(*guess.evaluate(guess.sample_times(1000.0 / guess.period)))
+        others.append(measure_excitation(information_matrix(rows, observation.noise)).value(criterion))
     assert best.excitation.value(criterion) < min(others)
 
 
@@ -291,23 +291,6 @@ def test_scalings_leave_a_margin():
     assert_keeps_joint_limits(trajectory, limits(2, 1.0, 0.8, 1.8))
 
 
-def test_checking_names_limit_joint_and_time(ur10e_design):
-    model = ur10e()
-    peaks = check_excitation(ur10e_design.trajectory, model)
-    assert max(peak.excess for peak in peaks) <= 0.0
-    trajectory = ur10e_design.trajectory
-    faster = FourierTrajectory(
-        a=1.5 * trajectory.a,
-        b=1.5 * trajectory.b,
-        offset=trajectory.offset,
-        base_frequency=1.5 * trajectory.base_frequency,
-    )
-    with pytest.raises(ExcitationError, match=r"velocity of joint '.*' is .* rad/s at t = .* s, the .* allowed is"):
-        check_excitation(faster, model)
-    with pytest.raises(ExcitationError, match='the trajectory has 6 joints, the robot has 2'):
-        check_excitation(trajectory, planar_arm(2))
-
-
 def test_files_repeat_a_design_to_the_last_digit(tmp_path, ur10e_design):
     file = tmp_path / 'excitation.yaml'
     save_excitation(ur10e_design, file)
@@ -361,38 +344,3 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path, ur10e_design):
     with pytest.raises(DataError, match='cannot write'):
         save_excitation(ur10e_design, tmp_path / 'absent' / 'excitation.yaml')
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_next_design_adds_what_is_missing():
-    model = planar_arm(3, limits=limits(3))
-    config = replace(QUICK, iterations=100, starts=4, criterion='d-optimal')
-    # the first run moved the first joint only
-    half = np.zeros((3, 4))
-    half[0, 1] = 1.0
-    first = FourierTrajectory(a=half, b=half, offset=np.zeros(3), base_frequency=0.125)
-    earlier = trajectory_information(model, first, config, weight=3.0)
-    alone = optimize_excitation(model, config)
-    after = optimize_excitation(model, config, information=earlier)
-
-    def together(design):
-        return np.linalg.slogdet(earlier + trajectory_information(model, design.trajectory, config))[1]
-
-    assert after.excitation.log_det == pytest.approx(together(after), rel=1e-9)
-    assert together(after) > together(alone)
-
-
-def test_information_of_a_dataset_counts_independent_samples():
-    model = planar_arm(2, limits=limits(2))
-    trajectory = optimize_excitation(model, QUICK).trajectory
-    t = trajectory.sample_times(125.0)
-    q, dq, ddq = trajectory.evaluate(t)
-    dataset = Dataset(joint_names=model.joint_names, time=t, q=q, dq=dq, ddq=ddq, tau=0.0 * q, rate=125.0, cutoff=12.5)
-    found = dataset_information(model, [dataset, dataset], QUICK, samples=100)
-    expected = 2 * 1000 / 5 / 100 * trajectory_information(model, trajectory, QUICK)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-    with pytest.raises(ExcitationError, match='samples'):
-        dataset_information(model, [dataset], QUICK, samples=0)
-    with pytest.raises(ExcitationError, match='expected joint1, joint2, joint3'):
-        dataset_information(planar_arm(3), [dataset], QUICK, samples=10)
-    with pytest.raises(ExcitationError, match='information: expected shape'):
-        optimize_excitation(model, QUICK, information=np.eye(3))

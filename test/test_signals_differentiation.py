@@ -16,7 +16,6 @@ from recorder_helpers import harmonics
 from robotid_ros.errors import DataError
 from robotid_ros.signals import (
     PeriodAverage,
-    central_difference,
     choose_harmonics,
     fit_fourier,
     five_point_cubic,
@@ -33,26 +32,11 @@ def test_quartics_are_differentiated_exactly_also_at_the_ends(coefficients, deri
     polynomial = np.polynomial.Polynomial(coefficients)
     expected = polynomial.deriv(derivative)(time)
     rate = 1.0 / (time[1] - time[0])
-    assert np.allclose(central_difference(polynomial(time), rate, derivative), expected, rtol=0, atol=1e-9)
+    assert np.allclose(savitzky_golay(polynomial(time), rate, 5, 4, derivative), expected, rtol=0, atol=1e-9)
     assert np.allclose(savitzky_golay(polynomial(time), rate, 9, 4, derivative), expected, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize(('derivative', 'order'), [(1, 4), (2, 4)])
-def test_error_falls_with_the_fourth_power_of_the_step(derivative, order):
-    errors = []
-    for count in (100, 200):
-        time = np.arange(count) / count
-        exact = [2 * np.pi * np.cos(2 * np.pi * time), -((2 * np.pi) ** 2) * np.sin(2 * np.pi * time)][derivative - 1]
-        values = central_difference(np.sin(2 * np.pi * time), count, derivative, periodic=True)
-        errors.append(np.abs(values - exact).max())
-    assert errors[0] / errors[1] == pytest.approx(2.0**order, rel=0.02)
-
-
 def test_bad_windows_and_lengths_are_refused():
-    with pytest.raises(DataError, match='at least 5 samples'):
-        central_difference(np.zeros(4), 1.0)
-    with pytest.raises(DataError, match='derivative 1 or 2, got 3'):
-        central_difference(np.zeros(40), 1.0, 3)
     for window, order in ((8, 4), (3, 4), (51, 4)):
         with pytest.raises(DataError, match='odd window above the order 4 and at most 40'):
             savitzky_golay(np.zeros(40), 1.0, window, order)

@@ -12,7 +12,7 @@
 All are functions of the information matrix of the weighted observation matrix W (rows divided by
 each joint's noise, and by the square root of the number of samples):
 
-    M = W^T W + M_earlier
+    M = W^T W
 
 so their gradients with respect to the regressor's entries are 2 W (dJ/dM).
 """

@@ -31,7 +31,7 @@ class ExcitationDesign:
     trajectory : FourierTrajectory
     joint_names : tuple of str
     excitation : Excitation
-        All criteria, with the earlier information where some was given.
+        All criteria.
     config : ExcitationConfig
     limits : JointLimits
         What it was checked against, scaling included.

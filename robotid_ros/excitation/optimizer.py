@@ -12,56 +12,18 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.arrays import frozen_array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.excitation.constraints import Constraint, check_reachable
 from robotid_ros.excitation.design import ExcitationDesign
-from robotid_ros.excitation.fourier import FourierTrajectory
-from robotid_ros.excitation.preparation import design_limits, design_observation, other_constraints, reference_check
+from robotid_ros.excitation.preparation import design_limits, design_observation, other_constraints
 from robotid_ros.excitation.problem import ExcitationProblem
 from robotid_ros.excitation.search import finish, minimise
-from robotid_ros.excitation.verification import Peak, require_within, worst_excesses
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 
-__all__ = ['check_excitation', 'optimize_excitation']
-
-
-def check_excitation(
-    trajectory: FourierTrajectory,
-    model: RobotModel,
-    config: ExcitationConfig | None = None,
-    constraints: Sequence[Constraint] = (),
-) -> list[Peak]:
-    """Check a trajectory against all limits, between the samples too.
-
-    Parameters
-    ----------
-    trajectory : FourierTrajectory
-    model : RobotModel
-    config : ExcitationConfig, optional
-        Its scalings, workspace and clearance settings are used.
-    constraints : sequence of Constraint
-        More of them.
-
-    Returns
-    -------
-    list of Peak
-        How close the trajectory comes to every bound.
-
-    Raises
-    ------
-    ExcitationError
-        If a limit is broken, naming the limit, joint and time; or if the joints do not fit.
-    """
-    config = ExcitationConfig() if config is None else config
-    if trajectory.n != model.n:
-        raise ExcitationError(f'the trajectory has {trajectory.n} joints, the robot has {model.n}')
-    check = reference_check(model, config)
-    peaks = worst_excesses(trajectory, model, [*check.constraints, *constraints], check.observation)
-    require_within(peaks)
-    return peaks
+__all__ = ['optimize_excitation']
 
 
 def optimize_excitation(
@@ -69,7 +31,6 @@ def optimize_excitation(
     config: ExcitationConfig | None = None,
     *,
     constraints: Sequence[Constraint] = (),
-    information: Array | None = None,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> ExcitationDesign:
@@ -87,10 +48,6 @@ def optimize_excitation(
     config : ExcitationConfig, optional
     constraints : sequence of Constraint
         More limits, besides those of the settings.
-    information : ndarray, shape (b, b), optional
-        Information matrix of earlier data, in units of samples of this design with unit noise
-        (see :func:`robotid_ros.excitation.sequential.earlier_information`): the trajectory then
-        adds what is missing most.
     progress : callable, optional
         Called with the part done, 0 to 1, and what is being done.
     cancelled : callable, optional
@@ -120,16 +77,12 @@ def optimize_excitation(
     check_reachable(model, limits, None if start is None else start.tolist())
     observation = design_observation(model, config)
     others = [*other_constraints(model, config, limits, observation), *constraints]
-    if information is not None:
-        size = len(observation.base.independent)
-        information = frozen_array(information, 'information', (size, size), ExcitationError)
     problem = ExcitationProblem(
         model=model,
         limits=limits,
         constraints=others,
         observation=observation,
         criterion=config.criterion,  # type: ignore[arg-type]
-        earlier=information,
         harmonics=config.harmonics,
         period=config.period,
         start=start,

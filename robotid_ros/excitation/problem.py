@@ -77,8 +77,6 @@ class ExcitationProblem:
         Besides the joint limits.
     observation : Observation
     criterion : str
-    earlier : ndarray, shape (b, b), or None
-        Information already there, in units of one sample of this design.
     harmonics : int
     period : float
         [s]
@@ -95,14 +93,13 @@ class ExcitationProblem:
         constraints: Sequence[Constraint],
         observation: Observation,
         criterion: CriterionName,
-        earlier: Array | None,
         harmonics: int,
         period: float,
         start: Array | None,
         at_rest: bool,
     ) -> None:
         self.model, self.limits, self.constraints = model, limits, tuple(constraints)
-        self.observation, self.criterion, self.earlier = observation, criterion, earlier
+        self.observation, self.criterion = observation, criterion
         self.harmonics, self.base_frequency, self.start = harmonics, 1.0 / period, start
         self.ranges = JointRanges(model, limits)
         # twenty samples per highest harmonic; the regressor, richer than the motion, needs no more
@@ -238,8 +235,6 @@ class ExcitationProblem:
         """Return the smooth criterion and add its gradient with respect to the regressor."""
         noise = self.observation.noise
         information = information_matrix(motion.regressor, noise)
-        if self.earlier is not None:
-            information = information + self.earlier
         value, slope = criterion_gradient(information, self.criterion, sharpness)
         if np.isfinite(value):
             weighted = motion.regressor / (noise**2)[:, None]
@@ -251,4 +246,4 @@ class ExcitationProblem:
         times = trajectory.sample_times(_REPORT_SAMPLES / trajectory.period)
         regressor = self.observation.base.regressor(*trajectory.evaluate(times))
         information = information_matrix(regressor, self.observation.noise)
-        return measure_excitation(information if self.earlier is None else information + self.earlier)
+        return measure_excitation(information)

@@ -12,7 +12,6 @@
 from robotid_ros.signals.averaging import AveragedPeriod, PeriodAverage
 from robotid_ros.signals.differentiation import (
     FourierFit,
-    central_difference,
     choose_harmonics,
     fit_fourier,
     noise_of_one_period,
@@ -34,7 +33,6 @@ __all__ = [
     'ScreenCounts',
     'LateStamps',
     'TurnUnwrapper',
-    'central_difference',
     'check_motor_side',
     'choose_cutoff',
     'choose_harmonics',

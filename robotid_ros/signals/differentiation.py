@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Derivatives of sampled joint positions: differences, Savitzky-Golay, Fourier least squares."""
+"""Derivatives of sampled joint positions: Savitzky-Golay, Fourier least squares."""
 
 from dataclasses import dataclass
 
@@ -20,66 +20,11 @@ from robotid_ros.errors import DataError
 
 __all__ = [
     'FourierFit',
-    'central_difference',
     'choose_harmonics',
     'fit_fourier',
     'noise_of_one_period',
     'savitzky_golay',
 ]
-
-
-def central_difference(values: Array, rate: float, derivative: int = 1, periodic: bool = False) -> Array:
-    """Differentiate by the central five-point formulas.
-
-    ``x'_i = (x_{i-2} - 8 x_{i-1} + 8 x_{i+1} - x_{i+2}) / (12 h)`` and
-    ``x''_i = (-x_{i-2} + 16 x_{i-1} - 30 x_i + 16 x_{i+1} - x_{i+2}) / (12 h^2)``; the two samples
-    at each end take the derivative of the quartic through the five samples there. Quartics are
-    differentiated exactly.
-
-    Parameters
-    ----------
-    values : ndarray, shape (N,) or (N, n)
-        Evenly sampled; N at least 5.
-    rate : float
-        ``1 / h`` [Hz]
-    derivative : {1, 2}
-    periodic : bool
-        The signal repeats after N samples.
-
-    Returns
-    -------
-    ndarray, shape of ``values``
-
-    Raises
-    ------
-    DataError
-        If there are fewer than five samples, or another derivative is asked for.
-    """
-    x = np.asarray(values, dtype=np.float64)
-    if derivative not in (1, 2):
-        raise DataError(f'central difference: expected derivative 1 or 2, got {derivative}')
-    if len(x) < 5:
-        raise DataError(f'central difference: expected at least 5 samples, got {len(x)}')
-    if periodic:
-        x = np.concatenate([x[-2:], x, x[:2]])
-    count = len(x)
-    result = np.empty_like(x)
-    weights = _stencil(2, derivative)
-    result[2:-2] = sum(weight * x[k : count - 4 + k] for k, weight in enumerate(weights))
-    if periodic:
-        return result[2:-2] * rate**derivative
-    for place in (0, 1):
-        result[place] = np.tensordot(_stencil(place, derivative), x[:5], axes=1)
-        result[-1 - place] = np.tensordot(_stencil(4 - place, derivative), x[-5:], axes=1)
-    return result * rate**derivative
-
-
-def _stencil(place: int, derivative: int) -> Array:
-    """Return weights that differentiate a quartic through samples 0..4 at sample ``place``."""
-    powers = np.vander(np.arange(5.0) - place, 5, increasing=True)
-    target = np.zeros(5)
-    target[derivative] = float(derivative)  # 1! and 2!
-    return np.asarray(np.linalg.solve(powers.T, target))
 
 
 def savitzky_golay(values: Array, rate: float, window: int, order: int = 4, derivative: int = 1) -> Array:

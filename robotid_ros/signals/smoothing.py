@@ -10,6 +10,7 @@
 """Five-point cubic smoothing."""
 
 import numpy as np
+from scipy.signal import savgol_filter
 
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.errors import DataError
@@ -44,17 +45,8 @@ def five_point_cubic(values: Array, periodic: bool = False) -> Array:
     x = np.asarray(values, dtype=np.float64)
     if len(x) < 5:
         raise DataError(f'five-point smoothing: expected at least 5 samples, got {len(x)}')
-    if periodic:
-        x = np.concatenate([x[-2:], x, x[:2]])
-    y = np.empty_like(x)
-    y[2:-2] = (-3.0 * (x[:-4] + x[4:]) + 12.0 * (x[1:-3] + x[3:-1]) + 17.0 * x[2:-2]) / 35.0
-    if periodic:
-        return y[2:-2]
-    for end, inward in ((0, 1), (-1, -1)):
-        a, b, c, d, e = (x[end + inward * k] for k in range(5))
-        y[end] = (69.0 * a + 4.0 * b - 6.0 * c + 4.0 * d - e) / 70.0
-        y[end + inward] = (2.0 * a + 27.0 * b + 12.0 * c - 8.0 * d + 2.0 * e) / 35.0
-    return y
+    smooth: Array = savgol_filter(x, 5, 3, axis=0, mode='wrap' if periodic else 'interp')
+    return smooth
 
 
 def guarded_smoothing(
