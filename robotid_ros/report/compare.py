@@ -21,6 +21,7 @@ from robotid_ros.report.content import Column, Fact, Figure, Item, Level, Report
 from robotid_ros.report.numbers import number, percent, unit
 from robotid_ros.report.parameters import by_link, short_name
 from robotid_ros.report.plot import SERIES, Chart, axis, line, rule
+from robotid_ros.report.subject import friction_used
 from robotid_ros.report.torque import units_of
 from robotid_ros.report.wording import friction_label
 
@@ -114,16 +115,18 @@ def _table(
     """Return names, units, values and deviations (R, p) of the base parameters and the friction terms all have."""
     first = results[0][1]
     shared = [name for name in first.friction_names if all(name in result.friction_names for _, result in results)]
+    places = [[result.friction_names.index(name) for name in shared] for _, result in results]
+    used = np.all(
+        [friction_used(result)[:, columns] for (_, result), columns in zip(results, places, strict=True)], axis=0
+    )
     labels, units = list(first.base_names), list(first.base_units)
-    for j, joint in enumerate(first.joint_names):
-        for name in shared:
-            labels.append(f'{name.replace("_", " ")} {joint}')
-            units.append(first.friction_units[j][first.friction_names.index(name)])
+    for j, k in np.argwhere(used):
+        labels.append(f'{shared[k].replace("_", " ")} {first.joint_names[j]}')
+        units.append(first.friction_units[j][places[0][k]])
     values, std = [], []
-    for _, result in results:
-        columns = [result.friction_names.index(name) for name in shared]
-        values.append(np.concatenate([result.base_values, result.friction_values[:, columns].ravel()]))
-        std.append(np.concatenate([result.base_std, result.friction_std[:, columns].ravel()]))
+    for (_, result), columns in zip(results, places, strict=True):
+        values.append(np.concatenate([result.base_values, result.friction_values[:, columns][used]]))
+        std.append(np.concatenate([result.base_std, result.friction_std[:, columns][used]]))
     return labels, units, np.array(values), np.array(std)
 
 
