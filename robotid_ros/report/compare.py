@@ -30,8 +30,7 @@ __all__ = ['changes', 'comparison_report']
 _FALSE_ALARM = 0.01  # chance that any parameter of an unchanged arm is said to have moved
 _CAUSES = (
     'Friction moves with temperature, grease and wear; inertias and first moments only with a load, a tool or a part '
-    'that '
-    'was exchanged.'
+    'that was exchanged.'
 )
 _FASTEST = 1.5  # rad/s or m/s, of the friction curves
 
@@ -57,8 +56,7 @@ def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Re
         if other.joint_names != first.joint_names or other.base_names != first.base_names:
             raise IdentificationError(
                 f'{name} is not of the arm of {names[0]}: expected the joints {", ".join(first.joint_names)} and the '
-                'same '
-                f'{len(first.base_names)} base parameters'
+                f'same {len(first.base_names)} base parameters'
             )
     labels, units, values, std = _table(results)
     moved = changes(values, std)
@@ -68,10 +66,9 @@ def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Re
         kind='Comparison',
         title=first.robot,
         summary=f'{len(results)} results of {first.robot}, from {names[0]} to {names[-1]}. A parameter has moved '
-        'when the '
-        f'last value differs from the first by more than {number(limit, 2)} deviations of both together, which in '
-        'one of '
-        f'{1.0 / _FALSE_ALARM:.0f} comparisons of an unchanged arm happens to any of its {len(labels)} parameters.',
+        f'when the last value differs from the first by more than {number(limit, 2)} deviations of both together, '
+        f'which in one of {1.0 / _FALSE_ALARM:.0f} comparisons of an unchanged arm happens to any of its '
+        f'{len(labels)} parameters.',
         verdict=_verdict(labels, moved, beyond, results),
         facts=(
             Fact(label='Moved', value=f'{len(beyond)} of {len(labels)}', note='parameters'),
@@ -183,8 +180,7 @@ def _parameter_items(
                 title=title,
                 note=f'{int((np.abs(moved[members]) > limit).sum())} of {len(members)} moved',
                 alt=f'{title}: change of {len(members)} parameters from result to result, in deviations; the largest '
-                'is '
-                f'{number(float(np.abs(drift).max()), 2)}.',
+                f'is {number(float(np.abs(drift).max()), 2)}.',
                 traces=tuple(
                     line(
                         'accent',
@@ -209,8 +205,7 @@ def _parameter_items(
         name='drift',
         caption='Change against the first result, by link',
         reading='In deviations of both results together. Lines that leave the dotted band have moved; point at one '
-        'for its '
-        'name. A steady slope over many results is wear or drift, a single step is an event.',
+        'for its name. A steady slope over many results is wear or drift, a single step is an event.',
         charts=tuple(charts),
     )
     order = np.argsort(-np.abs(moved))

@@ -337,8 +337,7 @@ def _limit_figure(model: RobotModel, design: ExcitationDesign, motion: Motion) -
         name='limits',
         caption='Each joint against its limits',
         reading='Dotted lines are limits, where they are near; the orange point is the closest approach. The '
-        'vertical line '
-        'is the moment of the picture above; a click on a chart goes to that moment.',
+        'vertical line is the moment of the picture above; a click on a chart goes to that moment.',
         charts=tuple(charts),
     )
 

@@ -242,8 +242,7 @@ def trajectory_report(
                 title=title,
                 note=f'up to {number(float(np.abs(values).max()))} {of}',
                 alt=f'{title} of {len(joint_names)} joints over one period, up to '
-                f'{number(float(np.abs(values).max()))} '
-                f'{of}.',
+                f'{number(float(np.abs(values).max()))} {of}.',
                 traces=_curves(time, values, joint_names),
                 layout={'xaxis': axis('time [s]'), 'yaxis': axis(of), 'shapes': rules, 'meta': 'linked'},
                 height=320,

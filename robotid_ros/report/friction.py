@@ -136,8 +136,7 @@ def ripple_figure(
                 title=joint,
                 note=f'{rate} per {length}',
                 alt=f'{joint}: torque ripple against position, {rate} per {length} with an amplitude of {size} '
-                f'{torque} '
-                'at creeping speed.',
+                f'{torque} at creeping speed.',
                 traces=(
                     dots('measured', q, points[inside, j], 'measured, the rest subtracted'),
                     line('prior', position[:, j], curve[:, j], 'fitted, at creeping speed'),
@@ -150,7 +149,6 @@ def ripple_figure(
         name='ripple',
         caption='Torque ripple of motor and gear',
         reading='Cogging and gear errors repeat with the motor shaft, and fast motion hides them. Blue points should '
-        'lie '
-        'on grey ones; where grey stays at zero throughout, do not believe the ripple of that joint.',
+        'lie on grey ones; where grey stays at zero throughout, do not believe the ripple of that joint.',
         charts=tuple(charts),
     )

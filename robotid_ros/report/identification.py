@@ -312,11 +312,9 @@ def _undetermined(subject: Subject) -> str:
         )
     return (
         f'The data do not determine {count} of the {total} base parameters: their deviation exceeds {FAIR_SHARE:.0f} '
-        '% of '
-        'the value. The torque of these motions hardly depends on them, so the prediction does not need them, but '
-        'do not '
-        f'use them on their own. They are, by link: {listed}. A motion with more acceleration of these links, or a '
-        f'heavier load on them, would determine more of them.'
+        '% of the value. The torque of these motions hardly depends on them, so the prediction does not need them, '
+        f'but do not use them on their own. They are, by link: {listed}. A motion with more acceleration of these '
+        'links, or a heavier load on them, would determine more of them.'
     )
 
 

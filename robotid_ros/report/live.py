@@ -25,9 +25,9 @@ from robotid_ros.report.page import html_page
 
 __all__ = ['LiveServer']
 
-_WAITING = 200  # messages kept for a browser that does not take them; then it is told everything anew
+_WAITING = 200  # messages kept for a browser that does not take them; after that it gets the whole state again
 _ANSWER = 10.0  # s that the page waits for the answer to a stop
-_HEADER = 'X-Robotid'  # asked of a stop: pages of other origins cannot send it without being let to
+_HEADER = 'X-Robotid'  # required of a stop: browsers do not let pages of other origins send it
 
 _BODY = """<header><p class="kind">Watching</p><h1>robotid</h1></header>
 <div class="stopbar"><button type="button" id="stop">Stop the arm</button><p id="answer" role="status"></p></div>

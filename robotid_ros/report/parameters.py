@@ -115,8 +115,7 @@ def link_figure(
         name='parameters',
         caption='Base parameters by link: what the data changed, and how well they know it',
         reading='Left: found less described, in standard deviations; between the dotted lines the data do not '
-        'contradict '
-        'the robot description. Right: the standard deviation in percent of the value; green is known to '
+        'contradict the robot description. Right: the standard deviation in percent of the value; green is known to '
         f'{_GOOD_SHARE:.0f} %, amber to {FAIR_SHARE:.0f} %, red is not determined. Point at a bar for the whole name.'
         + (' Crosses: the true values.' if truth is not None else ''),
         charts=tuple(charts),
@@ -198,8 +197,7 @@ def correlation_figure(names: Sequence[str], correlation: Array) -> Figure:
         name='correlation',
         caption='Correlation of the parameters',
         reading='Dark off the diagonal: the motion tells only a combination of the two apart, so both deviations are '
-        'large '
-        'although their common effect is known. Another motion separates them.',
+        'large although their common effect is known. Another motion separates them.',
         charts=(chart,),
         wide=True,
     )
@@ -270,8 +268,7 @@ def parameter_table(
         rows=tuple(rows),
         levels=tuple(levels),
         reading=f'Green: known to {_GOOD_SHARE:.0f} % or better (1 σ). Amber: to {FAIR_SHARE:.0f} %. Red: the data '
-        'do not '
-        'determine it; do not use it on its own.',
+        'do not determine it; do not use it on its own.',
     )
 
 

@@ -41,9 +41,8 @@ def provenance_items(result: IdentificationResult) -> Iterator[Item]:
                 (each.subject, each.chosen, '; '.join(_alternatives(each.alternatives))) for each in result.decisions
             ),
             reading='The error is the root mean square over all joints against the torque as recorded, on stretches '
-            'that '
-            'the fit had not seen. A choice that is not the best of its list was preferred because it is simpler and '
-            'within the scatter.',
+            'that the fit had not seen. A choice that is not the best of its list was preferred because it is '
+            'simpler and within the scatter.',
         )
     origin = result.provenance
     if 'search' in origin:
@@ -60,8 +59,7 @@ def provenance_items(result: IdentificationResult) -> Iterator[Item]:
             ),
             rows=files,
             reading='Compare with sha256sum. A file without a hash was not read here: its samples came over ROS or '
-            'from '
-            'a program.',
+            'from a program.',
         )
     if origin.get('command'):
         yield Table(

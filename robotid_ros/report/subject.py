@@ -66,12 +66,12 @@ class Subject:
 
     @property
     def judged(self) -> Run:
-        """What tells most about new motions."""
+        """The validation run where there is one, else the training run."""
         return self.unseen or self.training
 
     @property
     def metrics(self) -> Metrics:
-        """The errors on it."""
+        """Errors on the judged run."""
         run = self.judged
         known = self.result.metrics.get(run.title.lower())
         return known or torque_metrics(run.dataset.joint_names, run.dataset.tau, run.predicted)
@@ -83,7 +83,7 @@ class Subject:
 
     @property
     def before(self) -> Metrics:
-        """The errors of the robot description on it."""
+        """Errors of the robot description on the judged run."""
         run = self.judged
         return torque_metrics(run.dataset.joint_names, run.dataset.tau, run.described)
 

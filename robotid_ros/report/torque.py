@@ -90,7 +90,7 @@ def torque_figure(
 
 
 def _in_sight(measured: Array, predicted: Array, described: Array) -> tuple[float, float]:
-    """Return a range that shows the measurement in full, and a far-off description as far as that allows."""
+    """Return an axis range that shows the whole measurement, and of the description what is near it."""
     low, high = float(min(measured.min(), predicted.min())), float(max(measured.max(), predicted.max()))
     room = 0.5 * (high - low) + 1e-9
     low, high = max(low - room, min(low, float(described.min()))), min(high + room, max(high, float(described.max())))
@@ -189,22 +189,21 @@ def residual_spectrum_figure(dataset: Dataset, predicted: Array, *, title: str, 
         name='residual_spectrum',
         caption=f'{title}: difference by frequency',
         reading='Where the difference lies far below the torque, the model explains that frequency. Where they meet, '
-        'only '
-        'noise and vibration are left; a single high peak is a resonance or a gear.'
+        'only noise and vibration are left; a single high peak is a resonance or a gear.'
         + (f' Dotted line: the fit used frequencies up to {number(dataset.cutoff)} Hz.' if rules else ''),
         charts=tuple(charts),
     )
 
 
 def _explained(frequency: Array, power: Array, left: Array) -> float:
-    """Return up to where at least half of the amplitude is explained, as far as there is any [Hz]."""
+    """Return the frequency up to which at least half of the amplitude is explained [Hz]."""
     explained = (power > 4.0 * left) & (power > 1e-8 * power.max())
     count = len(explained) if explained.all() else int(explained.argmin())
     return float(frequency[count - 1]) if count else 0.0
 
 
 def _visible(power: Array, left: Array) -> tuple[float, float]:
-    """Return a range that shows both spectra, but not how deep a filter cut."""
+    """Return an axis range that shows both spectra, but not the depths beyond a filter's cutoff."""
     top = float(np.sqrt(max(power.max(), left.max())))
     return max(0.2 * float(np.sqrt(left.min())), 1e-6 * top, 1e-30), 2.0 * max(top, 1e-29)
 

@@ -35,7 +35,7 @@ __all__ = [
 GOOD_MATCH = 85.0  # %
 FAIR_MATCH = 65.0
 _WORSE_THAN_TRAINING = 1.5
-_NOISE_FACTOR = 1.3  # an error this near to the noise has nothing left to explain
+_NOISE_FACTOR = 1.3  # below this multiple of the noise, an error is all noise
 _BY_VELOCITY = (
     0.3  # part of the difference's power; of pure noise, 20 bins of hundreds of samples explain a few per cent
 )
@@ -181,7 +181,7 @@ def joint_table(subject: Subject) -> Table:
 
 
 def match_text(value: float) -> str:
-    """Return a match as it is printed; an error larger than the torque is none."""
+    """Return a match as it is printed: 'none' where the error is larger than the torque."""
     return 'none' if value < 0.0 else percent(value)
 
 

@@ -91,7 +91,7 @@ def kept(name: str) -> bytes | None:
 
 
 def save_arrays(key: str, arrays: Mapping[str, Array | IntArray]) -> None:
-    """Save arrays under a key; a cache that cannot be written is passed over."""
+    """Save arrays under a key; do nothing where the cache cannot be written."""
     file = io.BytesIO()
     np.savez(file, **dict(arrays))  # type: ignore[arg-type]
     keep(f'{key}.npz', file.getvalue())
@@ -132,7 +132,7 @@ def content_key(model: RobotModel, parts: Mapping[str, Array | IntArray], text: 
 
 @lru_cache(maxsize=1)
 def _generator_identity() -> str:
-    """Return a hash of the modules that make graphs: what other versions of them made is not taken for theirs."""
+    """Return a hash of the modules that make graphs, so that graphs of other versions are not reused."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parents[1].rglob('*.py')):
         digest.update(path.read_bytes())

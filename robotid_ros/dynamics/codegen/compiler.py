@@ -53,7 +53,7 @@ class CompiledKernel:
         self.call.restype = None
 
     def takes(self, arrays: int) -> None:
-        """Tell how many arrays the function takes; the first call does it otherwise."""
+        """Set how many arrays the function takes; otherwise the first call sets it."""
         self.call.argtypes = [ctypes.c_long, *[ctypes.c_void_p] * arrays]
 
     def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:

@@ -207,7 +207,7 @@ class Graph:
         return (2 * self._node(Op.MULTIPLY, a, b)) ^ flip
 
     def unary(self, op: int, a: int) -> int:
-        """Return the reference to a function of a; the minus sign of an argument leaves even and odd functions."""
+        """Return the reference to a function of a. Even functions drop the sign of a, odd ones pass it on."""
         function = FUNCTIONS[op]
         if self.kind[a >> 1] == Op.CONSTANT:
             return self.constant_reference(function.value(self.constant_value(a)))

@@ -140,7 +140,7 @@ class _Tracer:
         self.places = self._places()
 
     def torques(self) -> list[Number]:
-        """Walk forth and back."""
+        """Return the torques: forward pass, then backward pass."""
         chain, n = self.chain, len(self.angle)
         acceleration, rest = constant_vector(self.graph, chain.start), constant_vector(self.graph, np.zeros(3))
         motion = self._motion(rest, rest)
