@@ -48,6 +48,21 @@ def test_lines_fit_the_terminal(width: int) -> None:
     assert max(len(line) for line in text.splitlines()) <= width
 
 
+def test_it_shows_the_parameters_converge() -> None:
+    values = {
+        'relative_error': '1.2',
+        'condition_number': '60',
+        'worst_parameter': 'my2',
+        'worst_deviation': '3.3',
+        'deviation_asked': '2.0',
+        'parameter/my2': '0.61 +- 0.02',
+    }
+    text = render_watch([NodeStatus(name='identification', level='ok', message='', values=values)])
+    assert 'least known: my2 0.61 +- 0.02, deviation 3.3 %, asked 2.0 %' in text
+    text = render_watch([NodeStatus(name='i', level='ok', message='', values={**values, 'deviation_asked': '0.0'})])
+    assert 'deviation 3.3 %\n' in f'{text}\n'
+
+
 def test_colour_marks_levels() -> None:
     text = render_watch([RECORDER], colour=True)
     assert text.startswith('\033[33m▲\033[0m recorder')

@@ -12,13 +12,21 @@
 from dataclasses import dataclass
 
 from robotid_ros.errors import IdentificationError
-from robotid_ros.friction import parse_friction
+from robotid_ros.friction import FRICTION_MODELS, parse_friction
 from robotid_ros.settings import Settings, setting
 
 __all__ = ['ESTIMATORS', 'IdentificationConfig']
 
 ESTIMATORS = ('auto', 'ols', 'wls', 'irls', 'alternating', 'bee-colony', 'physical')
 _PLAIN = ('ols', 'wls', 'irls', 'bee-colony')
+
+
+def _require_friction(name: str) -> None:
+    model = name.split('+')[0]
+    if model not in ('auto', *FRICTION_MODELS):
+        raise IdentificationError(f"friction model '{model}' is unknown; there are: auto, {', '.join(FRICTION_MODELS)}")
+    if name != 'auto':
+        parse_friction(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +62,7 @@ class IdentificationConfig(Settings):
     friction: str = setting(
         'auto',
         "friction model with options joined by '+', or 'auto' to choose by cross-validation",
-        accepted=lambda name: name == 'auto' or parse_friction(name),
+        accepted=_require_friction,
     )
     estimator: str = setting(
         'auto',
