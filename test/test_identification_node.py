@@ -280,7 +280,9 @@ def test_refuses_a_bad_parameter_at_start() -> None:
 
 def test_bad_names_are_refused_when_they_are_set(loop: tuple[Client, NodeProcess]) -> None:
     client, _ = loop
-    assert "parameter 'friction': friction model 'glue' is unknown; there are: auto, coulomb, " in client.set(friction='glue')
+    assert "parameter 'friction': friction model 'glue' is unknown; there are: auto, coulomb, " in client.set(
+        friction='glue'
+    )
     assert "option 'wet' is unknown" in client.set(friction='coulomb+wet')
     assert "model 'glue' is unknown" in client.set(friction_sequence=['coulomb', 'glue'])
     assert 'expected one of auto, ols' in client.set(estimator='best')

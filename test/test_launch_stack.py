@@ -88,6 +88,9 @@ def test_two_arms_come_to_results_of_their_own(environment, configuration, tmp_p
             'config': configuration,
             'period': 6,
             'periods': 3,
+            'friction_sweep': 'false',
+            'validation': 'false',
+            'friction': 'coulomb_viscous+offset',
             'output_folder': tmp_path / 'recordings',
             'truth_file': tmp_path / f'{name}.yaml',
         }
@@ -104,8 +107,8 @@ def test_two_arms_come_to_results_of_their_own(environment, configuration, tmp_p
         client = LoopClient(watch, int(environment['ROS_DOMAIN_ID']), tuple(f'{name}/recorder' for name in ARMS))
         try:
             for name, process in arms.items():
-                service = f'/{name}/identification/identify'
-                process.wait_for_line(f'identify with: ros2 service call {service}', DEADLINE)
+                process.wait_for_line(f'written to {tmp_path / "recordings" / name}/identification-', DEADLINE)
+                process.wait_for_line('chain]: identified, ', DEADLINE)
             outside = [
                 name for name, space in client.node.get_node_names_and_namespaces() if space.strip('/') not in ARMS
             ]
@@ -125,7 +128,9 @@ def test_two_arms_come_to_results_of_their_own(environment, configuration, tmp_p
     for name, result in results.items():
         assert result['robot'] == 'ur10e'
         assert result['metrics']['training']['relative_error_total'] < 20.0, name
-        (folder,) = (tmp_path / 'recordings' / name).iterdir()
+        folder, written, again = sorted((tmp_path / 'recordings' / name).iterdir())
+        assert yaml.safe_load((written / 'result.yaml').read_text())['friction']['model'] == 'coulomb_viscous+offset'
+        assert yaml.safe_load((again / 'result.yaml').read_text()) == result
         assert (folder / f'{folder.name}_0.mcap').stat().st_size > 0
     values = [[entry['value'] for entry in result['base_parameters']] for result in results.values()]
     assert values[0] != values[1]
