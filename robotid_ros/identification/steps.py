@@ -24,16 +24,8 @@ from robotid_ros.identification.automatic import with_rest
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.cross_validation import Alternative, Decision
 from robotid_ros.identification.estimation import estimate
-from robotid_ros.identification.least_squares import (
-    normal_equations,
-)
-from robotid_ros.identification.model_choice import (
-    Data,
-    choose_model,
-    prepare,
-    samples_of_datasets,
-    without_ripple,
-)
+from robotid_ros.identification.least_squares import normal_equations
+from robotid_ros.identification.model_choice import choose_model, prepare, samples_of_datasets, without_ripple
 from robotid_ros.identification.physical import PhysicalFit, physical_parameters
 from robotid_ros.identification.plausibility import (
     TorqueFault,
@@ -52,12 +44,10 @@ from robotid_ros.identification.verdict import judge_joints, moved, overall
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
 
-__all__ = ['Data', 'conclude', 'consistent', 'identify', 'prepare', 'require_data']
+__all__ = ['conclude', 'consistent', 'identify', 'require_data']
 
 _LOAD_PASSES = 3
-# Rise of the held-out error, over all joints and in the geometric mean, at which parameters of bodies that can exist
-# are still taken: on a 300 kg arm they predict another trajectory with less than half the error of those that cannot.
-_CONSISTENT, _CONSISTENT_JOINTS = 0.10, 0.05
+_CONSISTENT = 0.10  # rise of the training error at which parameters of bodies that can exist are still taken
 
 
 def identify(
