@@ -11,15 +11,17 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_torque
 
 from robotid_ros.arrays import Array
-from robotid_ros.data import Dataset
+from robotid_ros.data import Dataset, ProcessingSettings
 from robotid_ros.identification import IdentificationConfig, identify, validate
 from robotid_ros.model import RobotModel
+from robotid_ros.workflow import identify_files
 
 PLAIN = IdentificationConfig(friction='coulomb_viscous+offset', torque_bandwidth=-1.0)
 PLACEHOLDER = re.sub(r'<mass value="[^"]*"', '<mass value="1"', TWO_LINKS)
@@ -109,3 +111,17 @@ def test_two_recordings_together_are_no_worse_than_one() -> None:
 
     alone = [error(quiet), error(loud)]
     assert error(quiet, loud) < 1.02 * min(alone)
+
+
+def test_decisions_name_the_recordings(tmp_path: Path) -> None:
+    paths = []
+    for seed, name in ((8, 'morning'), (9, 'evening')):
+        data = recorded(seed)
+        columns = np.column_stack([data.time, data.q, data.tau])
+        header = 'time,position/shoulder,position/elbow,effort/shoulder,effort/elbow'
+        paths.append(tmp_path / f'{name}.csv')
+        np.savetxt(paths[-1], columns, delimiter=',', header=header, comments='')
+    model = RobotModel.from_urdf(TWO_LINKS)
+    found = identify_files([paths[0]], model, ProcessingSettings(), PLAIN, validation=[paths[1]]).result
+    subjects = [decision.subject for decision in found.decisions if decision.subject.startswith('delay')]
+    assert subjects == ['delay of the torque in morning.csv', 'delay of the torque in evening.csv']
