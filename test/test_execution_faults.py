@@ -154,6 +154,18 @@ def test_stretched_time_ends_the_run_without_a_step(mode, moment, scaling, feedb
     assert run.final_speed() < 5e-3
 
 
+def test_time_that_is_stretched_a_little_is_told_by_the_delay_alone():
+    """At 98 % of the speed the arm stays near its reference, so that nothing but the growing delay can tell."""
+
+    def stretch(loop):
+        loop.controller.speed_scaling = 0.98
+
+    config = WatchdogConfig(tracking_tolerance=5.0)
+    run = loop('measured', fault=stretch, at=PLAN.begin, config=config, after=3.0).run()
+    assert run.stop is not None
+    assert 'time is stretched' in run.reason
+
+
 @settings(deadline=None, max_examples=8)
 @given(mode=modes, moment=moments, joint=st.integers(0, 2), feedback=st.booleans())
 def test_an_arm_that_runs_into_something_does_not_leap_when_stopped(mode, moment, joint, feedback):
