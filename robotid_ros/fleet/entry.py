@@ -19,14 +19,15 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from robotid_ros.errors import DataError
-from robotid_ros.reading import read_text, read_yaml
+from robotid_ros.reading import read_text, read_yaml, refusing
 
 __all__ = ['Entry', 'entries_of']
 
 _BAG = 'metadata.yaml'
 _RECORDINGS = ('.csv', '.npz', '.mcap', '.db3')
 _COLUMNS = ('recording', 'arm', 'time', 'robot', 'config', 'excitation', 'validate', 'friction_data')
-_SINCE_1970 = 1e9  # [s], the year 2001: clocks that show less count from the start of a machine or a recording
+# [s]: clocks that show less than the year 2001 count from the start of a machine or a recording; the other end is 2100.
+_SINCE_1970, _LATEST = 1e9, 4.1e9
 _HEAD = 1 << 16  # [bytes] of a CSV file, enough for its first two lines
 
 
@@ -86,9 +87,11 @@ def entries_of(path: str | Path, *, leave_out: Path | None = None) -> tuple[Entr
     """
     path = Path(path)
     if path.is_dir() and not (path / _BAG).is_file():
-        found = list(_in_folder(path, leave_out))
+        with refusing(f"folder '{path}'", DataError):
+            found = list(_in_folder(path, leave_out))
     elif path.is_file():
-        found = list(_in_list(path))
+        with refusing(f"list of recordings '{path}'", DataError):
+            found = list(_in_list(path))
     else:
         raise DataError(f"'{path}': expected a folder with recordings, or a list of them (CSV)")
     if not found:
@@ -162,16 +165,17 @@ def _in_list(path: Path) -> Iterator[Entry]:
 
 def _time(text: str, where: str) -> float:
     try:
-        return float(text)
+        seconds = float(text)
     except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text.replace('Z', '+00:00'))
-    except ValueError:
-        raise DataError(
-            f"{where}: time: expected a date like 2026-05-31 or 2026-05-31T14:00, got '{text[:40]}'"
-        ) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+        try:
+            moment = datetime.fromisoformat(text.replace('Z', '+00:00'))
+            seconds = (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+        except (ValueError, OverflowError):
+            seconds = -1.0
+    if not 0.0 <= seconds < _LATEST:
+        wanted = 'a date like 2026-05-31 or 2026-05-31T14:00, or seconds since 1970'
+        raise DataError(f"{where}: time: expected {wanted}, got '{text[:40]}'")
+    return seconds
 
 
 def _recorded_at(path: Path) -> float | None:
@@ -188,7 +192,7 @@ def _recorded_at(path: Path) -> float | None:
             return None
     except (OSError, ValueError, KeyError, TypeError):  # reading it as a recording will say what is wrong
         return None
-    return moment if moment > _SINCE_1970 else None
+    return moment if _SINCE_1970 < moment < _LATEST else None
 
 
 def _plain(name: str) -> str:
