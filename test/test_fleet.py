@@ -206,6 +206,7 @@ def test_recordings_of_a_folder_are_found_arm_by_arm_in_order_of_time(tmp_path: 
         f'rosbag2_bagfile_information: {{starting_time: {{nanoseconds_since_epoch: {int((BEGIN + MONTH) * 1e9)}}}}}',
         encoding='utf-8',
     )
+    (tmp_path / 'b' / 'again').symlink_to(tmp_path)  # a link that leads back is not followed
     (tmp_path / 'out').mkdir()
     (tmp_path / 'out' / 'fleet.csv').write_text('', encoding='utf-8')
     found = entries_of(tmp_path, leave_out=tmp_path / 'out')

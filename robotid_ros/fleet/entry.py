@@ -109,7 +109,8 @@ def entries_of(path: str | Path, *, leave_out: Path | None = None) -> tuple[Entr
 
 
 def _in_folder(folder: Path, leave_out: Path | None) -> Iterator[Entry]:
-    for path in sorted(_recordings(folder, leave_out)):
+    seen = {folder.resolve()} if leave_out is None else {folder.resolve(), leave_out.resolve()}
+    for path in sorted(_recordings(folder, seen)):
         below = path.relative_to(folder)
         arm = below.parts[0] if len(below.parts) > 1 else folder.resolve().name
         parts = below.parts[1:] if len(below.parts) > 1 else below.parts
@@ -117,15 +118,17 @@ def _in_folder(folder: Path, leave_out: Path | None) -> Iterator[Entry]:
         yield Entry(recording=path, arm=arm, name=name, time=_recorded_at(path))
 
 
-def _recordings(folder: Path, leave_out: Path | None) -> Iterator[Path]:
-    for path in folder.iterdir():
-        if path.name.startswith('.') or (leave_out is not None and path.resolve() == leave_out.resolve()):
+def _recordings(folder: Path, seen: set[Path]) -> Iterator[Path]:
+    """Yield the recordings below a folder; resolved folders in ``seen`` are passed over, so that links end."""
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith('.') or (path.is_dir() and path.resolve() in seen):
             continue
         if path.is_dir():
             if (path / _BAG).is_file():
                 yield path
             else:
-                yield from _recordings(path, leave_out)
+                seen.add(path.resolve())
+                yield from _recordings(path, seen)
         elif path.suffix in _RECORDINGS:
             yield path
 
