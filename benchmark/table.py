@@ -76,7 +76,7 @@ def markdown(results: dict[str, Any]) -> str:
     )
     lines = [about]
     first = [row for what in SUMMARY for row in rows if row.what.startswith(what)]
-    lines += _section('In five rows', first)
+    lines += _section('In short', first)
     own = [row for row in rows if not row.quoted]
     for area in dict.fromkeys(row.area for row in own):
         lines += _section(area.capitalize().replace('_', '-'), [row for row in own if row.area == area], remarks=True)
