@@ -219,6 +219,7 @@ def test_faults_bring_the_arm_to_rest_and_say_why(user, fault, reason):
     finally:
         user.set(joint_state_timeout=30.0)
     assert re.search(reason, user.text), user.text
+    assert ('but no joint state shows that the arm rests: look at it' in user.text) == (fault == 'silent')
     assert user.statuses[-1].level == DiagnosticStatus.ERROR
     user.fault('none')
     assert_at_rest_within_limits(user)
@@ -285,8 +286,11 @@ def test_refuses_to_start_when_a_check_fails(user):
     assert user.call('/excitation/stop').message == 'the arm is not moving under this node'
 
 
-def test_one_thing_at_a_time(user):
+def test_one_thing_at_a_time(world, user):
+    _, node, *_ = world
     start(user)
+    user.descriptions.publish(String(data=UR10E.read_text().replace('effort="330.0"', 'effort="1.0"') + '<!-- -->'))
+    node.wait_for_line('another robot description came while this one is in use; it is left aside')
     assert 'the arm is moving' in user.call('/excitation/start').message
     assert 'the arm is moving' in user.call('/excitation/design').message
     assert user.value('state') == 'running'
@@ -349,7 +353,13 @@ def broken(*_, **__):
 def receive(self, position, velocity, stamp, *rest, receive=Following.receive):
     return broken() if stamp - self.begin > 0.8 else receive(self, position, velocity, stamp, *rest)
 
-excitation.optimize_excitation, Following.receive = broken, receive
+def plan_run(position, *rest, plan_run=excitation.plan_run, calls=[]):
+    plan = plan_run(position, *rest)
+    calls.append(plan)
+    position += 0.02 * (len(calls) == 1)  # as if it had been measured elsewhere
+    return plan
+
+excitation.optimize_excitation, Following.receive, excitation.plan_run = broken, receive, plan_run
 excitation.main()
 """
 
@@ -362,7 +372,14 @@ def test_a_fault_of_our_own_is_answered_and_stops_the_arm_and_the_node_lives_on(
         assert not answer.success
         assert answer.message.startswith('a fault of robotid_ros')
         assert 'ZeroDivisionError: made by a test' in answer.message
-        user.until(lambda: user.call('/second/start').success, 'a start')
+        answers = []
+
+        def started():
+            answers.append(user.call('/second/start'))
+            return answers[-1].success
+
+        user.until(started, 'a start')
+        assert any('moved while the run was planned; let the arm rest' in answer.message for answer in answers)
         second.wait_for_line('stopped: a fault of robotid_ros')
         assert 'Traceback' in second.output
         report = user.report()
