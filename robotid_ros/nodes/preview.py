@@ -25,6 +25,7 @@ from robotid_ros.nodes.simulated_time import SimulatedTime
 __all__ = ['Preview']
 
 _RATE = 50.0  # Hz; RViz draws 30 pictures a second
+_LOOK = 0.5  # how often it is looked whether somebody listens [s]; 50 times a second costs 4 % of a core
 
 
 class Preview:
@@ -50,7 +51,7 @@ class Preview:
         self._elapsed = 0.0
         self._last: float | None = None
         self._time = SimulatedTime(node)
-        node.create_timer(1.0 / _RATE, self._show, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._timer = node.create_timer(_LOOK, self._show, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def _show(self) -> None:
         now = time.monotonic()
@@ -58,10 +59,12 @@ class Preview:
         if shown is None:
             if self._last is not None:
                 self._time.leave()
+                self._timer.timer_period_ns = int(1e9 * _LOOK)
             self._elapsed, self._last = 0.0, None
             return
         if self._last is None:
             self._time.follow()
+            self._timer.timer_period_ns = int(1e9 / _RATE)
         names, motion = shown
         if self._last is not None:
             self._elapsed += float(self._node.get_parameter('preview_speed').value) * (now - self._last)
