@@ -85,7 +85,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def test_a_run_in_gazebo_is_recorded_and_its_verdict_is_true(environment, tmp_path) -> None:
+def test_the_services_lead_to_the_base_parameters_of_the_arm_in_gazebo(environment, tmp_path) -> None:
     world = tmp_path / 'slow.sdf'
     shipped = (ROOT / 'config' / 'gazebo_world.sdf').read_text(encoding='utf-8')
     world.write_text(shipped.replace('<real_time_factor>1.0<', f'<real_time_factor>{SPEED}<').replace('-9.81', '-9.7'))
@@ -126,6 +126,5 @@ def test_a_run_in_gazebo_is_recorded_and_its_verdict_is_true(environment, tmp_pa
     true = base.map @ np.concatenate([model.inertial.ravel(), np.zeros(model.n)])
     found = np.array([entry['value'] for entry in result['base_parameters']])
     error = np.linalg.norm(found - true) / np.linalg.norm(true)
-    # Controllers in Gazebo take their time from /clock (docs/gazebo.md). A machine that delivers it too unevenly makes
-    # a recording that cannot be identified, and the verdict has to say so.
-    assert error < 0.01 if result['usable'] else result['reason'], (error, result['reason'])
+    assert result['usable'], result['reason']
+    assert error < 0.005  # in longer runs it was 0.0003 to 0.003; without times counted anew it is 0.05 to 0.5
