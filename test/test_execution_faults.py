@@ -19,8 +19,9 @@ from execution_loop import CHECK, MODEL, PLAN, STEP, Loop, StopKind, assert_with
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from robotid_ros.execution.following import Following
 from robotid_ros.execution.measured_stop import JointMotion, MeasuredStop, plan_measured_stop
-from robotid_ros.execution.watchdog import WatchdogConfig
+from robotid_ros.execution.watchdog import Watchdog, WatchdogConfig
 from robotid_ros.simulation import CommandPoint
 
 BLENDED = new_plan(trajectory_replacement='blend')
@@ -248,6 +249,24 @@ def test_a_measured_stop_keeps_the_limits_wherever_the_controller_begins(
     assert (np.abs(stop.goal) <= 2.6)[room].all()
     if latency == 0.0 and room.all():
         assert stop.duration < max(0.12, 1.2 * least)  # and it is quick
+
+
+def test_a_measured_stop_begins_where_the_arm_will_be():
+    """A message that takes longer finds the arm further on: what it is led to lies further on too."""
+    speed, moment = np.array([0.6, -0.4, 0.2]), PLAN.begin + 1.0
+    goals = []
+    for latency in (0.0, 0.2):
+        watchdog = Watchdog(MODEL.joint_names, MODEL.limits.velocity, WatchdogConfig(tracking_tolerance=10.0))
+        following = Following(PLAN, 0.0, watchdog)
+        start = PLAN.reference.evaluate([0.0])[0][0]
+        away = start + 1.5 * (PLAN.reference.evaluate([moment])[0][0] - start)
+        for k in range(10):  # it moves along another way than its own
+            stamp = moment + 0.01 * (k - 9)
+            following.receive(away + (stamp - moment) * speed, speed, stamp, stamp)
+        stop = following.stop(moment, moment, latency)
+        assert stop.kind is StopKind.MEASURED
+        goals.append(stop.window.position[-1])
+    assert ((goals[1] - goals[0]) / speed >= 0.5 * 0.2 - 1e-9).all()
 
 
 def test_the_sign_of_the_known_delay():
