@@ -1,0 +1,19 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""A function for other processes, in a module that is imported quickly."""
+
+import os
+
+
+def square_or_end(number: int) -> int:
+    """Return the square; end the process for 3."""
+    if number == 3:
+        os._exit(7)
+    return number * number
