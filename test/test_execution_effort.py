@@ -68,6 +68,14 @@ def test_an_arm_that_differs_from_its_description_is_left_alone(unit):
     assert watched(efforts() / np.nan_to_num(unit, nan=1.0), unit) is None
 
 
+def test_efforts_that_say_nothing_stop_nothing():
+    """As those of ros2_control's mock hardware, which are all 1, and of drivers that leave some out."""
+    assert watched(np.ones_like(MOTION[0])) is None
+    missing = efforts()
+    missing[:, 1] = np.nan
+    assert watched(missing) is None
+
+
 @pytest.mark.parametrize(
     ('moment', 'share', 'unit', 'said'),
     [
