@@ -133,6 +133,14 @@ def loop() -> Iterator[tuple[Client, NodeProcess]]:
         'stop_when:=1.0',
         '-p',
         'monitor_rate:=1000.0',
+        '-p',
+        'joints:=[shoulder,elbow]',
+        '-p',
+        'effort:=current',
+        '-p',
+        'torque_constants:=0.2',
+        '-p',
+        'gear_ratios:=50.0',
     ]
     with NodeProcess(['-m', 'robotid_ros.nodes.identification', *arguments], environment) as node:
         client = Client(environment)
@@ -225,7 +233,7 @@ def test_identifies_from_averaged_periods_and_watches_the_torque(loop: tuple[Cli
         k = next(rows)
         state = JointState(name=['elbow', 'shoulder'], position=q[k, ::-1], velocity=dq[k, ::-1])
         push = np.array([6.0, 0.0]) if k > 150 else np.zeros(2)
-        state.effort = (torque[k] + push)[::-1].tolist()
+        state.effort = ((torque[k] + push)[::-1] / (0.2 * 50.0)).tolist()  # the driver reports currents of the motors
         state.header.stamp.sec, fraction = divmod(round(time[k] * 1e9), 1_000_000_000)
         state.header.stamp.nanosec = fraction
         client.states.publish(state)
