@@ -28,7 +28,7 @@ from scipy.spatial.transform import Rotation
 
 from robotid_ros.cli import main
 from robotid_ros.dynamics import base_parameters, inverse_dynamics
-from robotid_ros.errors import ModelError
+from robotid_ros.errors import IdentificationError, ModelError
 from robotid_ros.export.arm import identified_arm, loss_of
 from robotid_ros.export.formats import FORMATS, export
 from robotid_ros.export.mjcf import mjcf_of
@@ -296,6 +296,15 @@ def test_a_ros2_control_package_has_the_torque_and_the_limits(tmp_path: Path) ->
     assert f'{{{", ".join(map(repr, model.limits.effort.tolist()))}}}' in code
     assert '@' not in code
     assert ElementTree.parse(folder / 'package.xml').findtext('name') == folder.name == 'ur10e_torque'
+
+
+def test_a_result_that_is_not_usable_is_exported_by_force_only(tmp_path: Path) -> None:
+    model = arm('ur10e')
+    bad = replace(found(model), usable=False, reason='joint elbow: reversed')
+    with pytest.raises(IdentificationError, match='not usable: joint elbow: reversed; --force exports it'):
+        export(model, bad, 'urdf', tmp_path / 'out')
+    assert not (tmp_path / 'out').exists()
+    assert export(model, bad, 'urdf', tmp_path / 'out', force=True).paths[0].is_file()
 
 
 @pytest.fixture
