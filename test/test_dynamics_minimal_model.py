@@ -277,7 +277,7 @@ def test_the_python_file_runs_on_its_own(tmp_path):
 
 
 def test_an_unknown_language_is_refused(tmp_path):
-    with pytest.raises(ModelError, match="'c', 'python'"):
+    with pytest.raises(ModelError, match="'c', 'cpp', 'python'"):
         write_code(minimal_model(arm('ur5')), tmp_path, 'fortran')
     assert not list(tmp_path.iterdir())
 

@@ -144,7 +144,6 @@ def test_the_whole_gradient_with_every_limit(criterion, fixed, at_rest):
         constraints=constraints,
         observation=observation,
         criterion=criterion,
-        earlier=1e-3 * np.eye(len(observation.base.independent)),
         harmonics=4,
         period=10.0,
         start=np.full(6, 0.2) if fixed else None,

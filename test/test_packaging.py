@@ -145,6 +145,7 @@ FROM_PYPI = {
     'control_msgs',
     'tf2_msgs',
     'nav_msgs',
+    'distributed',
 }
 
 

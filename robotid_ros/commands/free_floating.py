@@ -119,6 +119,9 @@ def _design(options: argparse.Namespace, mission: Mission) -> int:
         'seed': options.seed,
     }
     speed = float(np.min(mission.limits.velocity))
+    if options.control:  # it is to be run: its acceleration, (1 + L) w/2 times its speed at most, has a limit too
+        steepest = (1.0 + mission.harmonics) * np.pi / mission.period
+        speed = float(min(speed, np.min(mission.limits.acceleration) / steepest))
     control = control_trajectory(mission.start, speed, mission.period, mission.harmonics)
     design = judged_trajectory(mission.robot, control, mission.limits)
     rows = [('control (first and last harmonic)', design.excitation)]

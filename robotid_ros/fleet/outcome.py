@@ -74,6 +74,8 @@ def keep(outcome: Outcome, folder: Path, key: str) -> None:
         If the folder cannot be written.
     """
     place = output_folder(folder / outcome.entry.folder)
+    for half in place.glob('.*.part'):  # left by a run that was killed; nobody else writes here
+        half.unlink()
     if outcome.result is not None:
         outcome.result.save(place / 'result.yaml')
         if outcome.urdf is not None:
