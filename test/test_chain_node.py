@@ -69,8 +69,7 @@ def test_one_call_runs_everything_from_the_parked_arm_to_the_report(tmp_path: Pa
                 if step not in steps[-1:]:
                     steps.append(step)
                 status = client.status.get('chain')  # None until its first status has come
-
-            return status is not None and ('identified' in status.message or status.level != b'\0')
+                return status is not None and ('identified' in status.message or status.level != b'\0')
 
             client.wait(ended, 'the end of the chain', 3.0 * DEADLINE)
             text = client.status['chain'].message
