@@ -134,7 +134,7 @@ def assert_at_rest_within_limits(user, **expected):
     assert report['refused'] == []
     assert report['velocity'] < 1e-9
     assert report['acceleration'] < 1e-9
-    assert 0.0 < report['velocity_peak'] < np.pi * 1.001
+    assert 0.0 < report['velocity_peak'] < np.pi * 1.001, report
     assert report['acceleration_peak'] < 8.0 * 1.01
     assert user.references[-1].points == []
     assert {key: report[key] for key in expected} == expected

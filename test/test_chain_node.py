@@ -76,12 +76,17 @@ def test_one_call_runs_everything_from_the_parked_arm_to_the_report(tmp_path: Pa
             assert text.startswith('identified, usable'), text
             assert steps[-5:] == ['friction_sweep', 'excitation', 'validation', 'identify', 'none']
 
-            # Stopped on the way, the chain says so and can be called again.
+            # A run that ends itself, since every parameter is known, is no reason to end the chain; a user's stop is,
+            # also while every parameter is still known from the run before.
             client.set_parameters('/chain', {'friction_sweep': False})
+            client.set_parameters('/identification', {'stop_when': 100.0})
+            client.set_parameters('/excitation', {'periods': 9})
             assert 'started: excitation, validation' in client.call('/chain/start', DEADLINE)
-            client.wait(lambda: client.status_value('excitation', 'state') == 'running', 'the next run', DEADLINE)
+            client.wait(lambda: client.status_value('chain', 'step') == 'validation', 'the validation', DEADLINE)
+            assert int(client.status_value('identification', 'stops_asked') or 0) == 1
+            client.wait(lambda: client.status_value('excitation', 'state') == 'running', 'its run', DEADLINE)
             client.call('/excitation/stop', DEADLINE)
-            client.wait(lambda: 'the excitation was stopped' in client.status['chain'].message, 'the end', DEADLINE)
+            client.wait(lambda: 'the validation was stopped' in client.status['chain'].message, 'the end', DEADLINE)
         finally:
             client.close()
     (written,) = folder.iterdir()

@@ -182,12 +182,12 @@ class _Chain:
             client.call('excitation/design', ALWAYS)
         if config.simulated:
             _require_alone(self.node)  # somebody may have come meanwhile
-        before = self._count(counted)
+        before, asked = self._count(counted), self._count('stops_asked')
         self._tell(kind, f'{kind}: {client.call("excitation/start", ALWAYS)}')
         client.wait(lambda: self._state() == 'running', 'the beginning of the run', PATIENCE)
         client.wait(lambda: self._state() in ('finished', 'stopped'), 'the end of the run', ALWAYS)
         client.require_healthy('excitation')
-        if self._state() == 'stopped' and client.status_value('identification', 'known') != 'True':
+        if self._state() == 'stopped' and self._count('stops_asked') == asked:  # a user's, or a fault
             raise RobotIdError(f'the {kind} was stopped')
         client.wait(
             lambda: client.status_value('recorder', 'state') in ('finished', 'failed'), 'its recording', PATIENCE

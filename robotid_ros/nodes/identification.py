@@ -71,6 +71,7 @@ class IdentificationNode(Node):
         self._published = -np.inf
         self._periods = 0
         self._run = self._stopped = ''
+        self._stops_asked = 0
         self._values: dict[str, object] = {}
         self._level, self._text = DiagnosticStatus.OK, 'waiting for the robot description'
         self._worker = BackgroundWorker(self)
@@ -231,9 +232,12 @@ class IdentificationNode(Node):
         level = DiagnosticStatus.OK if excited else DiagnosticStatus.WARN
         self._set(level, text if excited else f'{text}; the motion does not excite all parameters')
         known = 0.0 < deviation <= config.stop_when and self._periods > 1  # one period has no noise to tell it by
-        self._values['known'] = known
-        if known and self._stopped != self._run and self._stop.service_is_ready():
+        ask = known and self._stopped != self._run and self._stop.service_is_ready()
+        self._stops_asked += ask
+        self._values['stops_asked'] = self._stops_asked
+        if ask:
             self._stopped = self._run
+            self._publish_status()  # before the arm is at rest: the chain tells this stop from a user's by it
             self.get_logger().info(
                 f'every deviation is below {config.stop_when:g} % ({name}: {deviation:.2g} %) after {self._periods} '
                 'periods; the excitation is stopped'
