@@ -32,11 +32,15 @@ TRAJECTORY = FourierTrajectory(
     offset=np.array([0.1, -0.2, 0.3]),
     base_frequency=0.25,
 )
+# It begins at rest, where the arm is: nothing shows at first that the controller took it.
+FROM_REST = FourierTrajectory(
+    a=np.outer([1.2, -0.7, 1.1], [1.0, -1.0]), b=np.zeros((3, 2)), offset=np.zeros(3), base_frequency=0.375
+)
 
 
-def new_plan(**settings):
+def new_plan(trajectory=TRAJECTORY, **settings):
     config = RunConfig(**{'periods': 3, 'settling_time': 0.3, 'window_points': 350, 'ramp_velocity': 1.5, **settings})
-    return plan_run(np.zeros(3), TRAJECTORY, CHECK, config)
+    return plan_run(np.zeros(3), trajectory, CHECK, config)
 
 
 PLAN = new_plan()
@@ -196,4 +200,4 @@ def assert_within_limits(loop, since):
     assert loop.final_speed() < 1e-3, (loop.final_speed(), loop.reason, loop.kind)
 
 
-__all__ = ['CHECK', 'MODEL', 'PLAN', 'STEP', 'Loop', 'StopKind', 'assert_within_limits', 'new_plan']
+__all__ = ['CHECK', 'FROM_REST', 'MODEL', 'PLAN', 'STEP', 'Loop', 'StopKind', 'assert_within_limits', 'new_plan']

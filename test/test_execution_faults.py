@@ -15,8 +15,8 @@ reference is a step of the arm.
 
 import numpy as np
 import pytest
-from execution_loop import CHECK, MODEL, PLAN, STEP, Loop, StopKind, assert_within_limits, new_plan
-from hypothesis import given, settings
+from execution_loop import CHECK, FROM_REST, MODEL, PLAN, STEP, Loop, StopKind, assert_within_limits, new_plan
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from robotid_ros.execution.following import Following
@@ -29,6 +29,9 @@ MODES = {
     'measured': {},
     'commanded': {'from_command': True},
     'blend': {'blend': True, 'plan': BLENDED},
+}
+FROM_REST_PLANS = {
+    mode: new_plan(FROM_REST, **({'trajectory_replacement': 'blend'} if mode == 'blend' else {})) for mode in MODES
 }
 modes = st.sampled_from(sorted(MODES))
 moments = st.floats(PLAN.begin, PLAN.begin + 4.0)
@@ -137,7 +140,18 @@ def test_an_arm_that_sets_out_unseen_is_stopped(silent):
     assert 'no joint state for 0.8' in run.reason
     assert run.kind is StopKind.MEASURED
     assert_within_limits(run, -0.5)
-    assert np.abs(np.array(run.track)[-1, 1:] - np.array(run.track)[0, 1:]).max() < 0.2
+    assert np.abs(np.array(run.track)[-1, 1:] - np.array(run.track)[0, 1:]).max() < 0.3
+
+
+@settings(deadline=None, max_examples=60)
+@example(mode='measured', silent=0.6, timeout=1.0)  # at rest at the last look, and far away when it is stopped
+@given(mode=modes, silent=st.floats(-0.3, 4.0), timeout=st.floats(0.1, 1.4))
+def test_an_arm_that_is_no_longer_seen_is_stopped_from_where_it_may_be(mode, silent, timeout):
+    """It goes on along its path, also where that was not confirmed: this run begins at rest, where the arm is."""
+    settings = {**MODES[mode], 'plan': FROM_REST_PLANS[mode]}
+    run = Loop(silent=silent, config=WatchdogConfig(joint_state_timeout=timeout), **settings).run()
+    assert 'no joint state for' in run.reason
+    assert_within_limits(run, -0.5)
 
 
 @settings(deadline=None, max_examples=8)

@@ -377,12 +377,17 @@ class Following:
         motion, _, age = measured or at_start
         if self._repeats():
             latency *= _BLIND
+        stale = age > _FRESH
         near = np.abs(path.position - motion.position).max() < 2.0 * self.watchdog.config.tracking_tolerance
         motion = motion.after(min(age, _FRESH))
         starts = [motion.after(0.5 * latency), motion, motion.after(latency)]
+        if stale and shift is not None and not self.pushing:
+            # It was on its path when it was seen last, and has gone on along it since, if its controller leads it.
+            starts = [*self._path(elapsed, latency), *starts]
+        elif near:
+            starts += self._path(elapsed, latency)
         # A joint that presses on something is led back to where it did not: held in place, it would go on pressing.
         back_to = self.efforts.clear if self.pushing and self.efforts is not None else None
-        starts += self._path(elapsed, latency) if near else []
         return self._measured_stop(starts, elapsed, latency, back_to)
 
     def _path(self, elapsed: float, latency: float) -> list[JointMotion]:
