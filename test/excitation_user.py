@@ -21,6 +21,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from ros_helpers import DEADLINE
+from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
@@ -102,6 +103,13 @@ class User:
 
     def until_phase(self, phase):
         self.until(lambda: (self.value('phase') or '').startswith(phase), f'phase {phase}')
+
+    def until_it_moves(self):
+        """Wait for what the arm shows: a run that begins where it is rests there for a while."""
+        states = []
+        subscription = self.node.create_subscription(JointState, '/joint_states', states.append, 10)
+        self.until(lambda: states and np.abs(states[-1].velocity).max() > 0.05, 'it moves')
+        self.node.destroy_subscription(subscription)
 
     def fault(self, kind):
         self.until(lambda: self.faults.get_subscription_count() > 0, 'the arm hears faults')

@@ -68,7 +68,7 @@ def user(world):
 
 def until_moving(user):
     user.until_phase('period')
-    user.until(lambda: float(user.value('elapsed') or 0.0) > 0.0, 'it moves')
+    user.until_it_moves()
 
 
 def assert_rested_by_a_goal(user):

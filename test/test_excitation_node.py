@@ -178,7 +178,7 @@ def test_long_runs_are_streamed_without_gaps(user):
 def test_stop_on_request(user, phase):
     start(user)
     user.until_phase(phase)
-    user.until(lambda: float(user.value('elapsed') or 0.0) > 0.4, 'it moves')
+    user.until_it_moves()
     assert user.call('/excitation/stop').success
     user.until_state('stopped')
     assert user.text == 'stopped: stopped on request'
@@ -294,7 +294,7 @@ def test_one_thing_at_a_time(world, user):
     assert 'the arm is moving' in user.call('/excitation/start').message
     assert 'the arm is moving' in user.call('/excitation/design').message
     assert user.value('state') == 'running'
-    user.until(lambda: float(user.value('elapsed') or 0.0) > 0.6, 'it moves')
+    user.until_it_moves()
     user.call('/excitation/stop')
     user.until_state('stopped')
     assert_at_rest_within_limits(user)
@@ -303,7 +303,7 @@ def test_one_thing_at_a_time(world, user):
 def test_speed_scaling_is_watched(user):
     user.until(lambda: user.scaling.get_subscription_count() > 0, 'the node watches the speed scaling')
     start(user)
-    user.until(lambda: float(user.value('elapsed') or 0.0) > 0.6, 'it moves')
+    user.until_it_moves()
     user.scaling.publish(Float64(data=50.0))
     user.until_state('stopped')
     assert 'speed scaling went to 50 %' in user.text
@@ -319,7 +319,7 @@ def test_friction_sweeps_run_too(user):
         assert answer.success
         assert 'friction sweep of 12 strokes' in answer.message
         start(user)
-        user.until(lambda: float(user.value('elapsed') or 0.0) > 2.0, 'it moves')
+        user.until_it_moves()
         user.call('/excitation/stop')
         user.until_state('stopped')
         assert_at_rest_within_limits(user)
