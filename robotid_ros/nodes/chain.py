@@ -187,7 +187,7 @@ class _Chain:
         client.wait(lambda: self._state() == 'running', 'the beginning of the run', PATIENCE)
         client.wait(lambda: self._state() in ('finished', 'stopped'), 'the end of the run', ALWAYS)
         client.require_healthy('excitation')
-        if self._state() == 'stopped' and self._count('stops_asked') == asked:  # a user's, or a fault
+        if self._state() == 'stopped' and self._count('stops_asked') <= asked:  # a user's, or a fault
             raise RobotIdError(f'the {kind} was stopped')
         client.wait(
             lambda: client.status_value('recorder', 'state') in ('finished', 'failed'), 'its recording', PATIENCE

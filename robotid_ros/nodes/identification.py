@@ -210,6 +210,7 @@ class IdentificationNode(Node):
             'recordings': len(self._session.datasets),
             'validation_recordings': len(self._session.validation),
             'periods': self._periods,
+            'stops_asked': self._stops_asked,
             'samples': estimate.samples,
             'condition_number': estimate.condition,
             'persistently_exciting': excited,
@@ -232,11 +233,10 @@ class IdentificationNode(Node):
         level = DiagnosticStatus.OK if excited else DiagnosticStatus.WARN
         self._set(level, text if excited else f'{text}; the motion does not excite all parameters')
         known = 0.0 < deviation <= config.stop_when and self._periods > 1  # one period has no noise to tell it by
-        ask = known and self._stopped != self._run and self._stop.service_is_ready()
-        self._stops_asked += ask
-        self._values['stops_asked'] = self._stops_asked
-        if ask:
+        if known and self._stopped != self._run and self._stop.service_is_ready():
             self._stopped = self._run
+            self._stops_asked += 1
+            self._values['stops_asked'] = self._stops_asked
             self._publish_status()  # before the arm is at rest: the chain tells this stop from a user's by it
             self.get_logger().info(
                 f'every deviation is below {config.stop_when:g} % ({name}: {deviation:.2g} %) after {self._periods} '
