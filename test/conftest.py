@@ -33,6 +33,7 @@ hypothesis.settings.load_profile(os.environ.get('HYPOTHESIS_PROFILE', 'repeatabl
 # Where a test runs that is skipped for want of something, by a word of the reason.
 _ELSEWHERE = {
     'ROS 2': '.github/workflows/ros.yml',
+    'tf2_msgs': '.github/workflows/ros.yml',
     'control_msgs': '.github/workflows/ros.yml',
     'ros2_control': '.github/workflows/ros.yml',
     'extra': 'make test',

@@ -9,6 +9,7 @@
 
 """A calibration over DDS: drive the poses, measure at each, calibrate; and measurements that are refused."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +83,100 @@ def test_a_tracker_sees_the_arm_with_its_errors() -> None:
 def _places(points: Path) -> np.ndarray:
     """Return the different poses of a points file."""
     return np.unique(np.round(read_points(points).q / 0.02), axis=0) if points.exists() else np.zeros((0, 6))
+
+
+def _recorder(environment: dict[str, str], **values: object) -> NodeProcess:
+    given = [part for key, value in values.items() for part in ('-p', f'{key}:={value}')]
+    return NodeProcess(['-m', 'robotid_ros.nodes.pose_recorder', '--ros-args', *given], environment)
+
+
+@pytest.mark.ros
+def test_a_frame_of_a_tracker_is_paired_with_the_joints(tmp_path: Path) -> None:
+    """The arm's own publisher sends the link frames on the same topic, as robot_state_publisher does."""
+    pytest.importorskip('rclpy', reason='needs the ros extra')
+    messages = pytest.importorskip('tf2_msgs.msg', reason='needs tf2_msgs')
+    from excitation_user import User
+    from geometry_msgs.msg import TransformStamped
+    from sensor_msgs.msg import JointState
+
+    rng = np.random.default_rng(4)
+    environment = ros_environment()
+    user = User(int(environment['ROS_DOMAIN_ID']))
+    states = user.node.create_publisher(JointState, '/joint_states', 100)
+    tracker, arm = (user.node.create_publisher(messages.TFMessage, '/tf', 100) for _ in range(2))
+    turn = quaternion_of_rotation(rotation_of_vector(np.array([0.4, -0.2, 2.8])))
+    sent: list[np.ndarray] = []
+    clock = [1_700_000_000_000_000_000]
+
+    def stamped(message: object) -> object:
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(clock[0], 10**9)
+        return message
+
+    def transform(parent: str, child: str, place: np.ndarray) -> TransformStamped:
+        made = stamped(TransformStamped(child_frame_id=child))
+        made.header.frame_id = parent
+        shift, rotation = made.transform.translation, made.transform.rotation
+        shift.x, shift.y, shift.z = place.tolist()
+        rotation.w, rotation.x, rotation.y, rotation.z = turn.tolist()
+        return made
+
+    def publish(q: np.ndarray, place: np.ndarray, target: str, count: int = 25) -> None:
+        """Publish ``count`` measurements 50 ms apart, each between five joint states 10 ms apart."""
+        for _ in range(count):
+            for _ in range(5):
+                clock[0] += 10_000_000
+                states.publish(stamped(JointState(name=['a', 'b'], position=q.tolist())))
+                arm.publish(messages.TFMessage(transforms=[transform('base', 'link', q[:1] * np.ones(3))]))
+            measured = place + rng.normal(0.0, 1e-4, 3)
+            sent.append(measured)
+            others = transform('base', 'target', np.zeros(3)), transform('tracker', 'other', np.ones(3))
+            ours = transform('tracker', target, measured)
+            tracker.publish(messages.TFMessage(transforms=[others[0], ours, others[1]]))
+
+    points = tmp_path / 'points.csv'
+    places = {(0.1, -0.4): (1.0, 2.0, 3.0), (0.6, 0.9): (0.5, 2.5, 2.0)}
+    try:
+        with _recorder(environment, tf_parent='tracker', tf_child='target', points_file=points, timeout=0.5) as node:
+            user.until(lambda: all(each.get_subscription_count() for each in (states, tracker, arm)), 'subscriptions')
+            for q, place in places.items():
+                user.until(
+                    lambda q=q, place=place: (
+                        publish(np.array(q), np.array(place), 'target'),
+                        user.call('/pose_recorder/measure').success,
+                    )[1],
+                    'a row',
+                )
+                row = read_points(points)
+                # a second of measurements, 20 or 21; the last ones may not have been there yet
+                means = [np.mean(sent[k : k + n], axis=0) for n in (20, 21) for k in range(len(sent) - n + 1)]
+                assert min(np.abs(mean - row.position[-1]).max() for mean in means) < 1e-9
+                np.testing.assert_allclose(row.q[-1], q, atol=1e-12)
+                assert np.abs(row.orientation[-1] @ turn) == pytest.approx(1.0, abs=1e-9)
+            publish(np.array([0.6, 0.8]), np.array(place), 'target', 10)
+            user.until(lambda: "joint 'b' by 0.1" in user.call('/pose_recorder/measure').message, 'a refusal')
+            assert len(read_points(points).q) == len(places)
+            assert 'Traceback' not in node.output
+        with _recorder(environment, tf_parent='tracker', tf_child='targt', points_file=points, timeout=0.1) as node:
+            user.until(lambda: all(each.get_subscription_count() for each in (states, tracker, arm)), 'subscriptions')
+            publish(np.array(q), np.array(place), 'target')
+            wanted = "no transform from 'tracker' to 'targt' has come on /tf; those from 'base' to 'link', "
+            user.until(lambda: wanted in user.call('/pose_recorder/measure').message, 'a refusal that names the frames')
+    finally:
+        user.close()
+
+
+@pytest.mark.ros
+def test_frames_that_cannot_be_followed_are_refused_in_a_line(tmp_path: Path) -> None:
+    pytest.importorskip('rclpy', reason='needs the ros extra')
+    environment = ros_environment()
+    cases = [({'tf_parent': 'tracker'}, 'tf_parent and tf_child: expected both')]
+    if find_spec('tf2_msgs') is None:
+        cases.append(({'tf_parent': 'tracker', 'tf_child': 'target'}, 'need the ROS package tf2_msgs'))
+    for values, words in cases:
+        with _recorder(environment, points_file=tmp_path / 'points.csv', **values) as node:
+            assert node.wait() == 2
+            assert words in node.output
+            assert 'Traceback' not in node.output
 
 
 @pytest.mark.ros

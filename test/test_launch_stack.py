@@ -32,6 +32,7 @@ LAUNCH = """
 import ctypes, signal, sys
 if sys.platform == 'linux':
     ctypes.CDLL(None).prctl(1, signal.SIGINT)  # if the test is killed: on SIGTERM, launch would leave its nodes behind
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in a script's background
 from launch import LaunchDescription, LaunchService
 from launch.actions import IncludeLaunchDescription
 from launch.launch_description_sources import PythonLaunchDescriptionSource

@@ -94,6 +94,11 @@ class RestingPairs:
             queue.popleft()
 
     @property
+    def has_target(self) -> bool:
+        """Whether a measurement of the target has come."""
+        return bool(self._targets)
+
+    @property
     def ready(self) -> bool:
         """Whether the last averaging time is covered by joint states and by measurements of the target."""
         return self._problem(self._window()[1]) is None

@@ -45,7 +45,8 @@ def identified_model(
     """Return the formulas of an identified arm, with the identified parameters for its own.
 
     tau = Y_b(q, dq, ddq) beta + tau_f(q, dq, load = Y_b beta): what :class:`TorquePredictor` returns,
-    to round-off, whatever the friction model.
+    to round-off, whatever the friction model. Friction at rest, where the result has some, is in the generated
+    function ``recorded_torque``, which is :meth:`TorquePredictor.measured_torque` at full bandwidth.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ def require_usable(result: IdentificationResult, *, force: bool) -> None:
 
 
 def _joint_friction(result: IdentificationResult) -> JointFriction:
-    friction = result.friction
+    friction, rest = result.friction, result.rest_friction
     return JointFriction(
         name=result.friction_name,
         parameters=tuple(
@@ -108,4 +109,5 @@ def _joint_friction(result: IdentificationResult) -> JointFriction:
         torque=lambda joint, velocity, parameters, load, position: friction.of_joint(joint).expression(
             velocity, parameters, load, position, functions=_SYMBOLIC
         ),
+        rest=None if rest is None else np.column_stack([rest.speed, rest.torque]),
     )

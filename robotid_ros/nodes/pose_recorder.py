@@ -46,6 +46,7 @@ __all__ = ['PoseRecorder', 'PoseRecorderConfig', 'main']
 
 _POLL, _LOOK = 0.02, 0.2  # [s]
 _DEPTH = 2000  # joint states: four seconds at 500 Hz
+_FRAMES = 20  # transforms of /tf that a refusal names at most
 _AGAIN = 30.0  # times the rest tolerance: how far the arm has to go to count as being somewhere else
 
 
@@ -62,6 +63,11 @@ class PoseRecorderConfig(Settings):
     tf_parent: str = setting('', 'Frame of the instrument, to take the target from /tf', read_only=True)
     tf_child: str = setting('', 'Frame of the target, to take it from /tf', read_only=True)
 
+    def check(self) -> None:
+        """Refuse one frame without the other."""
+        if bool(self.tf_parent) != bool(self.tf_child):
+            raise self.error('tf_parent and tf_child: expected both, the frames of instrument and target, or neither')
+
 
 class PoseRecorder(Node):
     """Adds rows to a points file."""
@@ -74,6 +80,7 @@ class PoseRecorder(Node):
         self._joints = self._config.joints or (() if robot is None else robot.joints)
         self._pairs: RestingPairs | None = None
         self._problem = ''
+        self._others: set[str] = set()  # transforms of /tf that are not the one wanted
         self._last: Array | None = None
         self._count = 0
         self._worker = BackgroundWorker(self)
@@ -83,7 +90,7 @@ class PoseRecorder(Node):
             'measured_pose': (PoseStamped, self._receive_pose),
             'measured_point': (PointStamped, self._receive_point),
         }
-        if self._config.tf_parent or self._config.tf_child:
+        if self._config.tf_parent:
             self._wanted['/tf'] = (_tf_message(), self._receive_transforms)
         self.create_timer(_LOOK, self._subscribe, clock=Clock(clock_type=ClockType.STEADY_TIME))
         # A group of its own: messages come in while the service waits for them.
@@ -128,9 +135,12 @@ class PoseRecorder(Node):
             self._receive_transform(transform)
 
     def _receive_transform(self, message: TransformStamped) -> None:
-        if (message.header.frame_id, message.child_frame_id) == (self._config.tf_parent, self._config.tf_child):
+        frames = (message.header.frame_id, message.child_frame_id)
+        if frames == (self._config.tf_parent, self._config.tf_child):
             place, turn = message.transform.translation, message.transform.rotation
             self._receive_target(message.header.stamp, place, turn)
+        elif len(self._others) < _FRAMES:
+            self._others.add(f"'{frames[0]}' to '{frames[1]}'")
 
     def _receive_target(self, stamp: Any, place: Any, turn: Quaternion | None) -> None:
         position = np.array([place.x, place.y, place.z])
@@ -164,11 +174,17 @@ class PoseRecorder(Node):
         try:
             if self._pairs is None:
                 raise CalibrationError(f'no joint state has come{": " + self._problem if self._problem else ""}')
+            if self._config.tf_parent and not self._pairs.has_target:
+                raise CalibrationError(self._missing_transform())
             response.message = await self._add_row()
             response.success = True
         except Exception as cause:
             response.success, response.message = False, failure(self, cause)
         return response
+
+    def _missing_transform(self) -> str:
+        wanted = f"no transform from '{self._config.tf_parent}' to '{self._config.tf_child}' has come on /tf"
+        return f'{wanted}; those from {", ".join(sorted(self._others))} have' if self._others else wanted
 
     def _add_row(self) -> Any:
         """Add a row of the last moments to the file, off the executor's thread; return a future of what to say."""

@@ -13,7 +13,7 @@ import re
 
 from robotid_ros.dynamics.codegen.expression import Op
 from robotid_ros.dynamics.codegen.function import GraphFunction, literal, statements, value_of
-from robotid_ros.dynamics.codegen.source_parts import GeneratedCode, as_comment, joint_units, used_inputs
+from robotid_ros.dynamics.codegen.source_parts import REST, GeneratedCode, as_comment, joint_units, used_inputs
 from robotid_ros.errors import ModelError
 
 __all__ = ['c_header', 'c_source', 'cpp_header']
@@ -111,6 +111,7 @@ def _about(code: GeneratedCode, prefix: str) -> list[str]:
         f' * inverse_dynamics: {operations.multiplications} multiplications, {operations.additions} additions.',
         ' * Its coefficients are linear in the parameters: compute them once per parameter set with',
         ' * coefficients(), or take the table default_coefficients. No function allocates or keeps a state.',
+        *(() if code.rest is None else (' *', *(f' * {line}' for line in REST))),
         ' */',
     ]
 
@@ -150,7 +151,8 @@ def _sizes(code: GeneratedCode, prefix: str) -> list[str]:
 
 def _signature(code: GeneratedCode, name: str, prefix: str) -> str:
     n = code.model.n
-    arguments = [f'const double {block.name}[{block.width}]' for block in code.functions[name].inputs]
+    blocks = sorted(code.functions[name].inputs, key=lambda block: block.shared)
+    arguments = [f'const double {block.name}[{block.width}]' for block in blocks]
     out = f'double regressor_rows[{n * code.base}]' if name == 'regressor' else f'double tau[{n}]'
     return f'void {prefix}{name}({", ".join([*arguments, out])})'
 
@@ -164,6 +166,8 @@ def _declarations(code: GeneratedCode, prefix: str) -> list[str]:
         '/* Coefficients of the formulas from parameters. */',
         f'void {prefix}coefficients(const double parameters[{count}], double coefficients[{made}]);',
     ]
+    if code.rest is not None:
+        lines.insert(2, f'extern const double {prefix}rest_speed[{code.model.n}];')
     for name in code.functions:
         lines += [
             '',
@@ -175,11 +179,14 @@ def _declarations(code: GeneratedCode, prefix: str) -> list[str]:
 
 def _tables(code: GeneratedCode, prefix: str, kind: str = 'const') -> list[str]:
     lines = []
-    for name, values in (('parameters', code.parameters), ('coefficients', code.coefficients)):
+    tables = [('default_parameters', code.parameters), ('default_coefficients', code.coefficients)]
+    if code.rest is not None:
+        tables.append(('rest_speed', code.rest[:, 0]))
+    for name, values in tables:
         numbers = [literal(float(value)) for value in values]
         rows = [', '.join(numbers[k : k + 4]) for k in range(0, len(numbers), 4)]
         body = ',\n'.join(f'    {row}' for row in rows)
-        lines += [f'{kind} double {prefix}default_{name}[{len(values)}] = {{', body, '};']
+        lines += [f'{kind} double {prefix}{name}[{len(values)}] = {{', body, '};']
     return lines
 
 

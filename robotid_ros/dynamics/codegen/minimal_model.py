@@ -57,11 +57,15 @@ class JointFriction:
     torque : callable
         From (joint, velocity, its parameters, load, position) to the joint's friction torque, all of
         them expressions but the joint's number; load is the torque without friction.
+    rest : ndarray, shape (n, 2), optional
+        Speed below which a joint rests, and its friction there against the direction of the last motion
+        [rad/s, N m]; speed 0 for a joint that has none.
     """
 
     name: str
     parameters: tuple[tuple[tuple[str, str], ...], ...]
     torque: Callable[[int, Expression, Sequence[Expression], Expression, Expression], Number]
+    rest: Array | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,7 +82,8 @@ class MinimalModel:
         What the formulas hold, from the parameters. Computed once per parameter set; m is p,
         or slightly more where a combination of two parameters is used beside them.
     functions : mapping of str to GraphFunction
-        ``inverse_dynamics``, ``rigid_body``, ``gravity`` and ``friction``.
+        ``inverse_dynamics``, ``rigid_body``, ``gravity``, ``friction``, and ``recorded_torque`` where there is
+        friction at rest.
     parameters : ndarray, shape (p,)
         Its own parameters.
     """
@@ -284,6 +289,7 @@ class MinimalModel:
             coefficient_map=self.coefficient_map,
             functions={**self.functions, 'regressor': regressor},
             friction=friction,
+            rest=None if self.friction_model is None else self.friction_model.rest,
         )
 
     def _evaluate(
@@ -385,6 +391,19 @@ def _functions(
     alone = Graph()
     lost = _friction_torques(alone, alone.inputs(2 * n, n), n, arrays, friction)
     sums = tuple((torque + loss).reference for torque, loss in zip(torques, losses, strict=True))
+    recorded = {}
+    if friction is not None and friction.rest is not None:
+        whole = Graph.from_arrays(*rigid.arrays())
+        torques = [Expression(whole, reference) for reference in rigid_torques]
+        speed, held = _at_rest(whole, n, 3 * n + coefficients, friction.rest)
+        losses = _friction_torques(whole, torques, n, arrays, friction, speed)
+        shown = tuple((a + b + c).reference for a, b, c in zip(torques, losses, held, strict=True))
+        recorded['recorded_torque'] = GraphFunction(
+            name='recorded_torque',
+            graph=whole,
+            inputs=(*motion, last, InputBlock('direction', n)),
+            outputs=(OutputBlock('tau', shown),),
+        )
     gravity = Graph.from_arrays(arrays['gravity_nodes'], arrays['gravity_values'])
     at_rest = tuple(int(reference) for reference in arrays['gravity_outputs'])
     return {
@@ -394,7 +413,22 @@ def _functions(
         'friction': function(
             'friction', alone, tuple(torque.reference for torque in lost), (*motion[:2], InputBlock('load', n))
         ),
+        **recorded,
     }
+
+
+def _at_rest(graph: Graph, n: int, first: int, rest: Array) -> tuple[list[Expression], list[Expression]]:
+    """Return the joints' velocities, zero where a joint rests, and the torques that are left there."""
+    speeds, torques = [], []
+    for dq, direction, (slowest, torque) in zip(graph.inputs(n, n), graph.inputs(first, n), rest.tolist(), strict=True):
+        speed, held = dq, graph.constant(0.0)
+        if slowest > 0.0:
+            # 1 from |dq| = slowest on, 0 below: the inner sign is -1, 0 or 1
+            moving = ((dq.function(Op.ABS) - slowest).sign() + 1.0).sign()
+            speed, held = dq * moving, direction * torque * (1.0 - moving)
+        speeds.append(speed)
+        torques.append(held)
+    return speeds, torques
 
 
 def _friction_torques(
@@ -403,9 +437,10 @@ def _friction_torques(
     n: int,
     arrays: Mapping[str, Array | IntArray],
     friction: JointFriction | None,
+    speed: Sequence[Expression] | None = None,
 ) -> list[Expression]:
     """Return the joints' friction in a graph whose inputs are q, dq, n others, and the coefficients."""
-    q, dq = graph.inputs(0, n), graph.inputs(n, n)
+    q, dq = graph.inputs(0, n), graph.inputs(n, n) if speed is None else speed
     torques = [graph.constant(0.0)] * n
     first = 3 * n
     for coefficient, kind, joint in arrays['drives'].astype(int).tolist():

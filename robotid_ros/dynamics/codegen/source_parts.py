@@ -22,15 +22,22 @@ from robotid_ros.dynamics.codegen.function import GraphFunction
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import INERTIAL_NAMES, INERTIAL_UNITS
 
-__all__ = ['SUMMARY', 'GeneratedCode', 'as_comment', 'base_parameter_unit', 'joint_units', 'used_inputs']
+__all__ = ['REST', 'SUMMARY', 'GeneratedCode', 'as_comment', 'base_parameter_unit', 'joint_units', 'used_inputs']
 
 SUMMARY = {
     'inverse_dynamics': 'Joint torques that make the arm move as given, {friction}.',
     'rigid_body': 'The same without friction and offsets: inertia, Coriolis and centrifugal forces, gravity.',
     'gravity': 'Joint torques that hold the arm at rest against gravity.',
     'friction': 'Joint torques of friction and offsets alone; load is the torque of rigid_body.',
+    'recorded_torque': 'What the torque signal shows: with the friction that rest keeps against the last direction.',
     'regressor': 'Regressor of the base parameters, which come first among the parameters.',
 }
+
+REST = (
+    'recorded_torque is inverse_dynamics with the friction of joints that rest, which the recorded torque holds and a',
+    'feed-forward should not. direction: 1 or -1 as the joint last moved at its rest_speed or faster, 0 before;',
+    'the caller keeps it.',
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +58,8 @@ class GeneratedCode:
         By the names in SUMMARY.
     friction : str
         What friction is in the functions, as half a sentence.
+    rest : ndarray, shape (n, 2), optional
+        Of joints that rest: see :class:`~robotid_ros.dynamics.codegen.minimal_model.JointFriction`.
     """
 
     model: RobotModel
@@ -61,6 +70,7 @@ class GeneratedCode:
     coefficient_map: Array
     functions: Mapping[str, GraphFunction]
     friction: str
+    rest: Array | None = None
 
     @property
     def coefficients(self) -> Array:
