@@ -233,7 +233,10 @@ def sdformat_flags() -> list[str]:
 
 def test_sdformat_reads_the_result(tmp_path: Path) -> None:
     flags = sdformat_flags()
-    model = arm('ur10e')
+    # Names that a URDF may have and an SDF may not: a link called world, a link or a frame called as a joint is.
+    text = arm('ur10e').source.replace('"base_link"', '"world"').replace('"forearm_link"', '"elbow_joint"')
+    model = RobotModel.from_urdf(text.replace('"tool0"', '"wrist_3_joint"'))
+    assert model.base_name == 'world'
     result = found(model)
     done = export(model, result, 'sdf', tmp_path)
     (tmp_path / 'read.cpp').write_text(SDF_READER, encoding='ascii')
@@ -266,6 +269,19 @@ def test_sdformat_reads_the_result(tmp_path: Path) -> None:
     )
     np.testing.assert_allclose(numbers[:, 34:], result.plain_friction[:, ::-1])
     assert 'rotor inertia' in done.statement
+
+
+def test_names_of_an_sdf_are_unique_and_not_reserved(tmp_path: Path) -> None:
+    source = arm('ur10e').source.replace('"base_link"', '"world"').replace('"forearm_link"', '"elbow_joint"')
+    model = RobotModel.from_urdf(source.replace('"tool0"', '"__tool__"'))
+    root = ElementTree.parse(export(model, found(model), 'sdf', tmp_path).paths[0]).getroot().find('model')
+    names = [each.get('name') for each in root if each.tag in ('link', 'joint', 'frame')]
+    assert len(set(names)) == len(names)
+    assert not {'world', '__tool__'} & set(names)
+    links = {each.get('name') for each in root.findall('link')}
+    ends = [joint.findtext(end) for joint in root.findall('joint') for end in ('parent', 'child')]
+    assert set(ends) == links | {'world'}
+    assert {frame.get('attached_to') for frame in root.findall('frame')} <= links
 
 
 def test_an_sdf_keeps_the_shapes_of_its_urdf(tmp_path: Path) -> None:

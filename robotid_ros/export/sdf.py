@@ -10,6 +10,7 @@
 
 """SDF: the identified arm for Gazebo, with the shapes of its URDF."""
 
+from collections.abc import Sequence
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
 
@@ -24,6 +25,8 @@ from robotid_ros.model.urdf_tree import parse_urdf
 from robotid_ros.simulation.mjcf import spelled
 
 __all__ = ['sdf_of']
+
+_FIXED = 'fixed_to_world'
 
 
 def sdf_of(arm: RobotModel) -> str:
@@ -44,23 +47,36 @@ def sdf_of(arm: RobotModel) -> str:
     """
     require_masses(arm)
     shapes, frames = _shapes(arm)
-    base = arm.base_name
+    named = _names(arm, [name for name, _, _ in frames])
+    base = named[arm.base_name]
     lines = [
         '<?xml version="1.0"?>',
         '<sdf version="1.8">',
         f'  <model name={quoteattr(arm.name)}>',
-        '    <joint name="fixed_to_world" type="fixed">',
+        f'    <joint name={quoteattr(_FIXED)} type="fixed">',
         f'      <parent>world</parent><child>{escape(base)}</child>',
         '    </joint>',
-        *_link(base, arm.base_inertial, '', shapes.get(base, [])),
+        *_link(base, arm.base_inertial, '', shapes.get(arm.base_name, [])),
     ]
-    for i, name in enumerate(arm.link_names):
-        lines += _link(name, arm.inertial[i], arm.joint_names[i], shapes.get(name, []))
-        lines += _joint(arm, i, arm.link_names[i - 1] if i else base)
+    for i, link in enumerate(arm.link_names):
+        lines += _link(named[link], arm.inertial[i], arm.joint_names[i], shapes.get(link, []))
+        lines += _joint(arm, i, named[arm.link_names[i - 1]] if i else base, named[link])
     for name, owner, pose in frames:
         place = f'<pose>{_pose(pose)}</pose>'
-        lines.append(f'    <frame name={quoteattr(name)} attached_to={quoteattr(owner)}>{place}</frame>')
+        lines.append(f'    <frame name={quoteattr(named[name])} attached_to={quoteattr(named[owner])}>{place}</frame>')
     return '\n'.join([*lines, '  </model>', '</sdf>', ''])
+
+
+def _names(arm: RobotModel, frames: Sequence[str]) -> dict[str, str]:
+    """Return the links' names in an SDF: there, 'world' is reserved, and no link is called as a joint is."""
+    taken, found = {'world', _FIXED, *arm.joint_names}, {}
+    for name in (arm.base_name, *arm.link_names, *frames):
+        own = name.replace('::', '_')  # '::' divides the names of nested models
+        while own in taken or (own.startswith('__') and own.endswith('__')):
+            own += '_link'
+        taken.add(own)
+        found[name] = own
+    return found
 
 
 def _link(name: str, inertial: Array, joint: str, shapes: list[str]) -> list[str]:
@@ -81,7 +97,7 @@ def _link(name: str, inertial: Array, joint: str, shapes: list[str]) -> list[str
     return [*lines, *shapes, '    </link>']
 
 
-def _joint(arm: RobotModel, i: int, parent: str) -> list[str]:
+def _joint(arm: RobotModel, i: int, parent: str, child: str) -> list[str]:
     limits = {
         'lower': arm.limits.lower[i],
         'upper': arm.limits.upper[i],
@@ -93,7 +109,7 @@ def _joint(arm: RobotModel, i: int, parent: str) -> list[str]:
     return [
         f'    <joint name={quoteattr(arm.joint_names[i])} type="{arm.joint_types[i]}">',
         f'      <pose relative_to={quoteattr(parent)}>{_pose(arm.placements[i])}</pose>',
-        f'      <parent>{escape(parent)}</parent><child>{escape(arm.link_names[i])}</child>',
+        f'      <parent>{escape(parent)}</parent><child>{escape(child)}</child>',
         f'      <axis><xyz>{spelled(arm.axes[i])}</xyz><limit>{bounds}</limit>',
         f'        <dynamics>{dynamics}</dynamics></axis>',
         '    </joint>',
