@@ -228,6 +228,16 @@ def test_an_unchanged_fleet_raises_few_false_alarms_whatever_its_recordings_scat
     assert alarms <= 12  # one per cent asked, four allowed: the scale is estimated
 
 
+@pytest.mark.parametrize(('arms', 'pages'), [(5, 1500), (20, 500)])
+def test_arms_that_differ_by_chance_do_not_stand_out(arms: int, pages: int) -> None:
+    rng = np.random.default_rng(arms)
+    alarms = 0
+    for _ in range(pages):
+        fleet = [series(f'{k}', rng.normal(3.0, 0.2, 1), 1e-4) for k in range(arms)]
+        alarms += any(change.outlying for change in changes_of(fleet))
+    assert 0 < alarms <= 0.01 * pages + 2.0 * (0.01 * pages) ** 0.5  # one per cent asked
+
+
 def test_a_drift_and_an_outlier_are_found_and_come_first() -> None:
     rng = np.random.default_rng(2)
     fleet = [series(f'{k}', rng.normal(3.0, 0.1, 6), 0.02) for k in range(10)]

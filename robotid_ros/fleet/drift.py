@@ -25,6 +25,10 @@ __all__ = ['Change', 'Series', 'changes_of', 'series_of']
 FALSE_ALARM = 0.01  # chance that anything of an unchanged fleet is marked
 _ARMS = 5  # fewer have no scatter to stand out from
 _MAD = 1.4826  # standard deviation of a normal variable by its median absolute deviation
+# Degrees of freedom of Student's distribution that bounds a distance from the median in units of _MAD times the median
+# absolute deviation: the latter has 37 % of the efficiency of a standard deviation. At chances of 1e-2 to 1e-4 the
+# limits exceed those of 10^6 normal samples of 5 to 50 arms.
+_MAD_EFFICIENCY, _MAD_FREEDOM = 0.37, 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +177,8 @@ def _changes(members: Sequence[Series], drifts: int, arms: int) -> Iterator[Chan
     last = np.array([ends[1] for ends, *_ in lines])
     centre = float(np.median(last))
     spread = _MAD * float(np.median(np.abs(last - centre)))
-    apart_limit = _limit(len(members) - 1, arms) if len(members) >= _ARMS else np.inf
+    apart_freedom = _MAD_EFFICIENCY * (len(members) - 1) + _MAD_FREEDOM
+    apart_limit = _limit(apart_freedom, arms) if len(members) >= _ARMS else np.inf
     for each, (ends, deviations, *_) in zip(members, lines, strict=True):
         std, here = scale * deviations
         single = len(each.values) < 2
@@ -190,7 +195,7 @@ def _changes(members: Sequence[Series], drifts: int, arms: int) -> Iterator[Chan
         )
 
 
-def _limit(freedom: int, count: int) -> float:
+def _limit(freedom: float, count: int) -> float:
     return float(t.ppf(1.0 - 0.5 * FALSE_ALARM / max(count, 1), freedom)) if freedom > 0 else np.inf
 
 

@@ -63,7 +63,7 @@ def fleet_report(outcomes: Sequence[Outcome], title: str = 'Fleet') -> Report:
         summary=f'{integer(len(outcomes))} recordings of {integer(len(arms))} arms, each identified on its own. A '
         'parameter has drifted when the straight line through its values rises or falls further than their scatter '
         'allows, and an arm stands out when its last value does not belong to those of the others; in an unchanged '
-        f'fleet either is said of anything once in {1.0 / FALSE_ALARM:.0f} pages.',
+        f'fleet each of the two is said of anything once in {1.0 / FALSE_ALARM:.0f} pages.',
         verdict=_verdict(levels, rows, failed, refused),
         facts=(
             Fact(label='Arms', value=integer(len(arms)), note=f'{levels.count("good")} without a remark'),
