@@ -83,4 +83,8 @@ def load_robot(options: argparse.Namespace, config: RobotConfig | None) -> Robot
         )
     if config is None:
         return model
-    return model.with_inertial(model.inertial, limits=config.apply_limits(model.joint_names, model.limits))
+    return replace(
+        model,
+        limits=config.apply_limits(model.joint_names, model.limits),
+        drives=config.drive_coupling(model.joint_names),
+    )

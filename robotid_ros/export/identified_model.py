@@ -63,7 +63,7 @@ def identified_model(
     """
     predictor = TorquePredictor(model, result)  # refuses the result of another arm
     minimal = minimal_model(
-        model,
+        predictor.model,
         rotor_inertia=result.has_rotor_inertia,
         friction=_joint_friction(result) if result.friction_names else None,
         snap=snap,

@@ -43,7 +43,7 @@ def fit_metrics(base: BaseParameters, fit: TorqueFit, model: RobotModel, dataset
     """Return the errors against the torque as recorded, on every sample."""
     samples = evenly_weighted(datasets, model, fit.bandwidth)
     predicted = predicted_torque(base, fit.friction, fit.base_values, fit.friction_parameters, samples, fit.rest)
-    return torque_metrics(model.joint_names, samples.measured, predicted)
+    return torque_metrics(model.joint_names, samples.measured @ model.drives, predicted @ model.drives)
 
 
 def thresholds(config: IdentificationConfig, model: RobotModel) -> Array | None:
@@ -108,6 +108,7 @@ def assemble(
         inertial=physical.inertial,
         rotor_inertia=physical.rotor_inertia,
         has_rotor_inertia=config.rotor_inertia,
+        drives=model.drives if model.has_coupled_drives else None,
         friction_name=friction.name,
         velocity_scale=None if friction.velocity_scale is None else np.broadcast_to(friction.velocity_scale, (n,)),
         ripple_frequency=friction.ripple_frequency,
@@ -116,7 +117,7 @@ def assemble(
         friction_units=tuple(tuple(unit_of(q, kind) for q in friction.quantities) for kind in model.joint_types),
         friction_values=fit.friction_parameters,
         friction_std=std[count:].reshape(n, len(names)),
-        plain_friction=plain_friction(base, friction, fit.base_values, fit.friction_parameters, samples),
+        plain_friction=plain_friction(base, friction, fit.base_values, fit.friction_parameters, samples, model.drives),
         torque_bandwidth=fit.bandwidth,
         condition_si=fit.condition_si,
         condition_scaled=fit.condition_scaled,

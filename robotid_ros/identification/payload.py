@@ -17,7 +17,7 @@ carries it:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -124,6 +124,7 @@ def identify_payload(
         If there is no data, or the result belongs to another arm.
     """
     datasets = [loaded] if isinstance(loaded, Dataset) else list(loaded)
+    model = replace(model, drives=np.eye(model.n))  # a payload acts on the joints
     samples = as_samples(datasets, model, standstill_speed=0.02, standstill_weight=0.01)
     predictor = TorquePredictor(model, arm)
     samples = samples.with_bandwidth(arm.torque_bandwidth).coarse()
@@ -225,6 +226,7 @@ def drive_gains(
     IdentificationError
         If the arm's model does not explain its own runs.
     """
+    model = replace(model, drives=np.eye(model.n))
     predictor = TorquePredictor(model, arm)
     listed = [[each] if isinstance(each, Dataset) else list(each) for each in (without, loaded)]
     check, samples = (

@@ -28,6 +28,7 @@ def plain_friction(
     base_values: Array,
     friction_parameters: Array,
     samples: Samples,
+    drives: Array,
 ) -> Array:
     """Return the Coulomb and viscous friction closest to a friction model along a motion.
 
@@ -43,6 +44,8 @@ def plain_friction(
     friction_parameters : ndarray, shape (n, k + s)
     samples : Samples
         The motion: position, speed and load at which the model is looked at.
+    drives : ndarray, shape (n, n)
+        Motors over joints; the friction returned is that of the joints.
 
     Returns
     -------
@@ -51,10 +54,11 @@ def plain_friction(
     """
     part = samples.thinned(_SAMPLES)
     load = base.regressor(part.q, part.dq, part.ddq) @ base_values
-    torque = friction.torque(part.dq, friction_parameters, load, part.q)
+    torque = friction.torque(part.dq, friction_parameters, load, part.q) @ drives
+    speeds = part.dq @ np.linalg.inv(drives).T
     result = np.empty((part.n, 2))
     for j in range(part.n):
-        speed, root = part.dq[:, j], np.sqrt(part.weight[:, j])
+        speed, root = speeds[:, j], np.sqrt(part.weight[:, j])
         ones = np.ones_like(speed)
         rows = np.stack([np.sign(speed), speed, ones, -ones], axis=1)
         result[j] = nnls(root[:, None] * rows, root * torque[:, j])[0][:2]

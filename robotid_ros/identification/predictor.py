@@ -10,6 +10,7 @@
 """Torques of an identified model."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -48,9 +49,10 @@ class TorquePredictor:
                 f'the result is for the joints {", ".join(result.joint_names)}; '
                 f'the robot has {", ".join(model.joint_names)}'
             )
-        self.model = model
+        self.model = model if result.drives is None else replace(model, drives=result.drives)
         self.result = result
-        self.base = base_parameters(model, rotor_inertia=result.has_rotor_inertia, tolerance=DATA_TOLERANCE)
+        driven = self.model.at_motors()
+        self.base = base_parameters(driven, rotor_inertia=result.has_rotor_inertia, tolerance=DATA_TOLERANCE)
         if self.base.names != result.base_names:
             mine, its = set(self.base.names), set(result.base_names)
             first = next((f"'{name}'" for name in result.base_names if name not in mine), 'none')
@@ -63,6 +65,14 @@ class TorquePredictor:
 
     def rigid_torque(self, q: Array, dq: Array, ddq: Array) -> Array:
         """Return the torque without friction, shape (N, n) [N m]."""
+        return np.asarray(self._rigid(*self.at_motors(q, dq, ddq)) @ self.model.drives)
+
+    def at_motors(self, *signals: Array) -> list[Array]:
+        """Return positions, velocities or accelerations of the motors, scaled to the joints, shape (N, n) each."""
+        return [signal @ self.model.drives.T for signal in signals] if self.model.has_coupled_drives else [*signals]
+
+    def _rigid(self, q: Array, dq: Array, ddq: Array) -> Array:
+        """Return the torque without friction at the motors."""
         return np.asarray(self.base.regressor(q, dq, ddq) @ self.result.base_values)
 
     def gravity_torque(self, q: Array) -> Array:
@@ -75,17 +85,28 @@ class TorquePredictor:
         Without positions there is no ripple and no spring in it.
         """
         load = np.zeros_like(dq) if load is None else load
+        if self.model.has_coupled_drives:
+            load = load @ np.linalg.inv(self.model.drives)
+        at = self.at_motors(*([dq] if position is None else [dq, position]))
+        return np.asarray(self.motor_friction(at[0], load, *at[1:]) @ self.model.drives)
+
+    def motor_friction(self, dq: Array, load: Array, position: Array | None = None) -> Array:
+        """Return the friction of each motor, scaled to its joint, at its own velocities and loads, shape (N, n) [N m].
+
+        That of :meth:`friction_torque`, unless drives are coupled.
+        """
         friction, values = self.friction, self.result.friction_values
         if position is None and friction.needs_position:
             friction, whole = friction.without_position(), friction
             kept = range(len(friction.linear_names))
             values = values[:, [*kept, *range(len(whole.linear_names), values.shape[1])]]
-        return friction.torque(dq, values, load, position)
+        return np.asarray(friction.torque(dq, values, load, position))
 
     def torque(self, q: Array, dq: Array, ddq: Array) -> Array:
         """Return the torque at the joints, shape (N, n) [N m]."""
-        load = self.rigid_torque(q, dq, ddq)
-        return np.asarray(load + self.friction.torque(dq, self.result.friction_values, load, q))
+        q, dq, ddq = self.at_motors(q, dq, ddq)
+        load = self._rigid(q, dq, ddq)
+        return np.asarray((load + self.friction.torque(dq, self.result.friction_values, load, q)) @ self.model.drives)
 
     def measured_torque(self, datasets: Dataset | Sequence[Dataset]) -> Array:
         """Return what the arm's torque signal should show along datasets: through its bandwidth, with friction at rest.
@@ -95,7 +116,7 @@ class TorquePredictor:
         ndarray, shape (N, n)
             Joints in the model's order, datasets one after the other [N m].
         """
-        return self._predicted(self._samples(datasets))
+        return np.asarray(self._predicted(self._samples(datasets)) @ self.model.drives)
 
     def _samples(self, datasets: Dataset | Sequence[Dataset]) -> Samples:
         listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
@@ -115,8 +136,8 @@ class TorquePredictor:
 
     def metrics(self, datasets: Dataset | Sequence[Dataset]) -> Metrics:
         """Return the errors along datasets, against the torque as recorded, on every sample."""
-        samples = self._samples(datasets)
-        return torque_metrics(self.model.joint_names, samples.measured, self._predicted(samples))
+        samples, drives = self._samples(datasets), self.model.drives
+        return torque_metrics(self.model.joint_names, samples.measured @ drives, self._predicted(samples) @ drives)
 
 
 def validate(result: IdentificationResult, model: RobotModel, datasets: Dataset | Sequence[Dataset]) -> Metrics:

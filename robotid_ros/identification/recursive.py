@@ -112,7 +112,7 @@ class RecursiveIdentifier:
         self.model, self.rotor_inertia = model, rotor_inertia
         self._parts: dict[str, Information] = {}
         self._last: Array | None = None
-        self.base = base_parameters(model, rotor_inertia=rotor_inertia, tolerance=DATA_TOLERANCE)
+        self.base = base_parameters(model.at_motors(), rotor_inertia=rotor_inertia, tolerance=DATA_TOLERANCE)
         self.friction = friction_model(_FRICTION)
 
     def add(self, key: str, dataset: Dataset) -> None:

@@ -56,6 +56,8 @@ class IdentificationResult:
     rotor_inertia : ndarray, shape (n,)
     has_rotor_inertia : bool
         Whether rotor inertias belong to the base parameters.
+    drives : ndarray, shape (n, n), or None
+        Positions of the motors over those of the joints, where they are coupled; friction and rotors are the motors'.
     friction_name : str
         See :func:`robotid_ros.friction.friction_model`.
     velocity_scale : ndarray, shape (n,), or None
@@ -129,6 +131,7 @@ class IdentificationResult:
     cutoff: float | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     plain_friction: Array | None = None
+    drives: Array | None = None
 
     def __post_init__(self) -> None:
         n, b, f = len(self.joint_names), len(self.base_names), len(self.friction_names)
@@ -144,6 +147,8 @@ class IdentificationResult:
         put('rotor_inertia', (n,))
         put('friction_values', (n, f))
         put('friction_std', (n, f), False)
+        if self.drives is not None:
+            put('drives', (n, n))
         if self.plain_friction is not None:
             put('plain_friction', (n, 2))
         if self.velocity_scale is not None:
@@ -203,6 +208,7 @@ class IdentificationResult:
             'torque_bandwidth': None if self.torque_bandwidth is None else float(self.torque_bandwidth),
             'cutoff': None if self.cutoff is None else float(self.cutoff),
             'rotor_inertia_identified': bool(self.has_rotor_inertia),
+            'drives': None if self.drives is None else dict(zip(self.joint_names, self.drives.tolist(), strict=True)),
             'base_parameters': base,
             'friction': self._friction_dict(),
             'standard_parameters': standard,
@@ -347,6 +353,7 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
     inertial = np.array([[link[name] for name in INERTIAL_NAMES] for link in standard.values()], dtype=float)
     _require_bodies(inertial, tuple(standard))
     scale, ripple, plain = friction['velocity_scale'], friction['ripple_frequency'], friction.get('urdf')
+    drives = data.get('drives')
 
     def table(key: str) -> Array:
         rows = [[friction['joints'][joint][name][key] for name in names] for joint in joints]
@@ -366,6 +373,7 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         'inertial': inertial,
         'rotor_inertia': np.array([link['Ia'] for link in standard.values()], dtype=float),
         'has_rotor_inertia': bool(data['rotor_inertia_identified']),
+        'drives': None if drives is None else np.array([drives[joint] for joint in joints], dtype=float),
         'friction_name': friction['model'],
         'velocity_scale': None if scale is None else np.array([scale[joint] for joint in joints], dtype=float),
         'ripple_frequency': None if ripple is None else np.array([ripple[joint] for joint in joints], dtype=float),

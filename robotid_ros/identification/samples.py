@@ -66,6 +66,8 @@ class SampledRun:
 class Samples:
     """N samples of n joints, of one or more recordings; each run keeps its own rate and filters.
 
+    Where drives are coupled, motion and torque are those of the motors, scaled to the joints.
+
     Attributes
     ----------
     q, dq, ddq : ndarray, shape (N, n)
@@ -213,7 +215,7 @@ def joint_columns(dataset: Dataset, model: RobotModel) -> list[int]:
 def as_samples(
     datasets: Sequence[Dataset], model: RobotModel, *, standstill_speed: float, standstill_weight: float
 ) -> Samples:
-    """Return datasets as samples in the model's joint order.
+    """Return datasets as samples in the model's joint order, at the motors where drives are coupled.
 
     Friction is indeterminate at rest: between -fc and +fc, whatever balances the load. Samples near
     standstill are therefore weighted down,
@@ -259,15 +261,21 @@ def as_samples(
             )
             for start, stop in pairwise(edges)
         ]
-    dq = stacked('dq')
+    moved, forced = model.drives.T, np.linalg.inv(model.drives)  # of rows: q_motor = C q, tau_motor = C^-T tau
+
+    def at_motors(name: str) -> Array:
+        values = stacked(name)
+        return values @ (forced if name.startswith('tau') else moved) if model.has_coupled_drives else values
+
+    dq = at_motors('dq')
     fastest = np.maximum(np.abs(dq).max(axis=0), 1e-9)
     share = np.minimum(1.0, (np.abs(dq) / (standstill_speed * fastest)) ** 2) if standstill_speed > 0.0 else 1.0
     return Samples(
-        q=stacked('q'),
+        q=at_motors('q'),
         dq=dq,
-        ddq=stacked('ddq'),
-        target=stacked('tau_filtered'),
-        measured=stacked('tau'),
+        ddq=at_motors('ddq'),
+        target=at_motors('tau_filtered'),
+        measured=at_motors('tau'),
         weight=standstill_weight + (1.0 - standstill_weight) * share * np.ones_like(dq),
         runs=tuple(runs),
     )

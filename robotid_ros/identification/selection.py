@@ -198,7 +198,7 @@ def select(
     split = split_trajectories(len(runs), np.random.default_rng(config.seed))
     split = replace(split, validation=(*split.validation, *range(len(runs), len(runs) + len(extra))))
     runs += extra
-    base = base_parameters(model, rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
+    base = base_parameters(model.at_motors(), rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
     for k in split.training:
         require_data([runs[k]], model, base, config)
     require_radians(runs, model)

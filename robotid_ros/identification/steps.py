@@ -18,11 +18,13 @@ import numpy as np
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
+from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.assembly import assemble, fit_metrics, provenance_of, thresholds
 from robotid_ros.identification.automatic import with_rest
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.cross_validation import Alternative, Decision
+from robotid_ros.identification.drive_choice import choose_drives
 from robotid_ros.identification.estimation import estimate
 from robotid_ros.identification.least_squares import normal_equations
 from robotid_ros.identification.model_choice import choose_model, prepare, samples_of_datasets, without_ripple
@@ -101,16 +103,31 @@ def identify(
     training = _listed(datasets)
     listed = [friction_data] if isinstance(friction_data, FrictionStrokes) else list(friction_data)
     strokes = FrictionStrokes.joined([each.of_joints(model.joint_names) for each in listed]) if listed else None
+    if strokes is not None and model.has_coupled_drives:
+        raise IdentificationError(
+            'in a friction sweep one joint moves at a time, but with coupled drives several motors turn: identify '
+            'this arm without friction data'
+        )
     report = progress if progress is not None else silent
     thresholds(config, model)  # refuses a wrong number of them before any work
-    base = base_parameters(model, rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
+    base = base_parameters(model.at_motors(), rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
     require_data(training, model, base, config)
     require_radians(training, model)
     notes = remarks(training, model)
     data = prepare(training, model, base, config, report)
-    chosen = choose_model(base, data.samples, config, report, strokes)
+    samples, decisions = data.samples, data.decisions
+    if config.automatic and not strokes and not model.has_coupled_drives and model.n > 1:
+        report(0.18, 'look for coupled drives')
+        model, coupled = choose_drives(data.datasets, model, config)
+        decisions = (*decisions, coupled)
+        if model.has_coupled_drives:
+            base = base_parameters(model.at_motors(), rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
+            bandwidth = samples.runs[0].bandwidth
+            samples = samples_of_datasets(data.datasets, model, config).with_bandwidth(bandwidth)
+    chosen = choose_model(base, samples, config, report, strokes)
     report(0.7, 'estimate parameters')
-    fit, decisions = estimate(chosen, model, config)
+    fit, estimated = estimate(chosen, model, config)
+    decisions = (*decisions, *chosen.choice.decisions, *estimated)
     if config.automatic:
         fit, rest = with_rest(fit, chosen.rows, config)
         decisions = (*decisions, rest)
@@ -129,7 +146,7 @@ def identify(
         sets,
         doubt=doubts(training, model),
         notes=notes,
-        decisions=(*data.decisions, *chosen.choice.decisions, *decisions),
+        decisions=decisions,
         cutoff=data.cutoff,
         sources=training,
         friction_data=listed,
@@ -207,7 +224,7 @@ def conclude(
     faults = torque_faults(rows)
     verdicts = judge_joints(
         metrics[judge],
-        np.sqrt(np.mean((samples.measured - samples.target) ** 2, axis=0)),
+        np.sqrt(np.mean(((samples.measured - samples.target) @ model.drives) ** 2, axis=0)),
         moved(samples.q),
         [next(((each.reason, each.advice) for each in faults if each.joint == j), None) for j in range(model.n)],
         limit,

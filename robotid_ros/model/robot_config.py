@@ -65,6 +65,9 @@ class RobotConfig(Settings):
     limits : mapping of str to mapping of str to float
         Kind (lower, upper, velocity, acceleration, jerk, effort) to joint to value, in SI units;
         they override the URDF's.
+    drives : mapping of str to mapping of str to float
+        Coupled drives: joint whose motor it is to other joints that turn it too to by how much, scaled to the
+        joints: ``{joint_6: {joint_5: 1.0}}`` where the last motor sits before the joint before it.
     design : mapping of str to object
         Settings of an excitation design, of the names in ``DESIGN_KEYS``, that hold for this arm.
 
@@ -85,6 +88,7 @@ class RobotConfig(Settings):
     )
     gear_ratios: Mapping[str, float] = setting({}, 'motor turns per joint turn; 1 where not given', range=(1e-6, 1e6))
     limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    drives: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     design: Mapping[str, Any] = field(default_factory=dict)
     urdf: str | None = setting(None, 'description to use offline')
     base: str | None = setting(None, 'link at the start of the chain')
@@ -111,6 +115,11 @@ class RobotConfig(Settings):
                 raise self.error(f"torque_constants: '{joint}': expected a number other than 0")
         for kind, values in self.limits.items():
             self._check_joints(f'limits: {kind}', values)
+        self._check_joints('drives', self.drives)
+        for motor, others in self.drives.items():
+            self._check_joints(f'drives: {motor}', others)
+            if motor in others:
+                raise self.error(f"drives: '{motor}': a motor turns with its own joint by 1; name other joints only")
 
     def _check_joints(self, key: str, values: Mapping[str, Any]) -> None:
         for joint in values:
@@ -163,17 +172,21 @@ class RobotConfig(Settings):
         limits = values.pop('limits', {})
         if not isinstance(limits, Mapping) or any(kind not in _LIMITS for kind in limits):
             raise cls.error(f'limits: expected a mapping of {", ".join(_LIMITS)}, got {limits!r:.80}')
+        drives = values.pop('drives', {})
+        if not isinstance(drives, Mapping) or not all(isinstance(others, Mapping) for others in drives.values()):
+            raise cls.error(f'drives: expected joints to other joints to numbers, got {drives!r:.80}')
         number = next(item for item in settings_of(cls) if item.name == 'torque_constants')  # a number per joint
-        try:
-            values['limits'] = {kind: number.converted(of_all(given)) for kind, given in limits.items()}
-        except ValueError as cause:
-            raise cls.error(f'limits: {cause}') from None
+        for key, given in (('limits', limits), ('drives', drives)):
+            try:
+                values[key] = {name: number.converted(of_all(each)) for name, each in given.items()}
+            except ValueError as cause:
+                raise cls.error(f'{key}: {cause}') from None
         return cls(**values, design={key: content[key] for key in DESIGN_KEYS if key in content})
 
     @classmethod
     def keys(cls) -> tuple[str, ...]:
         """Return the keys a configuration file may hold."""
-        return (*(item.name for item in settings_of(cls)), 'limits', *DESIGN_KEYS)
+        return (*(item.name for item in settings_of(cls)), 'limits', 'drives', *DESIGN_KEYS)
 
     def meaning(self, joints: Sequence[str]) -> tuple[EffortMeaning, ...]:
         """Return what the effort of each joint holds.
@@ -215,6 +228,13 @@ class RobotConfig(Settings):
             'current': {j: k * self.gear_ratios.get(j, 1.0) for j, k in self.torque_constants.items()},
         }
         return np.array([constants.get(self.effort.get(j, ''), {}).get(j, np.nan) for j in joints])
+
+    def drive_coupling(self, joints: Sequence[str]) -> Array:
+        """Return the positions of the motors over those of the joints, shape (n, n).
+
+        Joints that are not among these do not move.
+        """
+        return np.array([[1.0 if j == k else self.drives.get(j, {}).get(k, 0.0) for k in joints] for j in joints])
 
     def apply_limits(self, joints: Sequence[str], limits: JointLimits) -> JointLimits:
         """Return the URDF's limits with those of this configuration in their place."""

@@ -83,6 +83,9 @@ class RobotModel:
     gravity : ndarray, shape (3,)
         Acceleration of free fall in the base frame [m/s^2].
     coupling : ndarray, shape (n, n)
+    drives : ndarray, shape (n, n)
+        Positions of the motors, scaled to the joints, over those of the joints: q_motor = drives @ q. Friction and
+        rotors act at the motors. Only the identification reads it; see :meth:`at_motors`.
     tip : ndarray, shape (4, 4)
         Tip frame in the frame of the last link.
     base_inertial : ndarray, shape (10,)
@@ -109,6 +112,7 @@ class RobotModel:
     limits: JointLimits = field(default_factory=lambda: JointLimits.unlimited(0))
     gravity: Array = field(default_factory=lambda: np.array(STANDARD_GRAVITY))
     coupling: Array = field(default_factory=_unset)
+    drives: Array = field(default_factory=_unset)
     tip: Array = field(default_factory=lambda: np.eye(4))
     base_inertial: Array = field(default_factory=lambda: np.zeros(10))
     base_name: str = 'base'
@@ -138,6 +142,7 @@ class RobotModel:
         put('gear_ratio', (n,), np.ones(n))
         put('gravity', (3,))
         put('coupling', (n, n), np.eye(n))
+        put('drives', (n, n), np.eye(n))
         put('tip', (4, 4))
         put('base_inertial', (10,))
         if not self.link_names:
@@ -148,8 +153,9 @@ class RobotModel:
             raise ModelError('axes: expected unit vectors')
         if len(self.limits.lower) != n:
             raise ModelError(f'limits: expected {n} joints, got {len(self.limits.lower)}')
-        if abs(np.linalg.det(self.coupling)) < 1e-12:
-            raise ModelError('coupling: expected an invertible matrix')
+        for name in ('coupling', 'drives'):
+            if abs(np.linalg.det(getattr(self, name))) < 1e-12:
+                raise ModelError(f'{name}: expected an invertible matrix')
         for name, transforms in (('placements', self.placements), ('tip', self.tip[None])):
             rotations = transforms[:, :3, :3]
             skew = np.abs(np.swapaxes(rotations, 1, 2) @ rotations - np.eye(3)).max()
@@ -160,6 +166,22 @@ class RobotModel:
     def n(self) -> int:
         """Number of moving joints."""
         return len(self.joint_names)
+
+    @property
+    def has_coupled_drives(self) -> bool:
+        """Whether a motor turns with more than its own joint."""
+        return not np.array_equal(self.drives, np.eye(self.n))
+
+    def at_motors(self) -> 'RobotModel':
+        """Return the same arm in the coordinates of its motors.
+
+            q_motor = drives q,  tau = drives^T tau_motor
+
+        where each motor has a friction and a rotor of its own.
+        """
+        if not self.has_coupled_drives:
+            return self
+        return replace(self, coupling=self.coupling @ np.linalg.inv(self.drives), drives=np.eye(self.n))
 
     @classmethod
     def from_urdf(

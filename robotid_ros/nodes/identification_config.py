@@ -9,7 +9,7 @@
 
 """Parameters of the identification node that are not settings of the identification."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,8 @@ def build_model(source: str, config: IdentificationNodeConfig, robot: RobotConfi
     if robot is not None:
         base, tip, joints = base or robot.base or '', tip or robot.tip or '', joints or robot.joints
         options['gravity'] = robot.gravity
-    return RobotModel.from_urdf(source, tip=tip or None, base=base or None, joints=joints or None, **options)
+    model = RobotModel.from_urdf(source, tip=tip or None, base=base or None, joints=joints or None, **options)
+    return model if robot is None else replace(model, drives=robot.drive_coupling(model.joint_names))
 
 
 def torque_factor(robot: RobotConfig | None, model: RobotModel) -> Array | None:

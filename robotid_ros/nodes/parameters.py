@@ -100,7 +100,7 @@ def declare_robot_config(node: Node) -> RobotConfig | None:
             description = ParameterDescriptor(description='robot configuration', dynamic_typing=True, read_only=True)
             node.declare_parameter(name, given.value, description)
         # Joint names may hold dots; only the first levels are ours.
-        depth = 2 if path[0] == 'limits' else 1
+        depth = 2 if path[0] in ('limits', 'drives') else 1
         *above, last = [*path[:depth], '.'.join(path[depth:])] if len(path) > depth else path
         level = content
         for key in above:

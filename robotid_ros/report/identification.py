@@ -210,7 +210,7 @@ def _friction_items(subject: Subject) -> Iterator[Item]:
         run.friction,
         model_name=friction_label(result.friction_name),
         velocity=velocity,
-        curve=subject.predictor.friction_torque(velocity, np.broadcast_to(load, velocity.shape)),
+        curve=subject.predictor.motor_friction(velocity, np.broadcast_to(load, velocity.shape)),
         described=described_friction(subject.model, velocity) if _has_friction(subject.model) else None,
         truth=None if subject.true_friction is None else subject.true_friction(velocity),
         joint_types=subject.result.joint_types,

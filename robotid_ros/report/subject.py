@@ -136,10 +136,10 @@ def parameter_correlation(subject: Subject) -> tuple[tuple[str, ...], Array]:
     """
     predictor, result, data = subject.predictor, subject.result, subject.training.dataset
     rows = spread(len(data), _CORRELATION_SAMPLES)
-    q, dq, ddq = data.q[rows], data.dq[rows], data.ddq[rows]
+    q, dq, ddq = predictor.at_motors(data.q[rows], data.dq[rows], data.ddq[rows])
     left = np.std(data.tau - subject.training.predicted, axis=0) + 1e-12
-    rigid = predictor.base.regressor(q, dq, ddq) / left[:, None]
-    load = predictor.rigid_torque(q, dq, ddq)
+    rigid = predictor.base.regressor(q, dq, ddq)
+    load = rigid @ result.base_values
     n, b, k = data.n, rigid.shape[2], len(result.friction_names)
     jacobian = np.zeros((len(rows), n, b + n * k))
     jacobian[:, :, :b] = rigid
@@ -147,9 +147,12 @@ def parameter_correlation(subject: Subject) -> tuple[tuple[str, ...], Array]:
         step = np.zeros_like(result.friction_values)
         step[:, i] = 1e-4 * np.maximum(np.abs(result.friction_values[:, i]), 1e-2)
         ends = [result.friction.torque(dq, result.friction_values + sign * step, load, q) for sign in (1.0, -1.0)]
-        slope = (ends[0] - ends[1]) / (2.0 * step[:, i]) / left
+        slope = (ends[0] - ends[1]) / (2.0 * step[:, i])
         for j in range(n):
             jacobian[:, j, b + j * k + i] = slope[:, j]
+    if predictor.model.has_coupled_drives:  # of the motors until here
+        jacobian = np.einsum('mj,Nmp->Njp', predictor.model.drives, jacobian, optimize=True)
+    jacobian /= left[:, None]
     used = np.concatenate([np.ones(b, dtype=bool), friction_used(result).ravel()])
     stacked = jacobian.reshape(-1, b + n * k)[:, used]
     size = np.linalg.norm(stacked, axis=0)

@@ -28,6 +28,7 @@ from robotid_ros.dynamics.codegen.c_source import c_header, c_source, cpp_header
 from robotid_ros.dynamics.codegen.cache import content_key, load_arrays, save_arrays
 from robotid_ros.dynamics.codegen.coefficients import Coefficients
 from robotid_ros.dynamics.codegen.compiler import CompiledKernel
+from robotid_ros.dynamics.codegen.coupled_drives import at_joints
 from robotid_ros.dynamics.codegen.expression import Expression, Graph, Number, Op, OperationCount
 from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock, OutputBlock
 from robotid_ros.dynamics.codegen.kernel import KernelStore, checked_output, single_sample
@@ -86,6 +87,9 @@ class MinimalModel:
         friction at rest.
     parameters : ndarray, shape (p,)
         Its own parameters.
+    drives : ndarray, shape (n, n), or None
+        Positions of the motors over those of the joints, where they are coupled. Base and friction parameters are
+        those of the motors then.
     """
 
     base: BaseParameters
@@ -93,6 +97,7 @@ class MinimalModel:
     coefficient_map: Array
     functions: Mapping[str, GraphFunction]
     parameters: Array
+    drives: Array | None = None
     _own_coefficients: Array = field(init=False, repr=False)
     _kernels: KernelStore = field(default_factory=KernelStore, init=False, repr=False)
 
@@ -229,7 +234,10 @@ class MinimalModel:
 
     def regressor(self, q: Array, dq: Array, ddq: Array, *, out: Array | None = None) -> Array:
         """Return the base regressor, shape (N, n, b); see :meth:`BaseParameters.regressor`."""
-        return self.base.regressor(q, dq, ddq, out=out)
+        if self.drives is None:
+            return self.base.regressor(q, dq, ddq, out=out)
+        rows = self.base.regressor(*(np.asarray(x) @ self.drives.T for x in (q, dq, ddq)))
+        return np.einsum('mj,Nmb->Njb', self.drives, rows, out=out)
 
     def c_source(self, prefix: str = '', *, header: str | None = None) -> str:
         """Return C99 source with inverse_dynamics, rigid_body, gravity, friction and regressor.
@@ -275,6 +283,8 @@ class MinimalModel:
 
     def _code(self) -> GeneratedCode:
         regressor = regressor_function(self.model, drive_symbols(self.base.options), self.base.independent.tolist())
+        if self.drives is not None:
+            regressor = at_joints(regressor, self.drives)
         if self.friction_model is not None:
             friction = f'with friction ({as_comment(self.friction_model.name)})'
         else:
@@ -353,6 +363,8 @@ def minimal_model(
     """
     if not 0.0 < snap < 1.0:
         raise ModelError(f'snap: expected a number between 0 and 1, got {snap}')
+    drives = model.drives if model.has_coupled_drives else None
+    model = model.at_motors()
     base = base_parameters(
         model, rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, offset=offset, tolerance=tolerance
     )
@@ -366,12 +378,16 @@ def minimal_model(
         progress(1.0, 'minimal model ready')
     made = 0 if friction is None else sum(len(joint) for joint in friction.parameters)
     matrix = scipy.linalg.block_diag(arrays['coefficient_map'], np.eye(made))
+    functions = _functions(model.n, arrays, friction, matrix.shape[0])
+    if drives is not None:
+        functions = {name: at_joints(function, drives) for name, function in functions.items()}
     return MinimalModel(
         base=base,
         friction_model=friction,
         coefficient_map=frozen_array(matrix, 'coefficient_map', (None, None), ModelError),
-        functions=_functions(model.n, arrays, friction, matrix.shape[0]),
+        functions=functions,
         parameters=np.concatenate([base.values, np.zeros(made)]),
+        drives=drives,
     )
 
 

@@ -1,0 +1,68 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+
+"""Formulas of motors turned into those of joints, where a motor turns with more than its own joint."""
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.dynamics.codegen.expression import Expression, Graph, Op
+from robotid_ros.dynamics.codegen.function import GraphFunction, OutputBlock
+from robotid_ros.dynamics.codegen.symbolic_regressor import combined
+
+__all__ = ['at_joints']
+
+
+def at_joints(function: GraphFunction, drives: Array) -> GraphFunction:
+    """Return a function of the joints' motion from one of the motors'.
+
+        tau(q, dq, ddq) = C^T tau_motor(C q, C dq, C ddq)
+
+    Parameters
+    ----------
+    function : GraphFunction
+        Of any of q, dq, ddq, the load (a torque), and what is shared by all samples; to the n torques, or to n rows
+        that give them.
+    drives : ndarray, shape (n, n)
+        C, positions of the motors over those of the joints.
+    """
+    graph, n = Graph(), len(drives)
+    turned: dict[str, Array] = {'load': np.asarray(np.linalg.inv(drives).T)}
+    slots: list[Expression] = []
+    for block in function.inputs:
+        given = graph.inputs(len(slots), block.width)
+        slots += given if block.shared else combined(turned.get(block.name, drives), given)
+    made = _copied(function, graph, slots)
+    (torque,) = function.outputs
+    at_motors = np.array([made[a >> 1] ^ (a & 1) for a in torque.references]).reshape(n, -1)
+    columns = [combined(drives.T, [Expression(graph, int(a)) for a in column]) for column in at_motors.T]
+    references = tuple(column[row].reference for row in range(n) for column in columns)
+    return GraphFunction(
+        name=function.name, graph=graph, inputs=function.inputs, outputs=(OutputBlock(torque.name, references),)
+    )
+
+
+def _copied(function: GraphFunction, graph: Graph, slots: list[Expression]) -> dict[int, int]:
+    """Build a function's nodes in another graph, with expressions for its inputs; return them by the old nodes."""
+    old, made = function.graph, dict[int, int]()
+    for node in function.schedule:
+        parts = [made[a >> 1] ^ (a & 1) for a in old.arguments(node)]
+        match old.kind[node]:
+            case Op.CONSTANT:
+                made[node] = graph.constant_reference(old.value[node])
+            case Op.INPUT:
+                made[node] = slots[old.first[node]].reference
+            case Op.ADD:
+                made[node] = graph.add(*parts)
+            case Op.MULTIPLY:
+                made[node] = graph.multiply(*parts)
+            case kind:
+                made[node] = graph.unary(kind, parts[0])
+    return made
