@@ -28,8 +28,8 @@ def at_joints(function: GraphFunction, drives: Array) -> GraphFunction:
     Parameters
     ----------
     function : GraphFunction
-        Of any of q, dq, ddq, the load (a torque), and what is shared by all samples; to the n torques, or to n rows
-        that give them.
+        Of any of q, dq, ddq, the load (a torque), the direction of the motors' last motion, and what is shared by all
+        samples; to the n torques, or to n rows that give them.
     drives : ndarray, shape (n, n)
         C, positions of the motors over those of the joints.
     """
@@ -38,7 +38,8 @@ def at_joints(function: GraphFunction, drives: Array) -> GraphFunction:
     slots: list[Expression] = []
     for block in function.inputs:
         given = graph.inputs(len(slots), block.width)
-        slots += given if block.shared else combined(turned.get(block.name, drives), given)
+        kept = block.shared or block.name == 'direction'  # which each motor has of its own
+        slots += given if kept else combined(turned.get(block.name, drives), given)
     made = _copied(function, graph, slots)
     (torque,) = function.outputs
     at_motors = np.array([made[a >> 1] ^ (a & 1) for a in torque.references]).reshape(n, -1)
