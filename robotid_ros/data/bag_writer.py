@@ -132,6 +132,12 @@ class BagWriter:
         except OSError as cause:
             raise DataError(f'cannot record to {folder}: {cause.strerror}') from cause
 
+    def add_topic(self, topic: str, kind: str) -> None:
+        """Take in a topic that appears while others are recorded; one that is known stays as it is."""
+        if topic not in self.topics:
+            self._register(topic, kind)
+            self.topics[topic], self.messages[topic] = kind, 0
+
     def append(self, topic: str, chunk: MessageChunk) -> None:
         """Write messages, so that they are in the file when this returns.
 
@@ -200,14 +206,16 @@ class BagWriter:
         self._written = 0
         self._writer.start('ros2', library.LIBRARY_IDENTIFIER)
         self._writer.add_metadata(DESCRIPTION, {'description': json.dumps(self.description)})
-        self._channels = {}
+        self._channels: dict[str, int] = {}
         for topic, kind in self.topics.items():
-            schema = self._writer.register_schema(kind, 'ros2msg', _definition(kind).encode())
-            self._channels[topic] = self._writer.register_channel(
-                topic, 'cdr', schema, {'offered_qos_profiles': self._quality(topic)}
-            )
+            self._register(topic, kind)
         self._writer.flush()
         self._advance()
+
+    def _register(self, topic: str, kind: str) -> None:
+        schema = self._writer.register_schema(kind, 'ros2msg', _definition(kind).encode())
+        quality = {'offered_qos_profiles': self._quality(topic)}
+        self._channels[topic] = self._writer.register_channel(topic, 'cdr', schema, quality)
 
     def _finish(self) -> None:
         try:

@@ -17,6 +17,7 @@ messages as they came into one rosbag2 folder. Services: ``~/start``, ``~/stop``
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ class FloatingRecorder(Node):
         self._worker = BackgroundWorker(self)
         self._lock = threading.Lock()
         self._writer: BagWriter | None = None
-        self._waiting: dict[str, list[tuple[bytes, int]]] = {}
+        self._waiting: deque[tuple[str, bytes, int]] = deque()  # topic, message, arrival [ns]
         self._kinds: dict[str, Any] = {'joint_states': JointState, 'base_twist': TwistStamped, 'base_pose': PoseStamped}
         with suppress(ImportError):
             from nav_msgs.msg import Odometry
@@ -112,11 +113,9 @@ class FloatingRecorder(Node):
                 self.create_subscription(self._kinds[topic], topic, self._receiver(topic), profile, raw=True)
 
     def _receiver(self, topic: str) -> Callable[[bytes], None]:
-        name = self.resolve_topic_name(topic)
-
         def receive(message: bytes) -> None:
             if self._writer is not None:
-                self._waiting.setdefault(name, []).append((bytes(message), time.time_ns()))
+                self._waiting.append((topic, bytes(message), time.time_ns()))
 
         return receive
 
@@ -132,21 +131,30 @@ class FloatingRecorder(Node):
                 raise DataError(f'nobody publishes {what}, on {names}')
         parent = Path(self.get_parameter('output_folder').value).expanduser()
         folder = parent / datetime.now().strftime('%Y%m%d-%H%M%S-%f')
-        types = {self.resolve_topic_name(topic): _type_name(self._kinds[topic]) for topic in sorted(heard)}
-        self._waiting = {}
+        types = dict(self._topic(topic) for topic in sorted(heard))
+        self._waiting.clear()
         self._writer = BagWriter(folder, types, {'version': __version__})
         return f'recording to {folder}'
+
+    def _topic(self, topic: str) -> tuple[str, str]:
+        return self.resolve_topic_name(topic), _type_name(self._kinds[topic])
 
     def _write(self) -> None:
         """Write what has come."""
         with self._lock:
-            writer, waiting, self._waiting = self._writer, self._waiting, {}
+            writer = self._writer
             if writer is None:
                 return
+            waiting: dict[str, list[tuple[bytes, int]]] = {}
+            for _ in range(len(self._waiting)):  # others come meanwhile
+                topic, message, arrival = self._waiting.popleft()
+                waiting.setdefault(topic, []).append((message, arrival))
             try:
                 for topic, messages in waiting.items():
-                    data, arrival = zip(*messages, strict=True)
-                    writer.append(topic, MessageChunk.of(data, arrival))
+                    name, kind = self._topic(topic)
+                    writer.add_topic(name, kind)
+                    data, arrivals = zip(*messages, strict=True)
+                    writer.append(name, MessageChunk.of(data, arrivals))
             except OSError as cause:
                 self._writer = None
                 self._say(DiagnosticStatus.ERROR, f'recording failed: {cause.strerror}', writer)
