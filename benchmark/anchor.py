@@ -7,17 +7,14 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Runs the code of others in its own environment: arrays in an npz, arrays and numbers out of another.
+"""Runs the code of others in its own environment: values and arrays in an npz, values and arrays out of another.
 
 The environment is named by ``ROBOTID_ANCHORS`` (its Python); ``make bench`` builds it in ``.venv-anchors``.
 """
 
-import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,58 +28,34 @@ class AnchorError(Exception):
     """The code of others is not installed, or failed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What a task gave back: plain values, and arrays."""
-
-    values: dict[str, Any]
-    arrays: dict[str, np.ndarray]
-
-
-def interpreter() -> Path | None:
-    """Return the Python that has the anchors, or None."""
-    path = Path(os.environ.get('ROBOTID_ANCHORS', DEFAULT))
-    return path if path.is_file() else None
-
-
-def run(
-    task: str,
-    arrays: Mapping[str, np.ndarray] | None = None,
-    *,
-    seconds: float = 600.0,
-    **settings: Any,
-) -> Answer:
+def run(task: str, *, patience: float = 600.0, **given: Any) -> dict[str, Any]:
     """Run ``task``, 'module.function' of ``benchmark/anchors``, and return its answer.
 
     Parameters
     ----------
     task : str
-    arrays : mapping of str to ndarray
-    seconds : float
-        After which it is given up.
-    **settings
-        Plain values, as JSON has them.
+    patience : float
+        Seconds after which it is given up.
+    **given
+        Arrays, numbers and texts.
 
     Raises
     ------
     AnchorError
         If the environment is not there, the task fails or takes too long.
     """
-    python = interpreter()
-    if python is None:
+    python = Path(os.environ.get('ROBOTID_ANCHORS', DEFAULT))
+    if not python.is_file():
         raise AnchorError('the environment of the anchors is not installed: `make bench` builds it in .venv-anchors')
     with tempfile.TemporaryDirectory() as folder:
         question, answer = Path(folder) / 'question.npz', Path(folder) / 'answer.npz'
-        np.savez(question, settings=json.dumps(settings), **{f'array/{k}': v for k, v in (arrays or {}).items()})
+        np.savez(question, **given)
+        command = [python, WORKER, task, question, answer]
         try:
-            done = subprocess.run(
-                [python, WORKER, task, question, answer], capture_output=True, text=True, timeout=seconds
-            )
+            done = subprocess.run(command, capture_output=True, text=True, timeout=patience)
         except subprocess.TimeoutExpired:
-            raise AnchorError(f'{task} did not end within {seconds:g} s') from None
+            raise AnchorError(f'{task} did not end within {patience:g} s') from None
         if done.returncode != 0:
             raise AnchorError(f'{task}: {(done.stderr.strip().splitlines() or ["no message"])[-1]}')
         with np.load(answer, allow_pickle=False) as file:
-            values = json.loads(str(file['values']))
-            found = {name.removeprefix('array/'): file[name] for name in file.files if name.startswith('array/')}
-    return Answer(values=values, arrays=found)
+            return {name: value if value.ndim else value.item() for name, value in file.items()}

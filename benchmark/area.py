@@ -7,74 +7,70 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""How an area is run: case by case, so that one that fails leaves the others standing."""
+"""Runs an area in a process of its own, case by case, so that one that fails leaves the others standing."""
 
-import argparse
+import importlib
 import json
-import time
+import multiprocessing
+import os
+import signal
+import tempfile
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from benchmark.row import Row
-from benchmark.table import text
+from benchmark.row import Row, figures
+
+PATIENCE = 900.0  # seconds after which an area is given up: some ten times what it takes
+Case = Callable[[bool], Iterator[Row]]  # takes whether to be quick: few repetitions, long cases left out
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """Settings of a run.
-
-    Attributes
-    ----------
-    quick : bool
-        Few repetitions, and the long cases left out: to see that everything works.
-    """
-
-    quick: bool = False
-
-    def runs(self, full: int, quick: int = 1) -> int:
-        """Return how often to repeat."""
-        return quick if self.quick else full
-
-
-Case = Callable[[Options], Iterable[Row]]
-
-
-def run_cases(area: str, cases: Sequence[Case], options: Options, found: Path | None = None) -> list[Row]:
-    """Run every case; one that raises becomes a row that says so. Rows are appended to ``found`` as they come."""
-    rows: list[Row] = []
-    for case in cases:
-        begun = time.monotonic()
-        name = case.__name__.replace('_', ' ')
-        print(f'-- {area}: {name}', flush=True)
-        for row in _rows_of(area, name, case, options):
-            rows.append(row)
-            if found is not None:
-                with found.open('a', encoding='utf-8') as file:
-                    file.write(json.dumps(row.as_dict()) + '\n')
-        print(f'   {time.monotonic() - begun:.1f} s', flush=True)
+def run_area(area: str, quick: bool, limit: float = PATIENCE) -> list[Row]:
+    """Run one area, or one case of it (``area.case``), in a process of its own and return its rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / 'rows.jsonl'
+        process = multiprocessing.get_context('spawn').Process(target=measure_area, args=(area, quick, file))
+        process.start()
+        process.join(limit)
+        ended = process.exitcode
+        process.kill()
+        assert process.pid is not None
+        with suppress(ProcessLookupError):  # nodes that it started belong to its session
+            os.killpg(process.pid, signal.SIGKILL)
+        lines = file.read_text(encoding='utf-8').splitlines() if file.is_file() else []
+    rows = [Row.of(json.loads(line)) for line in lines]
+    if ended != 0 or not rows:
+        failure = f'did not end within {limit:g} s' if ended is None else f'ended with exit code {ended}'
+        rows.append(Row(area=area, what='the rest of this area', failure=f'{failure}, {len(rows)} rows'))
     return rows
 
 
-def _rows_of(area: str, name: str, case: Case, options: Options) -> Iterator[Row]:
+def measure_area(name: str, quick: bool, file: Path) -> None:
+    """Run the cases of an area one after the other; append their rows to a file as they come."""
+    os.setsid()
+    warnings.simplefilter('ignore')
+    area, _, wanted = name.partition('.')
+    for case in importlib.import_module(f'benchmark.{area}').CASES:
+        if not wanted or case.__name__ == wanted:
+            measure_case(area, case, quick, file)
+
+
+def measure_case(area: str, case: Case, quick: bool, file: Path) -> None:
+    """Run one case; an error becomes a row that says so."""
+
+    def keep(row: Row) -> None:
+        row = replace(row, area=area)
+        told = row.failure or f'{figures(row.values)} {row.unit}' if row.values or row.failure else row.note
+        print(f'{row.state:8} {area}: {row.what}: {told}', flush=True)
+        with file.open('a', encoding='utf-8') as out:
+            out.write(json.dumps(row.as_dict()) + '\n')
+
     try:
-        yield from case(options)
+        for row in case(quick):
+            keep(row)
     except Exception as error:  # whatever it is: the table says so
         traceback.print_exc()
-        yield Row(area=area, what=name, failure=f'{type(error).__name__}: {error}')
-
-
-def main(area: str, cases: Sequence[Case], description: str | None) -> None:
-    """Run one area from the command line: print its rows; exit code 1 if something failed or missed its bar."""
-    parser = argparse.ArgumentParser(prog=f'python -m benchmark.{area}', description=(description or '').split('\n')[0])
-    parser.add_argument('--quick', action='store_true', help='few repetitions, long cases left out')
-    parser.add_argument('--cases', nargs='+', metavar='NAME', help='only cases whose name contains one of these')
-    parser.add_argument('--rows', type=Path, metavar='FILE', help='append the rows to this file, one JSON per line')
-    options = parser.parse_args()
-    warnings.simplefilter('ignore')
-    chosen = [case for case in cases if not options.cases or any(name in case.__name__ for name in options.cases)]
-    rows = run_cases(area, chosen, Options(quick=options.quick), options.rows)
-    print(f'\n{text(rows)}')
-    raise SystemExit(any(row.state in ('missed', 'failed') for row in rows))
+        keep(Row(what=case.__name__.replace('_', ' '), failure=f'{type(error).__name__}: {error}'))

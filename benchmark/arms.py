@@ -7,41 +7,15 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The arms and motions that are measured, and the helpers of the tests that make them."""
+"""The arms and motions that are measured beside those of the tests."""
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
+from dynamics_helpers import ARMS, arm
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / 'test'))
-
-from dynamics_helpers import ARMS, LWR4_MDH, PUMA560_MDH, UR10_DH, arm, motion  # noqa: E402
-from er16_helpers import er16, er16_data, er16_design, er16_truth  # noqa: E402
-
-from robotid_ros.model import JointLimits, RobotModel  # noqa: E402
-from robotid_ros.model.inertia import inertial_parameters  # noqa: E402
-
-__all__ = [
-    'ARMS',
-    'LWR4_MDH',
-    'PUMA560_MDH',
-    'ROOT',
-    'UR10_DH',
-    'arm',
-    'er16',
-    'er16_data',
-    'er16_design',
-    'er16_main_axes',
-    'er16_truth',
-    'fourier_motion',
-    'motion',
-    'panda_with_published_limits',
-    'seven_axes',
-    'ur10e_with_acceleration_limit',
-]
+from robotid_ros.model import JointLimits, RobotModel
+from robotid_ros.model.inertia import inertial_parameters
 
 
 def ur10e_with_acceleration_limit() -> RobotModel:

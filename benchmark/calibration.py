@@ -9,8 +9,6 @@
 
 """Accuracy and speed of the kinematic calibration on simulated arms.
 
-python -m benchmark.calibration [--quick]
-
 Accuracy: root mean square distance at held-out poses without noise, over several arms with about 2 mm of error,
 measured with 0.1 mm of noise per coordinate; beside it the averaging of 3x23 systems that the method's original text
 describes, and the limit sigma sqrt(p / N).
@@ -20,8 +18,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmark.area import Options, main
-from benchmark.row import Anchor, Bar, Row
+from benchmark.row import Row
 from benchmark.timing import seconds
 from robotid_ros.calibration import CalibrationConfig, CalibrationResult, MeasuredPoints, calibrate
 from robotid_ros.calibration.chain import chain_of_dh
@@ -29,7 +26,6 @@ from robotid_ros.calibration.example import SimulatedArm, example_arm, example_t
 from robotid_ros.calibration.pose_selection import select_poses
 from robotid_ros.calibration.problem import Problem, State
 
-AREA = 'calibration'
 NOISE = 1e-4  # [m] per coordinate
 REACH = {30: 0.10, 100: 0.05}  # [mm]
 
@@ -56,10 +52,9 @@ def averaged(arm: SimulatedArm, points: MeasuredPoints, held_out: MeasuredPoints
     return float(np.sqrt(np.mean(np.square(left).sum(axis=1))))
 
 
-def accuracy(options: Options) -> Iterator[Row]:
+def accuracy(quick: bool) -> Iterator[Row]:
     """Calibrate arms with 30 and 100 poses, chosen by the package and at random."""
-    seeds = options.runs(12, 2)
-    stacked = Anchor(name='stacked least squares', values=(), source='prototype')
+    seeds = 2 if quick else 12
     for count, reach in REACH.items():
         for frame in ('known', 'unknown'):
             chosen = select_poses(example_table(), count, frame=frame, target=np.array([0.06, -0.04, 0.11])).q
@@ -77,40 +72,24 @@ def accuracy(options: Options) -> Iterator[Row]:
                     errors['averaging'].append(averaged(arm, points, held_out, result))
             limit = 1e3 * NOISE * np.sqrt(result.identifiable / count)
             figures = {name: 1e3 * rms(values) for name, values in errors.items() if values}
-            if frame == 'known':
-                other = Anchor(name="averaging, as in the method's text", values=(figures['averaging'],))
-            else:
-                other = Anchor(name=stacked.name, values=(reach,), source=stacked.source)
+            known = frame == 'known'
             yield Row(
-                area=AREA,
                 what=f'held-out error, {count} poses, {frame} frame, 0.1 mm of noise',
                 unit='mm',
-                values=(figures['selected'],),
-                anchor=other,
-                bar=Bar(high=reach) if frame == 'known' else None,
+                values=figures['selected'],
+                anchor="averaging, as in the method's text" if known else 'stacked least squares',
+                theirs=figures['averaging'] if known else reach,
+                source='measured' if known else 'prototype',
+                high=reach if known else None,
                 runs=f'root mean square of {seeds} arms at 300 poses each, poses selected by the package',
                 note=f'{figures["before"]:.2f} mm before, {figures["random"]:.3f} mm with random poses, '
                 f'limit sigma sqrt(p/N) {limit:.3f} mm with {result.identifiable} parameters',
             )
 
 
-def recordings(options: Options) -> Iterator[Row]:
-    """Say what is to be reached on recordings that are not here."""
-    yield Row(
-        area=AREA,
-        what='laser-tracker recordings of three industrial arms',
-        unit='mm',
-        anchor=Anchor(
-            name='stacked modified-DH fits: 4.7, 0.47, 0.25 before', values=(0.29, 0.16, 0.12), source='published'
-        ),
-        bar=Bar(low=1.0, of='ratio'),
-        note='the recordings are not part of this repository',
-    )
-
-
-def speed(options: Options) -> Iterator[Row]:
+def speed(quick: bool) -> Iterator[Row]:
     """Time a calibration from measured points to the result."""
-    runs = options.runs(7, 2)
+    runs = 2 if quick else 7
     for count, full_pose in ((1000, False), (1000, True), (100, False)):
         rng = np.random.default_rng(0)
         arm = example_arm(rng)
@@ -119,18 +98,14 @@ def speed(options: Options) -> Iterator[Row]:
         fit = seconds(lambda: calibrate(arm.nominal, points, CalibrationConfig(folds=0)), runs)  # noqa: B023 (called at once)
         whole = seconds(lambda: calibrate(arm.nominal, points, CalibrationConfig(folds=5)), 1)  # noqa: B023
         yield Row(
-            area=AREA,
             what=f'calibration to convergence, {count} {"poses" if full_pose else "positions"}, '
             f'{result.identifiable} parameters',
             unit='s',
-            values=(fit.processor if result.converged else float('nan'),),
-            bar=Bar(high=0.5, strict=True) if count == 1000 else None,
+            values=fit.processor if result.converged else float('nan'),
+            high=0.5 if count == 1000 else None,
             runs=f'median processor time of {runs} runs',
             note=f'{fit.wall:.2f} s on the clock; {whole.processor:.2f} s with choice of terms and cross-validation',
         )
 
 
-CASES = (accuracy, recordings, speed)
-
-if __name__ == '__main__':
-    main(AREA, CASES, __doc__)
+CASES = (accuracy, speed)

@@ -15,26 +15,18 @@ python -m benchmark.identification [--quick]
 import time
 from collections.abc import Iterator
 from importlib import resources
-from typing import Any
+from pathlib import Path
 
 import numpy as np
+from dynamics_helpers import ARMS, motion
+from er16_helpers import er16, er16_data, er16_design, er16_truth
 from scipy.linalg import cholesky, solve_triangular
 from scipy.signal import lfilter
 
 from benchmark import anchor
-from benchmark.area import Options, main
-from benchmark.arms import (
-    ARMS,
-    ROOT,
-    er16,
-    er16_data,
-    er16_design,
-    er16_truth,
-    fourier_motion,
-    motion,
-    seven_axes,
-)
-from benchmark.row import Anchor, Bar, Row
+from benchmark.arms import fourier_motion, seven_axes
+from benchmark.recordings import figaroh_rmse
+from benchmark.row import Row
 from benchmark.simulated_twin import simulated_twin
 from benchmark.timing import seconds
 from robotid_ros.data import Dataset, process_recording, read_recording
@@ -49,9 +41,8 @@ from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import pseudo_inertia
 
-AREA = 'identification'
 FRICTION = 'coulomb_viscous+offset'
-RECORDING = ROOT.parent / 'shared' / 'data' / 'ur10_exciting'
+RECORDING = Path(__file__).parents[2] / 'shared' / 'data' / 'ur10_exciting'
 ARTICLE = 'published with the recording'
 WLS = (4.06, 3.73, 2.19, 1.08, 0.64, 1.84)  # N m, 58 parameters, as published with the recording
 MODEL = (4.28, 4.71, 1.77, 0.76, 0.75, 1.32)  # N m, the article's own model
@@ -68,9 +59,9 @@ def make(arm: RobotModel, fields: tuple[np.ndarray, ...], torque: np.ndarray, ra
     return Dataset(joint_names=arm.joint_names, time=t, q=q, dq=dq, ddq=ddq, tau=torque, rate=rate, cutoff=rate / 2)
 
 
-def speed(options: Options) -> Iterator[Row]:
+def speed(quick: bool) -> Iterator[Row]:
     """Time the fit of a seven-axis arm to 100 000 samples, and its physically consistent parameters."""
-    rng, runs, count = np.random.default_rng(0), options.runs(5), 100_000
+    rng, runs, count = np.random.default_rng(0), 1 if quick else 5, 100_000
     arm = seven_axes(rng)
     fields = fourier_motion(7, count, 1000.0, rng)
     clean = inverse_dynamics(arm, *fields[1:]) + 3.0 * np.sign(fields[2]) + 2.0 * fields[2]
@@ -89,21 +80,15 @@ def speed(options: Options) -> Iterator[Row]:
     everything = seconds(lambda: identify(data, arm, config=config), 1)
     few = 20_000
     q, dq, ddq = motion(7, few)
-    figaroh = anchor.run(
-        'figaroh_identification.regressor', {'q': q, 'dq': dq, 'ddq': ddq}, runs=options.runs(3),
-        urdf=ARMS['iiwa14'].read_text(encoding='utf-8'), friction=True, rotor_inertia=True, offset=True,
-    )  # fmt: skip
+    urdf, task = ARMS['iiwa14'].read_text(encoding='utf-8'), 'figaroh_identification.regressor'
+    figaroh = anchor.run(task, q=q, dq=dq, ddq=ddq, urdf=urdf, runs=1 if quick else 3)
     yield Row(
-        area=AREA,
         what=f'7 axes, 100 000 samples, {len(base.independent) + 21} parameters: WLS with covariance, arrays to result',
         unit='s',
-        values=(full.processor,),
-        anchor=Anchor(
-            name=f'FIGAROH {figaroh.values["version"]}, the regressor of an iiwa alone',
-            values=(figaroh.values['regressor']['processor'] * count / few,),
-            source=f'measured with {few} samples',
-        ),
-        bar=Bar(high=1.0, strict=True),
+        values=full.processor,
+        anchor=f'{figaroh["name"]}, the regressor of an iiwa alone, {few} samples',
+        theirs=figaroh['regressor'] * count / few,
+        high=1.0,
         runs=f'median processor time of {runs} runs',
         note=f'{bare.processor:.2f} s without the covariance; identify() with choice of friction, metrics and '
         f'physically consistent parameters {everything.processor:.1f} s',
@@ -120,59 +105,64 @@ def speed(options: Options) -> Iterator[Row]:
     target = solve_triangular(root, vector, trans='T')
     sdp = anchor.run(
         'consistent_sdp.solve',
-        {'grouping': base.map, 'root': root, 'target': target, 'pseudo': pseudo_inertia(np.eye(10)).reshape(10, 16).T},
-        links=7, solver='CLARABEL',
-    )  # fmt: skip
+        grouping=base.map,
+        root=root,
+        target=target,
+        pseudo=pseudo_inertia(np.eye(10)).reshape(10, 16).T,
+        links=7,
+        solver='CLARABEL',
+    )
     rest = max(float(square - target @ target), 1e-12)  # what no parameters explain
-    other = float(np.sqrt((rest + sdp.values['misfit']) / rest))
-    name = f'CVXPY {sdp.values["version"]}, Clarabel, no prior, {sdp.values["status"]}'
+    other = float(np.sqrt((rest + sdp['misfit']) / rest))
     yield Row(
-        area=AREA,
         what='physically consistent parameters, the same data: solve',
         unit='s',
-        values=(timing.processor,),
-        anchor=Anchor(name=name, values=(sdp.values['processor'],)),
-        bar=Bar(high=3.0, strict=True),
+        values=timing.processor,
+        anchor=sdp['name'],
+        theirs=sdp['processor'],
+        high=3.0,
         runs=f'median processor time of {runs} runs, from the normal equations; anchor once',
     )
     yield Row(
-        area=AREA,
         what='physically consistent parameters: torque error above that of the unconstrained fit',
         unit='%',
-        values=(100.0 * (physical.error_ratio - 1.0),),
-        anchor=Anchor(name=name, values=(100.0 * (other - 1.0),)),
-        bar=Bar(high=2.0),
+        values=100.0 * (physical.error_ratio - 1.0),
+        anchor=sdp['name'],
+        theirs=100.0 * (other - 1.0),
+        high=2.0,
         runs='one run',
         note='ours stays near the description, wrong by 30 % here, in directions that the data leave open',
     )
 
 
-def er16_match(options: Options) -> Iterator[Row]:
+def er16_match(quick: bool) -> Iterator[Row]:
     """Identify an ER-16-like arm in MuJoCo with Daemi-Heimann friction and validate on another trajectory."""
     truth = er16_truth(0)
     training, validation = (er16_data(truth, er16_design(seed), number) for number, seed in ((1, 1), (2, 11)))
     predicted = truth.torque(validation.q, validation.dq, validation.ddq)
     best = torque_metrics(validation.joint_names, validation.tau, predicted)
-    for friction, estimator, cycles in (('daemi_heimann', 'bee-colony', 2000), ('auto', 'auto', 0)):
-        colony = {'colony_cycles': cycles, 'colony_limit': 15 if cycles < 100 else 200} if cycles else {}
-        config = IdentificationConfig(friction=friction, estimator=estimator, **colony)
-        result = identify(training, er16(), config=config, validation=validation)
-        text = f'{friction}, {estimator}' + (f', {cycles} cycles over all parameters' if cycles else '')
+    colony = {'estimator': 'bee-colony', 'colony_cycles': 2000, 'colony_limit': 200}
+    for text, config in (
+        ('daemi_heimann, bee-colony, 2000 cycles over all parameters', {**colony, 'friction': 'daemi_heimann'}),
+        ('auto, auto', {}),
+    ):
+        result = identify(training, er16(), config=IdentificationConfig(**config), validation=validation)
         yield Row(
-            area=AREA,
             what=f'match in validation, ER-16-like arm with Daemi-Heimann friction; {text}',
             unit='%',
-            values=tuple(float(value) for value in result.metrics['validation'].match),
+            values=result.metrics['validation'].match,
             better='higher',
-            anchor=Anchor(name='the true model itself', values=tuple(best.match), source='computed'),
+            anchor='the true model itself',
+            theirs=best.match,
+            source='computed',
             runs='one run: 4 periods of 25 s with 0.1 % of effort noise, as noisy as 50 periods with 0.3 %',
             note='a simulated arm: 86 to 90 % are published for the real one',
         )
 
 
-def coverage(options: Options) -> Iterator[Row]:
+def coverage(quick: bool) -> Iterator[Row]:
     """Count how often 95 % intervals contain the truth, with coloured noise."""
-    trials = options.runs(200, 10)
+    trials = 10 if quick else 200
     arm = RobotModel.from_urdf(str(resources.files('robotid_ros') / 'robots' / 'ur10e.urdf'))
     base = base_parameters(arm, rotor_inertia=True)
     true = base.map @ standard_parameters(arm, rotor_inertia=True)
@@ -195,63 +185,52 @@ def coverage(options: Options) -> Iterator[Row]:
             white += int((error < 1.96 * np.sqrt(np.diag(np.linalg.inv(matrix)))).sum())
             count += len(error)
         yield Row(
-            area=AREA,
             what=f'95 % intervals that contain the truth, coloured noise with a pole at {pole}',
             unit='%',
-            values=(100.0 * hits / count,),
+            values=100.0 * hits / count,
             better='higher',
-            anchor=Anchor(name='white-noise formula', values=(100.0 * white / count,)),
-            bar=Bar(low=90.0, high=99.0),
+            anchor='white-noise formula',
+            theirs=100.0 * white / count,
+            low=90.0,
+            high=99.0,
             runs=f'{trials} trials of {len(truth)} parameters',
         )
 
 
-def real_arm(options: Options) -> Iterator[Row]:
+def real_arm(quick: bool) -> Iterator[Row]:
     """Identify a real UR10 from the first half of a recording and validate on the second."""
-    best = tuple(min(pair) for pair in zip(WLS, MODEL, strict=True))
     what = 'UR10 recording, first half to second half, RMSE per joint'
-    published = Anchor(name='the better of weighted least squares and the article', values=best, source=ARTICLE)
+    published = {
+        'anchor': 'the better of weighted least squares and the article',
+        'theirs': np.minimum(WLS, MODEL),
+        'source': ARTICLE,
+    }
     if not RECORDING.is_dir():
-        yield Row(area=AREA, what=what, anchor=published, bar=Bar(low=1.0, of='ratio', strict=True),
-                  note='the recording is not beside the repository')  # fmt: skip
+        yield Row(what=what, **published, times=1.0, note='the recording is not beside the repository')
         return
     arm, recording = RobotModel.from_urdf(RECORDING / 'ur10.urdf'), read_recording(RECORDING)
     half = len(recording) // 2
-    training, validation = (
-        process_recording(recording.slice(*part)) for part in ((0, half), (half, len(recording)))
-    )  # fmt: skip
-
-    def row(text: str, other: Anchor, bar: Bar | None, **settings: Any) -> Row:
+    training, validation = (process_recording(recording.slice(*part)) for part in ((0, half), (half, len(recording))))
+    name, rmse = figaroh_rmse(RECORDING / 'ur10.urdf', training, validation)
+    figaroh = {'anchor': f'{name}, same filtered signals', 'theirs': rmse}
+    plain = {'friction': FRICTION, 'estimator': 'wls', 'standstill_weight': 1.0}
+    for text, other, times, settings in (
+        ('defaults', published, 1.0, {}),
+        ('physically consistent', published, None, {'estimator': 'physical'}),
+        ('the same 58 parameters, plain weighted least squares', figaroh, None, plain),
+        ('defaults, against FIGAROH', figaroh, 1.0, {}),
+    ):
         begun = time.process_time()
         result = identify(training, arm, validation=validation, config=IdentificationConfig(**settings))
-        spent = time.process_time() - begun
-        values = tuple(float(value) for value in result.metrics['validation'].rmse)
-        return Row(area=AREA, what=f'{what}, {text}', unit='N m', values=values, anchor=other, bar=bar,
-                   runs='one run', note=f'{spent:.1f} s of processor time')  # fmt: skip
-
-    yield row('defaults', published, Bar(low=1.0, of='ratio', strict=True))
-    yield row('physically consistent', published, None, estimator='physical')
-    plain = {'friction': FRICTION, 'estimator': 'wls', 'standstill_weight': 1.0}
-    arrays = {name: getattr(training, name) for name in ('time', 'q', 'dq', 'ddq')}
-    arrays |= {f'validation_{name}': getattr(validation, name) for name in ('q', 'dq', 'ddq')}
-    arrays['tau'] = training.tau_filtered if training.tau_filtered.size else training.tau
-    figaroh = anchor.run(
-        'figaroh_identification.identify', arrays, urdf=(RECORDING / 'ur10.urdf').read_text(encoding='utf-8'),
-        rate=float(training.rate),
-    )  # fmt: skip
-    rmse = {
-        name: tuple(float(v) for v in np.sqrt(np.mean((torque - validation.tau) ** 2, axis=0)))
-        for name, torque in figaroh.arrays.items()
-    }
-    name = f'FIGAROH {figaroh.values["version"]}, weighted least squares, same filtered signals'
-    yield row('the same 58 parameters, plain weighted least squares',
-              Anchor(name=name, values=rmse['weighted']), None, **plain)  # fmt: skip
-    yield row(
-        'defaults, against FIGAROH', Anchor(name=name, values=rmse['weighted']), Bar(low=1.0, of='ratio', strict=True)
-    )
+        yield Row(
+            what=f'{what}, {text}',
+            unit='N m',
+            values=result.metrics['validation'].rmse,
+            **other,
+            times=times,
+            runs='one run',
+            note=f'{time.process_time() - begun:.1f} s of processor time',
+        )
 
 
 CASES = (speed, er16_match, coverage, real_arm, simulated_twin)
-
-if __name__ == '__main__':
-    main(AREA, CASES, __doc__)

@@ -10,8 +10,6 @@
 
 """What an arm costs that is not what the model of an identification says: one imperfection after the other.
 
-python -m benchmark.imperfect_arm [--quick]
-
 The demonstration's arm has the friction that is asked for, which no real arm has. Here the physics engine moves a UR10e
 whose bodies differ from the description by 10 %; each row adds one trait of real arms to those before it. The defaults
 identify it from three periods of 10 s and predict another trajectory; beside them stands plain weighted least squares
@@ -23,9 +21,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmark.area import Options, main
 from benchmark.arms import ur10e_with_acceleration_limit
-from benchmark.row import Anchor, Row
+from benchmark.row import Row
 from robotid_ros.data import Dataset, ProcessingSettings, Recording, process_recording
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
 from robotid_ros.identification import IdentificationConfig, identify
@@ -33,41 +30,21 @@ from robotid_ros.model import RobotModel
 from robotid_ros.simulation import ArmTruth, Plant, perturb, simulate_trajectory
 from robotid_ros.simulation.joint_friction import prior_friction
 
-AREA = 'imperfect_arm'
 PERIOD, PERIODS, RATE = 10.0, 3, 500.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """What an arm has beside rigid bodies, Coulomb and viscous friction.
+    """What an arm has beside rigid bodies, Coulomb and viscous friction; no trait means the ideal arm."""
 
-    Attributes
-    ----------
-    noise : float
-        Of the effort, as a fraction of the effort limits.
-    encoder_bits : int
-        Steps of a turn as a power of two; 0: exact.
-    breakaway : float
-        Excess of the breakaway over the Coulomb friction, falling off with the speed (Stribeck), relative.
-    load_share : float
-        Friction for each N m that a joint carries.
-    ripple : float
-        Amplitude of a torque ripple, 100 waves a turn, as a fraction of the effort limits.
-    delay : float
-        Of the effort behind the position [s].
-    geometry : float
-        Largest error of the link lengths, relative.
-    stiffness : float
-        Of the joints, as a multiple of the effort limits, between the motor, which is measured, and the link [1/rad].
-    """
-
-    noise: float = 0.003
-    encoder_bits: int = 0
-    breakaway: float = 0.0
-    load_share: float = 0.0
-    ripple: float = 0.0
-    delay: float = 0.0
-    geometry: float = 0.0
+    noise: float = 0.003  # of the effort, as a fraction of the effort limits
+    encoder_bits: int = 0  # steps of a turn as a power of two; 0: exact
+    breakaway: float = 0.0  # excess over the Coulomb friction, falling off with the speed (Stribeck), relative
+    load_share: float = 0.0  # friction for each N m that a joint carries
+    ripple: float = 0.0  # amplitude of 100 waves a turn in the torque, as a fraction of the effort limits
+    delay: float = 0.0  # of the effort behind the position [s]
+    geometry: float = 0.0  # largest error of the link lengths, relative
+    # Of the joints, between the motor, which is measured, and the link: a multiple of the effort limits [1/rad].
     stiffness: float = np.inf
 
 
@@ -111,35 +88,28 @@ def recorded(model: RobotModel, traits: Traits, trajectory: FourierTrajectory, r
     return process_recording(recording, ProcessingSettings(period=PERIOD))
 
 
-def one_after_the_other(options: Options) -> Iterator[Row]:
+def one_after_the_other(quick: bool) -> Iterator[Row]:
     """Identify the arm with each trait added to those before."""
     model = ur10e_with_acceleration_limit()
     design = ExcitationConfig(period=PERIOD, starts=1, iterations=60)
     trajectories = [optimize_excitation(model, replace(design, seed=seed)).trajectory for seed in (1, 11)]
-    traits, steps = Traits(), (STEPS[0], STEPS[-1]) if options.quick else STEPS
+    traits, steps = Traits(), (STEPS[0], STEPS[-1]) if quick else STEPS
     plain = IdentificationConfig(friction='coulomb_viscous+offset', estimator='wls')
     for number, (name, change) in enumerate(steps):
         traits = replace(traits, **change)
         rng = np.random.default_rng(7)
         training, validation = (recorded(model, traits, each, rng) for each in trajectories)
-        found, other = (
-            identify(training, model, validation=validation, config=config) for config in (None, plain)
-        )  # fmt: skip
-        error, beside = (
-            result.metrics['validation'].relative_error_total for result in (found, other)
-        )  # fmt: skip
+        found, other = (identify(training, model, validation=validation, config=config) for config in (None, plain))
+        error, beside = (result.metrics['validation'].relative_error_total for result in (found, other))
         yield Row(
-            area=AREA,
             what=f'torque error on another trajectory: {"and " if number else ""}{name}',
             unit='%',
-            values=(error,),
-            anchor=Anchor(name='plain weighted least squares, Coulomb and viscous friction', values=(beside,)),
+            values=error,
+            anchor='plain weighted least squares, Coulomb and viscous friction',
+            theirs=beside,
             runs='one run, defaults, UR10e in MuJoCo',
             note=f'friction chosen: {found.friction_name}; {"usable" if found.usable else "not usable"}',
         )
 
 
 CASES = (one_after_the_other,)
-
-if __name__ == '__main__':
-    main(AREA, CASES, __doc__)

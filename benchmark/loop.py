@@ -7,13 +7,8 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The whole loop over real ROS 2: parked arm to identified model, with the simulated arm of the demonstration.
+"""The whole loop over real ROS 2: parked arm to identified model, with the simulated arm of the demonstration."""
 
-python -m benchmark.loop [--quick]
-"""
-
-import os
-import random
 import tempfile
 import time
 from collections.abc import Iterator
@@ -22,22 +17,16 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from benchmark.area import Options, main
-from benchmark.row import Anchor, Bar, Row
+from benchmark.row import Row
+from robotid_ros.demo.run import DemoSettings, run_demo
 from robotid_ros.model.packaged import packaged_folder
 
-AREA = 'loop'
 
-
-def demonstration(options: Options) -> Iterator[Row]:
+def demonstration(quick: bool) -> Iterator[Row]:
     """Run the demonstration: four nodes in processes of their own, identified and validated on another trajectory."""
-    if options.quick:
-        yield Row(area=AREA, what='demonstration', note='left out of a quick run')
+    if quick:
+        yield Row(what='demonstration', note='left out of a quick run')
         return
-    from robotid_ros.demo.run import DemoSettings, run_demo
-
-    os.environ['ROS_DOMAIN_ID'] = str(random.SystemRandom().randint(1, 101))
-    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
     with tempfile.TemporaryDirectory() as folder:
         settings = DemoSettings(robot='ur10e', config=packaged_folder() / 'ur10e.yaml', folder=Path(folder))
         begun = time.monotonic()
@@ -46,20 +35,18 @@ def demonstration(options: Options) -> Iterator[Row]:
     comparison = outcome.comparison
     excited = comparison.well_excited
     yield Row(
-        area=AREA,
         what='demonstration: design, run, record, identify, validate; UR10e over DDS',
         unit='s',
-        values=(spent,),
-        bar=Bar(high=180.0, strict=True),
+        values=spent,
+        high=180.0,
         runs='one run, wall time',
     )
     yield Row(
-        area=AREA,
         what="match in validation with the simulated arm's noise-free torque, per joint",
         unit='%',
         values=tuple(float(value) for value in outcome.true_match),
         better='higher',
-        bar=Bar(low=97.0),
+        low=97.0,
         runs='one run, second trajectory',
         note='the arm differs from its URDF and has friction, ripple-free; torques are identified from noisy efforts',
     )
@@ -67,11 +54,14 @@ def demonstration(options: Options) -> Iterator[Row]:
     count = len(deviations)
     low, high = stats.chi2.ppf([5e-5, 1.0 - 5e-5], count) / count
     yield Row(
-        area=AREA,
         what='mean square of the deviations of the well-excited base parameters from the truth, in their variances',
-        values=(float(np.mean(deviations**2)),),
-        anchor=Anchor(name=f'{count} independent normal deviations', values=(1.0,), source='computed'),
-        bar=Bar(low=low, high=high, by='chi-square, both tails, missed by chance in one run of 10 000'),
+        values=np.mean(deviations**2),
+        anchor=f'{count} independent normal deviations',
+        theirs=1.0,
+        source='computed',
+        low=low,
+        high=high,
+        by='chi-square, both tails, missed by chance in one run of 10 000',
         runs='one run',
         note='parameters with a relative deviation below 5 %; the arm has the friction that is asked for, see '
         'imperfect_arm for one that has not',
@@ -79,6 +69,3 @@ def demonstration(options: Options) -> Iterator[Row]:
 
 
 CASES = (demonstration,)
-
-if __name__ == '__main__':
-    main(AREA, CASES, __doc__)

@@ -15,68 +15,44 @@ import subprocess
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 PACKAGES = ('numpy', 'scipy', 'mujoco', 'ros-rclpy')
 
 
-def describe() -> dict[str, Any]:
-    """Return processor, memory, system, versions, threads, load, date and commit."""
+def describe() -> str:
+    """Return date, commit, processor, memory, system, versions, threads and load in one sentence."""
     blas = np.show_config(mode='dicts')['Build Dependencies']['blas']
-    return {
-        'cpu': _field('/proc/cpuinfo', 'model name') or platform.processor() or platform.machine(),
-        'cores': len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count(),
-        'memory': _memory(),
-        'system': _system(),
-        'python': platform.python_version(),
-        'packages': {name: version for name in PACKAGES if (version := _version(name))},
-        'blas': f'{blas["name"]} {blas["version"]}',
-        'threads': int(os.environ.get('OMP_NUM_THREADS', '0')),
-        'load_at_start': os.getloadavg()[0],
-        'date': datetime.now(timezone.utc).strftime('%Y-%m-%d %H:%M UTC'),
-        'commit': _commit(),
-    }
+    installed = {part.name: part.version for part in metadata.distributions()}
+    return ', '.join(
+        [
+            f'{datetime.now(timezone.utc):%Y-%m-%d %H:%M UTC}',
+            f'commit `{_commit()}`: {_processor()}',
+            f'{os.cpu_count()} cores',
+            f'{os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30:.0f} GiB of memory',
+            platform.platform(),
+            f'Python {platform.python_version()}',
+            *(f'{name} {installed[name]}' for name in PACKAGES if name in installed),
+            f'{blas["name"]} {blas["version"]}',
+            f'{os.environ.get("OMP_NUM_THREADS")} thread; load at the start {os.getloadavg()[0]:.1f}',
+        ]
+    )
 
 
-def _field(path: str, name: str) -> str:
+def _processor() -> str:
     try:
-        lines = Path(path).read_text(encoding='utf-8').splitlines()
+        lines = Path('/proc/cpuinfo').read_text(encoding='utf-8').splitlines()
     except OSError:
-        return ''
-    return next((line.partition(':')[2].strip() for line in lines if line.startswith(name)), '')
-
-
-def _memory() -> str:
-    words = _field('/proc/meminfo', 'MemTotal').split()
-    return f'{int(words[0]) / 2**20:.0f} GiB' if words else 'unknown'
-
-
-def _system() -> str:
-    try:
-        name = platform.freedesktop_os_release()['PRETTY_NAME']
-    except OSError:
-        name = platform.system()
-    return f'{name}, {platform.system()} {platform.release()}'
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return ''
+        return platform.processor()
+    return next((line.partition(':')[2].strip() for line in lines if line.startswith('model name')), 'unknown')
 
 
 def _commit() -> str:
     def git(*arguments: str) -> str:
         done = subprocess.run(['git', *arguments], cwd=Path(__file__).parent, capture_output=True, text=True)
-        return done.stdout.strip() if done.returncode == 0 else ''
+        return done.stdout.strip()
 
-    try:
-        name = git('rev-parse', '--short', 'HEAD')
-        # What a run itself writes is no change of the code.
-        changed = git('status', '--porcelain', '--', 'robotid_ros', '*.py')
-    except OSError:
-        return 'unknown'
-    return f'{name}{" and changes" if changed else ""}' if name else 'unknown'
+    name = git('rev-parse', '--short', 'HEAD') or 'unknown'
+    # What a run itself writes is no change of the code.
+    return f'{name} and changes' if git('status', '--porcelain', '--', '../robotid_ros', '*.py') else name

@@ -29,13 +29,11 @@ import scipy.linalg
 import scipy.signal
 
 from benchmark import anchor
-from benchmark.area import Options, main
-from benchmark.row import Anchor, Bar, Row
+from benchmark.row import Row
 from robotid_ros.data import Dataset, ProcessingSettings, Recording, process_recording, read_recording
 from robotid_ros.identification import identify
 from robotid_ros.model import RobotConfig, RobotModel
 
-AREA = 'recordings'
 FOLDER = 'ROBOTID_CASES'
 _LOSS = 1 / 1.02  # the default is never worse than the better plain fit by more than 2 %
 
@@ -51,8 +49,7 @@ class PlainFit:
         self.pin = pinocchio
         self.model = pinocchio.buildReducedModel(whole, locked, pinocchio.neutral(whole)) if locked else whole
         self.data, self.n = self.model.createData(), len(joints)
-        self.place = np.array([self.model.names[k + 1] == name for name in joints for k in range(self.n)])
-        self.place = self.place.reshape(self.n, self.n).argmax(axis=1)
+        self.place = np.array([list(self.model.names).index(name) - 1 for name in joints])
         rng = np.random.default_rng(0)
         rows = self.rigid(*(scale * rng.standard_normal((200, self.n)) for scale in (2.0, 2.0, 5.0)))
         rows = rows.reshape(200 * self.n, -1)
@@ -82,10 +79,10 @@ class PlainFit:
     def fit(self, datasets: list[Dataset], weighted: bool) -> None:
         """Fit by ordinary or weighted least squares."""
         every = max(1, sum(map(len, datasets)) // 6000)
-        parts = [(self.rows(_thin(data, every)), _thin(data, every)) for data in datasets]
-        rows = np.concatenate([part for part, _ in parts])
-        torque = np.concatenate([data.tau_filtered for _, data in parts])
-        speed = np.abs(np.concatenate([data.dq for _, data in parts]))
+        parts = [data.select(np.arange(0, len(data), every)) for data in datasets]
+        rows = np.concatenate([self.rows(part) for part in parts])
+        torque = np.concatenate([part.tau_filtered for part in parts])
+        speed = np.abs(np.concatenate([part.dq for part in parts]))
         fastest = speed.max(axis=0)
         moving = (speed > 0.02 * fastest) | (fastest < 1e-3)
         weight = np.ones(self.n)
@@ -105,14 +102,10 @@ class PlainFit:
             for start in range(0, len(data), 4000):
                 part = data.select(np.arange(start, min(start + 4000, len(data))))
                 left.append(self.rows(part) @ self.parameters - part.tau)
-                torque.append(part.tau)
+            torque.append(data.tau)
         error, recorded = np.concatenate(left), np.concatenate(torque)
         total = 100.0 * np.linalg.norm(error) / np.linalg.norm(recorded)
         return np.sqrt((error**2).mean(axis=0)), float(total)
-
-
-def _thin(data: Dataset, every: int) -> Dataset:
-    return data.select(np.arange(0, len(data), every))
 
 
 def _plain_cutoff(data: Dataset) -> float:
@@ -157,73 +150,57 @@ def _case(folder: Path) -> Iterator[Row]:
         name = f'{folder.name}, {train} to {test}'
         totals = ', '.join(f'{kind} {error[1]:.2f} %' for kind, error in errors.items())
         yield Row(
-            area=AREA,
             what=f'{name}, total error',
             unit='%',
-            values=(float(metrics.relative_error_total),),
-            anchor=Anchor(name=f'plain least squares: {totals}', values=(errors[best][1],)),
-            bar=Bar(low=_LOSS, of='ratio'),
+            values=metrics.relative_error_total,
+            anchor=f'plain least squares: {totals}',
+            theirs=errors[best][1],
+            times=_LOSS,
             runs='one run',
             note='usable' if result.usable else f'not usable: {result.reason}',
         )
-        yield Row(
-            area=AREA,
-            what=f'{name}, RMSE per joint',
-            unit='N m',
-            values=tuple(float(x) for x in metrics.rmse),
-            anchor=Anchor(name=f'plain {best} least squares', values=tuple(float(x) for x in errors[best][0])),
-            runs='one run',
-        )
-        yield _figaroh(name, urdf, old, new, tuple(float(x) for x in metrics.rmse))
+        others = [('', f'plain {best} least squares', errors[best][0], '')]
+        try:
+            others.append((' against FIGAROH', *figaroh_rmse(urdf, old[0], new[0]), ''))
+        except anchor.AnchorError as cause:
+            others.append((' against FIGAROH', '', np.zeros(0), f'FIGAROH gave no figure: {cause}'))
+        for text, other, theirs, note in others:
+            yield Row(
+                what=f'{name}, RMSE per joint{text}',
+                unit='N m',
+                values=() if note else metrics.rmse,
+                anchor=other,
+                theirs=theirs,
+                runs='one run',
+                note=note,
+            )
 
 
-def _figaroh(name: str, urdf: Path, training: list[Dataset], held_out: list[Dataset], values: tuple[float, ...]) -> Row:
-    """Return the row against FIGAROH's weighted least squares on the plain fit's signals."""
-    what = f'{name}, RMSE per joint against FIGAROH'
-    first, second = training[0], held_out[0]
-    arrays = {key: getattr(first, key) for key in ('time', 'q', 'dq', 'ddq')}
-    arrays |= {f'validation_{key}': getattr(second, key) for key in ('q', 'dq', 'ddq')}
-    arrays['tau'] = first.tau_filtered
-    try:
-        found = anchor.run(
-            'figaroh_identification.identify',
-            arrays,
-            urdf=urdf.read_text(encoding='utf-8'),
-            rate=float(first.rate),
-        )
-    except anchor.AnchorError as cause:
-        return Row(area=AREA, what=what, unit='N m', note=f'FIGAROH gave no figure: {cause}')
-    error = np.sqrt(np.mean((found.arrays['weighted'] - second.tau) ** 2, axis=0))
-    title = f'FIGAROH {found.values["version"]}, weighted least squares'
-    return Row(
-        area=AREA,
-        what=what,
-        unit='N m',
-        values=values,
-        anchor=Anchor(name=title, values=tuple(float(x) for x in error)),
-        runs='one run',
-    )
+def figaroh_rmse(urdf: Path, training: Dataset, held_out: Dataset) -> tuple[str, np.ndarray]:
+    """Return FIGAROH's name and the RMSE of each joint that its weighted least squares reach on the same signals."""
+    given = {name: getattr(training, name) for name in ('time', 'q', 'dq', 'ddq')}
+    given |= {f'validation_{name}': getattr(held_out, name) for name in ('q', 'dq', 'ddq')}
+    given['tau'] = training.tau_filtered if training.tau_filtered.size else training.tau
+    text = urdf.read_text(encoding='utf-8')
+    found = anchor.run('figaroh_identification.identify', **given, urdf=text, rate=float(training.rate))
+    return found['name'], np.sqrt(np.mean((found['torque'] - held_out.tau) ** 2, axis=0))
 
 
 def _recordings(folder: Path, names: str) -> list[Recording]:
-    found = []
-    for name in names.split('+'):
-        path = folder / name
-        found.append(read_recording(path if path.exists() else folder / f'{name}.csv'))
-    return found
+    paths = [folder / name for name in names.split('+')]
+    return [read_recording(path if path.exists() else path.with_name(f'{path.name}.csv')) for path in paths]
 
 
-def recordings(options: Options) -> Iterator[Row]:
+def recordings(quick: bool) -> Iterator[Row]:
     """Identify from one recording of each pair, judge by the other."""
     place = os.environ.get(FOLDER, '')
     folders = sorted(path.parent for path in Path(place).glob('*/pairs.csv')) if place else []
     if not folders:
         yield Row(
-            area=AREA,
             what='recordings of real arms, total error of the defaults',
             unit='%',
-            anchor=Anchor(name='the better of plain ordinary and weighted least squares', source='measured'),
-            bar=Bar(low=_LOSS, of='ratio'),
+            anchor='the better of plain ordinary and weighted least squares',
+            times=_LOSS,
             note='no recordings: give --cases FOLDER, one folder for each arm with arm.urdf, recordings and pairs.csv',
         )
         return
@@ -232,6 +209,3 @@ def recordings(options: Options) -> Iterator[Row]:
 
 
 CASES = (recordings,)
-
-if __name__ == '__main__':
-    main(AREA, CASES, __doc__)

@@ -11,77 +11,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-Direction = Literal['lower', 'higher']
+import numpy as np
+
 HERE = ('measured', 'computed', 'counted', 'by definition')  # sources of an anchor's figure of the same run
-STATES = ('met', 'missed', 'compared', 'not run', 'failed')
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """What is to be reached, by the figures themselves or by their ratios to the anchor.
-
-    Attributes
-    ----------
-    low, high : float or None
-        Limits; the limits themselves are allowed unless ``strict``.
-    of : {'figure', 'ratio'}
-        A ratio above 1 is better than the anchor, whichever direction is the better one.
-    strict : bool
-        Whether the limits themselves miss it.
-    by : str
-        Who set it.
-    """
-
-    low: float | None = None
-    high: float | None = None
-    of: Literal['figure', 'ratio'] = 'figure'
-    strict: bool = False
-    by: str = 'this project'
-
-    def passed_by(self, value: float) -> bool:
-        """Whether a value lies within the limits; a NaN never does."""
-        if self.strict:
-            above = self.low is None or value > self.low
-            below = self.high is None or value < self.high
-        else:
-            above = self.low is None or value >= self.low
-            below = self.high is None or value <= self.high
-        return not math.isnan(value) and above and below
-
-    def __str__(self) -> str:
-        return f'{self._limits()} ({self.by})'
-
-    def _limits(self) -> str:
-        times = ' x anchor' if self.of == 'ratio' else ''
-        if self.low is not None and self.high is not None:
-            return f'{self.low:g} to {self.high:g}{times}'
-        if self.of == 'ratio' and self.strict and self.low == 1.0:
-            return 'better than the anchor'
-        if self.low is not None:
-            return f'{">" if self.strict else ">="} {self.low:g}{times}'
-        return f'{"<" if self.strict else "<="} {self.high:g}{times}'
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Anchor:
-    """What a figure is compared with.
-
-    Attributes
-    ----------
-    name : str
-        Whose figure, and how it was obtained.
-    values : tuple of float
-        One for each figure, or one for all; empty where there is only a name.
-    source : str
-        'measured' in the same run, or where it was published.
-    """
-
-    name: str
-    values: tuple[float, ...] = ()
-    source: str = 'measured'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,93 +25,103 @@ class Row:
 
     Attributes
     ----------
-    area, what, unit : str
+    what, unit : str
     values : tuple of float
         This package's figures: one, or one for each joint; empty where nothing could be measured.
     better : {'lower', 'higher'}
-    anchor : Anchor or None
-    bar : Bar or None
+    anchor : str
+        Whose figure it is compared with, and how that was obtained.
+    theirs : tuple of float
+        The anchor's figures: one for each of ``values``, or one for all; empty where there is only a name.
+    source : str
+        'measured' in the same run, or where the anchor's figures were published.
+    low, high : float or None
+        Limits of the figures to be reached; the limits themselves are allowed.
+    times : float or None
+        How many times better than the anchor each figure is to be, whichever direction is the better one.
+    by : str
+        Who set what is to be reached.
     runs : str
         How often it was measured and what is stated of it.
     note : str
         Why nothing could be measured, or what to know when reading the figure.
     failure : str
         The error that ended the measurement.
+    area : str
+        The module that measured it; whoever runs the module fills it in.
     """
 
-    area: str
     what: str
     unit: str = ''
-    values: tuple[float, ...] = ()
-    better: Direction = 'lower'
-    anchor: Anchor | None = None
-    bar: Bar | None = None
+    values: Any = ()
+    better: Literal['lower', 'higher'] = 'lower'
+    anchor: str = ''
+    theirs: Any = ()
+    source: str = 'measured'
+    low: float | None = None
+    high: float | None = None
+    times: float | None = None
+    by: str = 'this project'
     runs: str = ''
     note: str = ''
     failure: str = ''
+    area: str = ''
 
-    @property
-    def ratios(self) -> tuple[float, ...]:
-        """How many times better than the anchor each figure is; empty without an anchor."""
-        if self.anchor is None or not self.anchor.values or not self.values:
-            return ()
-        others = self.anchor.values
-        if len(others) == 1:
-            others *= len(self.values)
-        pairs = zip(self.values, others, strict=True)
-        if self.better == 'higher':
-            return tuple(_quotient(own, other) for own, other in pairs)
-        return tuple(_quotient(other, own) for own, other in pairs)
+    def __post_init__(self) -> None:
+        for name in ('values', 'theirs'):  # a number or an array will do
+            object.__setattr__(self, name, tuple(np.ravel(getattr(self, name)).astype(float).tolist()))
 
     @property
     def ratio(self) -> float | None:
-        """The worst of the ratios."""
-        return min(self.ratios, default=None)
+        """How many times better than the anchor the figure is, the worst of several; None without an anchor."""
+        if not self.theirs or not self.values:
+            return None
+        own, other = np.broadcast_arrays(self.values, self.theirs)
+        with np.errstate(divide='ignore', invalid='ignore'):
+            return float(np.min(own / other if self.better == 'higher' else other / own))
 
     @property
     def quoted(self) -> bool:
         """Whether the anchor's figure comes from somewhere else than this run."""
-        anchor = self.anchor
-        return anchor is not None and bool(anchor.values) and anchor.source not in HERE
+        return bool(self.theirs) and self.source not in HERE
 
     @property
-    def state(self) -> str:
-        """One of STATES."""
+    def bar(self) -> str:
+        """What is to be reached, in words; empty where nothing is."""
+        if self.times is not None:
+            limits = f'>= {self.times:g} x anchor'
+        elif self.low is not None and self.high is not None:
+            limits = f'{self.low:g} to {self.high:g}'
+        elif self.low is not None:
+            limits = f'>= {self.low:g}'
+        elif self.high is not None:
+            limits = f'<= {self.high:g}'
+        else:
+            return ''
+        return f'{limits} ({self.by})'
+
+    @property
+    def state(self) -> Literal['met', 'missed', 'compared', 'not run', 'failed']:
+        """What became of it. A NaN misses every bar."""
         if self.failure:
             return 'failed'
-        if not self.values:
+        if not self.values or (self.times is not None and self.ratio is None):
             return 'not run'
-        if self.bar is None:
+        if not self.bar:
             return 'compared'
-        judged = self.values if self.bar.of == 'figure' else self.ratios
-        if not judged:  # the anchor is missing, so that nothing can be said
-            return 'not run'
-        return 'met' if all(self.bar.passed_by(value) for value in judged) else 'missed'
+        judged, low = (self.values, self.low) if self.times is None else ((self.ratio,), self.times)
+        low, high = -math.inf if low is None else low, math.inf if self.high is None else self.high
+        return 'met' if all(low <= value <= high for value in judged) else 'missed'
 
     def as_dict(self) -> dict[str, Any]:
         """Return what goes into the file, with what follows from it written out for other readers."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ('anchor', 'bar'):
-            part = own[name]
-            own[name] = None if part is None else {f.name: getattr(part, f.name) for f in fields(part)}
         finite = self.ratio is not None and math.isfinite(self.ratio)  # JSON has no infinity
-        return {**own, 'ratio': self.ratio if finite else None, 'state': self.state}
+        return {**asdict(self), 'ratio': self.ratio if finite else None, 'state': self.state}
 
     @classmethod
     def of(cls, entry: dict[str, Any]) -> 'Row':
         """Return the row that ``as_dict`` wrote."""
-        known = {field.name for field in fields(cls)}
-        own = {name: value for name, value in entry.items() if name in known}
-        own['values'] = tuple(own['values'])
-        if own['anchor'] is not None:
-            own['anchor'] = Anchor(**{**own['anchor'], 'values': tuple(own['anchor']['values'])})
-        if own['bar'] is not None:
-            own['bar'] = Bar(**own['bar'])
-        return cls(**own)
-
-
-def _quotient(numerator: float, denominator: float) -> float:
-    return numerator / denominator if denominator else math.inf
+        return cls(**{field.name: entry[field.name] for field in fields(cls)})
 
 
 def figures(values: Sequence[float]) -> str:

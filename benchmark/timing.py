@@ -7,31 +7,21 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Times that can be compared: warmed up, repeated, in turn, on one thread."""
+"""Times that can be compared: warmed up, repeated, in turn, on one thread. The anchors are timed by this file too."""
 
-import resource
+import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """Seconds of the runs of one task.
-
-    Attributes
-    ----------
-    processor : float
-        Median time of the processor, which other processes hardly change.
-    wall : float
-        Median time on the clock.
-    runs : int
-    """
+class Timing(NamedTuple):
+    """Median seconds of a task: of the processor, which other processes hardly change, and on the clock."""
 
     processor: float
     wall: float
-    runs: int
 
 
 def measure(tasks: Mapping[str, Callable[[], object]], runs: int) -> dict[str, Timing]:
@@ -39,22 +29,15 @@ def measure(tasks: Mapping[str, Callable[[], object]], runs: int) -> dict[str, T
 
     The tasks take turns, so that a busy machine treats all alike.
     """
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in tasks}
+    times: dict[str, list[Timing]] = {name: [] for name in tasks}
     for task in tasks.values():
         task()
     for _ in range(runs):
         for name, task in tasks.items():
             processor, wall = time.process_time(), time.perf_counter()
             task()
-            times[name].append((time.process_time() - processor, time.perf_counter() - wall))
-    return {
-        name: Timing(
-            processor=statistics.median(p for p, _ in pairs),
-            wall=statistics.median(w for _, w in pairs),
-            runs=runs,
-        )
-        for name, pairs in times.items()
-    }
+            times[name].append(Timing(time.process_time() - processor, time.perf_counter() - wall))
+    return {name: Timing(*map(statistics.median, zip(*pairs, strict=True))) for name, pairs in times.items()}
 
 
 def seconds(task: Callable[[], object], runs: int) -> Timing:
@@ -62,16 +45,12 @@ def seconds(task: Callable[[], object], runs: int) -> Timing:
     return measure({'': task}, runs)['']
 
 
-def own_seconds() -> float:
-    """Return processor time of this process."""
-    return _used(resource.RUSAGE_SELF)
+def processor_seconds() -> float:
+    """Return processor time of this process and of those that it started and that have ended."""
+    return sum(os.times()[:4])
 
 
-def children_seconds() -> float:
-    """Return processor time of the processes that this one started and that have ended."""
-    return _used(resource.RUSAGE_CHILDREN)
-
-
-def _used(who: int) -> float:
-    usage = resource.getrusage(who)
-    return usage.ru_utime + usage.ru_stime
+def processor_seconds_of(pid: int) -> float:
+    """Return processor time of another process that runs."""
+    fields = Path(f'/proc/{pid}/stat').read_text(encoding='ascii').rpartition(')')[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')

@@ -11,8 +11,8 @@
 
 import json
 import os
-import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +22,15 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmark import anchor
-from benchmark.area import Options, run_cases
-from benchmark.manual import split
-from benchmark.row import Anchor, Bar, Row
-from benchmark.table import markdown, text
+from benchmark.area import measure_case, run_area
+from benchmark.page import BEGIN, END, PAGE, RESULTS, markdown, summary
+from benchmark.row import Row
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / 'benchmark' / 'results.json'
 
 
 def _row(**fields: Any) -> Row:
-    return Row(**{'area': 'dynamics', 'what': 'time', 'unit': 's', 'values': (2.0,), **fields})
+    return Row(**{'what': 'time', 'unit': 's', 'values': 2.0, **fields})
 
 
 @pytest.mark.parametrize(
@@ -48,61 +46,60 @@ def _row(**fields: Any) -> Row:
 def test_a_ratio_above_one_is_better_and_the_worst_counts(
     better: Any, values: tuple[float, ...], others: tuple[float, ...], ratio: float | None
 ) -> None:
-    assert _row(better=better, values=values, anchor=Anchor(name='other', values=others)).ratio == ratio
+    assert _row(better=better, values=values, anchor='other', theirs=others).ratio == ratio
 
 
 @pytest.mark.parametrize(
     ('bar', 'state'),
     [
-        (None, 'compared'),
-        (Bar(high=2.0), 'met'),
-        (Bar(high=2.0, strict=True), 'missed'),
-        (Bar(high=1.9), 'missed'),
-        (Bar(low=2.1), 'missed'),
-        (Bar(low=1.0, high=3.0), 'met'),
-        (Bar(low=5.0, of='ratio'), 'met'),
-        (Bar(low=5.0, of='ratio', strict=True), 'missed'),
-        (Bar(low=5.1, of='ratio'), 'missed'),
+        ({}, 'compared'),
+        ({'high': 2.0}, 'met'),
+        ({'high': 1.9}, 'missed'),
+        ({'high': 0}, 'missed'),
+        ({'low': 2.1}, 'missed'),
+        ({'low': 1.0, 'high': 3.0}, 'met'),
+        ({'low': 2.5, 'high': 3.0}, 'missed'),
+        ({'times': 5.0}, 'met'),
+        ({'times': 5.1}, 'missed'),
     ],
 )
-def test_a_bar_is_met_by_figure_or_ratio(bar: Bar | None, state: str) -> None:
-    assert _row(anchor=Anchor(name='other', values=(10.0,)), bar=bar).state == state
+def test_a_bar_is_met_by_figure_or_ratio(bar: dict[str, float], state: str) -> None:
+    assert _row(anchor='other', theirs=10.0, **bar).state == state
 
 
 def test_every_joint_must_meet_the_bar_and_a_nan_never_does() -> None:
-    assert _row(values=(1.0, 2.0), bar=Bar(high=1.5)).state == 'missed'
-    assert _row(values=(float('nan'),), bar=Bar(high=1.5)).state == 'missed'
+    assert _row(values=(1.0, 2.0), high=1.5).state == 'missed'
+    for bar in ({'high': 1.5}, {'low': 1.5}, {'theirs': 1.0, 'times': 1.0}):
+        assert _row(values=float('nan'), **bar).state == 'missed'
 
 
 def test_without_a_figure_or_its_anchor_nothing_is_claimed() -> None:
-    assert _row(values=(), bar=Bar(high=1.0), note='no compiler').state == 'not run'
-    assert _row(anchor=Anchor(name='other'), bar=Bar(low=2.0, of='ratio')).state == 'not run'
+    assert _row(values=(), high=1.0, note='no compiler').state == 'not run'
+    assert _row(anchor='other', times=2.0).state == 'not run'
 
 
 def test_rows_survive_the_file() -> None:
-    row = _row(values=(1.0, 2.0), anchor=Anchor(name='other', values=(3.0,)), bar=Bar(low=1.0, of='ratio'))
+    row = _row(values=np.array([1.0, 2.0]), anchor='other', theirs=3, times=1.0)
     assert Row.of(json.loads(json.dumps(row.as_dict()))) == row
 
 
-def test_a_case_that_fails_becomes_a_row_and_the_others_run(tmp_path: Path) -> None:
-    def broken(options: Options) -> list[Row]:
+def test_a_case_that_fails_becomes_a_row_beside_those_before(tmp_path: Path) -> None:
+    def broken(quick: bool) -> Iterator[Row]:
+        yield _row()
         raise RuntimeError('no such robot')
 
-    def sound(options: Options) -> list[Row]:
-        return [_row()]
-
     file = tmp_path / 'rows.jsonl'
-    rows = run_cases('dynamics', [broken, sound], Options(quick=True), file)
-    assert [row.state for row in rows] == ['failed', 'compared']
-    assert 'no such robot' in rows[0].failure
-    assert text(rows).endswith('1 compared, 1 failed')
-    assert [Row.of(json.loads(line)) for line in file.read_text().splitlines()] == rows
+    measure_case('dynamics', broken, True, file)
+    rows = [Row.of(json.loads(line)) for line in file.read_text().splitlines()]
+    assert [(row.state, row.area) for row in rows] == [('compared', 'dynamics'), ('failed', 'dynamics')]
+    assert 'no such robot' in rows[1].failure
+    assert summary(rows) == '1 compared, 1 failed'
 
 
-def test_an_area_that_dies_leaves_its_rows_and_a_failure() -> None:
-    code = 'from benchmark.__main__ import run_area; print([row.state for row in run_area("nowhere", True)])'
-    done = subprocess.run([sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip().endswith("['failed']")
+def test_an_area_runs_in_a_process_of_its_own_and_one_that_dies_becomes_a_failure(monkeypatch: Any) -> None:
+    monkeypatch.delenv('ROBOTID_CASES', raising=False)
+    assert [(row.area, row.state) for row in run_area('recordings', True)] == [('recordings', 'not run')]
+    assert [row.failure for row in run_area('nowhere', True)] == ['ended with exit code 1, 0 rows']
 
 
 def test_anchors_answer_in_a_process_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -112,9 +109,9 @@ def test_anchors_answer_in_a_process_of_their_own(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv('ROBOTID_ANCHORS', sys.executable)
     q, dq, ddq = motion(6, 5)
     urdf = ARMS['ur10'].read_text(encoding='utf-8')
-    answer = anchor.run('pinocchio_loop.throughput', {'q': q, 'dq': dq, 'ddq': ddq}, urdf=urdf, runs=1)
-    np.testing.assert_allclose(answer.arrays['torque'], PinocchioArm(arm('ur10')).inverse_dynamics(q, dq, ddq))
-    assert answer.values['rnea']['processor'] > 0.0
+    answer = anchor.run('pinocchio_loop.throughput', q=q, dq=dq, ddq=ddq, urdf=urdf, runs=1)
+    np.testing.assert_allclose(answer['torque'], PinocchioArm(arm('ur10')).inverse_dynamics(q, dq, ddq))
+    assert answer['rnea'] > 0.0
     with pytest.raises(anchor.AnchorError, match='no_such_module'):
         anchor.run('no_such_module.task')
     monkeypatch.setenv('ROBOTID_ANCHORS', str(tmp_path / 'nothing'))
@@ -123,7 +120,7 @@ def test_anchors_answer_in_a_process_of_their_own(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_manual_shows_the_results_file() -> None:
-    _, table, _ = split((ROOT / 'docs' / 'benchmarks.md').read_text(encoding='utf-8'))
+    table = PAGE.read_text(encoding='utf-8').partition(BEGIN)[2].partition(END)[0]
     assert table == markdown(json.loads(RESULTS.read_text(encoding='utf-8')))
 
 

@@ -16,29 +16,26 @@ import cvxpy
 import numpy as np
 
 
-def solve(arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def solve(given: dict[str, Any]) -> dict[str, Any]:
     """Minimise |R M x - c|: pseudo-inertias positive semidefinite, rotor inertias not negative, friction free.
 
     ``root`` R and ``target`` c are of the normal equations of base and friction parameters, ``grouping`` gives base
     parameters from standard ones, ``pseudo`` (16, 10) the pseudo-inertia of a link.
     """
-    grouping, root, pseudo = arrays['grouping'], arrays['root'], arrays['pseudo']
-    links, friction = settings['links'], len(arrays['target']) - len(grouping)
-    processor, wall = time.process_time(), time.perf_counter()
-    standard, free = cvxpy.Variable(grouping.shape[1]), cvxpy.Variable(friction)
-    base = len(grouping)
-    residual = root[:, :base] @ grouping @ standard + root[:, base:] @ free - arrays['target']
+    grouping, root, pseudo = given['grouping'], given['root'], given['pseudo']
+    links, base = given['links'], len(grouping)
+    processor = time.process_time()
+    standard, friction = cvxpy.Variable(grouping.shape[1]), cvxpy.Variable(len(given['target']) - base)
+    residual = root[:, :base] @ grouping @ standard + root[:, base:] @ friction - given['target']
     constraints = [
         cvxpy.reshape(pseudo @ standard[10 * k : 10 * k + 10], (4, 4), order='C') >> 1e-9 * np.eye(4)
         for k in range(links)
     ]
     constraints.append(standard[10 * links :] >= 0.0)
     problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.norm(residual)), constraints)
-    problem.solve(solver=settings['solver'])
+    problem.solve(solver=given['solver'])
     return {
-        'version': cvxpy.__version__,
-        'status': problem.status,
+        'name': f'CVXPY {cvxpy.__version__}, Clarabel, no prior, {problem.status}',
         'misfit': float(problem.value) ** 2,
         'processor': time.process_time() - processor,
-        'wall': time.perf_counter() - wall,
-    }, {'standard': standard.value}
+    }

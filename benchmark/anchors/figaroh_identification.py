@@ -11,7 +11,6 @@
 
 import logging
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +23,11 @@ from figaroh.tools.load_robot import load_robot
 from figaroh.tools.qrdecomposition import QRDecomposer
 from figaroh.tools.regressor import build_regressor_basic, build_regressor_reduced, get_index_eliminate
 from figaroh.tools.robot import Robot
-from worker import timed
 
+from benchmark.timing import seconds
+
+NAME = f'FIGAROH {figaroh.__version__}'
 PARTS = {'friction': True, 'actuator_inertia': True, 'joint_offset': True}
-Answer = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 
 def _robot(urdf: str) -> Robot:
@@ -38,30 +38,32 @@ def _robot(urdf: str) -> Robot:
         return load_robot(str(path), package_dirs=folder)
 
 
-def _settings(robot: Robot, **enabled: bool) -> dict[str, Any]:
-    return {'is_joint_torques': True, 'act_idxv': list(range(robot.model.nv)), **enabled}
-
-
-def regressor(arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Answer:
-    """Return seconds for the standard regressor with the columns asked for, and for the base parameters."""
-    robot = _robot(settings['urdf'])
-    config = _settings(robot, has_friction=settings['friction'], has_actuator_inertia=settings['rotor_inertia'],
-                       has_joint_offset=settings['offset'])  # fmt: skip
-    motion = arrays['q'], arrays['dq'], arrays['ddq']
-    times = timed(lambda: build_regressor_basic(robot, *motion, config), settings['runs'])
-    version = figaroh.__version__
-    if not settings.get('base'):
-        return {'version': version, 'regressor': times}, {}
+def regressor(given: dict[str, Any]) -> dict[str, Any]:
+    """Return seconds for the standard regressor with friction, rotor inertia and offset, and for base parameters."""
+    robot = _robot(given['urdf'])
+    config = {
+        'is_joint_torques': True,
+        'act_idxv': list(range(robot.model.nv)),
+        'has_friction': True,
+        'has_actuator_inertia': True,
+        'has_joint_offset': True,
+    }
+    motion = given['q'], given['dq'], given['ddq']
+    few = tuple(part[:1000] for part in motion)
 
     def base() -> int:
-        few = tuple(part[: settings['base']] for part in motion)
         full = build_regressor_basic(robot, *few, config)
         names = get_standard_parameters(robot.model, config)
         names.update(add_standard_additional_parameters(robot.model, config))
         dropped, kept = get_index_eliminate(full, names, 1e-6)
         return int(QRDecomposer().decompose(build_regressor_reduced(full, dropped), kept).rank)
 
-    return {'version': version, 'regressor': times, 'base': timed(base, settings['runs']), 'rank': base()}, {}
+    return {
+        'name': NAME,
+        'regressor': seconds(lambda: build_regressor_basic(robot, *motion, config), given['runs']).processor,
+        'base': seconds(base, given['runs']).processor,
+        'rank': base(),
+    }
 
 
 class _Arrays(BaseIdentification):
@@ -78,47 +80,33 @@ class _Arrays(BaseIdentification):
         self.processed_data = {name: value for name, value in self.raw_data.items() if name != 'torques'}
 
 
-def identify(arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Answer:
-    """Return the torques of the second motion that ordinary and weighted least squares on the first predict."""
-    robot = _robot(settings['urdf'])
-    names = list(robot.model.names)[1:]
+def identify(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the torques of the second motion that weighted least squares on the first predict."""
+    robot = _robot(given['urdf'])
+    names, every = list(robot.model.names)[1:], list(range(robot.model.nv))
+    # The cutoff is not used: the signals are filtered already.
+    signals = {'sampling_frequency': given['rate'], 'cutoff_frequency': 0.4 * given['rate']}
+    problem = {'use_joint_torques': True, 'model_components': PARTS}
+    task = {'enabled': True, 'type': 'identification', 'signal_processing': signals, 'problem': problem}
     config = {
         'robot': {'name': 'arm', 'properties': {'joints': {'active_joints': names}, 'mechanics': {}}},
-        'tasks': {
-            'identification': {
-                'enabled': True,
-                'type': 'identification',
-                'signal_processing': {
-                    'sampling_frequency': settings['rate'],
-                    'cutoff_frequency': 0.4 * settings['rate'],  # not used: the signals come filtered
-                },
-                'problem': {'use_joint_torques': True, 'model_components': PARTS},
-            }
-        },
+        'tasks': {'identification': task},
     }
-    found: dict[str, np.ndarray] = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / 'config.yaml'
         path.write_text(yaml.safe_dump(config), encoding='utf-8')
-        seconds = {}
-        for name, weighted in (('ordinary', False), ('weighted', True)):
-            processor = time.process_time()
-            task = _Arrays(robot, str(path))
-            every = list(range(robot.model.nv))
-            task.identif_config.update(act_idxq=every, act_idxv=every, active_joints=names)
-            task.feed(
-                timestamps=arrays['time'].reshape(-1, 1),
-                positions=arrays['q'],
-                velocities=arrays['dq'],
-                accelerations=arrays['ddq'],
-                torques=arrays['tau'],
-            )
-            task.initialize()
-            task.solve(decimate=False, plotting=False, wls=weighted)
-            seconds[name] = time.process_time() - processor
-            motion = (arrays[f'validation_{part}'] for part in ('q', 'dq', 'ddq'))
-            rows = build_regressor_basic(robot, *motion, task.identif_config)
-            reduced = build_regressor_reduced(rows, task._idx_eliminated)
-            predicted = reduced[:, task._base_indices] @ task.phi_base
-            found[name] = predicted.reshape(robot.model.nv, -1).T
-    return {'version': figaroh.__version__, 'seconds': seconds, 'parameters': len(task.phi_base)}, found
+        found = _Arrays(robot, str(path))
+    found.identif_config.update(act_idxq=every, act_idxv=every, active_joints=names)
+    found.feed(
+        timestamps=given['time'].reshape(-1, 1),
+        positions=given['q'],
+        velocities=given['dq'],
+        accelerations=given['ddq'],
+        torques=given['tau'],
+    )
+    found.initialize()
+    found.solve(decimate=False, plotting=False, wls=True)
+    motion = (given[f'validation_{part}'] for part in ('q', 'dq', 'ddq'))
+    rows = build_regressor_reduced(build_regressor_basic(robot, *motion, found.identif_config), found._idx_eliminated)
+    torque = rows[:, found._base_indices] @ found.phi_base
+    return {'name': f'{NAME}, weighted least squares', 'torque': torque.reshape(robot.model.nv, -1).T}

@@ -10,14 +10,12 @@
 """MuJoCo's own system identification: simulates the arm again and again and fits what its sensors would have shown."""
 
 import time
-from importlib import metadata
 from typing import Any
 
 import mujoco
 import numpy as np
 from mujoco import rollout, sysid
 
-Answer = tuple[dict[str, Any], dict[str, np.ndarray]]
 DRIVES = ('armature', 'damping', 'frictionloss')
 
 
@@ -58,26 +56,23 @@ def _start(model: mujoco.MjModel, q: np.ndarray) -> np.ndarray:
     return sysid.create_initial_state(model, q, np.zeros(model.nv), np.zeros(0))
 
 
-def simulate(arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Answer:
+def simulate(given: dict[str, Any]) -> dict[str, Any]:
     """Return what the sensors of an arm show while its servos follow ``command`` (N, n), from rest."""
-    spec = _arm(settings['mjcf'], settings['stiffness'])
+    spec = _arm(given['mjcf'], given['stiffness'])
     for k, joint in enumerate(spec.joints):
         for name in DRIVES[1:]:
-            _set(joint, name, arrays[name][k])
+            _set(joint, name, given[name][k])
     model = spec.compile()
     data = mujoco.MjData(model)
-    command = arrays['command']
+    command = given['command']
     state, sensor = rollout.rollout(model, data, _start(model, command[0]), command[:-1])
-    n = model.nv
     state, sensor = state[0], sensor[0]
-    return {}, {
-        'time': state[:, 0], 'q': sensor[:, :n], 'dq': sensor[:, n : 2 * n], 'torque': sensor[:, 2 * n :]
-    }  # fmt: skip
+    return dict(zip(('time', 'q', 'dq', 'torque'), (state[:, 0], *np.split(sensor, 3, axis=1)), strict=True))
 
 
-def identify(arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Answer:
+def identify(given: dict[str, Any]) -> dict[str, Any]:
     """Return the bodies and drives that explain ``q``, ``dq``, ``torque`` (N, n) under ``command``, from the prior."""
-    spec = _arm(settings['mjcf'], settings['stiffness'])
+    spec = _arm(given['mjcf'], given['stiffness'])
     model = spec.compile()
     parameters = sysid.ParameterDict()
     bodies = [model.body(k).name for k in range(1, model.nbody)]
@@ -91,43 +86,40 @@ def identify(arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Answer:
     joints = [joint.name for joint in spec.joints]
     for k, joint in enumerate(joints):
         for kind in DRIVES:
-            value = arrays[kind][k]
+            value = given[kind][k]
 
             def apply(target: mujoco.MjSpec, given: Any, joint: str = joint, kind: str = kind) -> None:
                 _set(target.joint(joint), kind, given.value[0])
 
             parameters.add(sysid.Parameter(f'{joint} {kind}', value, 0.0, 5.0 * value + 1.0, modifier=apply))
-    measured = np.column_stack([arrays['q'], arrays['dq'], arrays['torque']])
+    measured = np.column_stack([given['q'], given['dq'], given['torque']])
     sequence = sysid.ModelSequences(
         'arm',
         spec,
         'run',
-        _start(model, arrays['command'][0]),
-        sysid.TimeSeries(arrays['command_time'], arrays['command']),
-        sysid.TimeSeries.from_names(arrays['time'], measured, model),
+        _start(model, given['command'][0]),
+        sysid.TimeSeries(given['command_time'], given['command']),
+        sysid.TimeSeries.from_names(given['time'], measured, model),
     )
-    processor, wall = time.process_time(), time.perf_counter()
+    processor = time.process_time()
     found, result = sysid.optimize(
         initial_params=parameters,
         residual_fn=sysid.build_residual_fn(models_sequences=[sequence], n_threads=1),
         optimizer='mujoco',
-        max_iters=settings['iterations'],
+        max_iters=given['iterations'],
         verbose=False,
     )
-    processor, wall = time.process_time() - processor, time.perf_counter() - wall
+    processor = time.process_time() - processor
     fitted = sysid.apply_param_modifiers_spec(found, spec.copy()).compile()
     rotation = np.empty((model.nbody - 1, 9))
     for k in range(1, model.nbody):
         mujoco.mju_quat2Mat(rotation[k - 1], fitted.body_iquat[k])
     rotation = rotation.reshape(-1, 3, 3)
     inertia = np.einsum('kij,kj,klj->kil', rotation, fitted.body_inertia[1:], rotation)
+    iterations = len(getattr(result, 'extras', {}).get('objective', []))
     return {
-        'version': metadata.version('mujoco'),
+        'name': f'MuJoCo {mujoco.__version__} sysid, {found.size} parameters, {iterations} iterations',
         'processor': processor,
-        'wall': wall,
-        'parameters': int(found.size),
-        'iterations': len(getattr(result, 'extras', {}).get('objective', [])),
-    }, {
         'mass': fitted.body_mass[1:],
         'centre': fitted.body_ipos[1:],
         'inertia': inertia,

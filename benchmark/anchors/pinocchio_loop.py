@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 import pinocchio
-from worker import timed
+
+from benchmark.timing import seconds
 
 
-def throughput(arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return seconds for all samples, and torques to compare with."""
-    model = pinocchio.buildModelFromXML(settings['urdf'])
+def throughput(given: dict[str, Any]) -> dict[str, Any]:
+    """Return processor seconds for all samples, and torques to compare with."""
+    model = pinocchio.buildModelFromXML(given['urdf'])
     data = model.createData()
-    q, dq, ddq = arrays['q'], arrays['dq'], arrays['ddq']
+    q, dq, ddq = given['q'], given['dq'], given['ddq']
     torques = np.empty_like(q)
     rows = np.empty((len(q), model.nv, 10 * model.nv))
 
@@ -32,5 +33,5 @@ def throughput(arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> tuple
         for k in range(len(q)):
             rows[k] = pinocchio.computeJointTorqueRegressor(model, data, q[k], dq[k], ddq[k])
 
-    times = {'rnea': timed(rnea, settings['runs']), 'regressor': timed(regressor, settings['runs'])}
-    return {'version': pinocchio.__version__, **times}, {'torque': torques}
+    times = {task.__name__: seconds(task, given['runs']).processor for task in (rnea, regressor)}
+    return {'name': f'Pinocchio {pinocchio.__version__}', 'torque': torques, **times}

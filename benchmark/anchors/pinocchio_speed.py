@@ -9,6 +9,7 @@
 
 """C++ Pinocchio in one program with generated C: compiled with -O3 from the headers of the wheels pin and casadi."""
 
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -30,11 +31,11 @@ DEFINITIONS = [
 FLAGS = ['-std=c++20', '-O3', '-DNDEBUG', '-march=native', '-w']
 
 
-def per_call(arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def per_call(given: dict[str, Any]) -> dict[str, Any]:
     """Return nanoseconds per call, and the largest difference of the torques.
 
-    Settings: ``header`` and ``source``, the generated C with the prefix ``robotid_``. Arrays: the arm's
-    placements, axes, mass, com, inertia, armature, gravity; all joints turn.
+    ``header`` and ``source`` are the generated C with the prefix ``robotid_``; placements, axes, mass, com, inertia
+    and gravity those of the arm, whose joints all turn.
     """
     eigen = next((path for path in ('/usr/include/eigen3', '/usr/local/include/eigen3') if Path(path).is_dir()), None)
     if eigen is None or shutil.which('g++') is None:
@@ -43,13 +44,14 @@ def per_call(arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> tuple[d
     headers = ['-I', str(include), '-I', eigen, *DEFINITIONS]
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        (folder / 'arm.hpp').write_text(_arm(arrays), encoding='ascii')
-        (folder / 'robotid.h').write_text(settings['header'], encoding='ascii')
-        (folder / 'robotid.c').write_text(settings['source'], encoding='ascii')
+        (folder / 'arm.hpp').write_text(_arm(given), encoding='ascii')
+        (folder / 'robotid.h').write_text(given['header'], encoding='ascii')
+        (folder / 'robotid.c').write_text(given['source'], encoding='ascii')
         objects, define = ['robotid.o'], []
         _run(['gcc', '-std=c99', '-O3', '-march=native', '-c', 'robotid.c', '-o', 'robotid.o'], folder)
-        casadi = _casadi()
-        if casadi is not None:
+        found = importlib.util.find_spec('casadi')
+        if found is not None and found.origin is not None:
+            casadi = Path(found.origin).parent
             here = ['-I', str(casadi / 'include'), '-L', str(casadi), f'-Wl,-rpath,{casadi}', '-I', '.']
             program = [str(HERE / 'pinocchio_generate.cpp'), '-o', 'generate', '-lcasadi']
             plain = ['-std=c++20', '-O0', '-w', '-DPINOCCHIO_WITH_CASADI_SUPPORT']
@@ -60,15 +62,7 @@ def per_call(arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> tuple[d
         program = [str(HERE / 'pinocchio_speed.cpp'), *objects, '-o', 'speed', '-lm']
         _run(['g++', *FLAGS, *define, *headers, '-I', '.', *program], folder)
         values = json.loads(_run(['./speed'], folder))
-    return {'version': pinocchio.__version__, **values}, {}
-
-
-def _casadi() -> Path | None:
-    try:
-        import casadi
-    except ImportError:
-        return None
-    return Path(casadi.__file__).parent
+    return {'version': pinocchio.__version__, **values}
 
 
 def _run(command: list[str], folder: Path) -> str:
