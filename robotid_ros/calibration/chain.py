@@ -216,7 +216,7 @@ def _turned(rotation: Array, axis: Array, angle: Array) -> Array:
     return result
 
 
-def parallel_rows(table: DHTable, tolerance: float = PARALLEL) -> list[int]:
+def parallel_rows(table: DHTable) -> list[int]:
     """Return the rows of a table that need beta: those between two (nearly) parallel revolute axes.
 
     A standard row i lies between joints i and i + 1, a modified one between i - 1 and i.
@@ -226,7 +226,7 @@ def parallel_rows(table: DHTable, tolerance: float = PARALLEL) -> list[int]:
     return [
         i
         for i in ends
-        if abs(np.sin(table.alpha[i])) < np.sin(tolerance)
+        if abs(np.sin(table.alpha[i])) < np.sin(PARALLEL)
         and table.joint_types[i] == table.joint_types[i + beyond] == 'revolute'
     ]
 

@@ -23,6 +23,8 @@ from robotid_ros.model.transforms import quaternion_of_rotation, rotation_of_vec
 
 __all__ = ['SimulatedArm', 'example_arm', 'example_table']
 
+LENGTH_ERROR, ANGLE_ERROR = 5.5e-4, 1.25e-3  # [m], [rad]; standard deviations of the example's errors
+
 
 def example_table() -> DHTable:
     """Return the nominal standard DH table of a small six-axis elbow arm with one parallel pair of axes.
@@ -111,32 +113,25 @@ class SimulatedArm:
 def example_arm(
     rng: np.random.Generator,
     *,
-    length_error: float = 5.5e-4,
-    angle_error: float = 1.25e-3,
     known_frame: bool = False,
-    table: DHTable | None = None,
 ) -> SimulatedArm:
-    """Return an arm whose parameters differ from nominal by Gaussian errors.
+    """Return an arm whose parameters differ from those of :func:`example_table` by Gaussian errors.
 
-    The default errors put its target some 2 mm from where the nominal table has it, at best fit.
+    The errors have the standard deviations 0.55 mm (every d and a) and 1.25 mrad (theta, alpha and, between parallel
+    axes, beta): they put the target some 2 mm from where the nominal table has it, at best fit.
 
     Parameters
     ----------
     rng : numpy.random.Generator
-    length_error, angle_error : float
-        Standard deviations of the errors of every d and a [m], and theta, alpha and (between
-        parallel axes) beta [rad].
     known_frame : bool
         Measure in the robot's base frame instead of a random one.
-    table : DHTable, optional
-        Nominal geometry; :func:`example_table` by default.
     """
-    nominal = table or example_table()
-    errors = {name: rng.normal(0.0, angle_error, nominal.n) for name in ('theta', 'alpha')}
-    errors |= {name: rng.normal(0.0, length_error, nominal.n) for name in ('d', 'a')}
+    nominal = example_table()
+    errors = {name: rng.normal(0.0, ANGLE_ERROR, nominal.n) for name in ('theta', 'alpha')}
+    errors |= {name: rng.normal(0.0, LENGTH_ERROR, nominal.n) for name in ('d', 'a')}
     beta = np.zeros(nominal.n)
     rows = parallel_rows(nominal)
-    beta[rows] = rng.normal(0.0, angle_error, len(rows))
+    beta[rows] = rng.normal(0.0, ANGLE_ERROR, len(rows))
     actual = replace(nominal, beta=beta, **{name: getattr(nominal, name) + errors[name] for name in errors})
     frame = np.eye(4)
     if not known_frame:

@@ -29,6 +29,8 @@ __all__ = [
 
 _POSES_PER_LABEL = 20
 _SAME_POSE = 4  # decimals [rad, m]
+# Sine of the angle between a column and the span of the others: the standard deviation grows with its inverse.
+SMALLEST_SINE = 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,22 +50,20 @@ class Redundancy:
 
 
 def independent_columns(
-    matrix: Array, groups: Sequence[IntArray], *, tolerance: float = 1e-4, smallest: float = 1e-9
+    matrix: Array, groups: Sequence[IntArray], *, smallest: float = 1e-9
 ) -> tuple[IntArray, tuple[Redundancy, ...]]:
     """Choose independent columns by pivoted QR of the columns scaled to unit length.
 
     Groups are exhausted one after the other, so that columns of an earlier group are never given
     up for those of a later one; inside a group the pivot is the column farthest from the span of
     those chosen so far (ties: the last), and the rest is dropped once none is farther than the
-    sine ``tolerance``.
+    sine 1e-4 of the angle between a column and the span of the others.
 
     Parameters
     ----------
     matrix : ndarray, shape (m, k)
     groups : sequence of ndarray of int
         Columns to choose from; others are ignored.
-    tolerance : float
-        Smallest sine of the angle between a column and the span of the others.
     smallest : float
         Root mean square below which a column counts as zero.
 
@@ -88,7 +88,7 @@ def independent_columns(
         while left:
             far = np.linalg.norm(rest[:, left], axis=0)
             best = int(np.flatnonzero(far >= far.max() * (1.0 - 1e-6))[-1])
-            if far[best] < tolerance:
+            if far[best] < SMALLEST_SINE:
                 dropped += left
                 break
             pivot = left.pop(best)

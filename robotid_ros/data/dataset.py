@@ -47,7 +47,7 @@ class Dataset:
         Sampling rate [Hz].
     cutoff : float
         Bandwidth of the filter [Hz]; half the rate where nothing was filtered. Samples closer
-        than 1/(2 cutoff) are correlated; :meth:`decimation` says how many may be skipped.
+        than 1/(2 cutoff) are correlated.
     noise_std : ndarray, shape (n,), or None
         Standard deviation of the noise of one sample of ``tau`` [N m] (that is, after averaging), where
         repetitions tell it.
@@ -111,11 +111,6 @@ class Dataset:
     def n(self) -> int:
         """Number of joints."""
         return len(self.joint_names)
-
-    @property
-    def decimation(self) -> int:
-        """How many samples one independent sample spans: rate / (2 cutoff), at least 1."""
-        return max(1, int(self.rate / (2.0 * self.cutoff)))
 
     def select(self, mask: Array | IntArray) -> 'Dataset':
         """Return some samples, given by a boolean mask or increasing indices; labels are renumbered."""

@@ -51,14 +51,12 @@ def isolated_environment() -> dict[str, str]:
     return environment
 
 
-def parameter_arguments(values: Mapping[str, object], remappings: Mapping[str, str] | None = None) -> list[str]:
-    """Return ``--ros-args -p name:=value ... -r from:=to ...``."""
+def parameter_arguments(values: Mapping[str, object]) -> list[str]:
+    """Return ``--ros-args -p name:=value ...``."""
     arguments = ['--ros-args']
     for name, value in values.items():
         spelled = str(value).lower() if isinstance(value, bool) else _spell(value)
         arguments += ['-p', f'{name}:={spelled}']
-    for old, new in (remappings or {}).items():
-        arguments += ['-r', f'{old}:={new}']
     return arguments
 
 

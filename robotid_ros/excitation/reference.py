@@ -29,6 +29,7 @@ from robotid_ros.model.joint_limits import JointLimits
 __all__ = ['Chain', 'FourierRun', 'Move', 'Reference', 'Rest', 'SlowedDown', 'SpedUp', 'move_duration']
 
 _PEAK_VELOCITY, _PEAK_ACCELERATION, _PEAK_JERK = 1.875, 10.0 / np.sqrt(3.0), 60.0
+_SHORTEST_MOVE = 0.5  # [s], a choice: a small move, too, begins and ends gently
 
 
 class Reference(Protocol):
@@ -94,8 +95,8 @@ class Move:
         return position, velocity, acceleration
 
 
-def move_duration(start: Array, goal: Array, limits: JointLimits, velocity: float, least: float = 0.5) -> float:
-    """Return how long a :class:`Move` has to take to keep the limits.
+def move_duration(start: Array, goal: Array, limits: JointLimits, velocity: float) -> float:
+    """Return how long a :class:`Move` has to take to keep the limits, at least half a second.
 
     Parameters
     ----------
@@ -105,8 +106,6 @@ def move_duration(start: Array, goal: Array, limits: JointLimits, velocity: floa
         Its velocity, acceleration and jerk limits are kept.
     velocity : float
         Largest velocity of any joint besides [rad/s or m/s].
-    least : float
-        Shortest duration [s].
     """
     way = np.abs(np.asarray(goal) - start)
     times = [
@@ -114,7 +113,7 @@ def move_duration(start: Array, goal: Array, limits: JointLimits, velocity: floa
         np.sqrt(_PEAK_ACCELERATION * way / limits.acceleration),
         np.cbrt(_PEAK_JERK * way / limits.jerk),
     ]
-    return max(least, float(np.max(times)) * (1.0 + 1e-9))
+    return max(_SHORTEST_MOVE, float(np.max(times)) * (1.0 + 1e-9))
 
 
 @dataclass(frozen=True, kw_only=True)

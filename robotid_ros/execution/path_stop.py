@@ -22,6 +22,7 @@ from robotid_ros.model.joint_limits import JointLimits
 __all__ = ['plan_stop', 'stop_durations']
 
 _SHORTEST_STOP, _USUAL_STOP, _LONGEST_STOP, _STOP_LENGTHS = 0.1, 1.6, 8.0, 11
+_NO_EXCESS = 1e-6  # of a limit, relative: round-off
 
 
 def plan_stop(
@@ -31,7 +32,6 @@ def plan_stop(
     *,
     hurry: bool,
     durations: Sequence[float] = (),
-    tolerance: float = 1e-6,
 ) -> tuple[float, SlowedDown]:
     """Return where to begin a stop along the path, and the stop, so that all limits are kept.
 
@@ -48,8 +48,6 @@ def plan_stop(
         Take the stop that ends first, for an emergency; else the one that comes first in ``at``.
     durations : sequence of float
         How long the stop may take; by default what :func:`stop_durations` says [s].
-    tolerance : float
-        Excess still taken as none.
 
     Returns
     -------
@@ -68,12 +66,12 @@ def plan_stop(
     for moment, duration in candidates:
         stop = SlowedDown(reference=reference, at=moment, duration=duration)
         joints = _joint_excess(stop, limits)
-        if joints > min(tolerance, least):
+        if joints > min(_NO_EXCESS, least):
             if joints < least:
                 least, best = joints, (moment, duration)
             continue
         excess = max(joints, check.excess(stop, rate=100.0))
-        if excess <= tolerance:
+        if excess <= _NO_EXCESS:
             return moment, stop
         if excess < least:
             least, best = excess, (moment, duration)

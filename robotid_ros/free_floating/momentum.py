@@ -82,19 +82,14 @@ class MomentumMap:
         momentum: Array = (self.base @ base_twist[..., None])[..., 0] + (self.joints @ dq[..., None])[..., 0]
         return momentum
 
-    def base_twist(self, dq: Array, momentum: Array | None = None) -> Array:
-        """Return the twist of the base that goes with joint rates, shape (N, 6).
+    def base_twist(self, dq: Array) -> Array:
+        """Return the twist of the base that goes with joint rates at zero momentum, shape (N, 6).
 
         Parameters
         ----------
         dq : ndarray, shape (N, n)
-        momentum : ndarray, shape (N, 6), optional
-            [P; L] about the base origin, in the base frame; zero if absent.
         """
-        rest = -(self.joints @ dq[..., None])
-        if momentum is not None:
-            rest = rest + momentum[..., None]
-        twist: Array = np.linalg.solve(self.base, rest)[..., 0].astype(np.float64, copy=False)
+        twist: Array = np.linalg.solve(self.base, -(self.joints @ dq[..., None]))[..., 0].astype(np.float64, copy=False)
         return twist
 
     def link_twists(self, base_twist: Array, dq: Array) -> Array:

@@ -26,6 +26,10 @@ __all__ = [
     'savitzky_golay',
 ]
 
+MOST_HARMONICS = 200  # far more than an excitation has; bounds the size of the fit
+# Noise in a column of a regressor lowers its estimate by the square of its share: by one part in 10^4.
+NOISE_SHARE = 0.01
+
 
 def savitzky_golay(values: Array, rate: float, window: int, order: int = 4, derivative: int = 1) -> Array:
     """Differentiate the least-squares polynomial over a sliding window, ends included.
@@ -190,16 +194,14 @@ def noise_of_one_period(values: Array) -> Array:
     return noise
 
 
-def choose_harmonics(
-    values: Array, noise_std: ArrayLike, period: float, least: int = 1, most: int = 200, noise_share: float = 0.01
-) -> int:
+def choose_harmonics(values: Array, noise_std: ArrayLike, period: float) -> int:
     """Choose how many harmonics one period of averaged positions carries.
 
     A harmonic counts where some joint's squared amplitude exceeds 12 times what the noise alone
     would give, ``4 s^2 / N``: less than one in 10^5 does so by chance. They are taken up to the
-    highest that counts, but no further (and never below ``least``) than the acceleration noise
-    they let through, ``s / sqrt(N) w^2 sqrt(2 sum k^4)``, stays within a share of the
-    acceleration.
+    highest that counts, at most 200, but no further than the acceleration noise they let through,
+    ``s / sqrt(N) w^2 sqrt(2 sum k^4)``, stays within 1 % of the root-mean-square acceleration of the
+    joint that moves most clearly. There is always one.
 
     Parameters
     ----------
@@ -209,30 +211,26 @@ def choose_harmonics(
         Standard deviation s of these samples' noise.
     period : float
         [s]
-    least, most : int
-        Bounds.
-    noise_share : float
-        Acceleration noise per root-mean-square acceleration, of the joint that moves most clearly.
 
     Returns
     -------
     int
     """
     count = len(values)
-    most = max(least, min(most, (count - 1) // 4))
+    most = max(1, min(MOST_HARMONICS, (count - 1) // 4))
     squared = np.abs(np.fft.rfft(values, axis=0)[1 : most + 1] * 2.0 / count) ** 2
     expected = 4.0 * np.asarray(noise_std, dtype=np.float64) ** 2 / count
     # Rounding leaves a floor where there is no noise at all.
     rounding = np.maximum(1e-20 * squared.max(axis=0, initial=0.0), 1e-28 * np.abs(values).max(axis=0) ** 2)
     floor = np.maximum(12.0 * expected, rounding)
     significant = np.flatnonzero((squared > floor).any(axis=1))
-    highest = int(significant[-1]) + 1 if len(significant) else least
+    highest = int(significant[-1]) + 1 if len(significant) else 1
     order = np.arange(1, most + 1)
     noise = np.sqrt(0.5 * expected[None, :] * np.cumsum(order**4.0)[:, None])
     strength = np.sqrt(0.5 * np.cumsum(order[:, None] ** 4.0 * np.maximum(squared - expected, 0.0), axis=0))
     moving = squared.max(axis=0, initial=0.0) > floor
     if not moving.any():
-        return least
-    quiet = (noise <= noise_share * strength)[:, moving].any(axis=1)
-    quiet_most = int(np.flatnonzero(quiet)[-1]) + 1 if quiet.any() else least
-    return max(least, min(highest, quiet_most))
+        return 1
+    quiet = (noise <= NOISE_SHARE * strength)[:, moving].any(axis=1)
+    quiet_most = int(np.flatnonzero(quiet)[-1]) + 1 if quiet.any() else 1
+    return max(1, min(highest, quiet_most))

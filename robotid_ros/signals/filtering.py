@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Zero-phase low-pass filters, a cutoff chosen from the data, decimation."""
+"""Zero-phase low-pass filters, and a cutoff chosen from the data."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +22,7 @@ from robotid_ros.errors import DataError
 __all__ = ['Bandwidth', 'choose_cutoff', 'motion_band', 'settling_samples', 'zero_phase_low_pass']
 
 ORDER = 4
+NOISE_SHARE = 0.01  # as in robotid_ros.signals.differentiation
 
 
 def zero_phase_low_pass(values: Array, rate: float, cutoff: float, order: int = ORDER, axis: int = 0) -> Array:
@@ -110,7 +111,7 @@ class Bandwidth:
         return np.asarray(self.motion > 0.0)
 
 
-def choose_cutoff(position: Array, rate: float, margin: float = 5.0, noise_share: float = 0.01) -> Bandwidth:
+def choose_cutoff(position: Array, rate: float, margin: float = 5.0) -> Bandwidth:
     """Choose one cutoff for all signals of an arm from the spectra of its joint positions.
 
     The white part of a position's spectrum, of deviation ``s``, is read off its highest frequencies;
@@ -119,7 +120,7 @@ def choose_cutoff(position: Array, rate: float, margin: float = 5.0, noise_share
     angles, and the harmonics of friction at reversals, lie above the motion itself, and at five times its
     bandwidth most of their power is in. That is lowered, down to twice the bandwidth, as far as needed
     to let through no more acceleration noise, ``s (2 pi)^2 sqrt(2 f^5 / (5 rate))``, than
-    ``noise_share`` of a moving joint's root-mean-square acceleration.
+    1 % of a moving joint's root-mean-square acceleration.
 
     Parameters
     ----------
@@ -129,8 +130,6 @@ def choose_cutoff(position: Array, rate: float, margin: float = 5.0, noise_share
         [Hz]
     margin : float
         Cutoff per bandwidth of the motion.
-    noise_share : float
-        Noise per acceleration.
 
     Returns
     -------
@@ -156,7 +155,7 @@ def choose_cutoff(position: Array, rate: float, margin: float = 5.0, noise_share
         motion[j] = frequency[min(int(np.searchsorted(share, 0.999 * share[-1])), len(share) - 1)]
         strength = np.sqrt(clean.sum() * frequency[0])
         if noise_std[j] > 0.0:
-            limit[j] = (2.5 * rate * (noise_share * strength / noise_std[j]) ** 2 / (2.0 * np.pi) ** 4) ** 0.2
+            limit[j] = (2.5 * rate * (NOISE_SHARE * strength / noise_std[j]) ** 2 / (2.0 * np.pi) ** 4) ** 0.2
     moving = motion > 0.0
     cutoff = 0.1 * rate
     if moving.any():

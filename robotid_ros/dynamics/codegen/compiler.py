@@ -66,7 +66,7 @@ class CompiledKernel:
 
 
 def compiled_kernels(
-    name: str, key: str, source: Callable[[], str], functions: Sequence[str], *, quick: bool = False
+    name: str, key: str, source: Callable[[], str], functions: Sequence[str]
 ) -> dict[str, CompiledKernel] | None:
     """Return compiled functions, or None where they cannot be had.
 
@@ -86,8 +86,6 @@ def compiled_kernels(
         Returns the C source; called only if it has to be compiled.
     functions : sequence of str
         Names of the functions in it.
-    quick : bool
-        Hold the interpreter's lock during calls, which then take 0.1 us less: for single samples.
     """
     compiler = find_compiler()
     if compiler is None or cache_directory() is None:
@@ -104,7 +102,7 @@ def compiled_kernels(
             if directory is None:
                 return None
             try:
-                library = (ctypes.PyDLL if quick else ctypes.CDLL)(str(directory / file))
+                library = ctypes.CDLL(str(directory / file))
                 return {function: CompiledKernel(library, function) for function in functions}
             except (OSError, AttributeError):
                 continue  # of another machine or compiler: build it here
