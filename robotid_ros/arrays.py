@@ -17,8 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from robotid_ros.errors import RobotIdError
 
-__all__ = ['Array', 'BoolArray', 'IntArray', 'frozen_array', 'require_names']
-
 Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]

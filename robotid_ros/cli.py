@@ -27,8 +27,6 @@ from robotid_ros.errors import RobotIdError
 from robotid_ros.files import remove_unused_folders
 from robotid_ros.threads import use_one_thread
 
-__all__ = ['build_parser', 'main']
-
 FAULT = 70  # EX_SOFTWARE of sysexits.h
 
 

@@ -14,17 +14,6 @@ Errors caused by input are :class:`ValueError` too, so that callers who know not
 package can still catch them.
 """
 
-__all__ = [
-    'CalibrationError',
-    'DataError',
-    'ExcitationError',
-    'IdentificationError',
-    'MissingDependencyError',
-    'ModelError',
-    'ModelWarning',
-    'RobotIdError',
-]
-
 
 class RobotIdError(Exception):
     """Root of every error this package raises on purpose."""

@@ -19,8 +19,6 @@ from typing import BinaryIO
 
 from robotid_ros.errors import DataError
 
-__all__ = ['atomic_file', 'file_hash', 'output_folder', 'remove_unused_folders', 'require_folder', 'write_text']
-
 _made: list[Path] = []  # folders that output_folder has made, the innermost of each first
 
 

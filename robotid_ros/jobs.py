@@ -17,8 +17,6 @@ import joblib
 
 from robotid_ros.errors import DataError, MissingDependencyError
 
-__all__ = ['LOST', 'each', 'engine']
-
 Argument = TypeVar('Argument')
 Result = TypeVar('Result')
 

@@ -12,8 +12,6 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-__all__ = ['Progress', 'silent']
-
 Progress: TypeAlias = Callable[[float, str], None]
 """Called with the fraction done, 0 to 1, and a few words on the present step."""
 

@@ -18,8 +18,6 @@ import yaml
 
 from robotid_ros.errors import MissingDependencyError, RobotIdError
 
-__all__ = ['read_text', 'read_yaml', 'refusing']
-
 LARGEST_TEXT = 1 << 26  # [bytes]; a model or a result takes some hundred kB
 LONGEST_MESSAGE = 240  # characters, beside the name of the file
 

@@ -23,8 +23,6 @@ from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin,
 
 from robotid_ros.errors import RobotIdError
 
-__all__ = ['Setting', 'Settings', 'setting', 'settings_of']
-
 Config = TypeVar('Config', bound='Settings')
 
 _WORDS = {float: 'number', int: 'whole number', bool: 'true or false', str: 'text', Path: 'path'}

@@ -29,8 +29,6 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.files import atomic_file
 
-__all__ = ['Table', 'read_table', 'write_table']
-
 PIECE = 1 << 25  # [bytes] parsed at a time; a process needs about five times as much memory
 PARALLEL = 4  # pieces from which on further processes are worth their start
 LONGEST_LINE = 1 << 22  # [bytes]

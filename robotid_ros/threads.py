@@ -15,8 +15,6 @@ it saves, and much more where other processes need the cores too, as the nodes d
 
 import os
 
-__all__ = ['use_one_thread']
-
 VARIABLES = ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS')
 
 

@@ -42,15 +42,6 @@ from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.report import write_report
 from robotid_ros.report.identification import identification_report
 
-__all__ = [
-    'REPLAY',
-    'Identification',
-    'identify_files',
-    'load_datasets',
-    'render_again',
-    'write_identification',
-]
-
 REPLAY = 'replay.yaml'
 """Beside a result: the last replay of a recording."""
 

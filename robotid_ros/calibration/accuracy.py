@@ -16,8 +16,6 @@ import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray
 
-__all__ = ['Accuracy', 'accuracy']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accuracy:

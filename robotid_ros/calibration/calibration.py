@@ -32,8 +32,6 @@ from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 
-__all__ = ['calibrate']
-
 _OUTLIER_WEIGHT = 0.5
 _PLENTY = 2.5  # numbers per parameter
 

@@ -28,17 +28,6 @@ from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import rotation_x, rotation_y, rotation_z, translation
 
-__all__ = [
-    'PARALLEL',
-    'ChainPose',
-    'Elementary',
-    'KinematicChain',
-    'chain_of',
-    'chain_of_dh',
-    'chain_of_model',
-    'parallel_rows',
-]
-
 PARALLEL = np.deg2rad(5.0)
 """Adjacent axes closer than this to parallel get Hayati's beta: their common normal is ill-defined."""
 

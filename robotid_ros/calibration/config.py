@@ -15,8 +15,6 @@ from typing import Literal
 from robotid_ros.errors import CalibrationError
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['TERM_KINDS', 'CalibrationConfig']
-
 TERM_KINDS = ('eccentricity', 'second_harmonic', 'compliance')
 
 

@@ -20,8 +20,6 @@ from robotid_ros.calibration.chain import KinematicChain
 from robotid_ros.calibration.placement import place
 from robotid_ros.errors import CalibrationError
 
-__all__ = ['check_fit', 'check_held_out', 'check_nominal_fit']
-
 _SUSPICIOUS = 0.04  # of the size of the measured volume: no arm's geometry is that wrong
 _ENOUGH = 50  # measurements: enough to tell mistakes apart, few enough to try hundreds of them
 _DOUBT = 'the joint zeros, signs or the table may not be those of this robot'

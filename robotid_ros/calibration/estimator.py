@@ -21,8 +21,6 @@ from robotid_ros.calibration.problem import Problem, State
 from robotid_ros.calibration.solver import Fit, fit
 from robotid_ros.calibration.term_selection import folds_of, select_terms
 
-__all__ = ['Estimator']
-
 _SELECTION_FOLDS = 10
 
 

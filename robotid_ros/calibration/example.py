@@ -21,8 +21,6 @@ from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.transforms import quaternion_of_rotation, rotation_of_vector
 
-__all__ = ['SimulatedArm', 'example_arm', 'example_table']
-
 LENGTH_ERROR, ANGLE_ERROR = 5.5e-4, 1.25e-3  # [m], [rad]; standard deviations of the example's errors
 
 

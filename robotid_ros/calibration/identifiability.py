@@ -18,15 +18,6 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.calibration.problem import Problem, State
 from robotid_ros.errors import CalibrationError
 
-__all__ = [
-    'Identifiable',
-    'Redundancy',
-    'different_poses',
-    'identifiable',
-    'independent_columns',
-    'placed_columns',
-]
-
 _POSES_PER_LABEL = 20
 _SAME_POSE = 4  # decimals [rad, m]
 # Sine of the angle between a column and the span of the others: the standard deviation grows with its inverse.

@@ -18,8 +18,6 @@ from robotid_ros.calibration.result import CalibrationResult
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model.transforms import vector_of_rotation
 
-__all__ = ['CompensatedJoints', 'compensated_inverse_kinematics', 'compensated_joints']
-
 _STEPS = 60
 _CLOSE = 1e-10  # [m, rad]
 _LONGEST_STEP = 0.2  # [rad, m]

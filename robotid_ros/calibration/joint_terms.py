@@ -32,8 +32,6 @@ from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['JointTerm', 'JointTerms', 'joint_terms']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointTerm:

@@ -21,8 +21,6 @@ from robotid_ros.errors import CalibrationError
 from robotid_ros.model.transforms import mean_quaternion
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['PairingConfig', 'RestingPairs']
-
 _FEWEST = 5  # measurements of the target, of which a mean and a scatter can be told
 
 

@@ -24,8 +24,6 @@ import numpy as np
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.model.transforms import nearest_rotation
 
-__all__ = ['Placement', 'place']
-
 _SUBSET_SIZE = 8
 _OUTLYING = 8.0  # medians of the distance; of Gaussian measurements none is that far
 _COARSE = 100  # measurements of every set and target that tell good starts from bad ones

@@ -17,8 +17,6 @@ import numpy as np
 from robotid_ros.arrays import Array, BoolArray, IntArray, frozen_array, require_names
 from robotid_ros.errors import CalibrationError
 
-__all__ = ['MeasuredPoints']
-
 
 def _unset() -> Array:
     """Return the empty array that stands for a field's default, which depends on N."""

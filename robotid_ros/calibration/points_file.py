@@ -20,16 +20,6 @@ from robotid_ros.errors import CalibrationError
 from robotid_ros.reading import refusing
 from robotid_ros.tables import read_table, write_table
 
-__all__ = [
-    'ANGLE_UNITS',
-    'LENGTH_UNITS',
-    'append_points',
-    'read_joints',
-    'read_points',
-    'write_joints',
-    'write_points',
-]
-
 LENGTH_UNITS = {'m': 1.0, 'mm': 1e-3}
 ANGLE_UNITS = {'rad': 1.0, 'deg': np.pi / 180.0}
 

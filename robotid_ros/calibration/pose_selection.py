@@ -25,8 +25,6 @@ from robotid_ros.errors import CalibrationError
 from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['PoseSelection', 'select_poses']
-
 _SWEEPS = 20
 
 

@@ -28,8 +28,6 @@ from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model.transforms import rotation_of_quaternion, rotation_of_vector, vector_of_rotation
 
-__all__ = ['AXES', 'Problem', 'State', 'labelled']
-
 AXES = ('x', 'y', 'z', 'rx', 'ry', 'rz')
 
 

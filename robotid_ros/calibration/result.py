@@ -27,8 +27,6 @@ from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import quaternion_of_rotation
 
-__all__ = ['CalibrationResult', 'Outlier', 'ParameterEstimate']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterEstimate:

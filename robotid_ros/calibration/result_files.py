@@ -28,8 +28,6 @@ from robotid_ros.model.transforms import rpy_rotation, translation
 from robotid_ros.model.urdf_edit import replace_origins
 from robotid_ros.tables import write_table
 
-__all__ = ['calibrated_urdf', 'write_result']
-
 
 def write_result(result: CalibrationResult, folder: Path, provenance: dict[str, Any]) -> list[Path]:
     """Write result.yaml, residuals.csv and calibrated.yaml or calibrated.urdf; return their names.

@@ -25,8 +25,6 @@ from scipy.stats import chi2
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.calibration.problem import Problem, State
 
-__all__ = ['Fit', 'fit']
-
 _NOISE_FLOOR = 1e-13  # [m], round-off of a metre-sized arm
 _PRIOR_FLOOR = 1e-7  # [m, rad]
 _MOST_STEPS = 60

@@ -24,8 +24,6 @@ from robotid_ros.calibration.problem import Problem, State
 from robotid_ros.calibration.validation import mean_tool_rotations
 from robotid_ros.errors import CalibrationError
 
-__all__ = ['check_measurements', 'placed_start']
-
 
 def check_measurements(points: MeasuredPoints) -> None:
     """Refuse measurements that hold no information.

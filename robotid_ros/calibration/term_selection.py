@@ -19,8 +19,6 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.calibration.problem import Problem, State
 from robotid_ros.calibration.solver import Fit
 
-__all__ = ['ValidatedColumns', 'folds_of', 'select_terms']
-
 _SMALLEST_GAIN = 0.005  # of the squared error
 _STANDARD_ERRORS = 1.5  # of the gain, which the best of many candidates must exceed
 _LARGEST_OFFSET = 0.01  # [rad], prior deviation of a term's root mean square

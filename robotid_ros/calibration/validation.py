@@ -23,8 +23,6 @@ from robotid_ros.calibration.problem import Problem, State, labelled
 from robotid_ros.calibration.solver import fit
 from robotid_ros.model.transforms import nearest_rotation
 
-__all__ = ['CrossValidation', 'HeldOut', 'cross_validate', 'evaluate_held_out', 'mean_tool_rotations']
-
 _FEWEST = 4  # poses of a set or target among the other folds, for its part of a fold to count
 
 

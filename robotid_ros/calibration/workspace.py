@@ -19,8 +19,6 @@ from robotid_ros.errors import CalibrationError
 from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['Workspace', 'random_configurations', 'sample_workspace']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:

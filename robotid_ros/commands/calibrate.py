@@ -43,8 +43,6 @@ from robotid_ros.model.packaged import arm_file
 from robotid_ros.report import can_draw, write_report
 from robotid_ros.report.calibration import calibration_report, workspace_report
 
-__all__ = ['COMMAND']
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument

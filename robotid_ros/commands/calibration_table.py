@@ -12,8 +12,6 @@
 from robotid_ros.calibration.accuracy import Accuracy
 from robotid_ros.calibration.result import CalibrationResult
 
-__all__ = ['accuracy_table', 'summary']
-
 _COLUMNS = ('N', 'mean', 'rms', '95 %', 'max', 'x rms', 'y rms', 'z rms')
 
 

@@ -19,8 +19,6 @@ from robotid_ros.export.source_code import LANGUAGES, write_code
 from robotid_ros.files import output_folder
 from robotid_ros.identification import IdentificationResult
 
-__all__ = ['COMMAND']
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser)

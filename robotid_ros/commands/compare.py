@@ -19,8 +19,6 @@ from robotid_ros.identification import IdentificationResult
 from robotid_ros.report import write_report
 from robotid_ros.report.compare import comparison_report
 
-__all__ = ['COMMAND']
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(

@@ -22,8 +22,6 @@ from robotid_ros.files import output_folder, write_text
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import arm_file, packaged_folder
 
-__all__ = ['COMMAND']
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--robot', default='ur10e', metavar='NAME', help='packaged arm, or a URDF (default: ur10e)')

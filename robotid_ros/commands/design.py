@@ -27,8 +27,6 @@ from robotid_ros.jobs import engine
 from robotid_ros.model.packaged import arm_file
 from robotid_ros.report.design import write_design_page
 
-__all__ = ['COMMAND']
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser)

@@ -20,8 +20,6 @@ from robotid_ros.export.formats import FORMATS, export
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.model import RobotModel
 
-__all__ = ['COMMAND', 'result_and_robot']
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('result', metavar='RESULT', help='result.yaml of "robotid identify", or its folder')

@@ -27,8 +27,6 @@ from robotid_ros.jobs import engine
 from robotid_ros.report import write_report
 from robotid_ros.report.content import Report, Table
 
-__all__ = ['COMMAND']
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(

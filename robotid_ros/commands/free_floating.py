@@ -41,8 +41,6 @@ from robotid_ros.free_floating.mission import EXAMPLE
 from robotid_ros.report import can_draw, write_report
 from robotid_ros.report.free_floating import base_motion_report, free_floating_report, trajectory_report
 
-__all__ = ['COMMAND']
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest='action', metavar='design|simulate|identify', required=True)

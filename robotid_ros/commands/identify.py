@@ -30,8 +30,6 @@ from robotid_ros.identification import IdentificationConfig, IdentificationResul
 from robotid_ros.model.packaged import arm_file
 from robotid_ros.workflow import identify_files, write_identification
 
-__all__ = ['COMMAND']
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(

@@ -27,8 +27,6 @@ from robotid_ros.identification.payload import drive_gains, identify_payload
 from robotid_ros.model.inertia import inertial_parameters
 from robotid_ros.workflow import load_datasets
 
-__all__ = ['COMMAND']
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser)

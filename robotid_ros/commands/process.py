@@ -18,8 +18,6 @@ from robotid_ros.commands.robot_options import load_config
 from robotid_ros.data import process_file, save_dataset
 from robotid_ros.files import require_folder
 
-__all__ = ['COMMAND']
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('recording', metavar='RECORDING', help='CSV, npz, or a bag, such as the recorder writes')

@@ -18,8 +18,6 @@ from robotid_ros.errors import DataError
 from robotid_ros.excitation.storage import load_excitation
 from robotid_ros.model import RobotConfig
 
-__all__ = ['add_processing_arguments', 'processing_settings', 'validation_period']
-
 
 def add_processing_arguments(parser: argparse.ArgumentParser) -> None:
     """Add ``--excitation``, ``--cutoff`` and the like."""

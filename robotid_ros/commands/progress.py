@@ -17,8 +17,6 @@ from typing import TextIO
 
 from robotid_ros.progress import Progress
 
-__all__ = ['progress_bar']
-
 PATIENCE = 2.0  # seconds before a bar appears
 INTERVAL = 0.1  # seconds between two drawings
 WIDTH = 28

@@ -29,8 +29,6 @@ from robotid_ros.model import RobotModel
 from robotid_ros.report.page import can_draw
 from robotid_ros.workflow import REPLAY, load_datasets, render_again
 
-__all__ = ['COMMAND']
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('result', metavar='RESULT', help='result.yaml of "robotid identify", or its folder')

@@ -16,8 +16,6 @@ from robotid_ros.commands.command import Command
 from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
 from robotid_ros.workflow import render_again
 
-__all__ = ['COMMAND']
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('folder', metavar='DIR', type=Path, help='what "robotid identify --out DIR" wrote')

@@ -21,8 +21,6 @@ from robotid_ros.model import STANDARD_GRAVITY, RobotConfig, RobotModel
 from robotid_ros.model.dh_table import read_dh_file
 from robotid_ros.model.packaged import arm_file, packaged_arms
 
-__all__ = ['add_robot_arguments', 'load_config', 'load_robot']
-
 
 def add_robot_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add ``--robot``, ``--tip``, ``--joints`` and ``--config``."""

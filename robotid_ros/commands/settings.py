@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 
 from robotid_ros.settings import Settings, settings_of
 
-__all__ = ['add_settings', 'given_settings', 'number', 'settings_from']
-
 Config = TypeVar('Config', bound=Settings)
 
 

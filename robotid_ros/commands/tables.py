@@ -17,8 +17,6 @@ from robotid_ros.arrays import Array
 from robotid_ros.identification import IdentificationResult, Metrics
 from robotid_ros.report.subject import friction_used
 
-__all__ = ['joint_table', 'metrics_table', 'parameter_table']
-
 
 def joint_table(joints: Sequence[str], columns: Mapping[str, Array], digits: int = 3) -> str:
     """Return a table with a row per joint and a column per figure."""

@@ -18,8 +18,6 @@ from robotid_ros.commands.tables import metrics_table
 from robotid_ros.identification import IdentificationResult, validate
 from robotid_ros.workflow import load_datasets
 
-__all__ = ['COMMAND']
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('recordings', nargs='+', metavar='RECORDING', help='recordings or datasets')

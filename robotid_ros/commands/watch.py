@@ -17,8 +17,6 @@ from importlib.util import find_spec
 from robotid_ros.commands.command import Command
 from robotid_ros.errors import DataError, MissingDependencyError
 
-__all__ = ['COMMAND']
-
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--namespace', default='', metavar='NAME', help='of the nodes')

@@ -30,8 +30,6 @@ from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.files import file_hash
 from robotid_ros.progress import Progress
 
-__all__ = ['DESCRIPTION', 'JOINT_STATE', 'TRAJECTORY', 'Bag', 'read_bag']
-
 JOINT_STATE = 'sensor_msgs/msg/JointState'
 TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'
 DESCRIPTION = 'robotid_ros'  # name of the metadata record in which the recorder node describes its recording

@@ -26,8 +26,6 @@ from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.files import write_text
 
-__all__ = ['BagWriter', 'writing_library']
-
 LARGEST_FILE = 1 << 30  # [bytes]; about an hour at 1 kHz. The writer keeps an index of the present file in memory.
 LARGEST_CHUNK = 1 << 20  # [bytes]
 DESCRIBE = 10.0  # [s] between versions of metadata.yaml, so that players find their way in what a crash leaves

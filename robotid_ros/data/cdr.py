@@ -11,8 +11,6 @@
 
 import struct
 
-__all__ = ['HEADER', 'CdrReader']
-
 HEADER = 4  # encapsulation bytes; alignment counts from behind them
 
 

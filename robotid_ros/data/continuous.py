@@ -24,8 +24,6 @@ from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.errors import DataError
 from robotid_ros.signals.filtering import choose_cutoff, settling_samples
 
-__all__ = ['filtered_dataset']
-
 
 def filtered_dataset(
     joints: tuple[str, ...],

@@ -22,8 +22,6 @@ from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash
 from robotid_ros.tables import read_table, write_table
 
-__all__ = ['read_csv', 'write_csv']
-
 QUANTITIES = ('position', 'velocity', 'acceleration', 'effort', 'current')
 
 

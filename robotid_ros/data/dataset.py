@@ -21,8 +21,6 @@ from robotid_ros.errors import DataError
 if TYPE_CHECKING:
     from robotid_ros.data.even import EvenRecording
 
-__all__ = ['Dataset', 'concatenate']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:

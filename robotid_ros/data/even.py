@@ -21,8 +21,6 @@ from robotid_ros.errors import DataError
 from robotid_ros.signals.differentiation import savitzky_golay
 from robotid_ros.signals.filtering import settling_samples, zero_phase_low_pass
 
-__all__ = ['EvenRecording', 'Run']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:

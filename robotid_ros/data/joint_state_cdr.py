@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data.cdr import HEADER, CdrReader
 
-__all__ = ['JointStateBatch', 'JointStateDecoder', 'decode_layout']
-
 ByteArray = NDArray[np.uint8]
 FIELDS = ('position', 'velocity', 'effort')
 

@@ -28,8 +28,6 @@ from robotid_ros.arrays import IntArray
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import DataError, MissingDependencyError
 
-__all__ = ['McapFile']
-
 MAGIC = b'\x89MCAP0\r\n'
 FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, STATISTICS, METADATA, METADATA_INDEX, DATA_END = 2, 3, 4, 5, 6, 11, 12, 13, 15
 RECORD = struct.Struct('<BQ')  # opcode, length of the content

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from robotid_ros.arrays import IntArray
 
-__all__ = ['LossCounter', 'MessageChunk']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageChunk:

@@ -23,8 +23,6 @@ from robotid_ros.signals.differentiation import choose_harmonics, fit_fourier, n
 from robotid_ros.signals.filtering import zero_phase_low_pass
 from robotid_ros.signals.smoothing import guarded_smoothing
 
-__all__ = ['averaged_dataset', 'period_average', 'thinned']
-
 _LARGEST_SCATTER = 0.2  # of a joint's motion; arms repeat to a thousandth of it, a wrong period leaves a half and more
 MOST_BINS = 50_000  # 100 bytes each, several times
 

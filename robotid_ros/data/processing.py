@@ -34,8 +34,6 @@ from robotid_ros.signals.late_stamps import LateStamps, late_stamps_remark
 from robotid_ros.signals.screening import SampleScreen, ScreenedChunk, find_spikes
 from robotid_ros.signals.turns import TurnUnwrapper
 
-__all__ = ['process_file', 'process_recording', 'read_strokes', 'summarize']
-
 _SLOWEST = 0.5  # [s] between samples; times in milliseconds look slower than this up to 2 kHz
 
 

@@ -20,8 +20,6 @@ from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash
 from robotid_ros.reading import refusing
 
-__all__ = ['read_recording']
-
 
 def read_recording(path: str | Path, topic: str | None = None, joints: Sequence[str] | None = None) -> Recording:
     """Read a recording: CSV, npz, or a bag, such as the recorder node writes.

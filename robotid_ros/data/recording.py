@@ -18,8 +18,6 @@ import numpy as np
 from robotid_ros.arrays import Array, frozen_array, require_names
 from robotid_ros.errors import DataError
 
-__all__ = ['Recording']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:

@@ -19,8 +19,6 @@ from robotid_ros.data.strokes import is_friction_sweep
 from robotid_ros.errors import DataError
 from robotid_ros.signals.averaging import travel
 
-__all__ = ['PeriodicReference', 'decode_reference', 'reference_period']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodicReference:

@@ -28,8 +28,6 @@ from robotid_ros.data.stream import StreamProcessor
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.errors import DataError
 
-__all__ = ['RecordingSession']
-
 
 class RecordingSession:
     """Records from start to finish; may be asked from another thread how it goes.

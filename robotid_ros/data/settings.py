@@ -17,8 +17,6 @@ from robotid_ros.errors import DataError
 from robotid_ros.model.robot_config import EffortMeaning, RobotConfig
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['ProcessingSettings']
-
 DIFFERENTIATIONS = ('central', 'savitzky-golay')
 
 

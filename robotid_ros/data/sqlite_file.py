@@ -19,8 +19,6 @@ from typing import Any
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import DataError
 
-__all__ = ['SqliteFile']
-
 ROWS = 16384  # messages fetched at a time
 
 

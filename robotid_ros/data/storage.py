@@ -24,8 +24,6 @@ from robotid_ros.errors import DataError
 from robotid_ros.files import atomic_file
 from robotid_ros.reading import refusing
 
-__all__ = ['load_dataset', 'load_recording', 'save_dataset', 'save_recording']
-
 RECORDING_KIND = 'robotid_ros recording 1'
 DATASET_KIND = 'robotid_ros dataset 2'
 

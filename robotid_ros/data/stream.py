@@ -33,8 +33,6 @@ from robotid_ros.signals.late_stamps import LateStamps
 from robotid_ros.signals.screening import SampleScreen
 from robotid_ros.signals.turns import TurnUnwrapper
 
-__all__ = ['NoUsablePeriodError', 'StreamProcessor', 'average_bag', 'has_reference']
-
 
 class NoUsablePeriodError(DataError):
     """There are samples, but no whole period that could be averaged."""

@@ -24,8 +24,6 @@ import numpy as np
 from robotid_ros.arrays import Array, BoolArray, IntArray, frozen_array, require_names
 from robotid_ros.errors import DataError
 
-__all__ = ['FrictionStrokes', 'cut_strokes', 'is_friction_sweep']
-
 PLACES = 16  # per stroke: enough for gravity to be straight between two of them, few enough to average the noise
 _FEWEST_SAMPLES = 5  # per place, on average
 _WINDOW = 0.1  # s, over which a velocity is taken to find what moves

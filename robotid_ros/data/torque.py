@@ -20,8 +20,6 @@ from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.errors import DataError
 from robotid_ros.signals.motor import current_to_torque
 
-__all__ = ['measured_torque', 'torque_factors']
-
 
 def torque_factors(joints: tuple[str, ...], settings: ProcessingSettings, currents: tuple[bool, ...]) -> Array:
     """Return what turns each joint's signal into a torque, shape (n,).

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from robotid_ros.arrays import Array
 
-__all__ = ['ParameterComparison', 'format_parameter_table']
-
 WELL_EXCITED = 5.0  # relative standard deviation [%] below which a parameter counts as found
 DEVIATIONS = 3.0  # standard deviations within which a found parameter agrees with the truth
 

@@ -15,8 +15,6 @@ import yaml
 
 from robotid_ros.model import RobotModel
 
-__all__ = ['configuration_text']
-
 _LARGEST = 8.0  # rad/s^2 or m/s^2
 _TO_FULL_SPEED = 1.0 / 3.0  # s; no joint is asked to reach its speed limit sooner
 

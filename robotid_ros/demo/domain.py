@@ -16,8 +16,6 @@ from collections import deque
 
 from robotid_ros.errors import RobotIdError
 
-__all__ = ['reserve_domain']
-
 # Above domain 101 the ports of DDS lie among those that the system gives to anybody.
 _DOMAINS = range(1, 102)
 # Ports of a domain by the RTPS standard (OMG DDSI-RTPS 2.5, section 9.6.2): one for all its participants,

@@ -23,8 +23,6 @@ from types import TracebackType
 from robotid_ros.demo.domain import reserve_domain
 from robotid_ros.errors import RobotIdError
 
-__all__ = ['NodeDiedError', 'NodeGroup', 'die_with_parent', 'isolated_environment', 'parameter_arguments']
-
 _PR_SET_PDEATHSIG = 1
 # Looked up before any fork: the child must not need a lock that another thread held at that moment.
 _prctl = ctypes.CDLL(None).prctl if sys.platform == 'linux' else None

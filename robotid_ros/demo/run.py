@@ -33,8 +33,6 @@ from robotid_ros.report.design import write_design_page
 from robotid_ros.report.identification import identification_report
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['DemoOutcome', 'DemoSettings', 'run_demo']
-
 Step = Callable[[float, str], None]
 
 # Deadlines [s], each several times what a slow and busy machine needs; a node that dies is told at once.

@@ -38,8 +38,6 @@ from robotid_ros.dynamics.standard_regressor import (
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model import RobotModel
 
-__all__ = ['DATA_TOLERANCE', 'BaseParameters', 'base_parameters', 'reduced_columns']
-
 DATA_TOLERANCE = 1e-5
 """Tolerance for work with data: what is left of a column below this part of it, no measurement shows.
 

@@ -19,8 +19,6 @@ from robotid_ros.errors import DataError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import transform_inertial_parameters
 
-__all__ = ['Chain', 'Part', 'aligned_chain', 'checked_samples', 'moving', 'sample_motion']
-
 Part: TypeAlias = Literal['all', 'gravity', 'kinetic']
 """Which torques: all, those of gravity alone (at rest), or those of motion alone (without gravity)."""
 

@@ -22,8 +22,6 @@ from robotid_ros.dynamics.chain import aligned_chain
 from robotid_ros.dynamics.codegen.compiler import CompiledKernel, compiled_kernels
 from robotid_ros.model import RobotModel
 
-__all__ = ['chosen_columns', 'packed_arm', 'recursion']
-
 # The library keeps its intermediate values on the stack: 2 MB for this many joints, of usually 8.
 _MOST_JOINTS = 32
 _DRIVES = ('Ia', 'Fv', 'Fc', 'offset')

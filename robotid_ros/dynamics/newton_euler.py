@@ -24,8 +24,6 @@ from robotid_ros.dynamics.compiled_recursion import packed_arm, recursion
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertia_matrix
 
-__all__ = ['LinkMotion', 'inverse_dynamics', 'link_motions', 'newton_euler', 'turn']
-
 
 class LinkMotion(NamedTuple):
     """Motion of one link's aligned frame in that frame; vectors have shape (3, N).

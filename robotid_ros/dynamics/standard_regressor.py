@@ -27,17 +27,6 @@ from robotid_ros.errors import DataError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import INERTIAL_NAMES
 
-__all__ = [
-    'Columns',
-    'column_names',
-    'drive_symbols',
-    'full_regressor',
-    'observation_matrix',
-    'regressor',
-    'regressor_columns',
-    'standard_parameters',
-]
-
 
 class Columns(TypedDict):
     """Which columns stand beside the inertial ones; keyword arguments of several functions."""

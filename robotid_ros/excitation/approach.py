@@ -18,8 +18,6 @@ from robotid_ros.excitation.reference import Move, move_duration
 from robotid_ros.excitation.reference_check import ReferenceCheck
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['approach']
-
 _TRIES = 60
 _COARSE = 20.0  # [Hz]: a first look at 50 ms, a tenth of a second of the ramp's usual speed of 0.5 rad/s
 

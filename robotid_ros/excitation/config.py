@@ -15,8 +15,6 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.criteria import CRITERIA
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['ExcitationConfig']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcitationConfig(Settings):

@@ -24,8 +24,6 @@ from robotid_ros.excitation.observation import Observation
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['Bound', 'Constraint', 'JointRanges', 'Pullback', 'TorqueLimits', 'scaled_limits']
-
 Pullback: TypeAlias = Callable[[Array, MotionGradient], None]
 
 

@@ -25,16 +25,6 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 
-__all__ = [
-    'CRITERIA',
-    'CriterionName',
-    'Excitation',
-    'condition_numbers',
-    'criterion_gradient',
-    'information_matrix',
-    'measure_excitation',
-]
-
 CriterionName: TypeAlias = Literal['condition', 'condition-scaled', 'd-optimal', 'a-optimal', 'e-optimal']
 CRITERIA: tuple[CriterionName, ...] = ('condition', 'condition-scaled', 'd-optimal', 'a-optimal', 'e-optimal')
 

@@ -17,8 +17,6 @@ from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.verification import Peak
 from robotid_ros.model.joint_limits import JointLimits
 
-__all__ = ['ExcitationDesign']
-
 _ACTIVE = 0.01
 
 

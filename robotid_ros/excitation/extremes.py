@@ -14,8 +14,6 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.excitation.fourier import FourierTrajectory
 
-__all__ = ['series_extremes', 'trajectory_extremes']
-
 
 def series_extremes(cosine: Array, sine: Array) -> tuple[float, float, float, float]:
     """Return smallest and largest value of sum_l cosine_l cos(l x) + sine_l sin(l x), and where.

@@ -20,8 +20,6 @@ from numpy.typing import ArrayLike
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ExcitationError
 
-__all__ = ['FourierTrajectory', 'fourier_basis', 'fourier_jerk_basis']
-
 
 def fourier_basis(t: ArrayLike, harmonics: int, base_frequency: float) -> tuple[Array, Array, Array]:
     """Return the series' terms and their first two time derivatives.

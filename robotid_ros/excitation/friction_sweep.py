@@ -29,8 +29,6 @@ from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['FrictionSweep', 'FrictionSweepConfig', 'Stroke', 'friction_sweep', 'sweep_start']
-
 _ROOM = 1.0  # [rad or m] from a start: at 0.6 of usual velocity limits, ramps and a stroke of half a second fit
 _POSES = 200
 _COARSE, _FINE = 16, 200  # positions on each side of a start at which the constraints are looked at

@@ -23,8 +23,6 @@ from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.reading import read_yaml, refusing
 
-__all__ = ['Capsule', 'Geometry', 'closest_points', 'find_frame', 'load_geometry', 'random_positions', 'skeleton']
-
 _ALWAYS = 0.95
 _POSES = 400
 

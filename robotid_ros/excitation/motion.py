@@ -21,8 +21,6 @@ from robotid_ros.excitation.fourier import FourierTrajectory, fourier_basis, fou
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['FourierGrid', 'Motion', 'MotionGradient', 'RegressorOfMotion']
-
 RegressorOfMotion: TypeAlias = Callable[['Motion'], Array]  # returns shape (N, n, b)
 
 

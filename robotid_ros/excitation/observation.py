@@ -20,8 +20,6 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.motion import Motion, MotionGradient
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['Observation', 'observation_of']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:

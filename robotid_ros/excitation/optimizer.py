@@ -23,8 +23,6 @@ from robotid_ros.excitation.search import finish, minimise
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 
-__all__ = ['optimize_excitation']
-
 
 def optimize_excitation(
     model: RobotModel,

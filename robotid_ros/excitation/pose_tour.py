@@ -19,8 +19,6 @@ from robotid_ros.excitation.reference import Chain, Move, Reference, Rest, move_
 from robotid_ros.excitation.reference_check import ReferenceCheck
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['PoseTour', 'PoseTourConfig', 'pose_tour']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoseTourConfig(Settings):

@@ -25,15 +25,6 @@ from robotid_ros.excitation.workspace import WORKSPACE_SCALE, workspace_constrai
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = [
-    'clear_pose',
-    'design_limits',
-    'design_observation',
-    'other_constraints',
-    'reference_check',
-    'validation_config',
-]
-
 _OTHER_SEED = 7919
 _POSES = 2000
 _CLEAR = 0.05  # [m]

@@ -31,8 +31,6 @@ from robotid_ros.excitation.verification import scale_into_joint_limits, worst_e
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['ExcitationProblem', 'free_directions']
-
 _REPORT_SAMPLES = 1000
 _POSES = 128
 

@@ -26,8 +26,6 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.model.joint_limits import JointLimits
 
-__all__ = ['Chain', 'FourierRun', 'Move', 'Reference', 'Rest', 'SlowedDown', 'SpedUp', 'move_duration']
-
 _PEAK_VELOCITY, _PEAK_ACCELERATION, _PEAK_JERK = 1.875, 10.0 / np.sqrt(3.0), 60.0
 _SHORTEST_MOVE = 0.5  # [s], a choice: a small move, too, begins and ends gently
 

@@ -22,8 +22,6 @@ from robotid_ros.excitation.verification import Peak, require_within
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['ReferenceCheck']
-
 _CHECK_RATE = 250.0
 
 

@@ -29,8 +29,6 @@ from robotid_ros.files import write_text
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.reading import read_yaml, refusing
 
-__all__ = ['design_from_dict', 'design_to_dict', 'load_excitation', 'save_excitation']
-
 FORMAT = 'robotid excitation 1'
 _SLACK = 1e-6  # of a largest value, for round-off and for limits written by hand with six digits
 _KEYS = ('joints', 'trajectory', 'limits', 'criteria', 'settings', 'base_parameters')

@@ -24,8 +24,6 @@ from robotid_ros.excitation.observation import Observation
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['Peak', 'require_within', 'scale_into_joint_limits', 'scale_into_limits', 'worst_excesses']
-
 _FINE_RATE, _COARSE_RATE = 10_000.0, 1_000.0
 _CHUNK = 4_000
 _NEAR = 0.01

@@ -30,8 +30,6 @@ from robotid_ros.excitation.motion import Motion, MotionGradient
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['WORKSPACE_SCALE', 'Clearance', 'PointBox', 'ground_clearance', 'workspace_box', 'workspace_constraints']
-
 WORKSPACE_SCALE = 0.1
 """Excess in space is counted in decimetres, comparable with a tenth of a joint's range."""
 

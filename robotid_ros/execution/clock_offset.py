@@ -13,8 +13,6 @@ A trajectory has an absolute start, which the controller reads on its own clock:
 computer's and the two differ, the arm is elsewhere on its path than the sender believes.
 """
 
-__all__ = ['ClockOffset']
-
 _WINDOW = 1.0
 """The least delay of this long counts, and that of the window before [s]."""
 

@@ -21,8 +21,6 @@ from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.execution.measured_stop import JointMotion
 from robotid_ros.execution.run import RunPlan
 
-__all__ = ['EffortWatch']
-
 _BIN = 0.02
 """Efforts are averaged over this time, which takes single spikes away [s]."""
 _SATURATED = 0.97

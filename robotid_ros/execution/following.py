@@ -29,8 +29,6 @@ from robotid_ros.execution.run import RunPlan
 from robotid_ros.execution.watchdog import Watchdog
 from robotid_ros.execution.windows import Window
 
-__all__ = ['Following', 'Stop', 'StopKind']
-
 _SHOWS = 0.02
 """How far the reference gets before an arm that has not moved counts as not following [rad or m]."""
 _SHOWS_LED = 5e-3

@@ -24,8 +24,6 @@ from robotid_ros.arrays import Array
 from robotid_ros.excitation.reference_check import ReferenceCheck
 from robotid_ros.model.joint_limits import JointLimits
 
-__all__ = ['GENTLE_BRAKING', 'JointMotion', 'MeasuredStop', 'plan_measured_stop']
-
 GENTLE_BRAKING = 5.0
 """Acceleration of a stop where no limit is given [rad/s^2 or m/s^2]: a quarter to a half of what arms allow."""
 

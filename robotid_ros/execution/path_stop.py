@@ -19,8 +19,6 @@ from robotid_ros.excitation.reference_check import ReferenceCheck
 from robotid_ros.execution.measured_stop import GENTLE_BRAKING
 from robotid_ros.model.joint_limits import JointLimits
 
-__all__ = ['plan_stop', 'stop_durations']
-
 _SHORTEST_STOP, _USUAL_STOP, _LONGEST_STOP, _STOP_LENGTHS = 0.1, 1.6, 8.0, 11
 _NO_EXCESS = 1e-6  # of a limit, relative: round-off
 

@@ -16,8 +16,6 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.execution.measured_stop import JointMotion
 
-__all__ = ['RecentMotion']
-
 _SPAN = 0.1
 """How long an arm must keep its place to count as resting [s]."""
 

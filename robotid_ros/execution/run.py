@@ -31,8 +31,6 @@ from robotid_ros.execution.path_stop import plan_stop, stop_durations
 from robotid_ros.execution.windows import KnotPlan, WindowPlan
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['RunConfig', 'RunPlan', 'plan_run']
-
 _AT_REST = 1e-6
 _MOST_REFERENCE_POINTS = 2000
 

@@ -17,8 +17,6 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['Watchdog', 'WatchdogConfig']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchdogConfig(Settings):

@@ -28,8 +28,6 @@ from robotid_ros.excitation.reference import Reference, SlowedDown
 from robotid_ros.excitation.reference_check import ReferenceCheck
 from robotid_ros.execution.path_stop import plan_stop, stop_durations
 
-__all__ = ['KnotPlan', 'Window', 'WindowPlan']
-
 _LEAST_SPAN = 1.0
 _STOP_TOLERANCE = 1e-3
 

@@ -22,8 +22,6 @@ from robotid_ros.data.cdr import CdrReader
 from robotid_ros.errors import DataError
 from robotid_ros.free_floating.measurement import FloatingMeasurement
 
-__all__ = ['read_floating_bag']
-
 _POSE, _TWIST, _COVARIANCE = 7, 6, 36  # doubles
 
 

@@ -19,8 +19,6 @@ from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 from robotid_ros.model.inertia import inertia_matrix, inertial_parameters, physical_violation, split_inertial_parameters
 
-__all__ = ['RigidBody']
-
 _SIX = ((0, 0, 0, 1, 1, 2), (0, 1, 2, 1, 2, 2))
 
 

@@ -23,8 +23,6 @@ from robotid_ros.free_floating.robot import FreeFloatingRobot
 from robotid_ros.free_floating.spatial import cross_matrix
 from robotid_ros.model.transforms import rotation_of_quaternion
 
-__all__ = ['JointEstimate', 'check_zero_momentum', 'estimate_with_momentum']
-
 _SWEEPS = 30
 
 

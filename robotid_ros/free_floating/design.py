@@ -33,15 +33,6 @@ from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 
-__all__ = [
-    'SI_BOUND',
-    'control_trajectory',
-    'design_excitation',
-    'judged_trajectory',
-    'last_body_motion',
-    'predicted_conditions',
-]
-
 SI_BOUND = float(np.sqrt(8.0 / 3.0))
 """Least SI condition number of all ten unknowns. With s the ratio of the mean squares of u and w, and
 those of w in unit of their mean, diagonal entries of G are 3 s (1/m), 2 + 2 s on average (c) and 1 on

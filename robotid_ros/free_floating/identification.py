@@ -26,8 +26,6 @@ from robotid_ros.free_floating.regression import Regression, residual_covariance
 from robotid_ros.free_floating.result import TargetIdentification, target_identification
 from robotid_ros.free_floating.robot import FreeFloatingRobot
 
-__all__ = ['ESTIMATORS', 'Estimator', 'identify_target']
-
 Estimator: TypeAlias = Literal['weighted', 'ordinary', 'recursive']
 
 ESTIMATORS: tuple[Estimator, ...] = ('weighted', 'ordinary', 'recursive')

@@ -21,8 +21,6 @@ from robotid_ros.errors import DataError
 from robotid_ros.model.transforms import quaternion_of_rotation, rotation_of_quaternion, rotation_of_vector
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['FloatingMeasurement', 'SensorNoise']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensorNoise(Settings):

@@ -20,8 +20,6 @@ from robotid_ros.free_floating.measurement import FloatingMeasurement
 from robotid_ros.reading import refusing
 from robotid_ros.tables import read_table, write_table
 
-__all__ = ['read_measurement', 'write_measurement']
-
 _POSE = {
     'base_position': tuple(f'base/position/{axis}' for axis in 'xyz'),
     'base_orientation': tuple(f'base/orientation/{part}' for part in ('qw', 'qx', 'qy', 'qz')),

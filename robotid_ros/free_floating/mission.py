@@ -26,8 +26,6 @@ from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.packaged import arm_description, packaged_folder
 from robotid_ros.reading import read_yaml, refusing
 
-__all__ = ['EXAMPLE', 'Mission', 'read_mission']
-
 EXAMPLE = 'iiwa14_space.yaml'
 """Name of the packaged example: KUKA iiwa geometry on a 300 kg satellite, with a 40 kg target."""
 

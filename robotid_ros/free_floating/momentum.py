@@ -29,8 +29,6 @@ from robotid_ros.model.inertia import pseudo_inertia
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['MomentumMap', 'momentum_map']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MomentumMap:

@@ -16,8 +16,6 @@ import numpy as np
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.excitation.criteria import condition_numbers
 
-__all__ = ['ConvergenceHistory', 'convergence_history', 'triangular_factors']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvergenceHistory:

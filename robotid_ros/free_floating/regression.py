@@ -33,8 +33,6 @@ from robotid_ros.free_floating.robot import FreeFloatingRobot
 from robotid_ros.free_floating.spatial import cross, cross_matrix
 from robotid_ros.model.transforms import rotation_of_quaternion
 
-__all__ = ['Regression', 'momentum_in_base', 'residual_covariance', 'target_regression', 'whitening_of']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regression:

@@ -24,8 +24,6 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.free_floating.spatial import cross_matrix
 
-__all__ = ['body_regressor', 'information', 'information_gradient']
-
 
 def body_regressor(motion: Array) -> Array:
     """Return the regressor of samples in the frame of body n.

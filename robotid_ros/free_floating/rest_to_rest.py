@@ -24,8 +24,6 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.fourier import FourierTrajectory, fourier_basis
 from robotid_ros.model.joint_limits import JointLimits
 
-__all__ = ['RestToRestSeries']
-
 _NORM = 60
 _CORNER = 8
 

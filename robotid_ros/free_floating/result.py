@@ -23,8 +23,6 @@ from robotid_ros.free_floating.recursive import ConvergenceHistory
 from robotid_ros.free_floating.regression import Regression, whitening_of
 from robotid_ros.free_floating.robot import FreeFloatingRobot
 
-__all__ = ['TargetIdentification', 'target_identification']
-
 _SUSPICIOUS = 1.5  # residual relative to the stated noise; a base 5 % too heavy in the description gives 1.9
 
 

@@ -18,8 +18,6 @@ from robotid_ros.free_floating.body import RigidBody
 from robotid_ros.model.inertia import physical_violation
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['FreeFloatingRobot']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreeFloatingRobot:

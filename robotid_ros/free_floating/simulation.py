@@ -24,8 +24,6 @@ from robotid_ros.free_floating.spatial import cross_matrix
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import rotation_of_quaternion
 
-__all__ = ['simulate']
-
 _MOST_STEPS = 1 << 18
 
 

@@ -14,15 +14,6 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.model.inertia import pseudo_inertia
 
-__all__ = [
-    'bracket',
-    'cobracket',
-    'cross',
-    'cross_matrix',
-    'moved_pseudo_inertia',
-    'spatial_inertia',
-]
-
 
 def cross_matrix(vector: Array) -> Array:
     """Return the matrices [x]x with [x]x y = x cross y, shape (..., 3, 3), for x of shape (..., 3)."""

@@ -18,8 +18,6 @@ from robotid_ros.free_floating.design import design_excitation, predicted_condit
 from robotid_ros.free_floating.robot import FreeFloatingRobot
 from robotid_ros.progress import Progress
 
-__all__ = ['PRIORS', 'PriorCase', 'study_priors']
-
 PRIORS: dict[str, tuple[float, float, float]] = {
     'exact': (1.0, 1.0, 1.0),
     'mass': (0.5, 1.0, 1.0),

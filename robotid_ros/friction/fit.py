@@ -17,8 +17,6 @@ from scipy.optimize import lsq_linear
 from robotid_ros.arrays import Array
 from robotid_ros.friction.model import FrictionModel
 
-__all__ = ['dissipative_least_squares', 'fit_joint', 'initial_guess']
-
 _GRID = 24  # the logarithmic range of a shape in steps of about 20 %
 _FINEST = 1e-4  # of a shape parameter, relative: far below its standard deviation in any recording
 

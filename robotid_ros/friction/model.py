@@ -31,16 +31,6 @@ from robotid_ros.friction.terms import (
     by_direction,
 )
 
-__all__ = [
-    'FRICTION_MODELS',
-    'FRICTION_OPTIONS',
-    'FrictionBasis',
-    'FrictionModel',
-    'friction_model',
-    'parse_friction',
-    'unit_of',
-]
-
 FRICTION_MODELS = tuple(MODELS)
 FRICTION_OPTIONS = ('asymmetric', *OPTIONS)
 

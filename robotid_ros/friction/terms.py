@@ -24,19 +24,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-__all__ = [
-    'MODELS',
-    'NUMPY',
-    'OPTIONS',
-    'Functions',
-    'Motion',
-    'Parameter',
-    'Quantity',
-    'Shape',
-    'Term',
-    'by_direction',
-]
-
 Quantity: TypeAlias = Literal['force', 'damping', 'stiffness', 'velocity', 'inverse velocity', 'ratio']
 
 BREAKAWAY_SPEED = 0.01

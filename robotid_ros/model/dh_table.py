@@ -25,8 +25,6 @@ from robotid_ros.model.robot_model import STANDARD_GRAVITY, JointType, RobotMode
 from robotid_ros.model.transforms import rotation_x, rotation_y, rotation_z, translation
 from robotid_ros.reading import read_yaml, refusing
 
-__all__ = ['DHConvention', 'DHTable', 'model_of_dh_rows', 'read_dh_file']
-
 DHConvention: TypeAlias = Literal['standard', 'modified']
 
 _LENGTHS = {'m': 1.0, 'mm': 1e-3}

@@ -22,19 +22,6 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 
-__all__ = [
-    'INERTIAL_NAMES',
-    'INERTIAL_UNITS',
-    'inertia_matrix',
-    'inertial_parameters',
-    'physical_violation',
-    'pseudo_inertia',
-    'pseudo_inertia_parameters',
-    'rotor_unit',
-    'split_inertial_parameters',
-    'transform_inertial_parameters',
-]
-
 INERTIAL_NAMES = ('Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz', 'mx', 'my', 'mz', 'm')
 INERTIAL_UNITS = ('kg*m^2',) * 6 + ('kg*m',) * 3 + ('kg',)
 

@@ -17,8 +17,6 @@ import numpy as np
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 
-__all__ = ['JointLimits']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointLimits:

@@ -14,8 +14,6 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['joint_motion', 'link_transforms', 'tip_transforms']
-
 
 def joint_motion(model: RobotModel, q: Array) -> Array:
     """Return the motion of each joint, M(axis_i, q_i): Rodrigues' rotation or a translation.

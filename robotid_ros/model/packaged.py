@@ -15,8 +15,6 @@ from pathlib import Path
 from robotid_ros.errors import ModelError
 from robotid_ros.model.urdf_tree import read_urdf_text
 
-__all__ = ['arm_description', 'arm_file', 'packaged_arms', 'packaged_folder']
-
 
 def packaged_folder() -> Path:
     """Return the folder of the packaged arms' URDFs and configurations."""

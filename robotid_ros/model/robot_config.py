@@ -36,8 +36,6 @@ from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.settings import Settings, setting, settings_of
 
-__all__ = ['DESIGN_KEYS', 'EFFORT_MEANINGS', 'EffortMeaning', 'RobotConfig']
-
 EffortMeaning: TypeAlias = Literal['torque', 'current']
 EFFORT_MEANINGS: tuple[EffortMeaning, ...] = ('torque', 'current')
 

@@ -20,8 +20,6 @@ from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 from robotid_ros.model.joint_limits import JointLimits
 
-__all__ = ['AttachedLink', 'JointType', 'RobotModel', 'STANDARD_GRAVITY']
-
 JointType: TypeAlias = Literal['revolute', 'prismatic']
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)

@@ -20,21 +20,6 @@ from scipy.spatial.transform import Rotation
 
 from robotid_ros.arrays import Array
 
-__all__ = [
-    'mean_quaternion',
-    'nearest_rotation',
-    'quaternion_of_rotation',
-    'rotation_of_quaternion',
-    'rotation_of_vector',
-    'rotation_x',
-    'rotation_y',
-    'rotation_z',
-    'rpy_rotation',
-    'rpy_of_rotation',
-    'translation',
-    'vector_of_rotation',
-]
-
 
 def _snap(value: float) -> float:
     """Return the number without the round-off of cos(pi/2): exact right angles stay exact zeros."""

@@ -23,8 +23,6 @@ from robotid_ros.model.robot_model import STANDARD_GRAVITY, AttachedLink, JointT
 from robotid_ros.model.urdf_tree import MOVING, UrdfJoint, UrdfTree, parse_urdf, read_urdf_text
 from robotid_ros.reading import refusing
 
-__all__ = ['robot_model_from_urdf']
-
 
 def robot_model_from_urdf(
     source: str | Path,

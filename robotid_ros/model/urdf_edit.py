@@ -25,8 +25,6 @@ from robotid_ros.errors import ModelError
 from robotid_ros.model.inertia import split_inertial_parameters
 from robotid_ros.model.transforms import rpy_of_rotation
 
-__all__ = ['replace_inertials', 'replace_joint_dynamics', 'replace_origins']
-
 _ATTRIBUTE = re.compile(rb'(\s+)([^\s=/>]+)(\s*=\s*)("[^"]*"|\'[^\']*\')')
 
 

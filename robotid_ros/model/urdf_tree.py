@@ -27,8 +27,6 @@ from robotid_ros.model.inertia import inertial_parameters
 from robotid_ros.model.transforms import rpy_rotation, translation
 from robotid_ros.reading import read_text
 
-__all__ = ['MOVING', 'UrdfJoint', 'UrdfTree', 'parse_urdf', 'read_urdf_text']
-
 MOVING = ('revolute', 'continuous', 'prismatic')
 
 

@@ -18,8 +18,6 @@ from scipy import ndimage
 
 from robotid_ros.arrays import Array, IntArray
 
-__all__ = ['AveragedPeriod', 'PeriodAverage', 'travel']
-
 PARTS = 20  # of a period, in which the way of the arm is compared with that of the reference
 _SLOW = 0.2  # of the longest way of a part: where the reference hardly moves, nothing is compared
 _STANDS = 0.1  # of the reference's way: an arm that follows late moves about as far all the same

@@ -18,14 +18,6 @@ from scipy import signal
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
 
-__all__ = [
-    'FourierFit',
-    'choose_harmonics',
-    'fit_fourier',
-    'noise_of_one_period',
-    'savitzky_golay',
-]
-
 MOST_HARMONICS = 200  # far more than an excitation has; bounds the size of the fit
 # Noise in a column of a regressor lowers its estimate by the square of its share: by one part in 10^4.
 NOISE_SHARE = 0.01

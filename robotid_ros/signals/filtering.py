@@ -19,8 +19,6 @@ from scipy import signal
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
 
-__all__ = ['Bandwidth', 'choose_cutoff', 'motion_band', 'settling_samples', 'zero_phase_low_pass']
-
 ORDER = 4
 NOISE_SHARE = 0.01  # as in robotid_ros.signals.differentiation
 

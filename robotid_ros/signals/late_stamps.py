@@ -17,8 +17,6 @@ import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
 
-__all__ = ['LateStamps', 'late_stamps_remark']
-
 _FEWEST = 16  # repeated stamps that a simulated clock is recognised by; a driver that sends a message twice has fewer
 _SHARE = 0.01  # of all messages that have to repeat a stamp
 _ROUNDED = 1000  # ns; steps are taken for whole microseconds, since stamps may come from a file that holds no more

@@ -17,8 +17,6 @@ from numpy.typing import ArrayLike
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
 
-__all__ = ['check_motor_side', 'current_to_torque', 'prior_factors']
-
 
 def current_to_torque(current: Array, torque_constant: ArrayLike, gear_ratio: ArrayLike) -> Array:
     """Return the joint torque of motor currents, ``tau_j = r_j K_j i_j``.

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from robotid_ros.arrays import Array, IntArray
 
-__all__ = ['SampleScreen', 'ScreenCounts', 'ScreenedChunk', 'find_spikes']
-
 BoolArray = NDArray[np.bool_]
 SECOND = 1_000_000_000
 

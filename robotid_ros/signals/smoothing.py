@@ -15,8 +15,6 @@ from scipy.signal import savgol_filter
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.errors import DataError
 
-__all__ = ['five_point_cubic', 'guarded_smoothing']
-
 
 def five_point_cubic(values: Array, periodic: bool = False) -> Array:
     """Return each sample replaced by the least-squares cubic through it and its two neighbours on each side.

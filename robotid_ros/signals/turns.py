@@ -15,8 +15,6 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 
-__all__ = ['TurnUnwrapper']
-
 TURN = 2.0 * np.pi
 
 

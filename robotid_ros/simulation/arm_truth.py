@@ -30,8 +30,6 @@ from robotid_ros.model.inertia import (
 from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.simulation.joint_friction import JointFriction, prior_friction
 
-__all__ = ['ArmTruth', 'nominal_truth', 'perturb', 'read_truth', 'write_truth']
-
 # Motor-side torque constant [N m/A] where none is given: between those published for the large and
 # the small joints of a UR10 (13.1 and 10.6 N m/A at the joint, behind 101:1).
 _TYPICAL_TORQUE_CONSTANT = 0.12

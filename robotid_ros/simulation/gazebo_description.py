@@ -24,8 +24,6 @@ from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.simulation.start_position import start_position
 
-__all__ = ['gazebo_controllers', 'gazebo_description', 'world_physics']
-
 
 def gazebo_description(
     description: str, controllers: str, *, namespace: str = '', initial_position: Array | None = None

@@ -23,8 +23,6 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
 
-__all__ = ['GoalEnd', 'GoalMonitor', 'GoalTolerances', 'GoalVerdict', 'ToleranceRequest']
-
 _STOPPED_VELOCITY = 0.01  # the controller's stopped_velocity_tolerance [rad/s or m/s]
 _ERASED = -1.0
 

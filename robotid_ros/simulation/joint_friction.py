@@ -18,8 +18,6 @@ from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 
-__all__ = ['LAWS', 'JointFriction', 'prior_friction']
-
 # Share of the effort limit that dry friction takes, and viscous friction at the velocity limit,
 # where a URDF tells nothing: strain wave drives of arms between 5 and 50 kg lie around it.
 _TYPICAL_COULOMB_SHARE = 0.04

@@ -24,8 +24,6 @@ from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 
-__all__ = ['full_inertia', 'mjcf_of', 'spelled']
-
 
 def mjcf_of(model: RobotModel, *, time_step: float) -> str:
     """Return the MJCF text of an arm fixed to the world, without friction, contacts or limits.

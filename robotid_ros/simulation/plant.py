@@ -22,8 +22,6 @@ from robotid_ros.simulation.joint_friction import prior_friction
 from robotid_ros.simulation.mjcf import mjcf_of
 from robotid_ros.simulation.wall import Wall
 
-__all__ = ['Plant', 'PlantMotion']
-
 # Below this velocity of the reference [rad/s or m/s] the controller's friction compensation fades
 # out, so that it does nothing at rest. At 1 mrad/s a reversal takes one or two steps; drives that
 # fade out earlier stick for longer.

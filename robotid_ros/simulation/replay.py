@@ -24,8 +24,6 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.simulation.servo import Servo
 
-__all__ = ['MotionError', 'Recorded', 'motion_error', 'replayed_command', 'replayed_torque', 'windows_of']
-
 # Simulation steps at most this long [s]: a tenth of the fastest time constant of usual joint servos, 10 ms.
 _STEP = 1e-3
 

@@ -18,8 +18,6 @@ from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.simulation.plant import PlantMotion
 
-__all__ = ['Measurement', 'Sensors', 'effort_scale']
-
 _UNLIMITED_EFFORT = 50.0
 
 

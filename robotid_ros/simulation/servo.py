@@ -17,8 +17,6 @@ import numpy as np
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.errors import DataError
 
-__all__ = ['Servo', 'identify_servo']
-
 # Longest delay that is looked for [s]: position interfaces of arms take 2 to 50 ms.
 LONGEST_DELAY = 0.1
 

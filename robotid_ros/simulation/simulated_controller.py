@@ -21,8 +21,6 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
 from robotid_ros.simulation.trajectory_follower import CommandPoint, TrajectoryFollower
 
-__all__ = ['SimulatedController']
-
 
 class SimulatedController:
     """Follows trajectories as a controller does whose arm may be elsewhere, and whose time may be stretched.

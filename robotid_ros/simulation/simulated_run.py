@@ -23,8 +23,6 @@ from robotid_ros.simulation.spline import interpolate
 if TYPE_CHECKING:
     from robotid_ros.data import Recording
 
-__all__ = ['SimulatedRun', 'simulate_trajectory']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedRun:

@@ -15,8 +15,6 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 
-__all__ = ['Spline', 'TrajectoryPoints', 'interpolate']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrajectoryPoints:

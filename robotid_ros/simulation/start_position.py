@@ -14,8 +14,6 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.model import RobotModel
 
-__all__ = ['start_position']
-
 _CLEARANCE = 0.1
 
 

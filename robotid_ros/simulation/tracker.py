@@ -20,8 +20,6 @@ from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import rotation_of_vector
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['Tracker', 'TrackerConfig']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackerConfig(Settings):

@@ -24,8 +24,6 @@ from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import DataError
 from robotid_ros.simulation.spline import Spline, TrajectoryPoints
 
-__all__ = ['CommandPoint', 'TrajectoryFollower']
-
 # The controller compares the last velocities with the resolution of single precision.
 _REST_VELOCITY = float(np.finfo(np.float32).eps)
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from robotid_ros.arrays import Array
 
-__all__ = ['Wall']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wall:

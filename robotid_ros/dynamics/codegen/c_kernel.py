@@ -12,8 +12,6 @@
 from robotid_ros.dynamics.codegen.expression import Op
 from robotid_ros.dynamics.codegen.function import GraphFunction, statements, value_of
 
-__all__ = ['batch_source']
-
 # Outputs wider and larger than this bypass the caches, which they would fill; smaller ones stay there for the caller.
 _STREAMED_WIDTH = 64
 _STREAMED_BYTES = 8 * 2**20

@@ -16,8 +16,6 @@ from robotid_ros.dynamics.codegen.function import GraphFunction, literal, statem
 from robotid_ros.dynamics.codegen.source_parts import REST, GeneratedCode, as_comment, joint_units, used_inputs
 from robotid_ros.errors import ModelError
 
-__all__ = ['c_header', 'c_source', 'cpp_header']
-
 _LAYOUT = ' Row by row: tau[i] = sum over k of regressor_rows[i * BASE_PARAMETERS + k] * parameters[k].'
 
 

@@ -25,8 +25,6 @@ import numpy as np
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.model import RobotModel
 
-__all__ = ['cache_directory', 'content_key', 'keep', 'kept', 'load_arrays', 'save_arrays']
-
 _DIGEST = hashlib.sha256().digest_size
 
 

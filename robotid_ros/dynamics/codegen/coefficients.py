@@ -16,8 +16,6 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.codegen.expression import Graph, Op
 
-__all__ = ['Coefficients']
-
 
 class Coefficients:
     """Collects the linear combinations of parameters that formulas need, each once.

@@ -26,8 +26,6 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.codegen.cache import cache_directory, keep, kept
 
-__all__ = ['INCLUDE', 'CompiledKernel', 'compiled_kernels', 'find_compiler']
-
 INCLUDE = Path(__file__).parents[1]
 """The folder from which sources include ``codegen/lanes.h``."""
 

@@ -23,8 +23,6 @@ import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
 
-__all__ = ['FUNCTIONS', 'Expression', 'Graph', 'Number', 'Op', 'OperationCount', 'gradient']
-
 
 class Op:
     """Kinds of nodes; from SIN on, functions of one argument."""

@@ -17,8 +17,6 @@ from typing import Literal
 
 from robotid_ros.dynamics.codegen.expression import FUNCTIONS, Graph, Op, OperationCount
 
-__all__ = ['GraphFunction', 'InputBlock', 'OutputBlock', 'literal', 'statements', 'value_of']
-
 
 @dataclass(frozen=True, slots=True)
 class InputBlock:

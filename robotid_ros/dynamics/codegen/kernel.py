@@ -22,8 +22,6 @@ from robotid_ros.dynamics.codegen.compiler import CompiledKernel, compiled_kerne
 from robotid_ros.dynamics.codegen.function import GraphFunction, statements, value_of
 from robotid_ros.errors import DataError
 
-__all__ = ['Kernel', 'KernelStore', 'NumpyKernel', 'checked_output', 'single_sample']
-
 _DOUBLE = np.dtype(np.float64)
 
 

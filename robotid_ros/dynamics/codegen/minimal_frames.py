@@ -26,8 +26,6 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.model import RobotModel
 
-__all__ = ['MinimalChain', 'joint_groups', 'minimal_chain']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinimalChain:

@@ -41,8 +41,6 @@ from robotid_ros.dynamics.standard_regressor import drive_symbols
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 
-__all__ = ['JointFriction', 'MinimalModel', 'minimal_model']
-
 _RIGID = ('rigid_body', 'gravity')
 
 

@@ -44,8 +44,6 @@ from robotid_ros.dynamics.codegen.symbolic_regressor import (
     velocity_matrix,
 )
 
-__all__ = ['PSEUDO_NAMES', 'Form', 'pseudo_parameter_map', 'trace_minimal']
-
 PSEUDO_NAMES = ('Sxx', 'Syy', 'Sxy', 'Sxz', 'Syz', 'mx', 'my', 'Szz', 'mz', 'm')
 
 

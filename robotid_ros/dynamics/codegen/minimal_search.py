@@ -27,8 +27,6 @@ from robotid_ros.progress import Progress
 
 _ROUND_OFF = 1e-14
 
-__all__ = ['LocalParameters', 'local_parameters', 'shortest_form', 'trace_torques']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalParameters:

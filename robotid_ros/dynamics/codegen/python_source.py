@@ -14,8 +14,6 @@ import numpy as np
 from robotid_ros.dynamics.codegen.function import GraphFunction, statements, value_of
 from robotid_ros.dynamics.codegen.source_parts import REST, GeneratedCode, as_comment, joint_units
 
-__all__ = ['python_source']
-
 
 def python_source(code: GeneratedCode) -> str:
     """Return the module; see :meth:`MinimalModel.python_source`."""

@@ -20,8 +20,6 @@ from collections.abc import Sequence
 
 from robotid_ros.dynamics.codegen.expression import Graph, Op
 
-__all__ = ['simplified']
-
 
 def simplified(graph: Graph, outputs: Sequence[int]) -> tuple[Graph, tuple[int, ...]]:
     """Return an equivalent graph with fewer operations, and the outputs in it.

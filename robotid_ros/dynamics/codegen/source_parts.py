@@ -22,8 +22,6 @@ from robotid_ros.dynamics.codegen.function import GraphFunction
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import INERTIAL_NAMES, INERTIAL_UNITS
 
-__all__ = ['REST', 'SUMMARY', 'GeneratedCode', 'as_comment', 'base_parameter_unit', 'joint_units', 'used_inputs']
-
 SUMMARY = {
     'inverse_dynamics': 'Joint torques that make the arm move as given, {friction}.',
     'rigid_body': 'The same without friction and offsets: inertia, Coriolis and centrifugal forces, gravity.',

@@ -20,25 +20,6 @@ from robotid_ros.dynamics.codegen.expression import Expression, Graph, Number, O
 from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock, OutputBlock
 from robotid_ros.model import RobotModel
 
-__all__ = [
-    'Rows',
-    'Vector',
-    'combined',
-    'constant_vector',
-    'cross',
-    'dot',
-    'exact',
-    'matrix_times',
-    'motion_inputs',
-    'plus',
-    'regressor_function',
-    'regressor_gradient_function',
-    'rows_times',
-    'times',
-    'turned',
-    'velocity_matrix',
-]
-
 Vector: TypeAlias = tuple[Number, Number, Number]
 Rows: TypeAlias = tuple[Vector, Vector, Vector]
 
