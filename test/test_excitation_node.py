@@ -307,6 +307,7 @@ def test_speed_scaling_is_watched(user):
     user.scaling.publish(Float64(data=50.0))
     user.until_state('stopped')
     assert 'speed scaling went to 50 %' in user.text
+    user.until(lambda: len(user.windows[-1].points) == 1, 'a stop from the measured state')
     assert_at_rest_within_limits(user)
     assert 'the controller runs at 50 %' in user.call('/excitation/start').message
     user.scaling.publish(Float64(data=100.0))

@@ -169,6 +169,25 @@ def test_stretched_time_ends_the_run_without_a_step(mode, moment, scaling, feedb
     assert run.final_speed() < 5e-3
 
 
+@pytest.mark.parametrize('scaling', [0.0, 0.5, 0.9])
+@pytest.mark.parametrize('mode', sorted(MODES))
+def test_time_that_is_known_to_be_stretched_only_slows_the_arm_down(mode, scaling):
+    """The controller falls behind while the stop is on its way: a piece of the path would lie ahead of it."""
+    moment = PLAN.begin + 1.0
+
+    def stretch(loop):
+        loop.controller.speed_scaling = scaling
+        loop.following.stretched, loop.request = True, loop.now
+
+    run = loop(mode, fault=once(stretch), at=moment, after=3.0).run()
+    assert run.kind is StopKind.MEASURED
+    track = np.array(run.track)
+    speeds = np.abs(np.diff(track[:, 1:], axis=0)).max(axis=1) / STEP
+    k = int(np.searchsorted(track[:, 0], moment))
+    assert speeds[k:].max() <= 1.01 * speeds[k - 10 : k - 2].max()
+    assert run.final_speed() < 1e-3
+
+
 def test_time_that_is_stretched_a_little_is_told_by_the_delay_alone():
     """At 98 % of the speed the arm stays near its reference, so that nothing but the growing delay can tell."""
 

@@ -76,6 +76,7 @@ class Client:
         self.description = self.node.create_publisher(String, '/robot_description', LATCHED)
         self.states = self.node.create_publisher(JointState, '/joint_states', 10)
         self.seen: dict[str, object] = {}
+        self.listeners = []
         self.status: dict[str, str] = {}
         for kind, topic, quality in (
             (String, '/identification/result', LATCHED),
@@ -85,7 +86,9 @@ class Client:
             (JointState, '/identification/gravity_torque', 10),
             (JointState, '/identification/contact_torque', 10),
         ):
-            self.node.create_subscription(kind, topic, lambda m, topic=topic: self.seen.update({topic: m}), quality)
+            self.listeners.append(
+                self.node.create_subscription(kind, topic, lambda m, topic=topic: self.seen.update({topic: m}), quality)
+            )
         self.node.create_subscription(DiagnosticStatus, '/identification/status', self._on_status, LATCHED)
 
     def _on_status(self, message: DiagnosticStatus) -> None:
@@ -264,6 +267,42 @@ def test_identifies_from_averaged_periods_and_watches_the_torque(loop: tuple[Cli
     node.signal()
     assert node.wait() == 0, node.output
     assert 'Traceback' not in node.output
+
+
+def test_torques_are_throttled_and_computed_only_while_somebody_listens(loop: tuple[Client, NodeProcess]) -> None:
+    client, _ = loop
+    client.description.publish(String(data=TWO_LINKS))
+    client.averaged.publish(averaged(1, 10.0))
+    client.until(lambda: client.status.get('recordings') == '1', 'the recording')
+    assert client.set(monitor_rate=10.0) == ''
+    assert client.call('identify').success
+    client.until(lambda: client.states.get_subscription_count() == 1, 'the node follows the joint states')
+
+    (time, q, dq, _), torque = motion_with_torque(1)
+    stamps: list[int] = []
+    subscription = client.node.create_subscription(
+        JointState,
+        '/identification/predicted_torque',
+        lambda m: stamps.append(1_000_000_000 * m.header.stamp.sec + m.header.stamp.nanosec),
+        len(time),
+    )
+    for listener in client.listeners:
+        client.node.destroy_subscription(listener)
+    rows = iter(range(len(time)))
+
+    def step() -> bool:
+        k = next(rows)
+        state = JointState(name=['shoulder', 'elbow'], position=q[k], velocity=dq[k], effort=torque[k] / (0.2 * 50.0))
+        state.header.stamp.sec, state.header.stamp.nanosec = divmod(round(time[k] * 1e9), 1_000_000_000)
+        client.states.publish(state)
+        return len(stamps) > 5
+
+    client.until(step, 'six torques')
+    gaps = np.sort(np.diff(stamps))  # joint states come every 10 ms
+    assert gaps[1] >= 0.1e9  # one may be shorter: a contact that begins is told at once
+
+    client.node.destroy_subscription(subscription)
+    client.until(lambda: client.states.get_subscription_count() == 0, 'the node leaves the joint states')
 
 
 def test_refuses_a_recording_without_effort_with_one_line(loop: tuple[Client, NodeProcess]) -> None:

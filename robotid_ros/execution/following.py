@@ -108,6 +108,9 @@ class Following:
         How much further the arm is behind its reference than at the beginning [s].
     pushing : bool
         The efforts show that the arm presses on something.
+    stretched : bool
+        Set when the controller was heard to stretch time. It is behind its schedule then by more from cycle to cycle,
+        so that any piece of the path would make its reference leap.
 
     Parameters
     ----------
@@ -122,7 +125,7 @@ class Following:
 
     def __init__(self, plan: RunPlan, begin: float, watchdog: Watchdog, efforts: EffortWatch | None = None) -> None:
         self.plan, self.begin, self.watchdog, self.efforts = plan, begin, watchdog, efforts
-        self.pushing = False
+        self.pushing = self.stretched = False
         self.recent = RecentMotion()
         self.confirmed = False
         self.delay_growth = 0.0
@@ -364,11 +367,11 @@ class Following:
                 doubted = JointMotion(position=position, velocity=measured[0].velocity)
                 return self._measured_stop([*self._path(elapsed, _BLIND * latency), doubted], elapsed, latency)
         on_path = shift is not None and abs(shift) < _STRETCHED and (self.confirmed or elapsed < 0.0)
-        if on_path and shift is not None and not self.pushing:
+        if on_path and shift is not None and not self.pushing and not self.stretched:
             rest, window = self.plan.windows.stop(elapsed - shift, latency)
             return Stop(kind=StopKind.ALONG_PATH, rest=rest + shift, window=window, shift=shift)
         driven = led is not None if known else self.pushing or self._repeats() or not self.confirmed
-        if self._not_taken or (self.resting() and not driven):
+        if self._not_taken or (self.resting() and not driven and not self.stretched):
             return Stop(kind=StopKind.NOTHING, rest=elapsed, window=None)
         # Where no joint state came since the start, the arm may have set out from there all the same.
         at_start = JointMotion(position=self._start, velocity=np.zeros_like(self._start)), self.begin, 0.0

@@ -204,7 +204,8 @@ class ActionLink:
                 raise DataError(f'{len(message.joint_names)} joints, but {len(values)} positions of {name}')
             columns[name] = values[order]
         stamp = seconds(message.header.stamp) or 1e-9 * self._node.get_clock().now().nanoseconds
-        return ControllerFeedback(stamp=stamp, **columns)
+        desired, actual, error = columns.values()
+        return ControllerFeedback(stamp=stamp, desired=desired, actual=actual, error=error)
 
     def _on_result(self, goal: _Goal, answer: Future) -> None:
         response = answer.result()

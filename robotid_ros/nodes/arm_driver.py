@@ -204,6 +204,8 @@ class ArmDriver:
         run = self.run
         if run is None or run.rest is not None:
             return
+        if feedback.speed is not None and not self._at_full_speed(feedback.speed):
+            return
         problem = run.following.receive_feedback(feedback.stamp, feedback.desired, feedback.actual, time.monotonic())
         if problem is not None:
             self._suspect(problem)
@@ -221,11 +223,15 @@ class ArmDriver:
 
     def _on_speed_scaling(self, message: Float64) -> None:
         self._speed_scaling = message.data
-        if self.run is not None and self.run.rest is None and not self._full_speed():
-            self.stop(f'speed scaling went to {message.data:g} %: it stretches time', fault=True)
+        self._at_full_speed(message.data)
 
-    def _full_speed(self) -> bool:
-        return abs(self._speed_scaling - _FULL_SPEED) <= _SCALING_TOLERANCE
+    def _at_full_speed(self, percent: float) -> bool:
+        """Return whether time is not stretched; end the run if it is."""
+        full, run = _is_full(percent), self.run
+        if not full and run is not None and run.rest is None:
+            run.following.stretched = True
+            self.stop(f'speed scaling went to {percent:g} %: it stretches time', fault=True)
+        return full
 
     def require_full_speed(self) -> None:
         """Refuse to begin while the controller stretches time.
@@ -234,7 +240,7 @@ class ArmDriver:
         ------
         ExcitationError
         """
-        if not self._full_speed():
+        if not _is_full(self._speed_scaling):
             raise ExcitationError(
                 f'the controller runs at {self._speed_scaling:g} % of its speed, which stretches time; set it to 100 %'
             )
@@ -466,3 +472,7 @@ class ArmDriver:
             'duration': run.plan.reference.duration,
             **self._link.values(),
         }
+
+
+def _is_full(percent: float) -> bool:
+    return abs(percent - _FULL_SPEED) <= _SCALING_TOLERANCE

@@ -46,12 +46,15 @@ class ControllerFeedback:
         [s]
     desired, actual, error : ndarray, shape (n,)
         Position it leads to, position it measured, and their difference [rad or m].
+    speed : float or None
+        Part of the speed at which it follows its trajectory, where it tells that [%].
     """
 
     stamp: float
     desired: Array
     actual: Array
     error: Array
+    speed: float | None = None
 
 
 class LinkFault(NamedTuple):
@@ -157,6 +160,7 @@ class TopicLink:
         self._state: Subscription | None = None
         self._type = _controller_state_type()
         self._looked = 0.0
+        self._tells_speed = False
 
     def require_controller(self, timeout: float, given_up: threading.Event) -> None:
         """Wait until somebody listens; see :class:`ControllerLink`."""
@@ -170,6 +174,7 @@ class TopicLink:
     def begin(self, joint_names: Sequence[str], listener: Callable[[ControllerFeedback], None]) -> None:
         """Listen to the state of the controller, if it can be had."""
         self._joint_names, self._listener = tuple(joint_names), listener
+        self._tells_speed = False
         if self._type is not None and self._state is None:
             name = f'{self._publisher.topic_name.rpartition("/")[0]}/controller_state'
             profile = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -195,8 +200,15 @@ class TopicLink:
                 desired=columns['reference'],
                 actual=columns['feedback'],
                 error=columns['error'],
+                speed=self._speed(message),
             )
         )
+
+    def _speed(self, message: Any) -> float | None:
+        """Return the speed scaling [%], once it was that of full speed: controllers that do not fill it in leave 0."""
+        factor = float(getattr(message, 'speed_scaling_factor', 0.0))
+        self._tells_speed = self._tells_speed or factor == 1.0
+        return 100.0 * factor if self._tells_speed else None
 
     def send(self, message: JointTrajectory) -> None:
         """Publish the trajectory."""

@@ -22,10 +22,6 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.qos_overriding_options import QoSOverridingOptions
-from rclpy.subscription import Subscription
-from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
@@ -34,18 +30,17 @@ from robotid_ros.arrays import Array, require_names
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.errors import DataError, IdentificationError, ModelError, RobotIdError
 from robotid_ros.files import output_folder
-from robotid_ros.identification import IdentificationConfig, IdentificationResult, SelectionConfig, TorquePredictor
+from robotid_ros.identification import IdentificationConfig, IdentificationResult, SelectionConfig
 from robotid_ros.identification.assembly import thresholds
-from robotid_ros.identification.contact import ContactDetector, standstill_friction
-from robotid_ros.identification.monitor import TorqueMonitor
 from robotid_ros.identification.recursive import RecursiveEstimate
 from robotid_ros.identification.session import IdentificationSession, averaged_period
-from robotid_ros.nodes.conversions import LATCHED, average_label, joint_state_values, seconds, trajectory_arrays
+from robotid_ros.nodes.conversions import LATCHED, average_label, seconds, trajectory_arrays
 from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig, build_model, torque_factor
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import StatusPublisher, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+from robotid_ros.nodes.torque_watch import TorqueWatch
 from robotid_ros.workflow import Identification, write_identification
 
 __all__ = ['IdentificationNode', 'main']
@@ -65,10 +60,7 @@ class IdentificationNode(Node):
         self._session: IdentificationSession | None = None
         self._early: JointTrajectory | None = None
         self._early_friction: JointTrajectory | None = None
-        self._monitor: TorqueMonitor | None = None
-        self._contact: ContactDetector | None = None
         self._torque_factor: Array | None = None
-        self._published = -np.inf
         self._periods = 0
         self._run = self._stopped = ''
         self._stops_asked = 0
@@ -79,13 +71,9 @@ class IdentificationNode(Node):
         self._calibrated = self.create_publisher(String, '~/robot_description', LATCHED)
         self.add_on_set_parameters_callback(self._refusal)
         self._status = StatusPublisher(self, LATCHED)
-        self._predicted = self.create_publisher(JointState, '~/predicted_torque', 10)
-        self._external = self.create_publisher(JointState, '~/external_torque', 10)
-        self._gravity = self.create_publisher(JointState, '~/gravity_torque', 10)
-        self._contacts = self.create_publisher(JointState, '~/contact_torque', 10)
+        self._watch = TorqueWatch(self)
         self.create_subscription(JointTrajectory, 'recorder/averaged', self._on_averaged, LATCHED)
         self.create_subscription(JointTrajectory, 'recorder/friction', self._on_friction, LATCHED)
-        self._joint_states: Subscription | None = None
         if self._config.urdf_file:
             self._take_description(self._config.urdf_file)
             if self._session is None:
@@ -98,7 +86,7 @@ class IdentificationNode(Node):
         self._stop = self.create_client(Trigger, 'excitation/stop', callback_group=services)
         self.create_service(Trigger, '~/identify', self._on_identify, callback_group=services)
         self.create_service(Trigger, '~/clear', self._on_clear, callback_group=services)
-        self.create_timer(_STATUS_PERIOD, self._publish_status, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self.create_timer(_STATUS_PERIOD, self._on_timer, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._publish_status()
 
     # -- what comes in ------------------------------------------------------------------------------
@@ -113,7 +101,7 @@ class IdentificationNode(Node):
         if self._session is not None and self._session.model.source == model.source:
             return
         self._session = IdentificationSession(model)
-        self._stop_watching()
+        self._watch.stop()
         self._torque_factor, self._values = factor, {}
         self._set(DiagnosticStatus.OK, f'robot {model.name}: waiting for recordings')
         try:  # what was given at the start could not be compared with the arm before
@@ -244,38 +232,6 @@ class IdentificationNode(Node):
             )
             self._stop.call_async(Trigger.Request())
 
-    def _on_joint_state(self, message: JointState) -> None:
-        monitor, session = self._monitor, self._session
-        if monitor is None or session is None or self._config.monitor_rate <= 0.0:
-            return
-        joints = session.model.joint_names
-        try:
-            position, velocity, effort = joint_state_values(message, joints)
-        except DataError:
-            return  # joints of a gripper, say, may come by themselves
-        if velocity is None or effort is None:
-            return
-        stamp = seconds(message.header.stamp)
-        factor = 1.0 if self._torque_factor is None else self._torque_factor
-        torques = monitor.update(stamp, position, velocity, effort * factor)
-        if torques is None or self._contact is None:
-            return
-        begins = not self._contact.touched.any()
-        touched = self._contact.update(stamp, torques.external, torques.velocity)
-        begins = begins and bool(touched.any())
-        if not begins and 0.0 <= stamp - self._published < 1.0 / self._config.monitor_rate:
-            return
-        self._published = stamp
-        for publisher, values in (
-            (self._predicted, torques.predicted),
-            (self._external, torques.external),
-            (self._gravity, monitor.predictor.gravity_torque(position[None])[0]),
-            (self._contacts, np.where(touched, torques.external, 0.0)),
-        ):
-            answer = JointState(name=list(joints), effort=values.tolist(), velocity=torques.velocity.tolist())
-            answer.header.stamp = message.header.stamp
-            publish(publisher, answer)
-
     # -- services -----------------------------------------------------------------------------------
 
     async def _on_identify(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
@@ -288,37 +244,38 @@ class IdentificationNode(Node):
         return response
 
     async def _identify(self) -> str:
-        if self._session is None:
+        session = self._session
+        if session is None:
             raise ModelError('no robot description has come yet')
         self._config = read_parameters(self, IdentificationNodeConfig)
         config = read_parameters(self, IdentificationConfig)
         selection = read_parameters(self, SelectionConfig)
         self._set(DiagnosticStatus.OK, 'identifying')
-        result, urdf = await self._worker.run(self._session.identify, config, selection)
+        result, urdf = await self._worker.run(session.identify, config, selection)
         text: str = result.to_yaml()
         publish(self._result, String(data=text))
         if urdf is not None:
             publish(self._calibrated, String(data=urdf))
-        self._watch(result)
+        if session is self._session:  # no other arm came in the meantime
+            self._watch.watch(session.model, self._torque_factor, result, self._config)
         for note in result.notes:
             self.get_logger().warning(note)
         self._values['notes'] = '; '.join(result.notes) or 'none'
         if self._config.output_folder:
-            await self._worker.run(self._write, result)
+            await self._worker.run(self._write, session, result)
         level = DiagnosticStatus.OK if result.usable and not result.notes else DiagnosticStatus.WARN
         error = result.metrics['training'].relative_error_total
         said = f'identified; {error:.1f} % of the torque unexplained'
         self._set(level, '; '.join((said if result.usable else result.reason, *result.notes)))
         return text
 
-    def _write(self, result: IdentificationResult) -> None:
+    def _write(self, session: IdentificationSession, result: IdentificationResult) -> None:
         """Write the result with its data and report; what cannot be written is said, and lost is nothing."""
-        assert self._session is not None
         found = Identification(
-            model=self._session.model,
+            model=session.model,
             result=result,
-            training=tuple(self._session.datasets.values()),
-            validation=tuple(self._session.validation.values()),
+            training=tuple(session.datasets.values()),
+            validation=tuple(session.validation.values()),
             summaries=(),
         )
         parent = Path(self._config.output_folder).expanduser() / self.get_namespace().strip('/')
@@ -334,36 +291,10 @@ class IdentificationNode(Node):
         if not any(path.suffix == '.html' for path in written):
             self.get_logger().warning("report.html needs plotly and trimesh: pip install 'robotid_ros[plot]'")
 
-    def _watch(self, result: IdentificationResult) -> None:
-        assert self._session is not None
-        self._monitor = TorqueMonitor(TorquePredictor(self._session.model, result), self._config.monitor_cutoff)
-        self._contact = ContactDetector(
-            spread=result.metrics['training'].rmse,
-            bandwidth=self._config.monitor_cutoff,
-            friction=standstill_friction(result.friction, result.friction_values),
-            alarms_per_hour=self._config.false_alarms,
-        )
-        if self._joint_states is not None or self._config.monitor_rate <= 0.0:
-            return
-        # Only from now on: every single joint state costs time, and a node at rest should take none.
-        self._joint_states = self.create_subscription(
-            JointState,
-            'joint_states',
-            self._on_joint_state,
-            QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT),
-            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
-        )
-
-    def _stop_watching(self) -> None:
-        self._monitor = None
-        if self._joint_states is not None:
-            self.destroy_subscription(self._joint_states)
-            self._joint_states = None
-
     async def _on_clear(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         if self._session is not None:
             await self._worker.run(self._session.clear)
-        self._stop_watching()
+        self._watch.stop()
         self._early, self._early_friction, self._values = None, None, {}
         self._set(DiagnosticStatus.OK, 'all recordings forgotten')
         response.success, response.message = True, 'all recordings forgotten'
@@ -380,6 +311,10 @@ class IdentificationNode(Node):
             else:
                 log.warning(text)
         self._level, self._text = level, text
+        self._publish_status()
+
+    def _on_timer(self) -> None:
+        self._watch.look()
         self._publish_status()
 
     def _publish_status(self) -> None:

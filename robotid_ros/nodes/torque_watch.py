@@ -1,0 +1,131 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""The torques of an identified arm, published as its joint states come, while somebody listens."""
+
+import numpy as np
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import JointState
+
+from robotid_ros.arrays import Array
+from robotid_ros.errors import DataError
+from robotid_ros.identification import IdentificationResult, TorquePredictor
+from robotid_ros.identification.contact import ContactDetector, standstill_friction
+from robotid_ros.identification.monitor import TorqueMonitor
+from robotid_ros.model import RobotModel
+from robotid_ros.nodes.conversions import joint_state_values, seconds
+from robotid_ros.nodes.identification_config import IdentificationNodeConfig
+from robotid_ros.nodes.publishing import publish
+
+__all__ = ['TorqueWatch']
+
+
+class TorqueWatch:
+    """Publishes predicted, external, gravity and contact torques of the joint states.
+
+    Every joint state costs time, so they are followed only while there is a result and somebody listens.
+
+    Parameters
+    ----------
+    node : Node
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._predicted, self._external, self._gravity, self._contacts = (
+            node.create_publisher(JointState, f'~/{name}_torque', 10)
+            for name in ('predicted', 'external', 'gravity', 'contact')
+        )
+        self._joint_states: Subscription | None = None
+        self._monitor: TorqueMonitor | None = None
+        self._contact: ContactDetector | None = None
+        self._joints: tuple[str, ...] = ()
+        self._factor: Array | float = 1.0
+        self._period = self._published = np.inf
+
+    def watch(
+        self, model: RobotModel, factor: Array | None, result: IdentificationResult, config: IdentificationNodeConfig
+    ) -> None:
+        """Compare the joint states with a result from now on.
+
+        Parameters
+        ----------
+        model : RobotModel
+        factor : ndarray, shape (n,), or None
+            Torque per unit of the efforts in the joint states; None where they are torques.
+        result : IdentificationResult
+        config : IdentificationNodeConfig
+        """
+        if config.monitor_rate <= 0.0:
+            self.stop()
+            return
+        self._joints, self._factor = model.joint_names, 1.0 if factor is None else factor
+        self._period, self._published = 1.0 / config.monitor_rate, -np.inf
+        self._contact = ContactDetector(
+            spread=result.metrics['training'].rmse,
+            bandwidth=config.monitor_cutoff,
+            friction=standstill_friction(result.friction, result.friction_values),
+            alarms_per_hour=config.false_alarms,
+        )
+        self._monitor = TorqueMonitor(TorquePredictor(model, result), config.monitor_cutoff)
+        self.look()
+
+    def stop(self) -> None:
+        """Forget the result."""
+        self._monitor = self._contact = None
+        self.look()
+
+    def look(self) -> None:
+        """Follow the joint states if somebody listens, and leave them if nobody does any more."""
+        publishers = (self._predicted, self._external, self._gravity, self._contacts)
+        wanted = self._monitor is not None and any(each.get_subscription_count() for each in publishers)
+        if wanted and self._joint_states is None:
+            self._joint_states = self._node.create_subscription(
+                JointState,
+                'joint_states',
+                self._on_joint_state,
+                QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT),
+                qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+            )
+        elif not wanted and self._joint_states is not None:
+            self._node.destroy_subscription(self._joint_states)
+            self._joint_states = None
+
+    def _on_joint_state(self, message: JointState) -> None:
+        monitor, contact = self._monitor, self._contact
+        if monitor is None or contact is None:
+            return
+        try:
+            position, velocity, effort = joint_state_values(message, self._joints)
+        except DataError:
+            return  # joints of a gripper, say, may come by themselves
+        if velocity is None or effort is None:
+            return
+        stamp = seconds(message.header.stamp)
+        torques = monitor.update(stamp, position, velocity, effort * self._factor)
+        if torques is None:
+            return
+        begins = not contact.touched.any()
+        touched = contact.update(stamp, torques.external, torques.velocity)
+        begins = begins and bool(touched.any())
+        if not begins and 0.0 <= stamp - self._published < self._period:
+            return
+        self._published = stamp
+        for publisher, values in (
+            (self._predicted, torques.predicted),
+            (self._external, torques.external),
+            (self._gravity, monitor.predictor.gravity_torque(position[None])[0]),
+            (self._contacts, np.where(touched, torques.external, 0.0)),
+        ):
+            answer = JointState(name=list(self._joints), effort=values.tolist(), velocity=torques.velocity.tolist())
+            answer.header.stamp = message.header.stamp
+            publish(publisher, answer)
