@@ -15,13 +15,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from identification_helpers import UR10E, dataset, fourier_motion, pinocchio_torque, swept
+from identification_helpers import TWO_LINKS, UR10E, dataset, fourier_motion, pinocchio_torque, swept
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
+from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import IdentificationError, ModelError
 from robotid_ros.export.identified_model import identified_model
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, TorquePredictor, identify
+from robotid_ros.identification.drive_choice import choose_drives
 from robotid_ros.model import RobotConfig, RobotModel
 
 WRIST = ['elbow_joint', 'wrist_1_joint', 'wrist_2_joint', 'wrist_3_joint']
@@ -85,6 +87,17 @@ def test_drives_that_are_not_coupled_stay_so() -> None:
     assert found.drives is None
     (decision,) = (each for each in found.decisions if each.subject == 'coupled drives')
     assert decision.chosen == 'none'
+
+
+def test_a_slide_is_not_coupled_with_what_turns() -> None:
+    arm = RobotModel.from_urdf(
+        TWO_LINKS.replace('<joint name="elbow" type="revolute">', '<joint name="elbow" type="prismatic">')
+    )
+    motion = fourier_motion(2, np.random.default_rng(0), size=0.3)
+    data = dataset(arm, motion, inverse_dynamics(arm, *motion[1:]) + np.sign(motion[2]) + motion[2])
+    kept, decision = choose_drives([data], arm, PLAIN)
+    assert kept is arm
+    assert [each.name for each in decision.alternatives] == ['none']
 
 
 def test_a_configuration_names_the_coupling_and_nothing_is_looked_for(result: IdentificationResult) -> None:

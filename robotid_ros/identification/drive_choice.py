@@ -38,8 +38,8 @@ def choose_drives(
     """Return an arm with the coupling of its drives that predicts held-out torque best, and the choice.
 
     A motor k that sits before joint k - 1 turns with both: q_motor,k = q_k + c q_(k-1), with c = 1 or -1 since the
-    gears are alike. Its friction and the inertia of its rotor then act on both joints. Couplings are tried one by
-    one beside those found, and judged in joint coordinates by the plain model.
+    gears are alike, and both joints are revolute. Its friction and the inertia of its rotor then act on both joints.
+    Couplings are tried one by one beside those found, and judged in joint coordinates by the plain model.
 
     Parameters
     ----------
@@ -57,7 +57,8 @@ def choose_drives(
     found, best = model, _errors(model, samples, folds, config)
     tried = [Alternative(name='none', error=best.rmse)]
     names: list[str] = []
-    open_joints = list(range(1, model.n))
+    turns = [kind == 'revolute' for kind in model.joint_types]
+    open_joints = [k for k in range(1, model.n) if turns[k - 1] and turns[k]]
     while open_joints:
         candidates = {}
         for k in open_joints:
