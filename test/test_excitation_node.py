@@ -303,7 +303,7 @@ def test_one_thing_at_a_time(world, user):
 def test_speed_scaling_is_watched(user):
     user.until(lambda: user.scaling.get_subscription_count() > 0, 'the node watches the speed scaling')
     start(user)
-    user.until_it_moves()
+    user.until_phase('period')
     user.scaling.publish(Float64(data=50.0))
     user.until_state('stopped')
     assert 'speed scaling went to 50 %' in user.text

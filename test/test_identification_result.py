@@ -70,6 +70,22 @@ def test_yaml_round_trip_keeps_every_number(result: IdentificationResult, tmp_pa
     assert data['condition_number']['scaled'] >= 1.0
 
 
+def test_base_parameters_can_be_computed_from_the_combinations_that_the_file_states(
+    result: IdentificationResult,
+) -> None:
+    """By the file alone: the true standard parameters give what was identified, within its deviations."""
+    names = ('Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz', 'mx', 'my', 'mz', 'm')
+    truth = {f'{name}{k + 1}': ARM.inertial[k, i] for k in range(2) for i, name in enumerate(names)}
+    truth |= {f'Ia{k + 1}': ARM.rotor_inertia[k] for k in range(2)}
+    entries = yaml.safe_load(result.to_yaml())['base_parameters']
+    assert len(entries) > 3
+    assert any(len(entry['combination']) > 1 for entry in entries)
+    for entry in entries:
+        expected = sum(factor * truth[name] for name, factor in entry['combination'].items())
+        assert abs(entry['value'] - expected) < 5.0 * entry['std'], entry
+        assert entry['name'].startswith(next(iter(entry['combination'])))
+
+
 def test_what_is_no_result_is_refused_with_one_line(tmp_path: Path) -> None:
     for text in ('[1, 2', 'robot: x', '- a', '42'):
         with pytest.raises(IdentificationError, match='not a result of an identification'):

@@ -169,6 +169,15 @@ class BaseParameters:
         kernel([*samples, weights.reshape(shape[0], -1)], results)
         return results
 
+    @property
+    def combinations(self) -> tuple[dict[str, float], ...]:
+        """For each base parameter the factors of the standard parameters in it, the kept one first."""
+        found = []
+        for row, head in zip(self.map, self.independent.tolist(), strict=True):
+            others = [k for k in np.flatnonzero(row).tolist() if k != head]
+            found.append({self.columns[k]: float(row[k]) for k in (head, *others)})
+        return tuple(found)
+
     def relations(self) -> tuple[str, ...]:
         """Return the regrouping as equations, one per base parameter.
 

@@ -101,6 +101,7 @@ def assemble(
         link_names=model.link_names,
         gravity=model.gravity,
         base_names=base.names,
+        base_combinations=base.combinations,
         base_units=tuple(_unit(k, model.joint_types) for k in base.independent.tolist()),
         base_values=fit.base_values,
         base_std=std[:count],

@@ -46,7 +46,9 @@ class IdentificationResult:
     gravity : ndarray, shape (3,)
         [m/s^2]
     base_names, base_units : tuple of str
-        b base parameters.
+        b base parameters; their names show no more than five terms.
+    base_combinations : tuple of mapping
+        For each base parameter the factors of the standard parameters in it, all of them.
     base_values, base_std : ndarray, shape (b,)
         Standard deviations are inf where the data leave a parameter open.
     base_essential : tuple of bool
@@ -132,6 +134,7 @@ class IdentificationResult:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     plain_friction: Array | None = None
     drives: Array | None = None
+    base_combinations: tuple[Mapping[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         n, b, f = len(self.joint_names), len(self.base_names), len(self.friction_names)
@@ -182,6 +185,7 @@ class IdentificationResult:
                 'relative_std': float(relative[k]),
                 'unit': self.base_units[k],
                 'essential': bool(self.base_essential[k]),
+                'combination': dict(self.base_combinations[k]) if self.base_combinations else {},
             }
             for k, name in enumerate(self.base_names)
         ]
@@ -367,6 +371,7 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         'gravity': np.array(data['gravity'], dtype=float),
         'base_names': tuple(entry['name'] for entry in base),
         'base_units': tuple(entry['unit'] for entry in base),
+        'base_combinations': tuple(dict(entry.get('combination', {})) for entry in base),
         'base_values': np.array([entry['value'] for entry in base], dtype=float),
         'base_std': np.array([entry['std'] for entry in base], dtype=float),
         'base_essential': tuple(bool(entry['essential']) for entry in base),
