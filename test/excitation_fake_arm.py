@@ -10,8 +10,8 @@
 """An arm that follows a trajectory controller's rules, and breaks in the ways it is told to.
 
 Run as a process of its own. Takes ``joint_trajectory``, publishes ``joint_states``; the topic
-``fault`` (String) says what goes wrong from now on: none, silent, nan, jump, reorder, deaf, ahead,
-misses (one trajectory). The service ``report`` (Trigger) answers with what the controller
+``fault`` (String) says what goes wrong from now on: none, silent, nan, jump, reorder, deaf,
+unstamped (and deaf), ahead, misses (one trajectory). The service ``report`` (Trigger) answers with what the controller
 commanded since the last report.
 """
 
@@ -91,7 +91,9 @@ class FakeArm(Node):
         message.header.stamp = now.to_msg()
         if self.fault == 'ahead':
             message.header.stamp.sec += 3
-        if self.fault == 'deaf':
+        if self.fault == 'unstamped':
+            message.header.stamp.sec = message.header.stamp.nanosec = 0
+        if self.fault in ('deaf', 'unstamped'):
             position, velocity = self.held, 0.0 * self.held
         if self.fault == 'jump':
             position = position + 0.7

@@ -205,6 +205,7 @@ def test_a_stop_that_the_controller_misses_is_sent_again(user):
         # Where a busy machine leaves joint states out, the joint may have gone that far.
         ('jump', 'jumps by|away from its reference'),
         ('deaf', 'away from its reference'),
+        ('unstamped', 'the joint states carry no stamps, and what was late on its way looks like a lag'),
     ],
 )
 def test_faults_bring_the_arm_to_rest_and_say_why(user, fault, reason):
@@ -307,7 +308,7 @@ def test_speed_scaling_is_watched(user):
     user.scaling.publish(Float64(data=50.0))
     user.until_state('stopped')
     assert 'speed scaling went to 50 %' in user.text
-    user.until(lambda: len(user.windows[-1].points) == 1, 'a stop from the measured state')
+    user.until(lambda: len(user.windows[-1].points) == 1, 'a stop from the measured state', deadline=30.0)
     assert_at_rest_within_limits(user)
     assert 'the controller runs at 50 %' in user.call('/excitation/start').message
     user.scaling.publish(Float64(data=100.0))

@@ -11,7 +11,6 @@
 """What is sent when, without an arm: overdue windows, the latency of a stop, late looks, a clock that stands."""
 
 import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,8 +21,11 @@ pytest.importorskip('rclpy', reason='needs the ros extra')
 pytestmark = pytest.mark.ros
 
 import rclpy  # noqa: E402
+from builtin_interfaces.msg import Time  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.task import Future  # noqa: E402
+from rosgraph_msgs.msg import Clock  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
 
 from robotid_ros.errors import ExcitationError  # noqa: E402
 from robotid_ros.execution.following import Following, StopKind  # noqa: E402
@@ -53,6 +55,12 @@ class Controller:
 
     def begin(self, joints, listener):
         self.begun = joints
+
+    def fault(self):
+        return None
+
+    def conclusion(self, waited):
+        return ''
 
 
 class Worker:
@@ -134,18 +142,43 @@ def test_a_joint_state_timeout_that_no_look_can_hold_is_refused():
         WatchdogConfig(joint_state_timeout=0.04)
 
 
-def test_a_clock_that_stands_still_starts_nothing():
+@pytest.fixture
+def driver():
+    """Return a driver in simulated time, whose clock has not come yet."""
     context = rclpy.Context()
     context.init(domain_id=int(ros_environment()['ROS_DOMAIN_ID']))
     node = rclpy.create_node('driver', context=context, parameter_overrides=[Parameter('use_sim_time', value=True)])
-    try:
-        declare_parameters(node, WatchdogConfig)
-        link = Controller()
-        driver = ArmDriver(node, link, ExcitationStatus(node, dict), SimpleNamespace(), None)
-        with pytest.raises(ExcitationError, match='the clock stands still: use_sim_time is set'):
-            driver.begin(PLAN, PLAN.windows.window(0), MODEL, ExcitationNodeConfig())
-        assert link.sent == []
-        assert driver.run is None
-    finally:
-        node.destroy_node()
-        rclpy.shutdown(context=context)
+    declare_parameters(node, WatchdogConfig)
+    yield ArmDriver(node, Controller(), ExcitationStatus(node, dict), Worker(), None)
+    node.destroy_node()
+    rclpy.shutdown(context=context)
+
+
+def test_a_clock_that_stands_still_starts_nothing(driver):
+    with pytest.raises(ExcitationError, match='the clock stands still: use_sim_time is set'):
+        driver.begin(PLAN, PLAN.windows.window(0), MODEL, ExcitationNodeConfig())
+    assert driver._link.sent == []
+    assert driver.run is None
+
+
+def test_a_clock_that_jumps_back_ends_the_run_at_once(driver):
+    """As when a simulated world is reset: the times of the run mean nothing any more, and nothing is sent."""
+    driver.listen(MODEL.joint_names)
+
+    def tick(time):
+        driver._time._take(Clock(clock=Time(sec=time)))
+        message = JointState(name=list(MODEL.joint_names), position=np.zeros(3))
+        message.header.stamp.sec = time
+        driver._on_joint_state(message)
+
+    tick(100)
+    driver.begin(PLAN, PLAN.windows.window(0), MODEL, ExcitationNodeConfig(start_delay=30.0))
+    tick(101)
+    driver._on_monitor()
+    assert driver.run is not None
+    tick(3)
+    driver._on_monitor()
+    assert driver.run is None
+    assert driver.rested.is_set()
+    assert driver._status.text == 'stopped: the clock jumped back by 98.00 s, as when a simulated world is reset'
+    assert len(driver._link.sent) == 1
