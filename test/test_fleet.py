@@ -291,8 +291,11 @@ def test_a_dask_cluster_with_two_workers_gives_the_same_table(
         assert main([*words, '--dask', cluster.scheduler_address, '--out', str(tmp_path / 'out')]) == 1
         model = RobotModel.from_urdf(TWO_LINKS, joints=('shoulder', 'elbow'))
         config = ExcitationConfig(period=5.0, harmonics=2, starts=4, iterations=20, seed=1)
-        with engine(cluster.scheduler_address):
-            on_cluster = optimize_excitation(model, config)
+        with distributed.Client(cluster) as client, distributed.get_task_stream(client) as stream:
+            with engine(cluster.scheduler_address):
+                on_cluster = optimize_excitation(model, config)
+            workers = set(client.scheduler_info()['workers'])
+        assert {task['worker'] for task in stream.data} == workers
     finally:
         cluster.close()
     one, other = rows_of(tmp_path / 'out' / 'fleet.csv'), rows_of(finished[0] / 'fleet.csv')
@@ -300,5 +303,5 @@ def test_a_dask_cluster_with_two_workers_gives_the_same_table(
     elsewhere = dict.fromkeys(('seconds', 'file', 'reason'), '')  # a reason names the file
     for key, row in one.items():
         assert row | elsewhere == other[key] | elsewhere
-    here = optimize_excitation(model, config)
+    here = optimize_excitation(model, replace(config, jobs=2))
     np.testing.assert_array_equal(on_cluster.trajectory.a, here.trajectory.a)
