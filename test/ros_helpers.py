@@ -109,7 +109,10 @@ class NodeProcess:
 
     def wait(self, deadline: float = DEADLINE) -> int:
         """Return its exit code, once it has ended and its output is there."""
-        code = self.process.wait(timeout=deadline)
+        try:
+            code = self.process.wait(timeout=deadline)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f'did not end within {deadline:g} s:\n{self.output}') from None
         self._reader.join(timeout=deadline)
         return code
 

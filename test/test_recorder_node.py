@@ -376,14 +376,23 @@ def test_currents_are_recorded_without_any_torque_constant(arena, tmp_path):
     """Constants are for the identification; a run that is recorded without them is whole, and no error."""
     recorder, publisher, client = arena
     node = recorder(f'joints:=[{", ".join(JOINTS)}]', effort='current')
-    node.wait_for_line(f'{", ".join(JOINTS)}: motor currents without a torque constant are recorded, but not averaged')
+    node.wait_for_line(f'{", ".join(JOINTS)}: motor currents without a torque constant are recorded and averaged')
     assert any('robotid payload --mass' in line for line in node.lines)
     arm = publisher(periodic(4))
     arm.run()
     arm.go()  # ends the run
     client.wait_for_status(lambda v: v['state'] in ('finished', 'failed'), 'the end')
     assert client.status[-1].level == DiagnosticStatus.WARN, client.status[-1].message
-    assert 'needs a torque constant' in client.status[-1].message
+    assert f'that of {", ".join(JOINTS)} needs a torque constant' in client.status[-1].message
+    wait_until(lambda: client.currents and '3 periods' in client.currents[-1].header.frame_id, 'the average')
+    assert list(client.currents[-1].joint_names) == list(JOINTS)
+    current = np.array([point.effort for point in client.currents[-1].points])
+    exact = harmonics(np.arange(250) * PERIOD / 250, PERIOD, amplitude=1.0)[3]
+    assert (np.std(current - exact, axis=0) < 0.02 * np.std(exact, axis=0)).all()
+    assert not client.averaged  # amperes are no torques
+    success, text = client.call('save')
+    assert not success
+    assert 'needs a torque constant' in text
     (folder,) = folders(tmp_path)
     assert len(read_recording(folder)) == 4 * PERIOD * RATE + 150  # the periods, and 0.3 s of rest before them
 

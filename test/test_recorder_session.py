@@ -199,10 +199,28 @@ def test_a_gripper_that_speaks_first_on_the_topic_is_not_taken_for_the_arm(tmp_p
 
 def test_messages_that_cannot_be_averaged_are_recorded_all_the_same(tmp_path):
     messages, _ = stream(PERIOD, 4, RATE, np.random.default_rng(13))
-    settings_ = ProcessingSettings(effort=dict.fromkeys(JOINTS, 'current'))  # and no torque constants
-    session = record(tmp_path / 'r', messages, settings_=settings_)
+    session = record(tmp_path / 'r', messages, reference=reference_message(JOINTS, 0.02, START))
     assert session.dataset is None
-    assert session.problem.startswith('raw messages are recorded, but no longer averaged: joint ')
+    assert session.problem.startswith(
+        'raw messages are recorded, but no longer averaged: averaging: expected at least 16'
+    )
+    assert len(read_recording(tmp_path / 'r')) == len(messages)
+
+
+def test_currents_without_torque_constants_are_averaged_as_currents(tmp_path):
+    messages, _ = stream(PERIOD, 4, RATE, np.random.default_rng(6), noise=(0.0, 0.0))
+    one = ProcessingSettings(
+        effort={**dict.fromkeys(JOINTS, 'current'), 'shoulder': 'torque'},
+        torque_constants={'wrist': 0.5},
+        gear_ratios={'wrist': 4.0, 'elbow': 100.0},
+    )
+    session = record(tmp_path / 'r', messages, settings_=one)
+    assert session.dataset is None  # what is identified from must be torques
+    assert 'that of elbow needs a torque constant' in session.problem
+    expected = harmonics(session.currents.time, PERIOD)[3] * [1.0, 1.0, 2.0]
+    assert np.abs(session.currents.tau - expected).max() < 1e-6
+    with pytest.raises(DataError, match="joint 'elbow': its torque comes from a motor current"):
+        process_file(tmp_path / 'r', one)
     assert len(read_recording(tmp_path / 'r')) == len(messages)
 
 

@@ -34,6 +34,7 @@ from robotid_ros.signals.late_stamps import LateStamps, late_stamps_remark
 from robotid_ros.signals.screening import SampleScreen, ScreenedChunk, find_spikes
 from robotid_ros.signals.turns import TurnUnwrapper
 
+_AT_ONCE = 65536  # samples, where a copy of all of them is not needed
 _SLOWEST = 0.5  # [s] between samples; times in milliseconds look slower than this up to 2 kHz
 
 
@@ -83,8 +84,8 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     ahead = 0.0 if settings.start is None else (recording.origin - settings.start) * 1e-9
     zero = recording.time[kept[0]] if settings.start is None else 0.0
     average = period_average(joints, settings.period, step, settings)
-    for start in range(0, len(kept), 65536):
-        part = kept[start : start + 65536]
+    for start in range(0, len(kept), _AT_ONCE):
+        part = kept[start : start + _AT_ONCE]
         average.add(recording.time[part] - zero + ahead, values[part])
     averaged = average.finish()
     if averaged is None:
@@ -141,7 +142,7 @@ def _screened(
     shift = 1 - int(relative.min(initial=0))
     arrival = None if recording.arrival is None else np.rint(recording.arrival * 1e9).astype(np.int64)
     late = LateStamps()
-    if recording.velocity is not None:
+    if recording.velocity is not None and (np.diff(relative) == 0).any():  # late stamps repeat
         times = late.correct(relative + shift, recording.position, recording.velocity) - shift
         recording = (
             recording if late.moved == 0 else replace(recording, time=np.asarray(times * 1e-9, dtype=np.float64))
@@ -168,7 +169,9 @@ def _screened(
             f'({counts["not_a_number"]} not finite, {counts["repeated"]} repeated, {counts["backward"]} backward)'
         )
     unwrapper = TurnUnwrapper()
-    values[usable, : len(joints)] = unwrapper.unwrap(values[usable, : len(joints)])
+    for start in range(0, len(usable), _AT_ONCE):
+        part = usable[start : start + _AT_ONCE]
+        values[part, : len(joints)] = unwrapper.unwrap(values[part, : len(joints)])
     provenance['screening']['wraps'] = unwrapper.wraps
     usable = _without_spikes(usable, values, joints, provenance['screening'])
     return usable, recording, values, screened, screen.step, provenance
@@ -176,7 +179,7 @@ def _screened(
 
 def _without_spikes(usable: IntArray, values: Array, joints: tuple[str, ...], screening: dict[str, Any]) -> IntArray:
     """Leave out samples with a spike in a position or torque, and count them per channel."""
-    spikes = find_spikes(values[usable])
+    spikes = np.concatenate([find_spikes(values[usable, k : k + 1]) for k in range(values.shape[1])], axis=1)
     screening['spikes'] = int(spikes.any(axis=1).sum())
     names = channel_names(joints, ('position', 'torque'))
     screening['spiked_channels'] = {
@@ -207,7 +210,8 @@ def _require_seconds(time: Array) -> None:
 def _moving(position: Array) -> slice:
     """Return the part between standing still at the start and at the end; all of it where nothing moves."""
     limit = 0.01 * np.ptp(position, axis=0)
-    clear = limit > 10.0 * np.median(np.abs(np.diff(position, axis=0)), axis=0)  # of those that stand still, never
+    usual = np.array([np.median(np.abs(np.diff(column))) for column in position.T])
+    clear = limit > 10.0 * usual  # of those that stand still, never
     position, limit = position[:, clear], limit[clear]
     left = np.flatnonzero((np.abs(position - position[0]) > limit).any(axis=1))
     returned = np.flatnonzero((np.abs(position - position[-1]) > limit).any(axis=1))

@@ -48,8 +48,13 @@ class RecordingSession:
     ----------
     dataset : Dataset or None
         The averaged period, after :meth:`finish`, where there was a reference.
+    currents : Dataset or None
+        In place of it where a joint's effort is a current without a torque constant: the same average, with the
+        motor currents of these joints as their torque [A]. Nothing can be identified with it.
     strokes : FrictionStrokes or None
         Those of a friction sweep, after :meth:`finish`.
+    settings, averaging : ProcessingSettings
+        Those given, and those that the average was made with.
     problem : str
         Why there is neither, or why raw messages can no longer be written.
     """
@@ -65,12 +70,14 @@ class RecordingSession:
     ) -> None:
         self.folder = folder
         self.dataset: Dataset | None = None
+        self.currents: Dataset | None = None
         self.strokes: FrictionStrokes | None = None
         self.problem = ''
         self._topic, self._reference_topic = topic, reference_topic
         self._lock = threading.Lock()
-        self._settings = settings
-        self._processor = StreamProcessor(joints, settings)
+        self.settings = settings
+        self.averaging = settings.in_amperes()
+        self._processor = StreamProcessor(joints, self.averaging)
         self._description = {**description, 'version': __version__, 'topic': topic}
         self._bag = BagWriter(
             folder,
@@ -144,7 +151,16 @@ class RecordingSession:
             sweep = reference is not None and reference.sweep
             if reference is not None and self._processing and not sweep:
                 try:
-                    self.dataset = self._processor.finish(provenance)
+                    average = self._processor.finish(provenance)
+                    missing = self.settings.without_constant
+                    if missing:
+                        self.currents = average
+                        self.problem = (
+                            f'the motor currents were averaged, the torques were not: that of {", ".join(missing)} '
+                            'needs a torque constant [N m/A]'
+                        )
+                    else:
+                        self.dataset = average
                 except DataError as cause:
                     self.problem = str(cause)
             averaging = {} if self.dataset is None else self.dataset.provenance['averaging']
@@ -155,7 +171,7 @@ class RecordingSession:
                     self._stop_writing(cause)
             if sweep:  # cut from what is on the disk, now that all of it is there
                 try:
-                    self.strokes = read_strokes(self.folder, self._settings)
+                    self.strokes = read_strokes(self.folder, self.settings)
                 except DataError as cause:
                     self.problem = str(cause)
 
@@ -184,7 +200,7 @@ class RecordingSession:
             provenance = {'recording': self._description, 'screening': self._processor.found()}
         if average is None or reference is None:
             return None
-        return averaged_dataset(average, reference.joints, self._settings, provenance)
+        return averaged_dataset(average, reference.joints, self.settings, provenance)
 
     def discard(self) -> None:
         """Remove the folder of a recording that never began."""

@@ -10,7 +10,7 @@
 """How a recording is turned into a dataset: every setting, with its default."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from robotid_ros.errors import DataError
@@ -87,6 +87,24 @@ class ProcessingSettings(Settings):
     largest_gap: float = setting(
         0.25, 'longest gap that is interpolated, in periods of the cutoff', range=(0.0, 1000.0)
     )
+
+    @property
+    def without_constant(self) -> tuple[str, ...]:
+        """Joints whose effort is a current without a torque constant: no torque follows from it."""
+        return tuple(
+            joint
+            for joint, meaning in self.effort.items()
+            if meaning == 'current' and joint not in self.torque_constants
+        )
+
+    def in_amperes(self) -> 'ProcessingSettings':
+        """Return settings with which the "torque" of every joint :attr:`without_constant` is its motor current [A]."""
+        others = dict.fromkeys(self.without_constant, 1.0)
+        return replace(
+            self,
+            torque_constants={**self.torque_constants, **others},
+            gear_ratios={**self.gear_ratios, **others},
+        )
 
     @classmethod
     def for_robot(cls, config: RobotConfig, **others: Any) -> 'ProcessingSettings':

@@ -45,7 +45,7 @@ from robotid_ros.nodes.conversions import LATCHED, trajectory_message
 from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import StatusPublisher, publish
-from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings, storage_refusal, without_constant
+from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings, storage_refusal
 from robotid_ros.nodes.recorder_status import recorder_status
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
 from robotid_ros.signals.late_stamps import late_stamps_remark
@@ -89,10 +89,10 @@ class Recorder(Node):
             f'records {self.resolve_topic_name(TOPIC)} on ~/start or when a reference starts; takes the messages '
             'from a wait set of its own, by no executor'
         )
-        currents = without_constant(settings)
+        currents = settings.without_constant
         if currents:
             self.get_logger().warning(
-                f'{", ".join(currents)}: motor currents without a torque constant are recorded, but not averaged. '
+                f'{", ".join(currents)}: motor currents without a torque constant are recorded and averaged in ampere. '
                 "The identification needs the constants: from a data sheet, as 'torque_constants' of the robot "
                 'configuration, or found with a known payload (robotid payload --mass)'
             )
@@ -207,9 +207,10 @@ class Recorder(Node):
             if session.strokes is not None:
                 self._publish_strokes(session)
                 text += f', {session.strokes.count} steady strokes of a friction sweep'
-            if session.dataset is not None:
-                self._publish_average(session, session.dataset)
-                text += f', {session.dataset.periods} periods averaged'
+            average = session.dataset or session.currents
+            if average is not None:
+                self._publish_average(session, average)
+                text += f', {average.periods} periods averaged'
         finally:
             self._session, self._capture, self._last = None, None, session
         self._problem = session.problem or (f'recording failed: {capture.failure!r}' if capture.failure else '')
@@ -241,8 +242,10 @@ class Recorder(Node):
         late = late_stamps_remark(dataset.provenance.get('screening', {}))
         label = f'{dataset.periods} periods{purpose} in {session.folder.name}'
         message.header.frame_id = f'{label}; {late}' if late else label
+        self._publish_currents(session, message, dataset.joint_names, points)
+        if session.settings.without_constant:
+            return  # a current is among the torques
         publish(self._averaged, message)
-        self._publish_currents(message, dataset.joint_names, points)
         if dataset.noise_std is not None:
             noise = JointState(name=list(dataset.joint_names))
             noise.header.stamp = message.header.stamp
@@ -251,9 +254,11 @@ class Recorder(Node):
             noise.position = (position / np.sqrt(dataset.periods)).tolist()
             publish(self._noise, noise)
 
-    def _publish_currents(self, average: JointTrajectory, joints: tuple[str, ...], points: tuple[Array, ...]) -> None:
+    def _publish_currents(
+        self, session: RecordingSession, average: JointTrajectory, joints: tuple[str, ...], points: tuple[Array, ...]
+    ) -> None:
         """Publish the same average with motor currents [A] as effort, of the joints whose effort is a current."""
-        settings = processing_settings(read_parameters(self, RecorderConfig), self._robot)
+        settings = session.averaging
         measured = tuple(settings.effort.get(joint) == 'current' for joint in joints)
         own = np.flatnonzero(measured)
         if not len(own):

@@ -19,7 +19,7 @@ from robotid_ros.errors import DataError
 from robotid_ros.model.robot_config import EffortMeaning, RobotConfig
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['RecorderConfig', 'processing_settings', 'storage_refusal', 'without_constant']
+__all__ = ['RecorderConfig', 'processing_settings', 'storage_refusal']
 
 _LEAST_SPACE = 1e9
 """Room for a recording [bytes]: an hour of seven joints at 1 kHz takes about this much."""
@@ -95,15 +95,6 @@ def processing_settings(config: RecorderConfig, robot: RobotConfig | None) -> Pr
         harmonics=config.harmonics or None,
         smoothing_passes=config.smoothing_passes,
         smoothing_guard=config.smoothing_guard,
-    )
-
-
-def without_constant(settings: ProcessingSettings) -> tuple[str, ...]:
-    """Return the joints whose effort is a current without a torque constant: recorded, but not averaged."""
-    return tuple(
-        joint
-        for joint, meaning in settings.effort.items()
-        if meaning == 'current' and joint not in settings.torque_constants
     )
 
 
