@@ -57,7 +57,7 @@ def result() -> IdentificationResult:
 def test_a_coupled_drive_is_found_and_its_friction_is_that_of_the_motor(result: IdentificationResult) -> None:
     np.testing.assert_array_equal(result.drives, DRIVES)
     (decision,) = (each for each in result.decisions if each.subject == 'coupled drives')
-    assert decision.chosen == 'the motor turns with wrist_3_joint - wrist_2_joint'
+    assert decision.chosen == 'the motor of wrist_3_joint turns with wrist_3_joint - wrist_2_joint'
     np.testing.assert_allclose(result.friction_values, np.stack([COULOMB, VISCOUS], axis=1), rtol=0.05)
     assert result.usable
     # Against the torque as recorded, joint by joint: nothing but the noise is left.

@@ -74,9 +74,9 @@ def choose_drives(
         if not best.better(errors, _GAIN):
             break
         found, best = arm, errors
-        names.append(name)
+        names.append(f'the motor of {model.joint_names[k]} turns with {name}')
         open_joints.remove(k)
-    text = f'the motor turns with {", ".join(names)}' if names else 'none'
+    text = ', '.join(names) or 'none'
     return found, Decision(subject='coupled drives', chosen=text, alternatives=tuple(tried))
 
 
