@@ -21,6 +21,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import IdentificationError, ModelError
+from robotid_ros.export.arm import identified_arm, loss_of
 from robotid_ros.export.identified_model import identified_model
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, TorquePredictor, identify
 from robotid_ros.identification.drive_choice import choose_drives
@@ -145,3 +146,13 @@ def test_generated_code_has_the_coupling(result: IdentificationResult) -> None:
 def test_a_friction_sweep_is_refused() -> None:
     with pytest.raises(IdentificationError, match='identify this arm without friction data'):
         identify(recorded(0), replace(MODEL, drives=DRIVES), friction_data=swept(MODEL, COULOMB, VISCOUS))
+
+
+def test_a_description_gets_what_each_joint_turns_alone_and_says_the_rest(result: IdentificationResult) -> None:
+    arm = identified_arm(MODEL, result)
+    np.testing.assert_allclose(arm.rotor_inertia[2], result.rotor_inertia[2] + result.rotor_inertia[3])
+    np.testing.assert_allclose(arm.friction[2], COULOMB[2] + COULOMB[3], rtol=0.5)
+    loss = loss_of(MODEL, result, rotor_inertia=True)
+    assert 0.0 < loss.rotor_inertia < loss_of(MODEL, result, rotor_inertia=False).rotor_inertia
+    assert loss.physical < 2.0
+    assert loss.total <= loss.rotor_inertia + loss.friction + loss.physical

@@ -33,6 +33,8 @@ _PACE = np.pi
 def identified_arm(model: RobotModel, result: IdentificationResult) -> RobotModel:
     """Return the arm with the identified inertial parameters, rotor inertias, and the closest plain friction.
 
+    Of coupled drives each joint gets what it turns when it moves alone.
+
     Rotor inertias, viscous and Coulomb friction below zero, which no simulator takes, become zero.
 
     Raises
@@ -43,10 +45,11 @@ def identified_arm(model: RobotModel, result: IdentificationResult) -> RobotMode
     if not np.array_equal(model.coupling, np.eye(model.n)):
         raise ModelError('the joints of this arm are coupled, which no simulator format says; export c or python')
     plain = np.zeros((model.n, 2)) if result.plain_friction is None else result.plain_friction
+    drives = np.eye(model.n) if result.drives is None else result.drives
     return model.with_inertial(
         result.inertial,
         gravity=result.gravity,
-        rotor_inertia=np.maximum(result.rotor_inertia, 0.0),
+        rotor_inertia=drives.T**2 @ np.maximum(result.rotor_inertia, 0.0),  # what each joint alone has to turn
         friction=np.maximum(plain[:, 0], 0.0),
         damping=np.maximum(plain[:, 1], 0.0),
     )
@@ -101,6 +104,8 @@ def loss_of(model: RobotModel, result: IdentificationResult, *, rotor_inertia: b
     q = rng.uniform(lower, upper, (_STATES, n))
     dq, ddq = (rng.uniform(-size, size, (_STATES, n)) for size in (speed, _PACE * speed))
     whole, rigid = predictor.torque(q, dq, ddq), predictor.rigid_torque(q, dq, ddq)
+    _, _, turned = predictor.at_motors(q, dq, ddq)
+    rotors = predictor.at_joints(np.maximum(result.rotor_inertia, 0.0) * turned)
     said = inverse_dynamics(arm, q, dq, ddq, rotor_inertia=rotor_inertia, friction=True)
 
     def part(difference: Array) -> float:
@@ -108,9 +113,9 @@ def loss_of(model: RobotModel, result: IdentificationResult, *, rotor_inertia: b
 
     return Loss(
         total=part(whole - said),
-        rotor_inertia=0.0 if rotor_inertia else part(arm.rotor_inertia * ddq),
+        rotor_inertia=part(rotors - rotor_inertia * arm.rotor_inertia * ddq),
         friction=part(whole - rigid - arm.damping * dq - arm.friction * np.sign(dq)),
-        physical=part(rigid - inverse_dynamics(arm, q, dq, ddq)),
+        physical=part(rigid - rotors - inverse_dynamics(arm, q, dq, ddq, rotor_inertia=False)),
     )
 
 

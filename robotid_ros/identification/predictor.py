@@ -65,11 +65,15 @@ class TorquePredictor:
 
     def rigid_torque(self, q: Array, dq: Array, ddq: Array) -> Array:
         """Return the torque without friction, shape (N, n) [N m]."""
-        return np.asarray(self._rigid(*self.at_motors(q, dq, ddq)) @ self.model.drives)
+        return self.at_joints(self._rigid(*self.at_motors(q, dq, ddq)))
 
     def at_motors(self, *signals: Array) -> list[Array]:
         """Return positions, velocities or accelerations of the motors, scaled to the joints, shape (N, n) each."""
         return [signal @ self.model.drives.T for signal in signals] if self.model.has_coupled_drives else [*signals]
+
+    def at_joints(self, torque: Array) -> Array:
+        """Return the torque of the joints from that of the motors, shape (N, n) [N m]."""
+        return np.asarray(torque @ self.model.drives) if self.model.has_coupled_drives else torque
 
     def _rigid(self, q: Array, dq: Array, ddq: Array) -> Array:
         """Return the torque without friction at the motors."""
@@ -88,7 +92,7 @@ class TorquePredictor:
         if self.model.has_coupled_drives:
             load = load @ np.linalg.inv(self.model.drives)
         at = self.at_motors(*([dq] if position is None else [dq, position]))
-        return np.asarray(self.motor_friction(at[0], load, *at[1:]) @ self.model.drives)
+        return self.at_joints(self.motor_friction(at[0], load, *at[1:]))
 
     def motor_friction(self, dq: Array, load: Array, position: Array | None = None) -> Array:
         """Return the friction of each motor, scaled to its joint, at its own velocities and loads, shape (N, n) [N m].
@@ -106,7 +110,7 @@ class TorquePredictor:
         """Return the torque at the joints, shape (N, n) [N m]."""
         q, dq, ddq = self.at_motors(q, dq, ddq)
         load = self._rigid(q, dq, ddq)
-        return np.asarray((load + self.friction.torque(dq, self.result.friction_values, load, q)) @ self.model.drives)
+        return self.at_joints(load + self.friction.torque(dq, self.result.friction_values, load, q))
 
     def measured_torque(self, datasets: Dataset | Sequence[Dataset]) -> Array:
         """Return what the arm's torque signal should show along datasets: through its bandwidth, with friction at rest.
@@ -116,7 +120,7 @@ class TorquePredictor:
         ndarray, shape (N, n)
             Joints in the model's order, datasets one after the other [N m].
         """
-        return np.asarray(self._predicted(self._samples(datasets)) @ self.model.drives)
+        return self.at_joints(self._predicted(self._samples(datasets)))
 
     def _samples(self, datasets: Dataset | Sequence[Dataset]) -> Samples:
         listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
@@ -136,8 +140,9 @@ class TorquePredictor:
 
     def metrics(self, datasets: Dataset | Sequence[Dataset]) -> Metrics:
         """Return the errors along datasets, against the torque as recorded, on every sample."""
-        samples, drives = self._samples(datasets), self.model.drives
-        return torque_metrics(self.model.joint_names, samples.measured @ drives, self._predicted(samples) @ drives)
+        samples = self._samples(datasets)
+        both = (self.at_joints(samples.measured), self.at_joints(self._predicted(samples)))
+        return torque_metrics(self.model.joint_names, *both)
 
 
 def validate(result: IdentificationResult, model: RobotModel, datasets: Dataset | Sequence[Dataset]) -> Metrics:
