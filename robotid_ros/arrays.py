@@ -104,7 +104,7 @@ def require_names(
 
 
 def _is_frozen(value: ArrayLike) -> TypeGuard[Array]:
-    """Return whether nobody can write to an array: what another array shows could be written through that one."""
+    """Return whether an array is read-only and owns its memory; a view could be changed through its base."""
     return type(value) is np.ndarray and value.dtype == np.float64 and value.base is None and not value.flags.writeable
 
 

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Files of the user, read so that whatever is wrong with them is said in one line."""
+"""Reading of files given by users: any fault of a file becomes one line."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,7 +48,7 @@ def refusing(what: str, error: type[RobotIdError]) -> Iterator[None]:
         raise error(f'{what} cannot be read: it needs more memory than there is') from cause
     except RecursionError as cause:
         raise error(f'{what} cannot be read: it is nested too deeply') from cause
-    except Exception as cause:  # every library has errors of its own, and a wrong type shows anywhere
+    except Exception as cause:  # each library raises errors of its own classes, and a wrong type can fail anywhere
         kind = '' if type(cause) is ValueError else f'{type(cause).__name__}: '
         raise error(f'{what} cannot be read: {kind}{_short(str(cause))}') from cause
 

@@ -24,7 +24,7 @@ from robotid_ros.data import (
     save_dataset,
     summarize,
 )
-from robotid_ros.data.storage import DATASET_KIND, npz_kind
+from robotid_ros.data.storage import is_dataset
 from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.export.replay import Replayed
 from robotid_ros.files import write_text
@@ -103,7 +103,7 @@ def load_datasets(
         raise DataError('an average over periods cannot be cut in two; give recordings to validate with instead')
     training, held_out, summaries = [], [], []
     for path in paths:
-        if Path(path).suffix == '.npz' and npz_kind(path) == DATASET_KIND:
+        if is_dataset(path):
             if train_fraction is not None:
                 raise DataError(f'{path} is processed already; give the recording, which can be cut before filtering')
             training.append(_of_joints(load_dataset(path), settings.joints, path))
@@ -216,7 +216,7 @@ def _unseen_joints(
         return []
     notes = []
     for path in paths:
-        if Path(path).suffix == '.npz' and npz_kind(path) == DATASET_KIND:
+        if is_dataset(path):
             continue  # holds no joints but those it was made for, or is looked at when it is used
         recording = read_recording(path, topic)
         notes += [

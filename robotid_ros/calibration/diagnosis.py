@@ -179,7 +179,7 @@ def _simple_mistakes(chain: KinematicChain, measured: _Measured, known_frame: bo
 
 
 def _joint_mistakes(chain: KinematicChain, measured: _Measured, limit: float) -> tuple[float, float, str]:
-    """Search signs, quarter-turn zeros and couplings of the joints by coordinate descent, until one convinces."""
+    """Search signs, quarter-turn zeros and couplings of the joints by coordinate descent until one fits."""
     changes = _changes(chain)
     signs = np.array(list(product(*([(1.0, -1.0)] * min(chain.n, 7)))))
     signs = np.hstack([signs, np.ones((len(signs), chain.n - signs.shape[1]))])

@@ -179,7 +179,7 @@ def _reason(redundancy: Redundancy, names: tuple[str, ...], pattern: str) -> str
 
 
 def _unlimited(problem: Problem) -> Problem:
-    """Return the same problem at random poses over full turns, as many as anyone could wish."""
+    """Return the same problem at many random poses over full turns."""
     rng = np.random.default_rng(0)
     sets, targets = len(problem.set_names), len(problem.point_names)
     count = min(max(_POSES_PER_LABEL * sets * targets, 60), 600)

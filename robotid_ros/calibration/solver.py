@@ -30,7 +30,7 @@ _PRIOR_FLOOR = 1e-7  # [m, rad]
 _MOST_STEPS = 60
 _TUNED_STEPS = 12  # later noise and priors are held, so that the steps can converge
 _TUNING_ROUNDS = 3
-_CONVEX_STEPS = 20  # the redescending loss starts where the convex one ends; from afar it rejects good points
+_CONVEX_STEPS = 20  # the redescending loss starts where the convex one ends; from a poor start it rejects good points
 _SETTLED = 0.01  # squared length of a step in standard deviations
 _WIDEST = 10.0  # times the first guess of the prior deviations
 
@@ -261,7 +261,7 @@ def _tune(balance: _Balance, at: _Linear, offset: Array, groups: list[IntArray],
         step = inverse @ (gradient - penalty * offset)
         left = square - 2.0 * step @ gradient + step @ normal @ step
         used = float(np.sum(inverse * normal))
-        floor = max(_NOISE_FLOOR, 1e-9 * (square / max(count, 1.0)) ** 0.5)  # what cancellation leaves of `left`
+        floor = max(_NOISE_FLOOR, 1e-9 * (square / max(count, 1.0)) ** 0.5)  # round-off of `left`
         variance = max(float(left), 0.0) / max(count - used, 1.0)
         balance.noise = max(variance**0.5, floor)
         if prior is None:

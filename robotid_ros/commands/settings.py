@@ -26,7 +26,7 @@ def add_settings(parser: argparse._ActionsContainer, kind: type[Settings], *, sk
     parser : argparse.ArgumentParser, or a group of one
     kind : type of Settings
     skip : collection of str
-        Fields that are given another way.
+        Fields that are set by other options.
     """
     for item in settings_of(kind):
         if item.name in skip or item.form == 'mapping':

@@ -151,7 +151,7 @@ class BagWriter:
             self._open()
         add, channel, file = self._writer.add_message, self._channels[topic], self._files[-1]
         arrival = chunk.arrival.tolist()
-        # One channel has one count: with several publishers there is none. DDS counts from 1.
+        # A channel has one sequence of numbers: with several publishers it gets none (0). DDS counts from 1.
         sequence = [max(0, number) & 0xFFFFFFFF for number in chunk.sequence.tolist()]
         if chunk.publisher.any():
             sequence = [0] * len(sequence)
@@ -229,7 +229,7 @@ class BagWriter:
 
     def _cut(self) -> None:
         """Remove what was written in part."""
-        with suppress(OSError):  # the reason of the failure is worth more than a failed repair
+        with suppress(OSError):  # if this fails too, the first error is the one to report
             os.ftruncate(self._file.fileno(), self._written)
 
     def _advance(self) -> None:

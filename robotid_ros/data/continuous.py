@@ -140,7 +140,7 @@ def _even(time: Array, values: Array, step: float, smooth: int) -> tuple[Array, 
     true_step, begin = np.polyfit(index, time, 1)
     regular = begin + true_step * index
     grids = [_resampled(stamps, values, true_step) for stamps in (time, regular)]
-    if np.abs(time - regular).max() > 1.5 * step:  # no even sampling hides behind these
+    if np.abs(time - regular).max() > 1.5 * step:  # the stamps are not those of even sampling with jitter
         return grids[0]
     roughness = [float(np.median(np.abs(np.diff(grid[1][:, :smooth], n=3, axis=0)))) for grid in grids]
     return grids[int(roughness[1] < 0.9 * roughness[0])]

@@ -158,7 +158,7 @@ class McapFile:
                 raise ValueError('too large')
             stream, length = get_chunk_data_stream(chunk, validate_crc=True)
             return bytes(stream.read(length))
-        except Exception:  # each decompressor has errors of its own
+        except Exception:  # each decompressor raises errors of its own classes
             self._damaged()
             return None
 

@@ -131,7 +131,7 @@ def averaged_dataset(
 
 
 def _require_repeating(average: AveragedPeriod, joints: tuple[str, ...]) -> None:
-    """Refuse an average over something else than the period of the motion: it is a motion that nobody made."""
+    """Refuse an average over something else than the period of the motion: no such motion took place."""
     if average.noise_std is None:
         return
     for j, joint in enumerate(joints):

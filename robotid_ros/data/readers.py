@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""One function that reads whatever a recording came in."""
+"""One function that reads a recording in any of the supported formats."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""A raw recording of joint signals, exactly as it came."""
+"""A raw recording of joint signals, unchanged."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What the arm is told to repeat."""
+"""The periodic motion that the arm is commanded to repeat."""
 
 from dataclasses import dataclass, field
 

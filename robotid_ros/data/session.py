@@ -113,7 +113,7 @@ class RecordingSession:
             except DataError:
                 self._write(self._reference_topic, MessageChunk.of([message], [arrival]))
                 raise
-            if reference is not None and reference == self._processor.reference:  # said once more
+            if reference is not None and reference == self._processor.reference:  # announced again
                 return reference
             self._write(self._reference_topic, MessageChunk.of([message], [arrival]))
             if reference is not None:
@@ -122,7 +122,7 @@ class RecordingSession:
 
     @property
     def whole(self) -> bool:
-        """Whether every message that came is on disk, whatever became of the average."""
+        """Whether every message that came is on disk; the average may have failed."""
         return self._writing
 
     @property

@@ -81,7 +81,7 @@ class SqliteFile:
                 yield size * done // max(count, 1), self._chunks(block, names)
 
     def _chunks(self, rows: list[tuple[Any, Any, Any]], names: Mapping[Any, str]) -> dict[str, MessageChunk]:
-        # Every column of a damaged database can hold anything; a message that is none is counted as undecodable.
+        # Every column of a damaged database can hold anything; what is not a message counts as undecodable.
         chunks = {}
         for key in dict.fromkeys(row[0] for row in rows):
             own = [row for row in rows if row[0] == key and isinstance(row[1], int)]

@@ -117,13 +117,15 @@ def _unfiltered(
     return EvenRecording(joint_names=joints, runs=runs, **header)
 
 
-def npz_kind(path: str | Path) -> str:
-    """Return what an npz file says it holds; an empty string where it says nothing."""
+def is_dataset(path: str | Path) -> bool:
+    """Return whether a file is a dataset written by :func:`save_dataset`."""
+    if Path(path).suffix != '.npz':
+        return False
     try:
         with np.load(path, allow_pickle=False) as archive:
-            return str(json.loads(str(archive['header']))['kind'])
-    except Exception:  # zipfile, zlib, numpy and json have errors of their own
-        return ''
+            return bool(json.loads(str(archive['header']))['kind'] == DATASET_KIND)
+    except Exception:  # zipfile, zlib, numpy and json raise different classes
+        return False
 
 
 def _save(
@@ -152,7 +154,7 @@ def _load(path: str | Path, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
             header = json.loads(str(archive['header']))
     except FileNotFoundError as cause:
         raise DataError(f'{path} does not exist') from cause
-    except Exception as cause:  # zipfile, zlib, numpy and json have errors of their own
+    except Exception as cause:  # zipfile, zlib, numpy and json raise different classes
         raise DataError(f'{path}: expected an npz file of this package, got something else or a damaged one') from cause
     found = header.get('kind') if isinstance(header, dict) else None
     if found != kind:

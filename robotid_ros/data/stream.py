@@ -35,7 +35,7 @@ from robotid_ros.signals.turns import TurnUnwrapper
 
 
 class NoUsablePeriodError(DataError):
-    """There are samples, but no whole period that could be averaged."""
+    """There are samples, but not one whole period to average."""
 
 
 class StreamProcessor:

@@ -11,7 +11,7 @@
 
 A stroke is cut out of a recording by the measured motion alone, so that any recording of a sweep will do. Of two
 strokes of a joint over the same stretch in opposite directions, the torques are averaged at the same places: gravity
-is equal there and leaves with their difference. Joints that stand still tell nothing about their friction; the
+is equal there and cancels in their difference. The friction of a joint that stands still is unknown; the
 velocity of each row is zero but for the joint that moves.
 """
 
@@ -24,7 +24,7 @@ import numpy as np
 from robotid_ros.arrays import Array, BoolArray, IntArray, frozen_array, require_names
 from robotid_ros.errors import DataError
 
-PLACES = 16  # per stroke: enough for gravity to be straight between two of them, few enough to average the noise
+PLACES = 16  # per stroke: gravity is nearly linear between two of them, and each averages many samples
 _FEWEST_SAMPLES = 5  # per place, on average
 _WINDOW = 0.1  # s, over which a velocity is taken to find what moves
 _ALONE = 0.1  # other joints move slower than this part of the one whose stroke it is

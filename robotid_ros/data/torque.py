@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Measured torque of a recording, from what its effort and currents are said to be."""
+"""Measured torque of a recording, from efforts or currents as the settings define them."""
 
 from collections.abc import Mapping
 from typing import Any

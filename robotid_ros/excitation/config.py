@@ -7,12 +7,12 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Everything an excitation design is asked for, in one typed place."""
+"""Settings of an excitation design."""
 
 from dataclasses import dataclass
 
 from robotid_ros.errors import ExcitationError
-from robotid_ros.excitation.criteria import CRITERIA
+from robotid_ros.excitation.criteria import CriterionName
 from robotid_ros.settings import Settings, setting
 
 
@@ -30,7 +30,7 @@ class ExcitationConfig(Settings):
 
     period: float = setting(20.0, 'Period of the trajectory', unit='s', range=(0.1, 1000.0))
     harmonics: int = setting(5, 'Harmonics of the Fourier series', range=(2, 40))
-    criterion: str = setting('condition', 'What the optimisation makes small', choices=tuple(CRITERIA))
+    criterion: CriterionName = setting('condition', 'What the optimisation makes small')
     seed: int = setting(0, 'Seed of the random first guesses', range=(0, 2**31 - 1))
     starts: int = setting(8, 'Independent optimisations; the best one wins', range=(1, 1000))
     iterations: int = setting(300, 'Most iterations of the best start; the others get fewer', range=(5, 100000))

@@ -18,7 +18,7 @@ so their gradients with respect to the regressor's entries are 2 W (dJ/dM).
 """
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 
 CriterionName: TypeAlias = Literal['condition', 'condition-scaled', 'd-optimal', 'a-optimal', 'e-optimal']
-CRITERIA: tuple[CriterionName, ...] = ('condition', 'condition-scaled', 'd-optimal', 'a-optimal', 'e-optimal')
+CRITERIA: tuple[CriterionName, ...] = get_args(CriterionName)
 
 _SCALED_PART = 0.1
 

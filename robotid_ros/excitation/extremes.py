@@ -20,7 +20,7 @@ def series_extremes(cosine: Array, sine: Array) -> tuple[float, float, float, fl
 
     The derivative's zeros are the unit-circle roots of a polynomial of degree 2 L in z = exp(i x).
     The angles of all its roots and a coarse grid are tried, so that a root that rounding pushed
-    off the circle costs nothing.
+    off the circle is not missed.
 
     Parameters
     ----------

@@ -266,7 +266,7 @@ def _open(
         motion = Motion(model, np.zeros(len(still)), (q.reshape(still.shape), still, still, still))
         worst = np.hstack([constraint.evaluate(motion)[0] for constraint in constraints]).max(axis=1, initial=-np.inf)
         closed = worst.reshape(len(poses), count) > 0.0
-        # One step short of the first that is closed, for between two steps nothing is known.
+        # One step short of the first that is closed, since nothing is known between two steps.
         first = np.where(closed.any(axis=1), np.maximum(closed.argmax(axis=1) - 2, 0), count - 1)
         room[:, side] *= steps[first]
     return room

@@ -60,7 +60,7 @@ class Observation:
         return result
 
     def pull_back(self, motion: Motion, gradient: MotionGradient) -> None:
-        """Carry the gradient with respect to the regressor on to the motion, in place."""
+        """Back-propagate the gradient with respect to the regressor to the motion, in place."""
         if gradient.regressor is None:
             return
         weights, gradient.regressor = gradient.regressor, None

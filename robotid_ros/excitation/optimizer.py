@@ -80,7 +80,7 @@ def optimize_excitation(
         limits=limits,
         constraints=others,
         observation=observation,
-        criterion=config.criterion,  # type: ignore[arg-type]
+        criterion=config.criterion,
         harmonics=config.harmonics,
         period=config.period,
         start=start,

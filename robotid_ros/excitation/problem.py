@@ -158,7 +158,7 @@ class ExcitationProblem:
         excess = np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints]).max(
             axis=1, initial=-1.0
         )
-        # a little away from the limits, so that there is room to move
+        # a little away from the limits, to leave room for the motion
         good = excess < -0.1 if (excess < -0.1).any() else excess <= excess.min()
         return np.array(poses[int(np.argmax(good))])
 

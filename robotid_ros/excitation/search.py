@@ -41,7 +41,7 @@ _GLANCE_RATE, _FULL_RATE = 100.0, 10_000.0  # Hz
 
 
 class _Cancelled(Exception):  # noqa: N818  # not an error
-    """The caller wants the best trajectory until now."""
+    """The caller asked to stop: the best trajectory so far is the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

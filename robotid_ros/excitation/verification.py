@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The last word on a trajectory: a check between all samples, and scaling back inside the limits."""
+"""The final check of a trajectory, between the samples too, and scaling back inside the limits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -156,7 +156,7 @@ def scale_into_joint_limits(
             ratios.append((limits.upper - limits.lower) / (high - low))
         else:
             ratios += [(limits.upper - start) / (high - start), (limits.lower - start) / (low - start)]
-    # a thousandth of a millionth stays free, so that rounding elsewhere never breaks a limit
+    # 1e-9 of the range stays free, so that rounding elsewhere never breaks a limit
     ratios = [np.where(np.isnan(ratio) | (ratio * (1.0 - 1e-9) >= 1.0), 1.0, ratio * (1.0 - 1e-9)) for ratio in ratios]
     factor = np.clip(np.min(ratios, axis=0), 0.0, 1.0)
     if start is not None:
@@ -193,7 +193,7 @@ def scale_into_limits(
         scaled = replace(
             inside, a=factor * inside.a, b=factor * inside.b, offset=centre + factor * (inside.offset - centre)
         )
-        # most of what has to go shows at a tenth of the rate already
+        # a tenth of the rate already shows most of the excess
         for rate in (_COARSE_RATE / 10.0, _FINE_RATE):
             peaks = worst_excesses(scaled, model, constraints, observation, rate=rate)
             worst = max((peak.excess for peak in peaks), default=0.0)
@@ -201,7 +201,7 @@ def scale_into_limits(
                 break
         else:
             return scaled, peaks
-        # what stands still, such as the weight, does not shrink with the amplitude: step by step more
+        # static parts, such as the torque of gravity, do not shrink with the amplitude: scale further, step by step
         factor *= 1.0 - min(max(1.2 * worst, 1e-6) * 1.6**attempt, 0.3)
     require_within(peaks)
     return scaled, peaks

@@ -175,7 +175,7 @@ class EffortWatch:
 
     @property
     def clear(self) -> Array:
-        """Where joints that press did not yet."""
+        """Last positions at which joints that now press did not, shape (n,); NaN for the others [rad or m]."""
         presses = np.any([run > 0 for run in self._runs.values()], axis=0)
         return np.where(presses, self._clear, np.nan)
 

@@ -415,7 +415,7 @@ class Following:
         return Stop(kind=StopKind.MEASURED, rest=elapsed + latency + stop.duration, window=window)
 
     def _repeats(self) -> bool:
-        """Return whether the joint states only repeat the last one: then the arm may move all the same."""
+        """Return whether the joint states only repeat the last one: the arm may then move unmeasured."""
         stamp = self.recent.stamp
         return stamp is not None and self._same_since is not None and stamp - self._same_since > _REPEATED
 

@@ -154,7 +154,7 @@ def plan_measured_stop(
 
 
 def _goal(start: JointMotion, duration: float) -> Array:
-    """Return where an arm comes to rest whose speed only falls."""
+    """Return where an arm comes to rest if its speed only falls."""
     goal: Array = start.position + 0.5 * duration * start.velocity
     return goal
 

@@ -63,7 +63,7 @@ class RunPlan:
     ----------
     joint_names : tuple of str
     reference : Chain
-        From where the arm stands to the end.
+        From the arm's present position to the end.
     windows : WindowPlan
     begin, end : float
         When the first period begins and the last one ends, from the start of the run [s].

@@ -120,7 +120,7 @@ class WindowPlan:
                 f'{longest:.1f} s at the end they need '
                 f'{abs(self.knots.history) + longest + self._search + _LEAST_SPAN:.1f} s'
             )
-        # two windows later is still before this one's stop: one lost message costs nothing
+        # two windows later is still before this one's stop: one lost message is without effect
         self._advance = max(step, round(0.4 * (self._span - self._search) / step) * step)
 
     @cached_property

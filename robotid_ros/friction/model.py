@@ -74,6 +74,10 @@ class FrictionBasis(NamedTuple):
     sensitivity: Array
 
 
+def _array(value: ArrayLike | None) -> Array | None:
+    return None if value is None else np.asarray(value, dtype=np.float64)
+
+
 def _positive(value: ArrayLike, name: str, *, zero: bool) -> Array:
     array = np.array(value, dtype=float)
     if array.ndim > 1 or not np.isfinite(array).all() or (array < 0.0).any() or (not zero and (array == 0.0).any()):
@@ -168,7 +172,7 @@ class FrictionModel:
 
     def smoothed(self, velocity_scale: ArrayLike | None) -> 'FrictionModel':
         """Return the model with sign(v) replaced by tanh(v / velocity_scale); None restores the sign."""
-        return replace(self, velocity_scale=velocity_scale)  # type: ignore[arg-type]
+        return replace(self, velocity_scale=_array(velocity_scale))
 
     @property
     def needs_position(self) -> bool:
@@ -362,8 +366,8 @@ def friction_model(
     return FrictionModel(
         name='+'.join((base, *options)),
         terms=(*terms, *(OPTIONS[option] for option in options if option in OPTIONS)),
-        velocity_scale=velocity_scale,  # type: ignore[arg-type]
-        ripple_frequency=ripple_frequency,  # type: ignore[arg-type]
+        velocity_scale=_array(velocity_scale),
+        ripple_frequency=_array(ripple_frequency),
         ripple_limit=ripple_limit,
-        spring=spring,  # type: ignore[arg-type]
+        spring=_array(spring),
     )

@@ -238,6 +238,6 @@ class RobotModel:
 
         return model_of_dh_rows(rows, 'standard', **options)
 
-    def with_inertial(self, inertial: Array, **changes: object) -> 'RobotModel':
+    def with_inertial(self, inertial: Array, **changes: Any) -> 'RobotModel':
         """Return a copy with other inertial parameters, shape (n, 10), and any other fields changed."""
-        return replace(self, inertial=inertial, **changes)  # type: ignore[arg-type]
+        return replace(self, inertial=inertial, **changes)

@@ -212,7 +212,7 @@ def _lumped_inertial(links: Sequence[AttachedLink]) -> Array:
 
 
 def _warn_of_inertias(moving: list[UrdfJoint], attached: Sequence[Sequence[AttachedLink]], inertial: Array) -> None:
-    """Warn of each link that no real body can be, and of joints that move no mass."""
+    """Warn of each link whose inertial parameters no rigid body can have, and of joints that move no mass."""
     for joint, links, pi in zip(moving, attached, inertial, strict=True):
         moved_by = f"(moved by joint '{joint.name}')"
         if pi[9] == 0.0:

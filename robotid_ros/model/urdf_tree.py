@@ -86,7 +86,7 @@ def parse_urdf(text: str) -> UrdfTree:
     Raises
     ------
     ModelError
-        If it is not XML, not a URDF, not one tree, or a number in it is none.
+        If it is not XML, not a URDF, not one tree, or holds something else where a number is expected.
     """
     try:
         robot = ElementTree.fromstring(text.encode('utf-8'))

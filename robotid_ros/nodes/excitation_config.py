@@ -10,6 +10,7 @@
 """Parameters of the excitation node that are not settings of a design, a run or the watchdog."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -142,12 +143,12 @@ def build_model(source: str, config: ExcitationNodeConfig, robot: RobotConfig | 
     ModelError
         If the description or the configuration cannot be used.
     """
-    options: dict[str, object] = {}
+    options: dict[str, Any] = {}
     base, tip = config.base_link, config.tip_link
     if robot is not None:
         options = {'joints': robot.joints, 'gravity': robot.gravity}
         base, tip = base or robot.base or '', tip or robot.tip or ''
-    model = RobotModel.from_urdf(source, tip=tip or None, base=base or None, **options)  # type: ignore[arg-type]
+    model = RobotModel.from_urdf(source, tip=tip or None, base=base or None, **options)
     if robot is not None:
         model = model.with_inertial(model.inertial, limits=robot.apply_limits(model.joint_names, model.limits))
     return model

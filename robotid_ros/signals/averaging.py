@@ -232,11 +232,11 @@ class PeriodAverage:
             self._release()
 
     def _release(self) -> None:
-        """Judge the periods held back against their median, which two bad ones in five cannot move."""
+        """Judge the periods held back against their median, which two bad ones of five do not change."""
         held, self._held = self._held, []
         if not held:
             return
-        if len(held) < 3:  # nobody could say which one is the outlier
+        if len(held) < 3:  # of two periods, it is unknown which one is the outlier
             self._recent = held[0].values.copy()
             for period in held:
                 self._merge(period)

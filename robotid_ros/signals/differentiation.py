@@ -162,7 +162,7 @@ def fit_fourier(
 
 
 def noise_of_one_period(values: Array) -> Array:
-    """Return the standard deviation of white noise on one period, told by its spectrum.
+    """Return the standard deviation of the white noise on one period, estimated from its spectrum.
 
     Nothing but noise is left in the upper half of the spectrum of an arm's position. White noise of
     deviation s has squared amplitudes there of mean ``4 s^2 / N`` and, since they are exponentially

@@ -157,7 +157,7 @@ def choose_cutoff(position: Array, rate: float, margin: float = 5.0) -> Bandwidt
     moving = motion > 0.0
     cutoff = 0.1 * rate
     if moving.any():
-        # The median joint speaks for the arm: one joint that sways, or holds some wrong samples, shows any bandwidth.
+        # The median of the joints: a single joint that oscillates or has some wrong samples can have any bandwidth.
         usual = float(np.median(motion[moving]))
         cutoff = max(min(margin * usual, float(np.median(limit[moving]))), 2.0 * usual)
     return Bandwidth(cutoff=float(min(cutoff, 0.4 * rate)), motion=motion, noise_limit=limit, noise_std=noise_std)

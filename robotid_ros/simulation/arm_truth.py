@@ -94,7 +94,7 @@ class ArmTruth:
         ndarray, shape (N, n)
             [N m]
         """
-        from robotid_ros.dynamics import inverse_dynamics  # late: the simulation itself does not need it
+        from robotid_ros.dynamics import inverse_dynamics  # imported here: the simulation itself does not need it
 
         return inverse_dynamics(self.model, q, dq, ddq) + self.friction.torque(dq)
 

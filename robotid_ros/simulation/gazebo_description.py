@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Any arm made ready for Gazebo and ros2_control: its URDF, its controllers, and what a world says.
+"""Any arm made ready for Gazebo and ros2_control: its URDF, its controllers, and the rates and gravity of a world.
 
 Element names and meanings: gz_ros2_control's documentation and source, branches jazzy and rolling.
 """

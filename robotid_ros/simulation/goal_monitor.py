@@ -44,7 +44,7 @@ class GoalVerdict(NamedTuple):
 
 
 class ToleranceRequest(NamedTuple):
-    """Tolerance of one joint in a goal: 0 leaves the controller's own, -1 takes it away."""
+    """Tolerance of one joint in a goal: 0 keeps the controller's own, -1 removes it."""
 
     joint: str
     position: float
@@ -73,7 +73,7 @@ class GoalTolerances:
 
     @classmethod
     def usual(cls, n: int) -> 'GoalTolerances':
-        """Return those of a controller that is told nothing: at rest at the end."""
+        """Return a controller's defaults: at rest at the end."""
         none = np.zeros(n)
         return cls(
             path_position=none, path_velocity=none, goal_position=none, goal_velocity=np.full(n, _STOPPED_VELOCITY)

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Write a serial arm in MuJoCo's format, without losing anything on the way.
+"""Write a serial arm in MuJoCo's format without loss.
 
 MuJoCo's own URDF reader drops or changes what this package cares about (it merges the links of
 fixed joints, re-orders joints, takes no rotor inertia), so the model is written from what this

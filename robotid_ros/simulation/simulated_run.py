@@ -96,7 +96,7 @@ def simulate_trajectory(
     ModelError
         If the simulation diverges.
     """
-    from robotid_ros.data import Recording  # late: it brings signal processing, which the node can do without
+    from robotid_ros.data import Recording  # here: it imports scipy.signal, which the node does not need
 
     n = plant.nominal.n
     time = frozen_array(time, 'time', (None,), DataError)

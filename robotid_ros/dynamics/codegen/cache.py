@@ -19,6 +19,7 @@ import zipfile
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -90,8 +91,8 @@ def kept(name: str) -> bytes | None:
 
 def save_arrays(key: str, arrays: Mapping[str, Array | IntArray]) -> None:
     """Save arrays under a key; do nothing where the cache cannot be written."""
-    file = io.BytesIO()
-    np.savez(file, **dict(arrays))  # type: ignore[arg-type]
+    file, named = io.BytesIO(), dict[str, Any](arrays)
+    np.savez(file, **named)
     keep(f'{key}.npz', file.getvalue())
 
 
