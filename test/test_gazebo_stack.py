@@ -9,15 +9,14 @@
 
 """gazebo.launch.py in a real Gazebo: launched, designed, run, recorded and identified by the services alone."""
 
-import os
 import signal
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
-from ros_helpers import NodeProcess, ros_environment
+from launch_helpers import LAUNCH, installed_environment
+from ros_helpers import NodeProcess
 
 pytest.importorskip('rclpy', reason='needs rclpy')
 for module in ('launch', 'launch_ros', 'ament_index_python'):
@@ -52,8 +51,6 @@ def _missing() -> list[str]:
 if _missing():
     pytest.skip(f'needs Gazebo with ROS 2: {", ".join(_missing())}', allow_module_level=True)
 
-from test_launch_stack import LAUNCH  # noqa: E402
-
 from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters  # noqa: E402
 from robotid_ros.model import RobotModel  # noqa: E402
 from robotid_ros.model.packaged import arm_description  # noqa: E402
@@ -66,23 +63,7 @@ SPEED = 0.3  # of real time: a busy machine keeps up
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Return an environment in which ROS finds this working copy beside what is installed."""
-    prefix = tmp_path / 'prefix'
-    index = prefix / 'share' / 'ament_index' / 'resource_index' / 'packages'
-    index.mkdir(parents=True)
-    (index / 'robotid_ros').touch()
-    (prefix / 'share' / 'robotid_ros').mkdir()
-    (prefix / 'lib').mkdir()
-    for folder in ('launch', 'config'):
-        (prefix / 'share' / 'robotid_ros' / folder).symlink_to(ROOT / folder)
-    (prefix / 'lib' / 'robotid_ros').symlink_to(ROOT / 'resource' / 'executables')
-    return {
-        **ros_environment(),
-        'AMENT_PREFIX_PATH': os.pathsep.join(filter(None, (str(prefix), os.environ.get('AMENT_PREFIX_PATH', '')))),
-        'PATH': os.pathsep.join((str(Path(sys.executable).parent), os.environ['PATH'])),
-        'PYTHONPATH': os.pathsep.join(filter(None, (str(ROOT), os.environ.get('PYTHONPATH', '')))),
-        'ROS_LOG_DIR': str(tmp_path / 'log'),
-    }
+    return installed_environment(tmp_path)
 
 
 def test_the_services_lead_to_the_base_parameters_of_the_arm_in_gazebo(environment, tmp_path) -> None:

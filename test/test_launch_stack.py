@@ -9,14 +9,13 @@
 
 """demo.launch.py run by the real launch system: two arms in one graph, each to a result of its own."""
 
-import os
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
-from ros_helpers import NodeProcess, ros_environment
+from launch_helpers import LAUNCH, installed_environment
+from ros_helpers import NodeProcess
 
 pytest.importorskip('rclpy', reason='needs rclpy')
 pytest.importorskip('mujoco', reason='needs MuJoCo')
@@ -28,42 +27,10 @@ ROOT = Path(__file__).parents[1]
 ARMS = ('arm_1', 'arm_2')
 DEADLINE = 900.0
 
-LAUNCH = """
-import ctypes, signal, sys
-if sys.platform == 'linux':
-    ctypes.CDLL(None).prctl(1, signal.SIGINT)  # if the test is killed: on SIGTERM, launch would leave its nodes behind
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in a script's background
-from launch import LaunchDescription, LaunchService
-from launch.actions import IncludeLaunchDescription
-from launch.launch_description_sources import PythonLaunchDescriptionSource
-arguments = [word.split(':=', 1) for word in sys.argv[2:]]
-service = LaunchService()
-source = PythonLaunchDescriptionSource(sys.argv[1])
-service.include_launch_description(LaunchDescription([IncludeLaunchDescription(source, launch_arguments=arguments)]))
-sys.exit(service.run())
-"""
-
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Return an environment in which ROS finds this working copy, and a domain for it alone."""
-    prefix = tmp_path / 'prefix'
-    index = prefix / 'share' / 'ament_index' / 'resource_index' / 'packages'
-    index.mkdir(parents=True)
-    (index / 'robotid_ros').touch()
-    (prefix / 'share' / 'robotid_ros').mkdir()
-    (prefix / 'lib').mkdir()
-    for folder in ('launch', 'config'):
-        (prefix / 'share' / 'robotid_ros' / folder).symlink_to(ROOT / folder)
-    (prefix / 'lib' / 'robotid_ros').symlink_to(ROOT / 'resource' / 'executables')
-    others = os.environ.get('AMENT_PREFIX_PATH', '')
-    return {
-        **ros_environment(),
-        'AMENT_PREFIX_PATH': os.pathsep.join(filter(None, (str(prefix), others))),
-        'PATH': os.pathsep.join((str(Path(sys.executable).parent), os.environ['PATH'])),
-        'PYTHONPATH': os.pathsep.join(filter(None, (str(ROOT), os.environ.get('PYTHONPATH', '')))),
-        'ROS_LOG_DIR': str(tmp_path / 'log'),
-    }
+    return installed_environment(tmp_path)
 
 
 @pytest.fixture
