@@ -96,6 +96,7 @@ def test_a_given_mjcf_keeps_what_it_has_and_its_own_frames(tmp_path: Path) -> No
     at = text.index('<joint', text.index(f'name="{model.link_names[0]}"'))
     attached = '<body name="cover"><geom type="mesh" mesh="shape" mass="3"/></body>'
     text = text[:at] + '<geom name="skin" type="mesh" mesh="shape"/>' + attached + text[at:]
+    text = text.replace('<compiler ', '<compiler settotalmass="3" ')
     (tmp_path / 'given.xml').write_text(text, encoding='utf-8')
     done = export(model, result, 'mjcf', tmp_path, mjcf=tmp_path / 'given.xml')
     q, dq, ddq = states(model.n)

@@ -189,6 +189,7 @@ def test_bad_words_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[
         ([str(tmp_path)], 'which arm? Give --robot'),
         ([str(tmp_path), '--robot', 'nobody'], 'no packaged arm of that name'),
         ([str(tmp_path), '--robot', 'ur10e', '--jobs', '0'], '--jobs: expected a number of processes'),
+        ([str(tmp_path), '--robot', 'ur10e', '--excitation', str(tmp_path / 'none.yaml')], 'none.yaml'),
     ):
         assert main(['fleet', *words, '--out', str(tmp_path / 'out')]) == 2
         assert message in capsys.readouterr().err
@@ -276,7 +277,10 @@ def test_without_a_scheduler_a_line_says_so(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_dask_cluster_with_two_workers_gives_the_same_table(
-    finished: tuple[Path, subprocess.CompletedProcess[str], set[Path]], recordings: Path, tmp_path: Path
+    finished: tuple[Path, subprocess.CompletedProcess[str], set[Path]],
+    recordings: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     distributed = pytest.importorskip('distributed', reason='needs the fleet extra')
     cluster = distributed.LocalCluster(
@@ -287,7 +291,8 @@ def test_a_dask_cluster_with_two_workers_gives_the_same_table(
     for arm in ('anna', 'dora'):
         (few / arm).symlink_to(recordings / arm)
     try:
-        words = ['fleet', str(few), '--robot', str(recordings / 'two_links.urdf'), *QUICK]
+        monkeypatch.chdir(tmp_path)  # the workers stay where they were started
+        words = ['fleet', 'few', '--robot', str(recordings / 'two_links.urdf'), *QUICK]
         assert main([*words, '--dask', cluster.scheduler_address, '--out', str(tmp_path / 'out')]) == 1
         model = RobotModel.from_urdf(TWO_LINKS, joints=('shoulder', 'elbow'))
         config = ExcitationConfig(period=5.0, harmonics=2, starts=4, iterations=20, seed=1)

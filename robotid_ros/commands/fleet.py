@@ -44,7 +44,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     side_by_side.add_argument('--dask', metavar='ADDRESS', help='scheduler of a Dask cluster, such as tcp://host:8786')
     parser.add_argument(
-        '--train-fraction', type=float, metavar='X', help='train on this part of each recording, judge by the rest'
+        '--train-fraction',
+        type=number(float, 0.01, 0.99),
+        metavar='X',
+        help='train on this part of each recording, judge by the rest',
     )
     add_processing_arguments(parser)
     add_settings(parser.add_argument_group('settings of the identification'), IdentificationConfig)
@@ -59,7 +62,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.robot is None and any(entry.robot is None for entry in entries):
         raise DataError('which arm? Give --robot, or a list with the column robot')
     if options.robot is not None:  # what is wrong for all recordings is said once
-        load_robot(options, load_config(options))
+        robot_config = load_config(options)
+        processing_settings(options, robot_config, load_robot(options, robot_config).joint_names)
     with engine(options.dask), progress_bar('fleet') as progress:
         tasks = [_task(entry, options, config) for entry in entries]
         outcomes = identify_fleet(tasks, folder, jobs=int(options.jobs), progress=progress)

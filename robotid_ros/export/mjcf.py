@@ -148,6 +148,7 @@ def mjcf_with(arm: RobotModel, path: str | Path) -> str:
     for compiler in root.iter('compiler'):
         if compiler.get('inertiafromgeom') == 'true':
             compiler.set('inertiafromgeom', 'auto')
+        compiler.attrib.pop('settotalmass', None)  # it would scale every mass
     return ElementTree.tostring(root, encoding='unicode') + '\n'
 
 

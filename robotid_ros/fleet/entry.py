@@ -85,7 +85,7 @@ def entries_of(path: str | Path, *, leave_out: Path | None = None) -> tuple[Entr
     DataError
         If there is no such folder or list, nothing in it, or an entry cannot be understood.
     """
-    path = Path(path)
+    path = Path(path).absolute()  # workers of a cluster are started in folders of their own
     if path.is_dir() and not (path / _BAG).is_file():
         with refusing(f"folder '{path}'", DataError):
             found = list(_in_folder(path, leave_out))

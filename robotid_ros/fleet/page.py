@@ -19,7 +19,7 @@ import numpy as np
 from robotid_ros.fleet.drift import FALSE_ALARM, Change, changes_of, series_of
 from robotid_ros.fleet.outcome import Outcome
 from robotid_ros.fleet.table import date_of, judged
-from robotid_ros.report.content import Column, Fact, Figure, Item, Level, Report, Section, Table, Verdict
+from robotid_ros.report.content import Column, Fact, Figure, Item, Level, Report, Section, Table, Verdict, words
 from robotid_ros.report.numbers import integer, number, percent, unit
 from robotid_ros.report.parameters import short_name
 from robotid_ros.report.plot import SERIES, Chart, axis, dots, line
@@ -139,10 +139,7 @@ def _distance(change: Change) -> str:
     return f'{_name(change)} {number(change.last)} {unit(change.series.unit)} ({number(change.apart, 2)} σ)'
 
 
-def _verdict(
-    levels: Sequence[Level], rows: Sequence[_Row], failed: int,
-    refused: int,
-) -> Verdict:  # fmt: skip
+def _verdict(levels: Sequence[Level], rows: Sequence[_Row], failed: int, refused: int) -> Verdict:
     named = [row[0] for _, level, row in rows if level != 'good']
     reasons = []
     if named:
@@ -166,11 +163,11 @@ def _arm_table(rows: Sequence[_Row]) -> Table:
     return Table(
         caption='Arm by arm',
         columns=(
-            Column(name='Arm', numeric=False),
+            *words('Arm'),
             Column(name='Usable'),
-            Column(name='Last', numeric=False),
+            *words('Last'),
             Column(name='Torque error', unit='last usable'),
-            Column(name='Finding', numeric=False),
+            *words('Finding'),
         ),
         rows=tuple(row for _, _, row in rows),
         levels=tuple(level for _, level, _ in rows),
@@ -183,11 +180,10 @@ def _change_table(changes: Sequence[Change]) -> Table:
     return Table(
         caption='Friction, masses and inertias: what changed most',
         columns=(
-            Column(name='Arm', numeric=False),
-            Column(name='Parameter', numeric=False),
+            *words('Arm', 'Parameter'),
             Column(name='First'),
             Column(name='Last'),
-            Column(name='Unit', numeric=False),
+            *words('Unit'),
             Column(name='Drift', unit='σ'),
             Column(name='limit', unit='σ'),
             Column(name='From the others', unit='σ'),
@@ -312,12 +308,9 @@ def _recording_table(outcomes: Sequence[Outcome]) -> Table:
     return Table(
         caption='Recordings',
         columns=(
-            Column(name='Recording', numeric=False),
-            Column(name='Time', unit='UTC', numeric=False),
-            Column(name='State', numeric=False),
+            *words('Recording', 'Time, UTC', 'State'),
             Column(name='Torque error'),
-            Column(name='on', numeric=False),
-            Column(name='Reason', numeric=False),
+            *words('on', 'Reason'),
         ),
         rows=tuple(rows),
         levels=tuple(order[outcome.state] for outcome in listed),

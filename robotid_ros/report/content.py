@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 from robotid_ros.report.plot import Chart
 
-__all__ = ['Column', 'Fact', 'Figure', 'Item', 'Level', 'Report', 'Section', 'Table', 'Verdict']
+__all__ = ['Column', 'Fact', 'Figure', 'Item', 'Level', 'Report', 'Section', 'Table', 'Verdict', 'words']
 
 Level: TypeAlias = Literal['good', 'caution', 'bad']
 
@@ -85,6 +85,11 @@ class Column:
     name: str
     unit: str = ''
     numeric: bool = True
+
+
+def words(*names: str) -> tuple[Column, ...]:
+    """Return columns of text."""
+    return tuple(Column(name=name, numeric=False) for name in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

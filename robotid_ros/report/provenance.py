@@ -16,7 +16,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.report.content import Column, Figure, Item, Table
+from robotid_ros.report.content import Column, Figure, Item, Table, words
 from robotid_ros.report.numbers import integer, number
 from robotid_ros.report.plot import Chart, axis, line
 
@@ -32,11 +32,7 @@ def provenance_items(result: IdentificationResult) -> Iterator[Item]:
     if result.decisions:
         yield Table(
             caption='What was tried and chosen',
-            columns=(
-                Column(name='Choice', numeric=False),
-                Column(name='Chosen', numeric=False),
-                Column(name='Tried, with the held-out torque error', numeric=False),
-            ),
+            columns=words('Choice', 'Chosen', 'Tried, with the held-out torque error'),
             rows=tuple(
                 (each.subject, each.chosen, '; '.join(_alternatives(each.alternatives))) for each in result.decisions
             ),
@@ -51,12 +47,7 @@ def provenance_items(result: IdentificationResult) -> Iterator[Item]:
     if files:
         yield Table(
             caption='Files',
-            columns=(
-                Column(name='File', numeric=False),
-                Column(name='Use', numeric=False),
-                Column(name='Samples'),
-                Column(name='SHA-256', numeric=False),
-            ),
+            columns=(*words('File', 'Use'), Column(name='Samples'), *words('SHA-256')),
             rows=files,
             reading='Compare with sha256sum. A file without a hash was not read here: its samples came over ROS or '
             'from a program.',
@@ -64,7 +55,7 @@ def provenance_items(result: IdentificationResult) -> Iterator[Item]:
     if origin.get('command'):
         yield Table(
             caption='Command',
-            columns=(Column(name='Run in', numeric=False), Column(name='Words', numeric=False)),
+            columns=words('Run in', 'Words'),
             rows=((str(origin.get('folder', '')), str(origin['command'])),),
             reading='Repeats the identification with the same files, versions and settings.',
         )
@@ -73,7 +64,7 @@ def provenance_items(result: IdentificationResult) -> Iterator[Item]:
     if rows:
         yield Table(
             caption='Settings, versions, and how each recording was processed',
-            columns=(Column(name='Entry', numeric=False), Column(name='Value', numeric=False)),
+            columns=words('Entry', 'Value'),
             rows=rows,
         )
 

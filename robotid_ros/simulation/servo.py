@@ -10,7 +10,7 @@
 
 """Joint servos: proportional and derivative gain, delay, and the model torque they add, found in recorded data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -101,17 +101,13 @@ def identify_servo(
         before, at, after = costs[best - 1 : best + 2]
         delay += 0.5 * (before - after) / (before - 2.0 * at + after) * (delays[1] - delays[0])
     gains, _ = _fit(command, q, dq, torque, bias, rate, kept, delay)
+    stiffness, damping, share, offset = gains.T
     servo = Servo(
-        stiffness=gains[:, 0], damping=gains[:, 1], share=gains[:, 2], offset=gains[:, 3],
-        delay=float(delay), match=np.zeros(q.shape[1]),
-    )  # fmt: skip
+        stiffness=stiffness, damping=damping, share=share, offset=offset, delay=float(delay), match=np.zeros(len(gains))
+    )
     wanted, speed = servo.delayed(command, rate)
     rest = (torque - servo.torque(wanted - q, speed - dq, bias))[kept]
-    match = 100.0 * (1.0 - np.linalg.norm(rest, axis=0) / np.linalg.norm(torque[kept], axis=0))
-    return Servo(
-        stiffness=servo.stiffness, damping=servo.damping, share=servo.share, offset=servo.offset,
-        delay=servo.delay, match=match,
-    )  # fmt: skip
+    return replace(servo, match=100.0 * (1.0 - np.linalg.norm(rest, axis=0) / np.linalg.norm(torque[kept], axis=0)))
 
 
 def _fit(
@@ -131,6 +127,8 @@ def _fit(
 def _delayed(command: Array, delay: float, rate: float) -> tuple[Array, Array]:
     time = np.arange(len(command)) / rate
     speed = np.gradient(command, 1.0 / rate, axis=0)
-    return tuple(  # type: ignore[return-value]
-        np.stack([np.interp(time - delay, time, column) for column in array.T], axis=1) for array in (command, speed)
-    )
+
+    def late(values: Array) -> Array:
+        return np.stack([np.interp(time - delay, time, column) for column in values.T], axis=1)
+
+    return late(command), late(speed)
