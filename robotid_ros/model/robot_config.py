@@ -37,7 +37,6 @@ from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.settings import Settings, setting, settings_of
 
 EffortMeaning: TypeAlias = Literal['torque', 'current']
-EFFORT_MEANINGS: tuple[EffortMeaning, ...] = ('torque', 'current')
 
 _LIMITS = ('lower', 'upper', 'velocity', 'acceleration', 'jerk', 'effort')
 DESIGN_KEYS = (
