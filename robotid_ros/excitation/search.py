@@ -30,8 +30,6 @@ from robotid_ros.excitation.problem import ExcitationProblem
 from robotid_ros.excitation.verification import Peak, scale_into_limits
 from robotid_ros.progress import Progress
 
-__all__ = ['Progress', 'Start', 'finish', 'minimise']
-
 # order of the Schatten norm, penalty, part of the iterations
 _ROUNDS = ((1.0, 30.0, 0.2), (2.0, 200.0, 0.25), (4.0, 500.0, 0.25), (10.0, 1000.0, 0.3))
 _GUESSES = 8

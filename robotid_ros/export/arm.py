@@ -21,8 +21,6 @@ from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 
-__all__ = ['Loss', 'identified_arm', 'loss_of']
-
 _STATES = 2000
 # A joint without a velocity limit is taken to reach this [rad/s or m/s].
 _SPEED = 2.0

@@ -27,8 +27,6 @@ from robotid_ros.files import output_folder, write_text
 from robotid_ros.identification import IdentificationResult, calibrated_urdf
 from robotid_ros.model import RobotModel
 
-__all__ = ['FORMATS', 'Exported', 'export']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:

@@ -22,8 +22,6 @@ from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
 from robotid_ros.progress import Progress
 
-__all__ = ['described_model', 'identified_model', 'require_usable']
-
 # A column that the columns before it leave less of than this is round-off: generated torques are to equal those of
 # TorquePredictor to 1e-12.
 _TOLERANCE = 1e-12

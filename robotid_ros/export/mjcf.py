@@ -25,8 +25,6 @@ from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters, transform_inertial_parameters
 from robotid_ros.simulation.mjcf import full_inertia, spelled
 
-__all__ = ['mjcf_of', 'mjcf_with']
-
 # Largest distance [m, or sine] of two descriptions of the same joint axis.
 _SAME = 1e-4
 

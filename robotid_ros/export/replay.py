@@ -35,8 +35,6 @@ from robotid_ros.simulation.replay import (
 )
 from robotid_ros.simulation.servo import Servo, identify_servo
 
-__all__ = ['Replayed', 'replay']
-
 # Driven by torque, errors grow with time squared: long enough for a motion to be seen above the noise of encoders.
 TORQUE_WINDOW = 0.25
 # Driven by servos, a few of their time constants.

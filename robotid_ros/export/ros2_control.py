@@ -17,8 +17,6 @@ from pathlib import Path
 from robotid_ros.dynamics import MinimalModel
 from robotid_ros.export.source_code import identifier
 
-__all__ = ['package_files', 'package_name']
-
 _TEMPLATES = Path(__file__).with_name('templates')
 
 

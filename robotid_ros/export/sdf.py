@@ -24,8 +24,6 @@ from robotid_ros.model.transforms import rpy_of_rotation, rpy_rotation
 from robotid_ros.model.urdf_tree import parse_urdf
 from robotid_ros.simulation.mjcf import spelled
 
-__all__ = ['sdf_of']
-
 _FIXED = 'fixed_to_world'
 
 

@@ -16,8 +16,6 @@ from robotid_ros.dynamics import MinimalModel
 from robotid_ros.errors import ModelError
 from robotid_ros.files import output_folder, write_text
 
-__all__ = ['LANGUAGES', 'identifier', 'source_files', 'write_code']
-
 LANGUAGES = ('c', 'cpp', 'python')
 
 

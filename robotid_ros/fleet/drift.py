@@ -20,8 +20,6 @@ from robotid_ros.arrays import Array
 from robotid_ros.fleet.outcome import Outcome
 from robotid_ros.report.subject import friction_used
 
-__all__ = ['Change', 'Series', 'changes_of', 'series_of']
-
 FALSE_ALARM = 0.01  # chance that anything of an unchanged fleet is marked
 _ARMS = 5  # fewer have no scatter to stand out from
 _MAD = 1.4826  # standard deviation of a normal variable by its median absolute deviation

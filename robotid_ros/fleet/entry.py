@@ -21,8 +21,6 @@ from pathlib import Path
 from robotid_ros.errors import DataError
 from robotid_ros.reading import read_text, read_yaml, refusing
 
-__all__ = ['Entry', 'entries_of']
-
 _BAG = 'metadata.yaml'
 _RECORDINGS = ('.csv', '.npz', '.mcap', '.db3')
 _COLUMNS = ('recording', 'arm', 'time', 'robot', 'config', 'excitation', 'validate', 'friction_data')

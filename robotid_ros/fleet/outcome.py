@@ -21,8 +21,6 @@ from robotid_ros.fleet.entry import Entry
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.reading import read_yaml
 
-__all__ = ['Outcome', 'keep', 'kept']
-
 _MARK = 'fleet.yaml'  # written last: where it stands, everything else does
 
 

@@ -24,8 +24,6 @@ from robotid_ros.report.numbers import integer, number, percent, unit
 from robotid_ros.report.parameters import short_name
 from robotid_ros.report.plot import SERIES, Chart, axis, dots, line
 
-__all__ = ['fleet_report']
-
 _Row: TypeAlias = tuple[tuple[int, float, str], Level, tuple[str, ...]]
 
 _CHARTS = 9  # parameters over time that are drawn, the most conspicuous

@@ -29,8 +29,6 @@ from robotid_ros.model import RobotModel
 from robotid_ros.progress import Progress
 from robotid_ros.workflow import identify_files
 
-__all__ = ['Task', 'identify_fleet', 'key_of']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:

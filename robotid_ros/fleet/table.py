@@ -19,8 +19,6 @@ from robotid_ros.files import write_text
 from robotid_ros.fleet.outcome import Outcome
 from robotid_ros.identification import Metrics
 
-__all__ = ['date_of', 'judged', 'write_table']
-
 
 def write_table(outcomes: Sequence[Outcome], path: Path) -> None:
     """Write a row for each recording: its state, its errors, and every parameter with its standard deviation.

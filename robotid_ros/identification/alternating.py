@@ -30,8 +30,6 @@ from robotid_ros.friction import FrictionModel, initial_guess
 from robotid_ros.identification.information import quick_solve
 from robotid_ros.identification.rows import Rows
 
-__all__ = ['Alternation', 'FrictionStep', 'alternate', 'fit_friction']
-
 FrictionStep = Callable[[Array], Array]
 """From base parameters (b,) to the friction parameters (n, k + s) that go best with them."""
 

@@ -36,8 +36,6 @@ from robotid_ros.identification.verdict import JointVerdict
 from robotid_ros.model.inertia import INERTIAL_UNITS, rotor_unit
 from robotid_ros.model.robot_model import JointType, RobotModel
 
-__all__ = ['assemble', 'fit_metrics', 'provenance_of', 'thresholds']
-
 
 def fit_metrics(base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset]) -> Metrics:
     """Return the errors against the torque as recorded, on every sample."""

@@ -40,8 +40,6 @@ from robotid_ros.identification.signal_choice import (
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['automatic', 'with_rest']
-
 _SAMPLES = 6000  # that a choice is judged by, at most
 # Rise of the held-out error, over all joints and in the geometric mean, at which parameters of bodies that can exist
 # are still taken: on a 300 kg arm they predict another trajectory with less than half the error of those that cannot.

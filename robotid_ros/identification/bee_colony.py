@@ -32,8 +32,6 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.stroke_friction import StrokeFriction
 
-__all__ = ['BeeColony', 'ColonySearch', 'bee_colony', 'minimise_by_bees']
-
 _REACH = 1.5  # a parameter alone may explain this many times the largest torque
 
 

@@ -18,8 +18,6 @@ from robotid_ros.model.inertia import physical_violation, transform_inertial_par
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.urdf_edit import replace_inertials, replace_joint_dynamics
 
-__all__ = ['calibrated_urdf', 'link_inertials']
-
 
 def link_inertials(model: RobotModel, inertial: Array) -> dict[str, Array]:
     """Return identified parameters as those of the description's links.

@@ -15,8 +15,6 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FRICTION_MODELS, parse_friction
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['ESTIMATORS', 'IdentificationConfig']
-
 ESTIMATORS = ('auto', 'ols', 'wls', 'irls', 'alternating', 'bee-colony', 'physical')
 _PLAIN = ('ols', 'wls', 'irls', 'bee-colony')
 

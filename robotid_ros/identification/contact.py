@@ -18,8 +18,6 @@ from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.friction.model import FrictionModel
 from robotid_ros.friction.terms import BREAKAWAY_SPEED
 
-__all__ = ['ContactDetector', 'standstill_friction']
-
 # The spread of the residual is that of about the last minute without contact [s].
 _MEMORY = 60.0
 # A contact ends below this part of the threshold, so that it does not flicker at it.

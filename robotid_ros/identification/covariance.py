@@ -27,14 +27,6 @@ from scipy.linalg import solve_toeplitz
 
 from robotid_ros.arrays import Array, IntArray
 
-__all__ = [
-    'autoregressive_spectrum',
-    'correlated_scores',
-    'covariance_of_estimate',
-    'error_autocovariance',
-    'row_transform',
-]
-
 _ORDER = 24
 _STRETCH = 2048
 _LEFT = 0.2  # least share of the noise at a frequency that a fit is believed to have left

@@ -23,8 +23,6 @@ from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.identification.information import Information, gather
 from robotid_ros.identification.samples import Samples
 
-__all__ = ['Alternative', 'Decision', 'Folds', 'HeldOut', 'LinearFolds', 'stretches']
-
 STRETCHES = 12
 _FOLDS = 4
 _MOST_RECORDINGS = 6  # recordings that each are a fold of their own; more are dealt out to so many folds

@@ -25,8 +25,6 @@ from robotid_ros.identification.samples import Samples, evenly_weighted
 from robotid_ros.identification.signal_choice import PLAIN
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['choose_drives']
-
 _SAMPLES = 2000
 _GAIN = 0.05  # fall of the held-out error, as a mean over the joints, that a coupling must bring
 _SIGNS = (1.0, -1.0)

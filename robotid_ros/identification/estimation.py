@@ -35,8 +35,6 @@ from robotid_ros.identification.stroke_friction import stroke_friction
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['estimate']
-
 _BEE_SAMPLES = 1000
 
 

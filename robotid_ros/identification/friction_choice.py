@@ -32,8 +32,6 @@ from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.separable import SeparableFit, separable_least_squares
 from robotid_ros.progress import Progress
 
-__all__ = ['FrictionChoice', 'add_ripple', 'add_spring', 'choose_friction', 'fit_friction_shape']
-
 _GAIN = 0.01
 _RICHER = 0.02
 _SPRING = 0.05  # fall of a joint's held-out error that a spring must bring

@@ -28,8 +28,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.friction import FrictionModel
 
-__all__ = ['BaseRegressor', 'Information', 'Solution', 'gather', 'quick_solve', 'solve']
-
 _RANK_TOLERANCE = 1e-12
 
 

@@ -29,15 +29,6 @@ from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.stroke_friction import StrokeFriction
 from robotid_ros.identification.torque_fit import TorqueFit
 
-__all__ = [
-    'LinearEstimator',
-    'essential_parameters',
-    'fit_of_parameters',
-    'least_squares',
-    'normal_equations',
-    'weighted_solution',
-]
-
 LinearEstimator: TypeAlias = Literal['ols', 'wls', 'irls']
 
 _HUBER = 1.345  # 95 % efficient on normal noise

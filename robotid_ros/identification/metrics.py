@@ -17,8 +17,6 @@ import numpy as np
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import IdentificationError
 
-__all__ = ['Metrics', 'torque_metrics']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:

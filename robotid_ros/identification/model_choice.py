@@ -42,8 +42,6 @@ from robotid_ros.identification.stroke_friction import choose_stroke_model, stro
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
 
-__all__ = ['Chosen', 'Data', 'choose_model', 'prepare', 'samples_of_datasets', 'stroke_prior', 'without_ripple']
-
 _SEARCH_SAMPLES = 3000
 _RIPPLE_SAMPLES = 2000
 

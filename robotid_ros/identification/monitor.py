@@ -16,8 +16,6 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.identification.predictor import TorquePredictor
 
-__all__ = ['TorqueMonitor', 'TorqueResidual']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TorqueResidual:

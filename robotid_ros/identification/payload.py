@@ -36,8 +36,6 @@ from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.model.inertia import INERTIAL_NAMES, split_inertial_parameters
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['PayloadResult', 'drive_gains', 'identify_payload']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PayloadResult:

@@ -33,8 +33,6 @@ from robotid_ros.identification.prior import believable_prior
 from robotid_ros.model.inertia import pseudo_inertia
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['PhysicalFit', 'physical_parameters']
-
 _TO_MATRIX = pseudo_inertia(np.eye(10)).reshape(10, 16).T  # vec J = _TO_MATRIX @ pi
 _STEP = 0.1
 _GAP = 1e-4  # of the misfit: a divergence that weighs less is only a barrier

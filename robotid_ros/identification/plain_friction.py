@@ -17,8 +17,6 @@ from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.information import BaseRegressor
 from robotid_ros.identification.samples import Samples
 
-__all__ = ['plain_friction']
-
 _SAMPLES = 20000
 
 

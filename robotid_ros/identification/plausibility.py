@@ -31,17 +31,6 @@ from robotid_ros.model.urdf_tree import MOVING, parse_urdf
 from robotid_ros.signals import check_motor_side, prior_factors
 from robotid_ros.signals.late_stamps import late_stamps_remark
 
-__all__ = [
-    'TorqueFault',
-    'doubts',
-    'held_joints',
-    'open_parameters',
-    'remarks',
-    'require_held',
-    'require_radians',
-    'torque_faults',
-]
-
 _STILL = 0.05  # rad or m: what a joint that holds its position may sway
 _FAST = 5.0  # times the speed limit
 _TURNS = 4.0 * np.pi  # rad: few arms turn a joint twice, in degrees it is a small motion

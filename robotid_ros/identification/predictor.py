@@ -25,8 +25,6 @@ from robotid_ros.identification.signal_choice import like_training
 from robotid_ros.identification.torque_fit import predicted_torque
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['TorquePredictor', 'validate']
-
 
 class TorquePredictor:
     """Inverse dynamics of an identified arm: rigid body and friction.

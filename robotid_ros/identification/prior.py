@@ -19,8 +19,6 @@ from robotid_ros.identification.stroke_friction import StrokeFriction
 from robotid_ros.model.inertia import pseudo_inertia, pseudo_inertia_parameters
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['Prior', 'believable_prior', 'description_prior', 'is_placeholder']
-
 _FARTHEST = 10.0  # m, of a centre of mass that can be believed
 _MASS = 0.3  # deviation of a described mass, as a share: what published descriptions of one arm differ by
 _UNKNOWN_MASS = 5.0  # kg, of a link of an arm of which no mass is known

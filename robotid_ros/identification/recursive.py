@@ -33,8 +33,6 @@ from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import as_samples
 from robotid_ros.model.robot_model import RobotModel
 
-__all__ = ['RecursiveEstimate', 'RecursiveIdentifier']
-
 _FRICTION = 'coulomb_viscous+offset'
 _EXCITED = 300.0  # condition number above which an excitation does not count as persistent
 

@@ -26,8 +26,6 @@ import numpy as np
 from robotid_ros.arrays import Array, BoolArray, frozen_array
 from robotid_ros.errors import IdentificationError
 
-__all__ = ['RestFriction', 'last_direction']
-
 
 def last_direction(dq: Array, speed: Array, runs: Sequence[tuple[int, int]]) -> Array:
     """Return d(t): 1 or -1 where a joint rests after motion in that direction, 0 where it moves or has not moved yet.

@@ -30,8 +30,6 @@ from robotid_ros.identification.verdict import JointVerdict
 from robotid_ros.model.inertia import INERTIAL_NAMES, physical_violation
 from robotid_ros.reading import read_text, refusing
 
-__all__ = ['IdentificationResult']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class IdentificationResult:

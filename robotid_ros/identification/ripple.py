@@ -17,8 +17,6 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.samples import Samples
 
-__all__ = ['RippleEvidence', 'Unexplained', 'find_ripple', 'with_ripple']
-
 _FREQUENCIES = (20.0, 1000.0)  # 1/rad: 2 N of a gear of 10 to 4 N of one of 250
 _EVIDENCE = 10.0  # gain of the log-likelihood, beyond what the best of so many frequencies gains by chance
 _SHARE = 0.3  # of the residual's sum of squares: what matters less is left alone

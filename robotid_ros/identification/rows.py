@@ -19,8 +19,6 @@ from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.information import BaseRegressor, Information, gather
 from robotid_ros.identification.samples import Samples
 
-__all__ = ['Piece', 'Rows']
-
 _CHUNK = 2048  # samples whose regressor stays in the processor's cache
 _LONGEST_RUN = 20_000  # samples of a run that is filtered at once; its ends are a negligible part of it
 _KEEP_BYTES = 400e6

@@ -21,8 +21,6 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.signals.filtering import zero_phase_low_pass
 
-__all__ = ['SampledRun', 'Samples', 'as_samples', 'evenly_weighted', 'joint_columns', 'require_moving']
-
 _EXCERPTS = 8
 _FILTERED = 0.45  # of the rate: a low-pass above this changes nothing that could be seen
 _PER_PERIOD = 25.0  # samples in one period of the narrowest low-pass, after which more of them are redundant

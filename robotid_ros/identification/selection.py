@@ -51,8 +51,6 @@ from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['FRICTION_SEQUENCE', 'SelectionConfig', 'Split', 'select', 'split_trajectories']
-
 FRICTION_SEQUENCE = ('coulomb', 'coulomb_viscous', 'static', 'stribeck')
 _NOT_PASSED = 'no friction model keeps all joints below their thresholds on the test set'
 _FRICTION_CHANGES = (

@@ -24,8 +24,6 @@ from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.information import Information, quick_solve
 from robotid_ros.identification.samples import Samples
 
-__all__ = ['SeparableFit', 'separable_least_squares']
-
 _SCALES = (0.002, 0.008, 0.02, 0.05, 0.12, 0.3)  # of the largest speed, spanning a step to a bend
 _SHAPES = (0.15, 0.4, 0.65, 0.9)  # of the logarithmic range of a shape parameter
 _SCALE_RANGE = (1e-3, 0.5)

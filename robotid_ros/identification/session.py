@@ -25,8 +25,6 @@ from robotid_ros.identification.selection import SelectionConfig
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 
-__all__ = ['IdentificationSession', 'averaged_period']
-
 
 def averaged_period(
     joints: tuple[str, ...],

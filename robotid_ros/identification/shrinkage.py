@@ -19,8 +19,6 @@ from robotid_ros.identification.least_squares import weighted_solution
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import Samples
 
-__all__ = ['choose_prior', 'total_error']
-
 _STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 _ALLOWED = 0.02  # rise of the held-out error at which a stronger prior is still taken
 

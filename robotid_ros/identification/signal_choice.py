@@ -34,16 +34,6 @@ from robotid_ros.identification.least_squares import weighted_solution
 from robotid_ros.identification.samples import Samples
 from robotid_ros.signals.filtering import motion_band
 
-__all__ = [
-    'PLAIN',
-    'choose_bandwidth',
-    'choose_cutoff',
-    'choose_delay',
-    'like_training',
-    'plain_errors',
-    'with_cutoff',
-]
-
 PLAIN = 'coulomb_viscous+offset'
 _CUTOFFS = (3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 33.0)  # of the motion's band: from hardly any margin to nearly no filter
 _SAME = 0.02  # of the error: cutoffs that predict alike to this share; the one nearest to the usual is taken

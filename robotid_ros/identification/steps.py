@@ -46,8 +46,6 @@ from robotid_ros.identification.verdict import judge_joints, moved, overall
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
 
-__all__ = ['conclude', 'consistent', 'identify', 'require_data']
-
 _LOAD_PASSES = 3
 _CONSISTENT = 0.10  # rise of the training error at which parameters of bodies that can exist are still taken
 

@@ -32,8 +32,6 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.friction.fit import fit_joint
 
-__all__ = ['StrokeFriction', 'choose_stroke_model', 'stroke_friction', 'tells_static']
-
 STROKE_MODELS = tuple(
     name + option for name in ('coulomb_viscous', 'static', 'stribeck', 'daemi_heimann') for option in ('', '+load')
 )

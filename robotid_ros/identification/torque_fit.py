@@ -20,8 +20,6 @@ from robotid_ros.identification.rest_friction import RestFriction
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.stroke_friction import StrokeFriction
 
-__all__ = ['TorqueFit', 'predicted_torque']
-
 _CHUNK = 4096
 
 

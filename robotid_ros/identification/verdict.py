@@ -17,8 +17,6 @@ import numpy as np
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.identification.metrics import Metrics
 
-__all__ = ['JointVerdict', 'judge_joints', 'overall']
-
 _WRONG = 50.0  # %, of a joint's torque unexplained: worse than half of it is no model
 _NOISE = 1.5  # times the noise of the torque signal: an error that small is as good as the recording allows
 _STILL = 0.03  # rad or m: a joint that moves less tells nothing of its friction

@@ -50,8 +50,6 @@ from robotid_ros.nodes.follow_joint_trajectory import (
 from robotid_ros.nodes.parameters import read_parameters
 from robotid_ros.nodes.publishing import insist
 
-__all__ = ['ActionLink']
-
 
 @dataclass(slots=True, kw_only=True)
 class _Goal:

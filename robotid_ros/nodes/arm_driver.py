@@ -50,8 +50,6 @@ from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.runtime import BackgroundWorker
 from robotid_ros.nodes.simulated_time import SimulatedTime
 
-__all__ = ['ArmDriver']
-
 _MONITOR_PERIOD = 0.02
 _FULL_SPEED = 100.0
 _SCALING_TOLERANCE = 0.1

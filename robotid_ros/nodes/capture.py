@@ -29,8 +29,6 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 from robotid_ros.data.messages import MessageChunk
 
-__all__ = ['Capture']
-
 WAIT = 200_000_000  # longest wait for a message before looking whether to stop [ns]
 NAP = 0.01  # between taking turns [s]
 CHUNK = 0.25  # how often messages are handed on [s]

@@ -34,8 +34,6 @@ from robotid_ros.nodes.parameters import declare_parameters, read_parameters
 from robotid_ros.nodes.publishing import StatusPublisher
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['ChainConfig', 'main']
-
 NODES = ('excitation', 'recorder', 'identification')
 PATIENCE = 600.0  # seconds for each answer; a slow machine is no failure
 ALWAYS = float('inf')  # for what takes as long as it takes: a design, a run, an identification

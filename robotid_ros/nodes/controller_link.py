@@ -29,8 +29,6 @@ from robotid_ros.errors import DataError, ExcitationError
 from robotid_ros.nodes.conversions import seconds
 from robotid_ros.nodes.publishing import publish
 
-__all__ = ['ControllerFeedback', 'ControllerLink', 'LinkFault', 'TopicLink', 'wait_for_controller']
-
 _POLL = 0.05
 _STATE_PERIOD = 0.02
 """Of the controller states that are looked at [s]."""

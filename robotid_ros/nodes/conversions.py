@@ -21,18 +21,6 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from robotid_ros.arrays import Array, require_names
 from robotid_ros.errors import DataError
 
-__all__ = [
-    'LATCHED',
-    'average_label',
-    'duration_message',
-    'joint_state_values',
-    'seconds',
-    'status_message',
-    'time_message',
-    'trajectory_arrays',
-    'trajectory_message',
-]
-
 LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 """For what a late subscriber must still see: descriptions, references, results."""
 

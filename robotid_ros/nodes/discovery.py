@@ -28,8 +28,6 @@ from sensor_msgs.msg import JointState
 from robotid_ros.errors import DataError
 from robotid_ros.nodes.conversions import joint_state_values
 
-__all__ = ['ArmTopics', 'find_topics']
-
 _JOINT_STATE = 'sensor_msgs/msg/JointState'
 _TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'
 _LISTEN = 1.0

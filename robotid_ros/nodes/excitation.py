@@ -63,8 +63,6 @@ from robotid_ros.nodes.preview import Preview
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
 from robotid_ros.nodes.start_checks import StartChecks
 
-__all__ = ['ExcitationNode', 'main']
-
 _STATUS_PERIOD = 0.5
 _MOVED = 0.01
 

@@ -20,8 +20,6 @@ from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import RobotConfig
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['ActionLinkConfig', 'ExcitationNodeConfig', 'StartConfig', 'build_model', 'reordered']
-
 _RISKS = (
     'no_recorder',
     'no_effort',

@@ -17,8 +17,6 @@ from rclpy.node import Node
 from robotid_ros.nodes.conversions import LATCHED
 from robotid_ros.nodes.publishing import StatusPublisher
 
-__all__ = ['ExcitationStatus']
-
 
 class ExcitationStatus:
     """Publishes ``~/status``.

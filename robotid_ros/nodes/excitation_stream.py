@@ -22,8 +22,6 @@ from robotid_ros.nodes.controller_link import ControllerLink
 from robotid_ros.nodes.conversions import trajectory_message
 from robotid_ros.nodes.runtime import BackgroundWorker
 
-__all__ = ['RunStream']
-
 _LATE = 1.0
 """How long a window may be overdue before the run is given up [s]; its predecessor lasts longer."""
 

@@ -16,8 +16,6 @@ from rclpy.node import Node
 
 from robotid_ros.errors import RobotIdError
 
-__all__ = ['failure']
-
 
 def failure(node: Node, cause: Exception) -> str:
     """Return the line that answers a call; a fault of this package goes to the log with its traceback.

@@ -44,8 +44,6 @@ from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['FloatingRecorder', 'FloatingRecorderConfig', 'main']
-
 _DEPTH = 5000
 _LOOK, _WRITE = 0.2, 0.5  # [s]
 

@@ -18,8 +18,6 @@ from action_msgs.msg import GoalStatus
 
 from robotid_ros.errors import MissingDependencyError
 
-__all__ = ['action_name', 'control_msgs', 'outcome', 'tolerance_messages', 'tolerance_violated']
-
 ACTION = 'follow_joint_trajectory'
 
 _MEANINGS: Mapping[int, tuple[str, str]] = {

@@ -43,8 +43,6 @@ from robotid_ros.nodes.runtime import BackgroundWorker, run_node
 from robotid_ros.nodes.torque_watch import TorqueWatch
 from robotid_ros.workflow import Identification, write_identification
 
-__all__ = ['IdentificationNode', 'main']
-
 _STATUS_PERIOD = 0.5
 
 

@@ -19,8 +19,6 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['IdentificationNodeConfig', 'build_model', 'torque_factor']
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentificationNodeConfig(Settings):

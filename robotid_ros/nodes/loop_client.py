@@ -26,8 +26,6 @@ from std_srvs.srv import Trigger
 from robotid_ros.errors import RobotIdError
 from robotid_ros.nodes.conversions import LATCHED
 
-__all__ = ['LoopClient', 'ServiceError']
-
 
 class ServiceError(RobotIdError, RuntimeError):
     """A node refused a request, or did not answer in time."""

@@ -25,8 +25,6 @@ from rclpy.parameter import Parameter
 from robotid_ros.model.robot_config import RobotConfig
 from robotid_ros.settings import Setting, Settings, settings_of
 
-__all__ = ['declare_parameters', 'declare_robot_config', 'read_parameters']
-
 Config = TypeVar('Config', bound=Settings)
 
 

@@ -42,8 +42,6 @@ from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['PoseRecorder', 'PoseRecorderConfig', 'main']
-
 _POLL, _LOOK = 0.02, 0.2  # [s]
 _DEPTH = 2000  # joint states: four seconds at 500 Hz
 _FRAMES = 20  # transforms of /tf that a refusal names at most

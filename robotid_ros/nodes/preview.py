@@ -22,8 +22,6 @@ from robotid_ros.excitation.friction_sweep import FrictionSweep
 from robotid_ros.excitation.pose_tour import PoseTour
 from robotid_ros.nodes.simulated_time import SimulatedTime
 
-__all__ = ['Preview']
-
 _RATE = 50.0  # Hz; RViz draws 30 pictures a second
 _LOOK = 0.5  # how often it is looked whether somebody listens [s]; 50 times a second costs 4 % of a core
 

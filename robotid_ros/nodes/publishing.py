@@ -25,8 +25,6 @@ from rclpy.qos import QoSProfile
 
 from robotid_ros.nodes.conversions import status_message
 
-__all__ = ['StatusPublisher', 'insist', 'publish']
-
 Result = TypeVar('Result')
 
 _ATTEMPTS = 20

@@ -50,8 +50,6 @@ from robotid_ros.nodes.recorder_status import recorder_status
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
 from robotid_ros.signals.late_stamps import late_stamps_remark
 
-__all__ = ['Recorder', 'main']
-
 TOPIC, REFERENCE = 'joint_states', 'excitation/reference'
 GONE = 5  # seconds without the publisher of a running reference until the run counts as over
 

@@ -19,8 +19,6 @@ from robotid_ros.errors import DataError
 from robotid_ros.model.robot_config import EffortMeaning, RobotConfig
 from robotid_ros.settings import Settings, setting
 
-__all__ = ['RecorderConfig', 'processing_settings', 'storage_refusal']
-
 _LEAST_SPACE = 1e9
 """Room for a recording [bytes]: an hour of seven joints at 1 kHz takes about this much."""
 

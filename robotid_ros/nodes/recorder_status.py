@@ -15,8 +15,6 @@ from diagnostic_msgs.msg import DiagnosticStatus
 
 from robotid_ros.data.session import RecordingSession
 
-__all__ = ['recorder_status']
-
 FAULTS = (
     'lost_before_capture',
     'gaps',

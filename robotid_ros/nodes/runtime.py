@@ -35,8 +35,6 @@ from rclpy.task import Future
 from robotid_ros.errors import RobotIdError
 from robotid_ros.nodes.simulated_time import SimulatedTime
 
-__all__ = ['BackgroundWorker', 'run_node']
-
 Result = TypeVar('Result')
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -46,8 +46,6 @@ from robotid_ros.simulation import CommandPoint, write_truth
 from robotid_ros.simulation.goal_monitor import GoalEnd, GoalVerdict
 from robotid_ros.simulation.wall import Wall
 
-__all__ = ['SimulatedArm', 'main']
-
 _NANOSECONDS = 1_000_000_000
 
 # A subscriber may stall this long [s] before a reliable publisher forgets what it still has to send.

@@ -27,8 +27,6 @@ from robotid_ros.nodes.follow_joint_trajectory import action_name, control_msgs
 from robotid_ros.nodes.publishing import insist
 from robotid_ros.simulation.goal_monitor import GoalEnd, GoalMonitor, GoalTolerances, GoalVerdict, ToleranceRequest
 
-__all__ = ['FollowedGoal', 'TrajectoryActionServer']
-
 _MONITOR_PERIOD = 0.05  # the controller's action_monitor_rate
 
 

@@ -31,8 +31,6 @@ from robotid_ros.simulation import (
 )
 from robotid_ros.simulation.simulated_controller import SimulatedController
 
-__all__ = ['SimulatedArmConfig', 'SimulatedArmParts', 'SimulatedFaults', 'build_parts']
-
 _DEFAULT_ROBOT = 'ur10e'
 
 

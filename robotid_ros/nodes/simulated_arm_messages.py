@@ -24,8 +24,6 @@ from sensor_msgs.msg import JointState
 
 from robotid_ros.arrays import Array
 
-__all__ = ['ClockTemplate', 'JointStateTemplate']
-
 # Marks that are searched for in the serialised template, so that nothing here has to know the
 # layout of a message; none of them can occur there by chance.
 _STAMP = struct.pack('=iI', 0x1F2E3D4C, 0x0B1A2938)

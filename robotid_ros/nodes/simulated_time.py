@@ -17,8 +17,6 @@ from rclpy.subscription import Subscription
 from rclpy.time import Time
 from rosgraph_msgs.msg import Clock as ClockMessage
 
-__all__ = ['SimulatedTime']
-
 _TOPIC = '/clock'
 
 

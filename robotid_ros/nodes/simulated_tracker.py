@@ -31,8 +31,6 @@ from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.runtime import run_node
 from robotid_ros.simulation.tracker import Tracker, TrackerConfig
 
-__all__ = ['SimulatedTracker', 'main']
-
 
 class SimulatedTracker(Node):
     """An instrument beside a simulated arm."""

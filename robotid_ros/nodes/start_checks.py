@@ -32,8 +32,6 @@ from robotid_ros.nodes.conversions import joint_state_values, seconds
 from robotid_ros.nodes.excitation_config import StartConfig
 from robotid_ros.nodes.runtime import BackgroundWorker
 
-__all__ = ['StartChecks']
-
 _COMMAND = 'joint_trajectory'
 _REFERENCE = '~/reference'
 _MESSAGES = 26

@@ -26,8 +26,6 @@ from robotid_ros.nodes.conversions import joint_state_values, seconds
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig
 from robotid_ros.nodes.publishing import publish
 
-__all__ = ['TorqueWatch']
-
 
 class TorqueWatch:
     """Publishes predicted, external, gravity and contact torques of the joint states.

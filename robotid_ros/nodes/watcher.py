@@ -37,8 +37,6 @@ from robotid_ros.report.watch import (
     status_details,
 )
 
-__all__ = ['Watcher', 'watch']
-
 NODES = ('excitation', 'recorder', 'identification')
 SILENT_AFTER = 5.0  # seconds without a status
 _SAMPLES = 1500  # of torque that a page which is opened late still gets

@@ -24,8 +24,6 @@ from robotid_ros.excitation.geometry import Capsule, Geometry, find_frame, skele
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import rpy_rotation
 
-__all__ = ['Body', 'arm_bodies', 'capsule_bodies']
-
 _MOST_FACES = 3000  # of a link; the page moves all of them for every picture
 _SLENDER = 0.05  # radius of a capsule over the length of the arm, where nothing says how thick it is
 

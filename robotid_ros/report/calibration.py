@@ -23,8 +23,6 @@ from robotid_ros.report.parameters import interval_chart
 from robotid_ros.report.plot import Chart, Role, axis, dots, line, rule, spread
 from robotid_ros.report.wording import sentence
 
-__all__ = ['calibration_report', 'workspace_report']
-
 _NORMAL_95 = 1.96
 _ROWS = 14
 _SCALES = {'m': ('mm', 1e3, 'Lengths'), 'rad': ('mrad', 1e3, 'Angles')}

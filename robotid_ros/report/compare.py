@@ -25,8 +25,6 @@ from robotid_ros.report.subject import friction_used
 from robotid_ros.report.torque import units_of
 from robotid_ros.report.wording import friction_label
 
-__all__ = ['changes', 'comparison_report']
-
 _FALSE_ALARM = 0.01  # chance that any parameter of an unchanged arm is said to have moved
 _CAUSES = (
     'Friction moves with temperature, grease and wear; inertias and first moments only with a load, a tool or a part '

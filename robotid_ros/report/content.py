@@ -14,8 +14,6 @@ from typing import Literal, TypeAlias
 
 from robotid_ros.report.plot import Chart
 
-__all__ = ['Column', 'Fact', 'Figure', 'Item', 'Level', 'Report', 'Section', 'Table', 'Verdict', 'words']
-
 Level: TypeAlias = Literal['good', 'caution', 'bad']
 
 

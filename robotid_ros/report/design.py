@@ -34,8 +34,6 @@ from robotid_ros.report.plot import Chart, Trace, axis, line, rule
 from robotid_ros.report.torque import units_of
 from robotid_ros.report.wording import sentence
 
-__all__ = ['design_page', 'design_report', 'write_design_page']
-
 _SAMPLES = 2001
 _FRAMES = (30.0, 900)  # pictures of the arm per second, and at most
 _FAST, _VIOLENT = 20.0, 40.0

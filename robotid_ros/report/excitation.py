@@ -21,8 +21,6 @@ from robotid_ros.report.numbers import number
 from robotid_ros.report.plot import Chart, Trace, axis, dots, rule
 from robotid_ros.report.torque import units_of
 
-__all__ = ['condition_level', 'condition_table', 'coverage_figure']
-
 _GOOD_CONDITION = 30.0
 _POOR_CONDITION = 200.0
 

@@ -25,8 +25,6 @@ from robotid_ros.report.numbers import integer, number, percent, unit
 from robotid_ros.report.plot import SERIES, Chart, Role, Trace, axis, band, line, rule
 from robotid_ros.report.wording import sentence
 
-__all__ = ['base_motion_report', 'free_floating_report', 'trajectory_report']
-
 _NAMES = ('m', 'cx', 'cy', 'cz', 'Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz')
 _UNITS = ('kg', 'm', 'm', 'm', *('kg*m^2',) * 6)
 

@@ -20,8 +20,6 @@ from robotid_ros.report.numbers import number
 from robotid_ros.report.plot import Chart, axis, dots, line, rule, spread
 from robotid_ros.report.torque import units_of
 
-__all__ = ['friction_figure', 'ripple_figure']
-
 
 def friction_figure(
     dataset: Dataset,

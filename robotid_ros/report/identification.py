@@ -60,8 +60,6 @@ from robotid_ros.report.verdict import (
 )
 from robotid_ros.report.wording import friction_label
 
-__all__ = ['identification_report']
-
 _ROUNDING = 1e-12  # of the largest parameter: less is a sum that should be zero
 _TITLES = {'validation': 'Validation', 'test': 'Test', 'training': 'Training'}
 

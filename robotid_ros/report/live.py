@@ -23,8 +23,6 @@ from typing import Any
 from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.report.page import html_page
 
-__all__ = ['LiveServer']
-
 _WAITING = 200  # messages kept for a browser that does not take them; after that it gets the whole state again
 _ANSWER = 10.0  # s that the page waits for the answer to a stop
 _HEADER = 'X-Robotid'  # required of a stop: browsers do not let pages of other origins send it

@@ -11,8 +11,6 @@
 
 import math
 
-__all__ = ['integer', 'number', 'percent', 'unit']
-
 _SUPERSCRIPT = str.maketrans('0123456789-', '⁰¹²³⁴⁵⁶⁷⁸⁹⁻')
 _MINUS = '−'
 

@@ -29,8 +29,6 @@ from robotid_ros.files import write_text
 from robotid_ros.report.content import Fact, Figure, Item, Level, Report, Section, Table, Verdict
 from robotid_ros.report.plot import Chart
 
-__all__ = ['can_draw', 'head', 'html_page', 'panel', 'render_report', 'write_report']
-
 _SHORT = 24  # characters of a row's name that fit into one line on a phone
 _LIGHTS: dict[Level, tuple[str, str]] = {  # a word for those who see no colour, and a shape
     'good': ('Green', '<circle cx="12" cy="12" r="11"/><path d="M7 12.5l3.4 3.4L17 9"/>'),

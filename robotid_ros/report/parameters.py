@@ -19,19 +19,6 @@ from robotid_ros.report.content import Column, Figure, Level, Table
 from robotid_ros.report.numbers import number, percent, unit
 from robotid_ros.report.plot import Chart, Trace, axis, intervals, rule
 
-__all__ = [
-    'FAIR_SHARE',
-    'STRONG_CORRELATION',
-    'by_link',
-    'correlation_figure',
-    'interval_chart',
-    'link_figure',
-    'parameter_table',
-    'relative_deviation',
-    'share_level',
-    'short_name',
-]
-
 _NORMAL_95 = 1.96
 _GOOD_SHARE, FAIR_SHARE = 10.0, 50.0  # one deviation in percent of the value: known well, and hardly
 STRONG_CORRELATION = 0.9

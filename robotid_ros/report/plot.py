@@ -22,21 +22,6 @@ import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
 
-__all__ = [
-    'SERIES',
-    'Chart',
-    'Role',
-    'Trace',
-    'axis',
-    'band',
-    'dots',
-    'envelope',
-    'intervals',
-    'line',
-    'rule',
-    'spread',
-]
-
 Role: TypeAlias = Literal['measured', 'predicted', 'residual', 'prior', 'truth', 'limit', 'accent']
 Trace: TypeAlias = dict[str, Any]
 

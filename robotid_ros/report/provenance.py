@@ -20,8 +20,6 @@ from robotid_ros.report.content import Column, Figure, Item, Table, words
 from robotid_ros.report.numbers import integer, number
 from robotid_ros.report.plot import Chart, axis, line
 
-__all__ = ['provenance_items']
-
 _MOST = 24  # entries of a list
 _SHOWN = 6  # alternatives of a decision, the best first
 _SETS = ('training', 'validation', 'test')

@@ -19,8 +19,6 @@ from robotid_ros.report.numbers import number, percent
 from robotid_ros.report.plot import Chart, axis, intervals, rule
 from robotid_ros.report.wording import sentence
 
-__all__ = ['replay_items']
-
 
 def replay_items(found: Replayed) -> Iterator[Item]:
     """Yield the verdict, the errors of each joint as a chart and as a table, and the servos where there are some."""

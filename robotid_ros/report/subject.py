@@ -25,17 +25,6 @@ from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.report.plot import spread
 from robotid_ros.report.torque import units_of
 
-__all__ = [
-    'Run',
-    'Subject',
-    'consistent_error',
-    'described_friction',
-    'described_torque',
-    'friction_used',
-    'parameter_correlation',
-    'predicted_run',
-]
-
 RIPPLE = ('ripple_sin', 'ripple_cos')
 _CORRELATION_SAMPLES = 2000  # more do not change a correlation that is read as a colour
 

@@ -20,8 +20,6 @@ from robotid_ros.report.content import Figure
 from robotid_ros.report.numbers import number
 from robotid_ros.report.plot import Chart, axis, band, dots, line, rule
 
-__all__ = ['residual_spectrum_figure', 'residual_velocity_figure', 'torque_figure', 'units_of']
-
 _BINS = 15
 
 

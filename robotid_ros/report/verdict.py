@@ -20,18 +20,6 @@ from robotid_ros.report.numbers import integer, number, percent
 from robotid_ros.report.subject import Subject
 from robotid_ros.report.wording import friction_label, sentence
 
-__all__ = [
-    'FAIR_MATCH',
-    'GOOD_MATCH',
-    'facts',
-    'joint_level',
-    'joint_table',
-    'match_text',
-    'summary',
-    'velocity_share',
-    'verdict',
-]
-
 GOOD_MATCH = 85.0  # %
 FAIR_MATCH = 65.0
 _WORSE_THAN_TRAINING = 1.5

@@ -20,8 +20,6 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 
-__all__ = ['JointFit', 'NodeStatus', 'StatusLevel', 'progress_share', 'render_watch', 'status_details']
-
 StatusLevel: TypeAlias = Literal['ok', 'warn', 'error', 'silent']
 
 _SIGNS: dict[StatusLevel, tuple[str, str]] = {

@@ -9,8 +9,6 @@
 
 """Small matters of language that reports share."""
 
-__all__ = ['friction_label', 'sentence']
-
 
 def sentence(text: str) -> str:
     """Return a text with a capital at its beginning and a stop at its end."""

@@ -17,8 +17,6 @@ from robotid_ros.dynamics.codegen.expression import Expression, Graph, Op
 from robotid_ros.dynamics.codegen.function import GraphFunction, OutputBlock
 from robotid_ros.dynamics.codegen.symbolic_regressor import combined
 
-__all__ = ['at_joints']
-
 
 def at_joints(function: GraphFunction, drives: Array) -> GraphFunction:
     """Return a function of the joints' motion from one of the motors'.
