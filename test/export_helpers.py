@@ -19,6 +19,30 @@ from robotid_ros.identification.metrics import Metrics
 from robotid_ros.model import RobotModel
 
 
+def _link(name: str, mass: float) -> str:
+    inertia = f'<inertia ixx="{0.1 * mass}" iyy="{0.1 * mass}" izz="{0.05 * mass}" ixy="0" ixz="0" iyz="0"/>'
+    return f'<link name="{name}"><inertial><origin xyz="0.05 0 0.1"/><mass value="{mass}"/>{inertia}</inertial></link>'
+
+
+def _joint(name: str, kind: str, parent: str, child: str, inside: str) -> str:
+    ends = f'<parent link="{parent}"/><child link="{child}"/>'
+    bounds = '<limit lower="-1" upper="1" effort="80" velocity="2"/>'
+    return f'<joint name="{name}" type="{kind}">{ends}{inside}{bounds}</joint>'
+
+
+# An arm on a rail, with a gripper one finger of which follows the other.
+RAIL = (
+    '<robot name="rail"><link name="world"/>'
+    + ''.join(_link(*one) for one in (('cart', 9.0), ('arm', 4.0), ('hand', 1.0), ('left', 0.1), ('right', 0.1)))
+    + _joint('slide', 'prismatic', 'world', 'cart', '<origin xyz="0 0 1" rpy="0.2 0 0.4"/><axis xyz="0 1 0"/>')
+    + _joint('turn', 'revolute', 'cart', 'arm', '<origin xyz="0.1 0 0.2" rpy="0 0.5 0"/><axis xyz="0 0.6 0.8"/>')
+    + _joint('reach', 'prismatic', 'arm', 'hand', '<origin xyz="0 0 0.3"/><axis xyz="1 0 0"/>')
+    + _joint('left_finger', 'prismatic', 'hand', 'left', '<origin xyz="0 0.02 0.1"/><axis xyz="0 1 0"/>')
+    + _joint('right_finger', 'prismatic', 'hand', 'right', '<axis xyz="0 -1 0"/><mimic joint="left_finger"/>')
+    + '</robot>'
+)
+
+
 def identified(model: RobotModel, name: str, *, smooth: bool = False, seed: int = 0) -> IdentificationResult:
     """Return a result with random friction of a model: what an identification could have found."""
     rng, n = np.random.default_rng(seed), model.n

@@ -22,13 +22,13 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from dynamics_helpers import arm, random_inertial
-from export_helpers import identified, states
+from export_helpers import RAIL, identified, states
 from identification_helpers import UR10E
 from scipy.spatial.transform import Rotation
 
 from robotid_ros.cli import main
 from robotid_ros.dynamics import base_parameters, inverse_dynamics
-from robotid_ros.errors import IdentificationError, ModelError
+from robotid_ros.errors import IdentificationError, ModelError, ModelWarning
 from robotid_ros.export.arm import identified_arm, loss_of
 from robotid_ros.export.formats import FORMATS, export
 from robotid_ros.export.mjcf import mjcf_of
@@ -44,9 +44,12 @@ def found(model: RobotModel, name: str = 'stribeck+load') -> IdentificationResul
     return identified(heavier, name)
 
 
-@pytest.fixture(params=['ur10e', 'panda'])
+@pytest.fixture(params=['ur10e', 'panda', 'rail'])
 def model(request: pytest.FixtureRequest) -> RobotModel:
-    return arm(request.param)
+    if request.param != 'rail':
+        return arm(request.param)
+    with pytest.warns(ModelWarning, match='held at zero'):  # the gripper
+        return RobotModel.from_urdf(RAIL, tip='hand')
 
 
 def assert_equal(torque: np.ndarray, expected: np.ndarray) -> None:
