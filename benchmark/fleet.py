@@ -116,7 +116,7 @@ def main() -> None:
     processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     count = options.arms * options.each
     print(
-        f'{count} recordings of {SECONDS:.0f} s at {RATE:.0f} Hz, {options.jobs} processes: {spent:.0f} s, '
+        f'{count} recordings of {SECONDS:.0f} s at {RATE:.0f} Hz, --jobs {options.jobs}: {spent:.0f} s, '
         f'{processor:.0f} s of processor time ({processor / count:.1f} s each), at most {peak:.0f} MB; '
         f'load at the end {os.getloadavg()[0]:.1f}'
     )
