@@ -10,12 +10,14 @@
 """A short run of the fuzzer over every reader; ``python -m test.fuzz`` runs longer."""
 
 import os
+from time import process_time
 
 import numpy as np
 import pytest
 
 from robotid_ros.data import read_recording
-from robotid_ros.errors import DataError, MissingDependencyError
+from robotid_ros.errors import DataError, MissingDependencyError, ModelError, ModelWarning
+from robotid_ros.model import RobotModel
 from robotid_ros.reading import read_text, read_yaml, refusing
 
 pytest.importorskip('mcap')
@@ -86,3 +88,19 @@ def test_thousands_of_columns_are_read_or_refused_at_once(tmp_path, columns):
     else:
         with pytest.raises(DataError, match='expected at most 4096 columns, got 20001'):
             read_recording(tmp_path / 'wide.csv')
+
+
+def test_a_chain_of_3000_joints_is_refused_at_once() -> None:
+    """A model of it would be built; what is made of one grows with the square of the joints."""
+    joint = (
+        '<link name="l{1}"/><joint name="j{0}" type="continuous"><parent link="l{0}"/><child link="l{1}"/>'
+        '<axis xyz="0 1 0"/></joint>'
+    )
+    text = '<robot name="m"><link name="l0"/>' + ''.join(joint.format(k, k + 1) for k in range(3000)) + '</robot>'
+    began = process_time()
+    with pytest.raises(ModelError, match='expected at most 200 joints, got 3000; name those wanted'):
+        RobotModel.from_urdf(text)
+    assert process_time() - began < 5.0
+    with pytest.warns(ModelWarning) as warned:
+        assert RobotModel.from_urdf(text, joints=('j0', 'j1', 'j2')).n == 3
+    assert any('j1016 and 2977 more' in str(each.message) for each in warned)

@@ -24,6 +24,20 @@ JointType: TypeAlias = Literal['revolute', 'prismatic']
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 
+MOST_JOINTS = 200  # matrices of a model grow with the square: at 3000 joints a design would ask for tens of GB
+
+
+def require_few_joints(n: int) -> None:
+    """Refuse a chain that is no arm.
+
+    Raises
+    ------
+    ModelError
+        If it has more than 200 moving joints.
+    """
+    if n > MOST_JOINTS:
+        raise ModelError(f'expected at most {MOST_JOINTS} joints, got {n}; name those wanted, or a tip')
+
 
 def _unset() -> Array:
     """Return the empty array that stands for a field's default, which depends on n."""
@@ -122,6 +136,7 @@ class RobotModel:
         n = len(self.joint_names)
         if n == 0:
             raise ModelError('a robot needs at least one moving joint; the chain has none')
+        require_few_joints(n)
         if len(set(self.joint_names)) != n:
             raise ModelError(f'joint names must differ; got {", ".join(self.joint_names)}')
         if len(self.joint_types) != n or not set(self.joint_types) <= {'revolute', 'prismatic'}:

@@ -19,7 +19,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError, ModelWarning
 from robotid_ros.model.inertia import physical_violation, transform_inertial_parameters
 from robotid_ros.model.joint_limits import JointLimits
-from robotid_ros.model.robot_model import STANDARD_GRAVITY, AttachedLink, JointType, RobotModel
+from robotid_ros.model.robot_model import STANDARD_GRAVITY, AttachedLink, JointType, RobotModel, require_few_joints
 from robotid_ros.model.urdf_tree import MOVING, UrdfJoint, UrdfTree, parse_urdf, read_urdf_text
 from robotid_ros.reading import refusing
 
@@ -45,6 +45,7 @@ def _robot_model(
     base_name = chain[0].parent if chain else (base or tree.root)
     tip_name = chain[-1].child if chain else (tip or tree.root)
     moving = _moving_joints(tree, chain, joints)
+    require_few_joints(len(moving))
     placements, attached, tip_placement, on_base = _lump(tree, chain, base_name, moving)
     inertial = np.stack([_lumped_inertial(links) for links in attached])
     _warn_of_inertias(moving, attached, inertial)
@@ -198,8 +199,9 @@ def _lump(
                     locked.append(joint.name)
                 stack.append((joint.child, owner, below))
     if locked:
+        names = ', '.join(sorted(locked)[:20]) + (f' and {len(locked) - 20} more' if len(locked) > 20 else '')
         warnings.warn(
-            f'joints held at zero, their links lumped into the arm: {", ".join(sorted(locked))}',
+            f'joints held at zero, their links lumped into the arm: {names}',
             ModelWarning,
             stacklevel=5,
         )
