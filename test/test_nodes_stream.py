@@ -154,6 +154,46 @@ def driver():
     rclpy.shutdown(context=context)
 
 
+def tick(driver, moment, begin=np.inf):
+    """Let the clock come, and a joint state of an arm on its path."""
+    stamp = Time(sec=int(moment), nanosec=round(moment % 1.0 * 1e9))
+    driver._time._take(Clock(clock=stamp))
+    position, velocity, _ = PLAN.reference.evaluate([max(moment - begin, 0.0)])
+    message = JointState(name=list(MODEL.joint_names), position=position[0], velocity=velocity[0])
+    message.header.stamp = stamp
+    driver._on_joint_state(message)
+
+
+def test_a_stop_that_cannot_be_planned_is_said_and_tried_once_more(driver, monkeypatch):
+    driver.listen(MODEL.joint_names)
+    tick(driver, 100.0)
+    driver.begin(PLAN, PLAN.windows.window(0), MODEL, ExcitationNodeConfig(start_delay=0.5))
+    moments = iter(np.arange(100.01, 104.0, 0.01))
+    for moment in moments:
+        tick(driver, moment, 100.5)
+        if moment > 102.5:
+            break
+    planned = Following.stop
+
+    def broken(*arguments):
+        monkeypatch.setattr(Following, 'stop', planned)
+        raise ZeroDivisionError('made by a test')
+
+    monkeypatch.setattr(Following, 'stop', broken)
+    driver.stop('a fault', fault=True)
+    assert 'no stop could be sent: use the stop of the arm itself' in driver._status.text
+    assert 'ZeroDivisionError: made by a test' in driver._status.text
+    sent = len(driver._link.sent)
+    for moment in moments:
+        tick(driver, moment, 100.5)
+        driver._on_monitor()
+        if len(driver._link.sent) > sent:
+            break
+    assert len(driver._link.sent) == sent + 1
+    assert moment < 102.7
+    assert driver.run.rest > moment - 100.5
+
+
 def test_a_clock_that_stands_still_starts_nothing(driver):
     with pytest.raises(ExcitationError, match='the clock stands still: use_sim_time is set'):
         driver.begin(PLAN, PLAN.windows.window(0), MODEL, ExcitationNodeConfig())
@@ -164,19 +204,12 @@ def test_a_clock_that_stands_still_starts_nothing(driver):
 def test_a_clock_that_jumps_back_ends_the_run_at_once(driver):
     """As when a simulated world is reset: the times of the run mean nothing any more, and nothing is sent."""
     driver.listen(MODEL.joint_names)
-
-    def tick(time):
-        driver._time._take(Clock(clock=Time(sec=time)))
-        message = JointState(name=list(MODEL.joint_names), position=np.zeros(3))
-        message.header.stamp.sec = time
-        driver._on_joint_state(message)
-
-    tick(100)
+    tick(driver, 100.0)
     driver.begin(PLAN, PLAN.windows.window(0), MODEL, ExcitationNodeConfig(start_delay=30.0))
-    tick(101)
+    tick(driver, 101.0)
     driver._on_monitor()
     assert driver.run is not None
-    tick(3)
+    tick(driver, 3.0)
     driver._on_monitor()
     assert driver.run is None
     assert driver.rested.is_set()

@@ -395,6 +395,7 @@ class ArmDriver:
             said = failure(self._node, cause)
             text = f'{reason}; no stop could be sent: use the stop of the arm itself, or wait for the end of the window'
             run.abandon(f'{text} ({said})', self._now() - run.begin)
+            run.held = False  # nobody holds it: it is stopped once more where it is seen to move on
             return
         self._node.get_logger().info(f'the arm is brought to rest {kind.value}')
         if kind is StopKind.NOTHING:
