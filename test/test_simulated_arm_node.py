@@ -244,7 +244,7 @@ def test_runs_faster_than_real_time_and_says_so_on_the_clock(environment, listen
         np.testing.assert_allclose(np.diff(stamps), 0.01, atol=1e-6)
         assert (np.diff(listener.clocks) > 0.0).all()
         assert np.isclose(np.array(listener.clocks)[-1], stamps, atol=1e-6).any() or listener.clocks[-1] > stamps[-1]
-        assert 'nobody is told' not in arm.output
+        assert 'no clock is published' not in arm.output
 
 
 def test_effort_can_be_the_motors_current(environment, listener, tmp_path) -> None:

@@ -51,7 +51,7 @@ def arm_description(robot: str | Path) -> str:
     Raises
     ------
     ModelError
-        If there is none, or the file is no XML.
+        If there is none, or the file is not XML.
     """
     text = read_urdf_text(arm_file(robot)).lstrip('\ufeff')
     if not text.lstrip().startswith('<'):

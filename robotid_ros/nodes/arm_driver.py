@@ -324,7 +324,7 @@ class ArmDriver:
         self._monitor.reset()
 
     def _effort_unit(self, joints: tuple[str, ...]) -> Array:
-        """Return the torque per unit of the efforts in the joint states, NaN where nobody said it."""
+        """Return the torque per unit of the efforts in the joint states, NaN where it is not stated."""
         return np.full(len(joints), np.nan) if self._robot is None else self._robot.torque_per_effort(joints)
 
     def _on_monitor(self) -> None:

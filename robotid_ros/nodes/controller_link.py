@@ -82,7 +82,7 @@ class ControllerLink(Protocol):
         Raises
         ------
         ExcitationError
-            If nobody is there after ``timeout`` [s], or ``given_up`` is set.
+            If the controller cannot be reached within ``timeout`` [s], or ``given_up`` is set.
         """
 
     def begin(self, joint_names: Sequence[str], listener: Callable[[ControllerFeedback], None]) -> None:

@@ -306,7 +306,7 @@ class Recorder(Node):
                 self._publish_status()
 
     def _watch_reference(self) -> None:
-        """End the recording of an excitation whose node is gone: nobody else would say that the run is over."""
+        """End the recording of an excitation whose node is gone, since its end will not be announced."""
         gone = self._reference is not None and self.count_publishers(REFERENCE) == 0
         self._seconds_alone = self._seconds_alone + 1 if gone else 0
         if self._seconds_alone == GONE:

@@ -65,7 +65,7 @@ def processing_settings(config: RecorderConfig, robot: RobotConfig | None) -> Pr
     Raises
     ------
     DataError
-        If nobody says what the effort of each joint is.
+        If it is not stated what the effort of each joint is.
     """
     if robot is None and config.effort != 'torque':
         raise DataError(

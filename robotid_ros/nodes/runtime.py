@@ -138,7 +138,7 @@ class BackgroundWorker:
     """Runs slow work off the executor's thread and hands its result back to a coroutine.
 
     A service callback may be a coroutine: ``answer = await worker.run(function)``. The thread is a
-    daemon: a node that is told to end does not wait for work that nobody will receive.
+    daemon: a node that is told to end does not wait for work whose result has no receiver any more.
     """
 
     def __init__(self, node: Node) -> None:

@@ -65,7 +65,7 @@ class SimulatedArm(Node):
     The physics run in a thread of their own, step after step against absolute deadlines: a delay
     is made up by computing faster, and no step or joint state is ever left out. A command takes
     effect at the step that was due when it came, so that a busy machine delays what is seen of the
-    motion and never changes it; with a clock to go by, everybody waits instead. Stamps are the
+    motion and never changes it; where it publishes the clock, all nodes wait instead. Stamps are the
     simulated time, which begins at the system's time and does not drift from it at speed 1.
     """
 
@@ -102,7 +102,7 @@ class SimulatedArm(Node):
 
         if self._config.speed != 1.0 and not self._config.publish_clock:
             self.get_logger().warning(
-                f'simulated time runs at {self._config.speed:g} times the real one and nobody is told: set '
+                f'simulated time runs at {self._config.speed:g} times the real one and no clock is published: set '
                 'publish_clock, and use_sim_time in every other node'
             )
         with suppress(MissingDependencyError):
@@ -198,7 +198,7 @@ class SimulatedArm(Node):
             if ahead > 0.0:
                 time.sleep(ahead)
             elif -ahead > _WORTH_A_WARNING and self._clock_publisher is not None:
-                self._begin = begin = begin - ahead  # everybody waits for the clock: nothing has to be made up for
+                self._begin = begin = begin - ahead  # all nodes wait for the clock: no delay has to be made up for
             elif -ahead > _WORTH_A_WARNING and begin + now - last_warning > _WARNING_PERIOD:
                 last_warning = begin + now
                 self.get_logger().warning(
