@@ -10,8 +10,8 @@
 
 """What an arm costs that is not what the model of an identification says: one imperfection after the other.
 
-The demonstration's arm has the friction that is asked for, which no real arm has. Here the physics engine moves a UR10e
-whose bodies differ from the description by 10 %; each row adds one trait of real arms to those before it. The defaults
+The demonstration's arm has all of these at once. Here the physics engine moves a UR10e whose bodies differ from the
+description by 10 %; each row adds one trait of real arms to those before it. The defaults
 identify it from three periods of 10 s and predict another trajectory; beside them stands plain weighted least squares
 with Coulomb and viscous friction on the same recordings. The last case puts identified arms into the simulator.
 """
@@ -28,8 +28,7 @@ from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize
 from robotid_ros.export.replay import READY, replay
 from robotid_ros.identification import IdentificationConfig, identify
 from robotid_ros.model import RobotModel
-from robotid_ros.simulation import ArmTruth, Plant, effort_scale, perturb, simulate_trajectory
-from robotid_ros.simulation.joint_friction import prior_friction
+from robotid_ros.simulation import ArmTruth, Drive, Plant, Sensors, effort_scale, perturb, simulate_trajectory
 
 PERIOD, PERIODS, RATE = 10.0, 3, 500.0
 
@@ -64,28 +63,32 @@ STEPS = (
 def true_arm(model: RobotModel, traits: Traits) -> ArmTruth:
     """Return the arm that the physics engine moves."""
     rng = np.random.default_rng(3)
-    truth = perturb(model, rng, 0.1, breakaway_ratio=traits.breakaway, friction=prior_friction(model))
-    placements = truth.model.placements.copy()
-    placements[:, :3, 3] *= 1.0 + traits.geometry * rng.uniform(-1.0, 1.0, (model.n, 1))
-    return replace(truth, model=replace(truth.model, placements=placements))
+    truth = perturb(model, rng, 0.1, breakaway_ratio=traits.breakaway, geometry_error=traits.geometry)
+    effort = model.limits.effort
+    drive = Drive(
+        load_friction=np.full(model.n, traits.load_share),
+        ripple=traits.ripple * effort,
+        compliance=1.0 / (traits.stiffness * effort),
+        delay=traits.delay,
+    )
+    return replace(truth, drive=drive)
 
 
 def recorded(model: RobotModel, traits: Traits, trajectory: FourierTrajectory, rng: np.random.Generator) -> Dataset:
     """Let the arm follow a trajectory and return what its encoders and drives show, averaged over the periods."""
     plant = Plant(true_arm(model, traits), model)
     time = np.arange(0.0, PERIODS * PERIOD + 0.01, 0.02)
-    run = simulate_trajectory(plant, time, *trajectory.evaluate(time), rate=RATE)
-    effort = model.limits.effort
-    load = run.torque - run.friction
-    torque = run.motor_torque + traits.load_share * np.abs(load) * np.tanh(run.velocity / 0.01)
-    torque = torque + traits.ripple * effort * np.sin(100.0 * run.position)
-    position = run.position + torque / (traits.stiffness * effort)
-    if traits.encoder_bits:
-        step = 2.0 * np.pi / 2.0**traits.encoder_bits
-        position = np.rint(position / step) * step
-    shown = np.stack([np.interp(run.time - traits.delay, run.time, column) for column in torque.T], axis=1)
-    shown += traits.noise * effort * rng.standard_normal(shown.shape)
-    recording = Recording(joint_names=model.joint_names, time=run.time, position=position, effort=shown)
+    sensors = Sensors.typical(
+        model,
+        plant.truth.drive_gain,
+        encoder_bits=traits.encoder_bits,
+        position_noise=0.0,
+        velocity_noise=0.0,
+        effort_noise=traits.noise,
+    )
+    run = simulate_trajectory(plant, time, *trajectory.evaluate(time), rate=RATE, sensors=sensors, rng=rng)
+    seen = run.recording
+    recording = Recording(joint_names=seen.joint_names, time=seen.time, position=seen.position, effort=seen.effort)
     return process_recording(recording, ProcessingSettings(period=PERIOD))
 
 

@@ -61,16 +61,16 @@ def test_the_loop_finds_the_truth(tmp_path: Path) -> None:
     settings = DemoSettings(robot='ur10e', config=ROBOTS / 'ur10e.yaml', folder=tmp_path, validation_periods=2)
     outcome = run_demo(settings, lambda part, what: None)
     assert outcome.result.usable, outcome.result.reason
-    assert outcome.true_match.min() >= 97.0, outcome.true_match
+    measured = outcome.result.metrics['validation'].relative_error_total
+    # An arm that is only what the model says leaves 2 %: one that has what real arms have must leave more.
+    assert 2.5 <= measured <= 8.0, measured
+    assert outcome.result.metrics['validation'].match.min() >= 85.0, outcome.result.metrics
+    assert (outcome.friction_rmse < 4.0).all(), outcome.friction_rmse
     comparison = outcome.comparison
-    excited = comparison.well_excited
-    assert excited.sum() >= 20
-    # The noise differs from run to run. Of thirty deviations that are normally distributed, as they should be, two lie
-    # beyond three in one run of three hundred; beyond what is asked for here they lie in fewer than one of a million.
-    deviations = comparison.deviations[excited]
-    assert np.abs(deviations).max() <= 6.0, deviations
-    assert np.sqrt(np.mean(deviations**2)) <= 1.8, deviations
-    assert comparison.agreeing[excited].sum() >= excited.sum() - 3, deviations
+    assert comparison.well_excited.sum() >= 4
+    # What the model cannot say counts in the deviations too: they hold, all together and one by one.
+    assert np.sqrt(np.mean(comparison.deviations**2)) <= 1.8, comparison.deviations
+    assert np.abs(comparison.deviations).max() <= 6.0, comparison.deviations
     written = yaml.safe_load((tmp_path / 'result.yaml').read_text(encoding='utf-8'))
     assert set(written['metrics']) == {'training', 'validation'}
     assert written['metrics']['validation']['samples'] > 1000

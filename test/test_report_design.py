@@ -228,6 +228,44 @@ def test_the_browser_has_nothing_to_complain_about(opened: tuple[Chromium, Excit
     assert {'ground', 'path of the tool', 'wall x ≥ -1.5 m', 'wall z ≥ 0 m'} <= set(names)
 
 
+def test_on_paper_stills_stand_for_the_moving_picture(opened: tuple[Chromium, ExcitationDesign]) -> None:
+    browser, design = opened
+    seen = (
+        "(() => [getComputedStyle(document.getElementById('scene')).display, "
+        "getComputedStyle(document.querySelector('.stills')).display])()"
+    )
+    assert browser.evaluate(seen) == ['block', 'none']
+    browser.call('Emulation.setEmulatedMedia', media='print')
+    assert browser.evaluate(seen) == ['none', 'grid']
+    pictures = browser.evaluate(
+        "[...document.querySelectorAll('.stills svg')].map(s => [...s.querySelectorAll('polygon, polyline')].map(p => "
+        '[...p.points].map(q => [q.x, q.y])))'
+    )
+    labels = browser.evaluate("[...document.querySelectorAll('.stills p')].map(p => p.textContent)")
+    browser.call('Emulation.setEmulatedMedia', media='')
+    assert labels == [f'{design.trajectory.period * k / 3:.1f} s' for k in range(3)]
+    for picture in pictures:
+        ends = np.concatenate([np.array(shape) for shape in picture])
+        assert ends.min() >= 0.0
+        assert ends[:, 0].max() <= 300.0
+        assert np.ptp(ends[:, 0]) > 200.0
+    first, second, _ = (sorted(map(str, picture)) for picture in pictures)
+    assert first != second
+    arm = RobotModel.from_urdf(UR10E)
+    tips = tip_transforms(arm, design.trajectory.position(np.linspace(0.0, design.trajectory.period, 2001)[::4]))
+    x, y = np.array(next(shape for shape in pictures[0] if len(shape) == len(tips))).T
+    # Seen from (1, -1.1, 0.55): further right is further along (1.1, 1, 0), and z only raises what is seen.
+    along = tips[:, :3, 3] @ [1.1, 1.0, 0.0] / np.hypot(1.1, 1.0)
+    scale = np.polyfit(along, x, 1)[0]
+    np.testing.assert_allclose(x - x[0], scale * (along - along[0]), atol=0.2)
+    towards = np.array([1.0, -1.1, 0.55])
+    raised = (tips[:, :3, 3] @ [0.0, 0.0, 1.0]) * np.linalg.norm(towards) - tips[
+        :, :3, 3
+    ] @ towards * 0.55 / np.linalg.norm(towards)
+    raised /= np.hypot(1.0, 1.1)
+    np.testing.assert_allclose(y - y[0], -scale * (raised - raised[0]), atol=0.2)
+
+
 def test_a_table_of_joints_alone_is_drawn_by_capsules() -> None:
     model = RobotModel.from_mdh([(0.0, 0.0, 0.3, 0.0), (1.57, 0.0, 0.0, 0.0), (0.0, 0.4, 0.0, 0.0)])
     text = design_page(model, _design(model))

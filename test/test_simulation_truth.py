@@ -22,6 +22,7 @@ from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 from robotid_ros.simulation import (
     ArmTruth,
+    Drive,
     JointFriction,
     nominal_truth,
     perturb,
@@ -123,13 +124,17 @@ class TestFile:
     def test_holds_everything(self, tmp_path) -> None:
         friction = replace(prior_friction(MODEL), arctan_gain=np.linspace(-1.0, 4.0, 6), arctan_rate=np.full(6, 7.0))
         options = {'breakaway_ratio': 0.2, 'friction': friction, 'torque_constant': np.linspace(0.1, 0.2, 6)}
-        truth = perturb(MODEL, np.random.default_rng(2), **options)
+        truth = perturb(MODEL, np.random.default_rng(2), geometry_error=0.02, **options)
+        parts = {name: np.linspace(0.0, size, 6) for name, size in (('load_friction', 0.1), ('ripple', 2.0))}
+        truth = replace(truth, drive=Drive(**parts, compliance=np.full(6, 1e-5), delay=0.004))
         path = tmp_path / 'truth.yaml'
         write_truth(path, truth)
         again = read_truth(path, MODEL)
         np.testing.assert_array_equal(again.model.inertial, truth.model.inertial)
         np.testing.assert_array_equal(again.model.rotor_inertia, truth.model.rotor_inertia)
         np.testing.assert_array_equal(again.torque_constant, truth.torque_constant)
+        assert again.drive.as_mapping() == truth.drive.as_mapping()
+        assert np.abs(again.model.placements - MODEL.placements).max() > 1e-3
         for name in JointFriction.names():
             np.testing.assert_array_equal(getattr(again.friction, name), getattr(truth.friction, name))
         q, dq, ddq = np.random.default_rng(0).normal(size=(3, 4, 6))

@@ -56,11 +56,13 @@ def _run(options: argparse.Namespace) -> int:
     columns = {
         'rmse [N m]': measured.rmse,
         'match %': measured.match,
-        'true rmse': outcome.true_rmse,
-        'true match %': outcome.true_match,
+        'friction off': outcome.friction_rmse,
     }
     print(joint_table(joints, columns))
-    print("rmse and match against the measured torque; true: against the arm's own noise-free torque\n")
+    print('friction off: rms of the found friction against the true one, which a simulation knows [N m]\n')
+    print('The arm has what real arms have and no model says wholly: breakaway, friction of the load, torque ripple,')
+    print('an effort that is late, coarse encoders, wrong link lengths and joints that give way. With that and noise')
+    print(f'{measured.relative_error_total:.1f} % of the measured torque is not explained.\n')
     for path in outcome.written:
         print(f'written: {path}')
     print(f'{"usable" if result.usable else "NOT USABLE: " + result.reason}; {time.monotonic() - begun:.0f} s in all')

@@ -189,6 +189,7 @@ class SimulatedArm(Node):
         clock_every = max(1, round(config.publish_rate / config.clock_rate))
         begin = self._begin
         last_warning = -np.inf
+        late: deque[Array] = deque(maxlen=1 + round(parts.truth.drive.delay * config.publish_rate))
         block = 0
         while not self._stop.is_set():
             step = block * parts.steps
@@ -209,17 +210,21 @@ class SimulatedArm(Node):
             while self._commands and (self._clock_publisher is not None or self._commands[0][0] <= due):
                 self._commands.popleft()[1](now)
             reference = parts.controller.sample((step + offsets) / config.physics_rate, self._measured)
-            motion = parts.plant.run(*reference).rows(slice(0, 1))
-            seen = parts.sensors.measure(motion, parts.sensor_rng)
+            links = parts.of_links(reference)
+            motion = parts.plant.run(links, *reference[1:]).rows(slice(0, 1))
+            at_motors = parts.truth.drive.shown(motion)
+            seen = parts.sensors.measure(at_motors, parts.sensor_rng)
             stamp = self._origin + round(step * _NANOSECONDS / config.physics_rate)
-            effort = np.where(parts.shows_current, seen.current[0], seen.effort[0])
-            self._measured, self._velocity = seen.position[0], seen.velocity[0]
+            late.append(np.where(parts.shows_current, seen.current[0], seen.effort[0]))
+            # Where a new trajectory begins: it must not make the plant, which leads links, push against what gives way.
+            self._measured = seen.position[0] - (at_motors.position - motion.position + links - reference[0])[0]
+            self._velocity = seen.velocity[0]
             if self._goal is not None:
                 desired = (reference[0][0], reference[1][0], reference[2][0])
                 self._judge(self._goal, now, 1e-9 * stamp, desired, seen.velocity[0])
             if self._clock_publisher is not None and block % clock_every == 0:
                 publish(self._clock_publisher, clock.at(stamp))
-            publish(self._states, template.filled(stamp, seen.position[0], seen.velocity[0], effort))
+            publish(self._states, template.filled(stamp, seen.position[0], seen.velocity[0], late[0]))
             block += 1
 
     def _judge(

@@ -22,6 +22,7 @@ from robotid_ros.settings import Settings, setting
 from robotid_ros.simulation import (
     LAWS,
     ArmTruth,
+    Drive,
     Plant,
     Sensors,
     effort_scale,
@@ -89,6 +90,22 @@ class SimulatedArmConfig(Settings):
     friction_law: str = setting('coulomb_viscous', 'of the joints, in a typical amount', choices=LAWS, read_only=True)
     breakaway_ratio: float = setting(
         0.0, "Stribeck's excess of the breakaway over the Coulomb friction, relative", range=(0.0, 5.0), read_only=True
+    )
+    geometry_error: float = setting(
+        0.0, 'how far link lengths are drawn from those of the URDF, relative', range=(0.0, 0.1), read_only=True
+    )
+    load_friction: float = setting(0.0, 'friction per torque that a joint carries', range=(0.0, 1.0), read_only=True)
+    torque_ripple: float = setting(
+        0.0,
+        'amplitude of a ripple of 100 waves a turn (or metre), as a fraction of the effort limits',
+        range=(0.0, 1.0),
+        read_only=True,
+    )
+    deflection: float = setting(
+        0.0, 'of a joint between motor and link at its effort limit', unit='rad or m', range=(0.0, 0.1), read_only=True
+    )
+    effort_delay: float = setting(
+        0.0, 'of the effort behind the position, in whole joint states', unit='s', range=(0.0, 0.1), read_only=True
     )
     encoder_bits: int = setting(
         19, 'encoder steps per turn (or metre) as a power of 2; 0: exact', range=(0, 32), read_only=True
@@ -163,6 +180,20 @@ class SimulatedArmParts:
     shows_current: np.ndarray
     steps: int
 
+    def of_links(self, reference: tuple[Array, Array, Array]) -> Array:
+        """Return where the links are when the motors follow a reference, each part of shape (N, n) [rad or m].
+
+        The plant leads links and a real controller motors. They stand off by the torque over the stiffness of the
+        joint, here the torque of the description without friction: what is left is about a milliradian.
+        """
+        compliance = self.truth.drive.compliance
+        if not compliance.any():
+            return reference[0]
+        from robotid_ros.dynamics import inverse_dynamics  # late: it brings a compiler, and few arms give way
+
+        links: Array = reference[0] - compliance * inverse_dynamics(self.plant.nominal, *reference)
+        return links
+
 
 def build_parts(config: SimulatedArmConfig, robot: RobotConfig | None) -> SimulatedArmParts:
     """Return the simulated arm that the parameters describe.
@@ -197,23 +228,31 @@ def build_parts(config: SimulatedArmConfig, robot: RobotConfig | None) -> Simula
         config.inertial_perturbation,
         friction_scale=config.friction_perturbation,
         breakaway_ratio=config.breakaway_ratio,
+        geometry_error=config.geometry_error,
         friction=prior_friction(model, config.friction_law),
         torque_constant=None if np.isnan(given).any() else given,
     )
+    effort = effort_scale(model)
+    drive = Drive(
+        load_friction=np.full(model.n, config.load_friction),
+        ripple=config.torque_ripple * effort,
+        compliance=config.deflection / effort,
+        delay=round(config.effort_delay * config.publish_rate) / config.publish_rate,
+    )
+    truth = replace(truth, drive=drive, provenance={**truth.provenance, 'seed': config.seed})
     plant = Plant(
         truth,
         model,
         rate=config.physics_rate,
         bandwidth=config.bandwidth,
-        torque_noise=config.torque_noise * effort_scale(model),
+        torque_noise=config.torque_noise * effort,
         rng=torque_rng,
     )
     start = _initial_position(config.initial_position, model)
-    plant.reset(start)
     meaning = robot.effort if robot is not None else {}
-    return SimulatedArmParts(
+    parts = SimulatedArmParts(
         description=model.source or '',
-        truth=replace(truth, provenance={**truth.provenance, 'seed': config.seed}),
+        truth=truth,
         plant=plant,
         sensors=Sensors.typical(
             model,
@@ -234,6 +273,9 @@ def build_parts(config: SimulatedArmConfig, robot: RobotConfig | None) -> Simula
         shows_current=np.array([meaning.get(name, config.effort_content) == 'current' for name in model.joint_names]),
         steps=steps,
     )
+    still = np.zeros((1, model.n))
+    plant.reset(parts.of_links((start[None], still, still))[0])
+    return parts
 
 
 def _described_arm(config: SimulatedArmConfig, robot: RobotConfig | None) -> RobotModel:

@@ -31,10 +31,12 @@ from robotid_ros.report.excitation import condition_level
 from robotid_ros.report.numbers import number, percent
 from robotid_ros.report.page import render_report
 from robotid_ros.report.plot import Chart, Trace, axis, line, rule
+from robotid_ros.report.stills import stills
 from robotid_ros.report.torque import units_of
 from robotid_ros.report.wording import sentence
 
 _SAMPLES = 2001
+_STILLS = 3  # pictures on paper
 _FRAMES = (30.0, 900)  # pictures of the arm per second, and at most
 _FAST, _VIOLENT = 20.0, 40.0
 """Joint acceleration [rad/s^2]. The Franka Control Interface allows 7.5 to 20; twice that is taken for a mistake."""
@@ -111,7 +113,12 @@ def design_page(model: RobotModel, design: ExcitationDesign, *, folder: Path | N
     motion = _motion(model, design)
     bodies, notes = arm_bodies(model, folder)
     report = _report(model, design, motion, bodies, notes)
-    return render_report(report, before=_PLAYER, data=_scene(model, design, motion, bodies), script='design.js')
+    moments = np.linspace(0, _SAMPLES - 1, _STILLS, endpoint=False).astype(int)
+    floor = design.config.ground_height if design.config.ground else 0.0
+    pictures = stills(bodies, motion.time[moments], motion.poses[moments], motion.tip[::4], _box(motion, bodies), floor)
+    return render_report(
+        report, before=_PLAYER.format(stills=pictures), data=_scene(model, design, motion, bodies), script='design.js'
+    )
 
 
 def design_report(model: RobotModel, design: ExcitationDesign, *, folder: Path | None = None) -> Report:
@@ -440,5 +447,6 @@ moment, with the path of its tool, the ground and the walls"></div>
 <input type="range" id="time" min="0" value="0" step="1" aria-label="Time">
 <output id="clock" for="time">0.0 s</output>
 <label>Speed <select id="speed"><option>0.25</option><option selected>1</option><option>2</option>
-<option>4</option></select></label><label><input type="checkbox" id="capsules"> safety capsules</label></div></figure>
+<option>4</option></select></label><label><input type="checkbox" id="capsules"> safety capsules</label></div>
+{stills}<noscript><style>.stills {{ display: grid }} #scene, .controls {{ display: none }}</style></noscript></figure>
 """

@@ -71,7 +71,7 @@ def identification_report(
     *,
     validation: Dataset | Sequence[Dataset] = (),
     true_base: Array | None = None,
-    true_friction: Callable[[Array], Array] | None = None,
+    true_friction: Callable[[Array, Array], Array] | None = None,
     replayed: Replayed | None = None,
 ) -> Report:
     """Return the report of an identification.
@@ -88,7 +88,7 @@ def identification_report(
     true_base : ndarray, shape (b,), optional
         True base parameters, where a simulation knows them.
     true_friction : callable, optional
-        True friction torque [N m or N] of velocities, both of shape (K, n).
+        True friction torque [N m or N] of velocities and loads, all of shape (K, n).
     replayed : Replayed, optional
         The replay of a recording by the identified arm.
 
@@ -201,16 +201,17 @@ def _friction_items(subject: Subject) -> Iterator[Item]:
     fastest = np.abs(run.dataset.dq).max(axis=0)
     steps = np.sinh(np.linspace(-4.0, 4.0, 161)) / np.sinh(4.0)  # dense around zero, where friction bends
     velocity = steps[:, None] * fastest
-    load = np.median(np.abs(subject.predictor.rigid_torque(run.dataset.q, run.dataset.dq, run.dataset.ddq)), axis=0)
+    carried = np.abs(subject.predictor.rigid_torque(run.dataset.q, run.dataset.dq, run.dataset.ddq))
+    load = np.broadcast_to(np.median(carried, axis=0), velocity.shape)
     yield friction_figure(
         run.dataset,
         run.predicted,
         run.friction,
         model_name=friction_label(result.friction_name),
         velocity=velocity,
-        curve=subject.predictor.motor_friction(velocity, np.broadcast_to(load, velocity.shape)),
+        curve=subject.predictor.motor_friction(velocity, load),
         described=described_friction(subject.model, velocity) if _has_friction(subject.model) else None,
-        truth=None if subject.true_friction is None else subject.true_friction(velocity),
+        truth=None if subject.true_friction is None else subject.true_friction(velocity, load),
         joint_types=subject.result.joint_types,
     )
     yield from _ripple_items(subject)

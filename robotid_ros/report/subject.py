@@ -50,7 +50,7 @@ class Subject:
     training: Run
     unseen: Run | None
     true_base: Array | None
-    true_friction: Callable[[Array], Array] | None
+    true_friction: Callable[[Array, Array], Array] | None
     consistent_error: float  # of the physically consistent parameters on what is judged, all joints [%]
 
     @property

@@ -10,6 +10,7 @@
 """A simulated arm in MuJoCo, with friction, drives and sensors, and known truth."""
 
 from robotid_ros.simulation.arm_truth import ArmTruth, nominal_truth, perturb, read_truth, write_truth
+from robotid_ros.simulation.drive import Drive
 from robotid_ros.simulation.gazebo_description import gazebo_controllers, gazebo_description, world_physics
 from robotid_ros.simulation.joint_friction import LAWS, JointFriction, prior_friction
 from robotid_ros.simulation.plant import Plant, PlantMotion
@@ -22,6 +23,7 @@ __all__ = [
     'LAWS',
     'ArmTruth',
     'CommandPoint',
+    'Drive',
     'JointFriction',
     'Plant',
     'PlantMotion',

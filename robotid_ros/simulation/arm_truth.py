@@ -28,6 +28,7 @@ from robotid_ros.model.inertia import (
     pseudo_inertia_parameters,
 )
 from robotid_ros.reading import read_yaml, refusing
+from robotid_ros.simulation.drive import Drive
 from robotid_ros.simulation.joint_friction import JointFriction, prior_friction
 
 # Motor-side torque constant [N m/A] where none is given: between those published for the large and
@@ -42,8 +43,9 @@ class ArmTruth:
     Attributes
     ----------
     model : RobotModel
-        Kinematics as described; true inertial parameters, rotor inertias and gear ratios.
+        True kinematics, inertial parameters, rotor inertias and gear ratios.
     friction : JointFriction
+    drive : Drive
     torque_constant : ndarray, shape (n,)
         True motor-side torque constants [N m/A, or N m per A at the rotor].
     provenance : mapping
@@ -58,6 +60,7 @@ class ArmTruth:
     model: RobotModel
     friction: JointFriction
     torque_constant: Array
+    drive: Drive
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -66,8 +69,9 @@ class ArmTruth:
             reason = physical_violation(pi)
             if reason is not None:
                 raise ModelError(f"link '{name}' cannot be simulated: {reason}")
-        if len(self.friction.coulomb) != n:
-            raise ModelError(f'friction: expected {n} joints, got {len(self.friction.coulomb)}')
+        for name, count in (('friction', len(self.friction.coulomb)), ('drive', len(self.drive.ripple))):
+            if count != n:
+                raise ModelError(f'{name}: expected {n} joints, got {count}')
         constant = frozen_array(self.torque_constant, 'torque_constant', (n,), ModelError)
         if (constant == 0.0).any():
             raise ModelError('torque_constant: expected numbers other than 0, got 0')
@@ -79,10 +83,14 @@ class ArmTruth:
         gain: Array = self.torque_constant * self.model.gear_ratio
         return gain
 
+    def friction_torque(self, dq: Array, load: Array) -> Array:
+        """Return the friction at velocities and loads of the joints, all of shape (..., n) [N m or N]."""
+        return self.friction.torque(dq) + self.drive.load_torque(dq, load)
+
     def torque(self, q: Array, dq: Array, ddq: Array) -> Array:
         """Return the torques that make the true arm move so, friction and rotors included.
 
-        tau = ID(q, dq, ddq) + I_a ddq + tau_f(dq)
+        tau = ID(q, dq, ddq) + I_a ddq + tau_f(dq), without what the drives add
 
         Parameters
         ----------
@@ -117,6 +125,7 @@ def nominal_truth(
         model=model,
         friction=prior_friction(model) if friction is None else friction,
         torque_constant=constant,
+        drive=Drive.ideal(model.n),
         provenance={'inertial_scale': 0.0, 'friction_scale': 0.0},
     )
 
@@ -128,6 +137,7 @@ def perturb(
     *,
     friction_scale: float = 0.2,
     breakaway_ratio: float = 0.0,
+    geometry_error: float = 0.0,
     friction: JointFriction | None = None,
     torque_constant: Sequence[float] | Array | None = None,
 ) -> ArmTruth:
@@ -153,6 +163,8 @@ def perturb(
         Largest relative change of friction and rotor inertia, from 0 to 0.9.
     breakaway_ratio : float
         Stribeck's excess over Coulomb friction F_b/F_c, not negative; zero switches the effect off.
+    geometry_error : float
+        Largest relative error of the link lengths, from 0 to 0.1.
     friction : JointFriction, optional
         Where to start from; :func:`prior_friction` of the model by default.
     torque_constant : array_like, shape (n,), optional
@@ -167,6 +179,7 @@ def perturb(
         ('scale', scale, 0.3),
         ('friction_scale', friction_scale, 0.9),
         ('breakaway_ratio', breakaway_ratio, np.inf),
+        ('geometry_error', geometry_error, 0.1),
     ):
         if not 0.0 <= value <= upper:
             raise ModelError(f'{name}: expected a number from 0 to {upper:g}, got {value:g}')
@@ -180,8 +193,9 @@ def perturb(
     inertial = np.stack([_deformed(pi, rng, scale) for pi in model.inertial])
     dry = vary(np.ones(n), friction_scale)
     coulomb = start.friction.coulomb * dry
-    return ArmTruth(
+    drawn = ArmTruth(
         model=model.with_inertial(inertial, rotor_inertia=vary(model.rotor_inertia, friction_scale)),
+        drive=start.drive,
         friction=replace(
             start.friction,
             coulomb=coulomb,
@@ -193,6 +207,9 @@ def perturb(
         torque_constant=start.torque_constant,
         provenance={'inertial_scale': float(scale), 'friction_scale': float(friction_scale)},
     )
+    placements = model.placements.copy()
+    placements[:, :3, 3] *= 1.0 + geometry_error * rng.uniform(-1.0, 1.0, (n, 1))
+    return replace(drawn, model=replace(drawn.model, placements=placements))
 
 
 def _deformed(pi: Array, rng: np.random.Generator, scale: float) -> Array:
@@ -243,6 +260,8 @@ def write_truth(path: str | Path, truth: ArmTruth) -> None:
         'friction': truth.friction.as_mapping(model.joint_names),
         'gear_ratio': per_joint(model.gear_ratio),
         'torque_constant': per_joint(truth.torque_constant),
+        'placements': model.placements.tolist(),
+        'drive': truth.drive.as_mapping(),
         'provenance': dict(truth.provenance),
     }
     write_text(Path(path).expanduser(), yaml.safe_dump(document, sort_keys=False))
@@ -255,7 +274,7 @@ def read_truth(path: str | Path, model: RobotModel) -> ArmTruth:
     ----------
     path : str or Path
     model : RobotModel
-        The described arm, for its kinematics; must have the same joints and links.
+        The described arm; must have the same joints and links.
 
     Raises
     ------
@@ -280,7 +299,9 @@ def read_truth(path: str | Path, model: RobotModel) -> ArmTruth:
                 rotor_inertia=per_joint('rotor_inertia'),
                 gear_ratio=per_joint('gear_ratio'),
                 gravity=np.array(document['gravity'], dtype=float),
+                placements=np.array(document['placements'], dtype=float),
             ),
+            drive=Drive.from_mapping(document['drive']),
             friction=JointFriction.from_mapping(document['friction'], model.joint_names),
             torque_constant=per_joint('torque_constant'),
             provenance=document.get('provenance', {}),

@@ -9,7 +9,7 @@
 
 """Run a trajectory on a simulated arm, faster than real time, and record it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,7 +40,8 @@ class SimulatedRun:
         What drove the joints, without any noise of a sensor: inverse dynamics of the true motion
         plus friction [N m or N].
     motor_torque : ndarray, shape (N, n)
-        The part of it that the motors exerted; the rest is the torque disturbance [N m or N].
+        What the drives show of it without the noise of a sensor: what the motors exert, as late as it is seen
+        [N m or N].
     friction : ndarray, shape (N, n)
         Friction torque [N m or N].
     """
@@ -116,8 +117,12 @@ def simulate_trajectory(
     plant.reset(q[0], dq[0], ddq[0])
     motion = plant.run(q, dq, ddq).rows(slice(None, None, every))
     instants = instants[::every]
+    drive = plant.truth.drive
+    at_motors = drive.shown(motion)
+    late = [np.interp(instants - drive.delay, instants, column) for column in at_motors.motor_torque.T]
+    at_motors = replace(at_motors, motor_torque=np.stack(late, axis=1))
     rng = np.random.default_rng(0) if rng is None else rng
-    seen = (Sensors.perfect(plant.truth.drive_gain) if sensors is None else sensors).measure(motion, rng)
+    seen = (Sensors.perfect(plant.truth.drive_gain) if sensors is None else sensors).measure(at_motors, rng)
     return SimulatedRun(
         recording=Recording(
             joint_names=plant.joint_names,
@@ -133,6 +138,6 @@ def simulate_trajectory(
         velocity=motion.velocity,
         acceleration=motion.acceleration,
         torque=motion.torque,
-        motor_torque=motion.motor_torque,
+        motor_torque=at_motors.motor_torque,
         friction=motion.friction,
     )

@@ -4,6 +4,7 @@ robotid.ready.then(data => {
   const ints = packed => new Int32Array(Uint8Array.from(atob(packed.bdata), c => c.charCodeAt(0)).buffer);
   const time = floats(data.time), poses = floats(data.poses), tip = floats(data.tip), links = data.links;
   const element = document.getElementById('scene'), slider = document.getElementById('time');
+  if (!document.createElement('canvas').getContext('webgl')) element.closest('.player').classList.add('flat');
   const clock = document.getElementById('clock'), play = document.getElementById('play');
   const pick = (flat, offset) => { const out = new Float32Array(flat.length / 3); for (let k = 0; k < out.length; k++) out[k] = flat[3 * k + offset]; return out; };
   const indices = (flat, offset) => { const out = new Int32Array(flat.length / 3); for (let k = 0; k < out.length; k++) out[k] = flat[3 * k + offset]; return out; };
