@@ -131,7 +131,8 @@ def whole(browser: Any, folder: Path) -> None:
     _, last = sorted((folder / 'recordings').iterdir())
     data, _ = process_file(last, ProcessingSettings.for_robot(config))
     data = data.select(np.flatnonzero(data.time < data.time[0] + design_period(folder)))
-    run = predicted_run('Validation', data, TorquePredictor(model, result))
+    predictor = TorquePredictor(model, result)
+    run = predicted_run('Validation', predictor.prepared(data), predictor)
     design = load_excitation(folder / 'training.yaml')
     time = np.linspace(0.0, design.trajectory.period, 500)
     j = 1
