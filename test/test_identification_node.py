@@ -305,6 +305,19 @@ def test_torques_are_throttled_and_computed_only_while_somebody_listens(loop: tu
     client.until(lambda: client.states.get_subscription_count() == 0, 'the node leaves the joint states')
 
 
+def test_without_torque_constants_the_node_goes_on_and_says_what_is_missing() -> None:
+    """A launched stack ends when one of its nodes does, and a recording needs no constants."""
+    environment = ros_environment()
+    settings = {'urdf_file': TWO_LINKS, 'tip_link': 'tool', 'joints': '[shoulder,elbow]', 'effort': 'current'}
+    arguments = [part for name, value in settings.items() for part in ('-p', f'{name}:={value}')]
+    with NodeProcess(['-m', 'robotid_ros.nodes.identification', '--ros-args', *arguments], environment):
+        client = Client(environment)
+        answer = client.call('identify')
+        client.close()
+    assert not answer.success
+    assert answer.message.startswith("nothing can be identified: joint 'shoulder' reports a current")
+
+
 def test_refuses_a_recording_without_effort_with_one_line(loop: tuple[Client, NodeProcess]) -> None:
     client, node = loop
     client.description.publish(String(data=TWO_LINKS))

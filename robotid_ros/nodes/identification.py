@@ -60,7 +60,7 @@ class IdentificationNode(Node):
         self._early_friction: JointTrajectory | None = None
         self._torque_factor: Array | None = None
         self._periods = 0
-        self._run = self._stopped = ''
+        self._run = self._stopped = self._missing = ''
         self._stops_asked = 0
         self._values: dict[str, object] = {}
         self._level, self._text = DiagnosticStatus.OK, 'waiting for the robot description'
@@ -74,7 +74,7 @@ class IdentificationNode(Node):
         self.create_subscription(JointTrajectory, 'recorder/friction', self._on_friction, LATCHED)
         if self._config.urdf_file:
             self._take_description(self._config.urdf_file)
-            if self._session is None:
+            if self._session is None and not self._missing:
                 raise ModelError(self._text)
         else:
             self.create_subscription(
@@ -92,10 +92,16 @@ class IdentificationNode(Node):
     def _take_description(self, source: str) -> None:
         try:
             model = build_model(source, self._config, self._robot)
-            factor = torque_factor(self._robot, model)
         except RobotIdError as cause:
             self._set(DiagnosticStatus.ERROR, f'the robot description cannot be used: {cause}')
             return
+        try:
+            factor = torque_factor(self._robot, model)
+        except RobotIdError as cause:  # the others record without: this node goes on, so that they do
+            self._missing = f'nothing can be identified: {cause}'
+            self._set(DiagnosticStatus.ERROR, self._missing)
+            return
+        self._missing = ''
         if self._session is not None and self._session.model.source == model.source:
             return
         self._session = IdentificationSession(model)
@@ -244,7 +250,7 @@ class IdentificationNode(Node):
     async def _identify(self) -> str:
         session = self._session
         if session is None:
-            raise ModelError('no robot description has come yet')
+            raise ModelError(self._missing or 'no robot description has come yet')
         self._config = read_parameters(self, IdentificationNodeConfig)
         config = read_parameters(self, IdentificationConfig)
         selection = read_parameters(self, SelectionConfig)
