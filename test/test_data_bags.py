@@ -11,6 +11,8 @@
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -202,3 +204,25 @@ def test_a_reference_is_decoded(order, align_empty, closed):
 def test_what_is_no_reference_is_refused(message, words):
     with pytest.raises(DataError, match=words):
         decode_reference(message)
+
+
+def test_a_sqlite_bag_whose_pages_are_mixed_up_is_named(tmp_path):
+    """There are no checksums in it; this one is read to the end all the same."""
+    path, q = tmp_path / 'bag.db3', np.linspace(0.0, 1.0, 600)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute('CREATE TABLE topics(id INTEGER PRIMARY KEY, name TEXT, type TEXT)')
+        database.execute('CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id INT, timestamp INT, data BLOB)')
+        database.execute("INSERT INTO topics VALUES(1, '/joint_states', 'sensor_msgs/msg/JointState')")
+        rows = [(k + 1, START + k * 10**6, joint_state(START + k * 10**6, ['a'], [q[k]])) for k in range(len(q))]
+        database.executemany('INSERT INTO messages VALUES(?, 1, ?, ?)', rows)
+    assert not any(read_recording(path).provenance['faults'].values())
+    pages = bytearray(path.read_bytes())
+    size = int.from_bytes(pages[16:18], 'big')
+    leaves = [at for at in range(0, len(pages), size) if pages[at] == 0x0D]
+    first, second = leaves[-3:-1]
+    one, other = slice(first, first + size), slice(second, second + size)
+    pages[one], pages[other] = pages[other], pages[one]
+    path.write_bytes(pages)
+    recording = read_recording(path)
+    assert recording.provenance['faults']['damaged_databases'] == 1
+    np.testing.assert_array_equal(np.sort(recording.position[:, 0]), q)
