@@ -184,10 +184,6 @@ class Samples:
             return self
         return self._of([(run, slice(run.start, run.stop), step) for run, step in zip(self.runs, steps, strict=True)])
 
-    def of_recording(self, recording: int) -> 'Samples':
-        """Return the samples of one recording."""
-        return self._of([(run, slice(run.start, run.stop), 1) for run in self.runs if run.recording == recording])
-
     def _of(self, parts: list[tuple[SampledRun, slice, int]]) -> 'Samples':
         rows = np.concatenate([np.arange(part.start, part.stop, step) for _, part, step in parts])
         runs, start = [], 0
