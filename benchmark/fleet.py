@@ -20,6 +20,7 @@ import argparse
 import itertools
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -104,6 +105,7 @@ def main() -> None:
     recordings = options.folder / f'recordings_{options.arms}x{options.each}'
     make(recordings, options.arms, options.each)
     out = options.folder / f'out_{options.arms}x{options.each}_{options.jobs}'
+    shutil.rmtree(out, ignore_errors=True)  # of an earlier run, which would be resumed
     words = ['fleet', str(recordings), '--robot', str(ARMS['ur10e']), '--jobs', str(options.jobs), '--out', str(out)]
     before, begun, peak = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic(), 0.0
     process = subprocess.Popen([sys.executable, '-m', 'robotid_ros.cli', *words, *options.more])
