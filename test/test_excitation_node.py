@@ -306,7 +306,7 @@ def test_speed_scaling_is_watched(user):
     start(user)
     user.until_phase('period')
     user.scaling.publish(Float64(data=50.0))
-    user.until_state('stopped')
+    user.until_state('stopped', 'finished')
     assert 'speed scaling went to 50 %' in user.text
     user.until(lambda: len(user.windows[-1].points) == 1, 'a stop from the measured state', deadline=30.0)
     assert_at_rest_within_limits(user)
