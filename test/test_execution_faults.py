@@ -238,6 +238,21 @@ def test_a_position_that_jumps_does_not_lead_the_arm_away(mode, moment, jump):
     assert distance < 0.3 if mode == 'measured' else distance < 0.6
 
 
+@pytest.mark.parametrize('load', ['gravity', 'friction'])
+@pytest.mark.parametrize('mode', sorted(MODES))
+def test_an_arm_that_gives_way_under_load_is_not_taken_for_late(mode, load):
+    """Milliradians that stay, or turn with the motion, must not move the next piece in time: that would be a step."""
+    bend = {
+        'gravity': lambda position, velocity: 6e-3 * np.cos(position + np.arange(3.0)),
+        'friction': lambda position, velocity: 6e-3 * np.tanh(velocity / 0.05),
+    }[load]
+    run = loop(mode)
+    run.seen = lambda position, velocity: (position - bend(position, velocity), velocity)
+    run.run()
+    assert run.stop is None, run.reason
+    assert_within_limits(run, -0.5)
+
+
 def test_a_small_delay_is_taken_along():
     """At 99.94 % nothing is stopped, and the next piece begins where the controller is."""
 

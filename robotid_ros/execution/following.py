@@ -134,7 +134,8 @@ class Following:
         self._feedback: tuple[float, float, Array, Array] | None = None
         self._led = RecentMotion()
         self._not_taken = False
-        self._sums = np.zeros(2)
+        self._sums = np.zeros(3)
+        self._means = np.zeros((2, len(self._start)))
         self._compared: float | None = None
         self._usual_delay: float | None = None
         self._moving = 0.0
@@ -225,13 +226,16 @@ class Following:
         if motion is None or before is None or not 0.0 < stamp - before < _MEMORY:
             return None
         step, velocity = stamp - before, expected.velocity
-        speed = float(velocity @ velocity)
-        self._sums *= np.exp(-step / _MEMORY)
-        self._sums += step * np.array([float(velocity @ (expected.position - motion.position)), speed])
-        if self._sums[1] < _ENOUGH or float(velocity @ motion.velocity) < _GOES_ON * speed:
+        speed, error = float(velocity @ velocity), expected.position - motion.position
+        # The error grows with the speed where the arm is late; what stays is a load that bends it, or holds it off.
+        self._sums = np.exp(-step / _MEMORY) * self._sums + step * np.array([1.0, speed, float(velocity @ error)])
+        self._means = np.exp(-step / _MEMORY) * self._means + step * np.array([velocity, error])
+        time, squares, products = self._sums
+        changes = squares - float(self._means[0] @ self._means[0]) / time
+        if changes < _ENOUGH or float(velocity @ motion.velocity) < _GOES_ON * speed:
             return None
         self._moving += step
-        delay = float(self._sums[0] / self._sums[1])
+        delay = (products - float(self._means[0] @ self._means[1]) / time) / changes
         if self._usual_delay is None:
             if self._moving > _MEMORY:
                 self._usual_delay = delay
@@ -343,7 +347,7 @@ class Following:
             return None
         if known:
             return led
-        return place if abs(place) > _STEADY else 0.0
+        return self.delay_growth if abs(self.delay_growth) > _STEADY else 0.0
 
     def stop(self, elapsed: float, now: float, latency: float) -> Stop:
         """Return how the arm is brought to rest from what it does now.
