@@ -75,6 +75,7 @@ class Client:
         self.friction = self.node.create_publisher(JointTrajectory, '/recorder/friction', LATCHED)
         self.description = self.node.create_publisher(String, '/robot_description', LATCHED)
         self.states = self.node.create_publisher(JointState, '/joint_states', 10)
+        self.planned = self.node.create_publisher(JointTrajectory, '/identification/trajectory', 10)
         self.seen: dict[str, object] = {}
         self.listeners = []
         self.status: dict[str, str] = {}
@@ -85,6 +86,7 @@ class Client:
             (JointState, '/identification/external_torque', 10),
             (JointState, '/identification/gravity_torque', 10),
             (JointState, '/identification/contact_torque', 10),
+            (JointTrajectory, '/identification/feedforward', 10),
         ):
             self.listeners.append(
                 self.node.create_subscription(kind, topic, lambda m, topic=topic: self.seen.update({topic: m}), quality)
@@ -261,6 +263,19 @@ def test_identifies_from_averaged_periods_and_watches_the_torque(loop: tuple[Cli
     assert list(predicted.name) == ['shoulder', 'elbow']
     assert np.abs(external.effort).max() < 5.0
     assert np.isfinite(predicted.effort).all()
+
+    # A trajectory comes back with the torques of its points; joints of others get none.
+    planned = trajectory_message(('elbow', 'finger', 'shoulder'), 1.0, time[:9], *[x[:9, [1, 0, 0]] for x in motion[1:]])
+    client.planned.publish(planned)
+    client.until(lambda: '/identification/feedforward' in client.seen, 'the feed-forward')
+    answered = client.seen['/identification/feedforward']
+    assert answered.header == planned.header
+    efforts = np.array([point.effort for point in answered.points])
+    np.testing.assert_allclose(efforts[:, [2, 0]], torque[:9], atol=0.3)
+    assert not efforts[:, 1].any()
+    planned.points[3].accelerations = []
+    client.planned.publish(planned)
+    node.wait_for_line('expected velocities and accelerations in every point')
 
     assert client.call('clear').success
     assert not client.call('identify').success

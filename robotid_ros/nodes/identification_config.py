@@ -30,7 +30,9 @@ class IdentificationNodeConfig(Settings):
     base_link: str = setting('', 'Link at the start of the chain; empty: the root', read_only=True)
     tip_link: str = setting('', 'Link at the end of the chain; empty: the last one', read_only=True)
     joints: tuple[str, ...] = setting((), 'Joints to identify; empty: all of the arm', read_only=True)
-    monitor_rate: float = setting(50.0, 'How often predicted torques are published', unit='Hz', range=(0.0, 1000.0))
+    monitor_rate: float = setting(
+        1000.0, 'How often at most torques are published, one message for a joint state', unit='Hz', range=(0.0, 1000.0)
+    )
     monitor_cutoff: float = setting(
         10.0, 'Low-pass of the motion that torques are predicted from', unit='Hz', range=(0.1, 500.0)
     )

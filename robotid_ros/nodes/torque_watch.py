@@ -15,6 +15,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
@@ -22,15 +23,18 @@ from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.identification.contact import ContactDetector, standstill_friction
 from robotid_ros.identification.monitor import TorqueMonitor
 from robotid_ros.model import RobotModel
-from robotid_ros.nodes.conversions import joint_state_values, seconds
+from robotid_ros.nodes.conversions import joint_state_values, seconds, trajectory_arrays
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig
 from robotid_ros.nodes.publishing import publish
 
 
 class TorqueWatch:
-    """Publishes predicted, external, gravity and contact torques of the joint states.
+    """Publishes predicted, external, gravity and contact torques of the joint states, and the torques of trajectories.
 
     Every joint state costs time, so they are followed only while there is a result and somebody listens.
+
+    A trajectory that comes on ``~/trajectory`` goes out on ``~/feedforward`` with the torque of each point as its
+    effort: joint_trajectory_controller adds it to its effort commands.
 
     Parameters
     ----------
@@ -43,6 +47,9 @@ class TorqueWatch:
             node.create_publisher(JointState, f'~/{name}_torque', 10)
             for name in ('predicted', 'external', 'gravity', 'contact')
         )
+        self._feedforward = node.create_publisher(JointTrajectory, '~/feedforward', 10)
+        node.create_subscription(JointTrajectory, '~/trajectory', self._on_trajectory, 10)
+        self._predictor: TorquePredictor | None = None
         self._joint_states: Subscription | None = None
         self._monitor: TorqueMonitor | None = None
         self._contact: ContactDetector | None = None
@@ -63,10 +70,11 @@ class TorqueWatch:
         result : IdentificationResult
         config : IdentificationNodeConfig
         """
-        if config.monitor_rate <= 0.0:
-            self.stop()
-            return
+        self.stop()
         self._joints, self._factor = model.joint_names, 1.0 if factor is None else factor
+        self._predictor = TorquePredictor(model, result)
+        if config.monitor_rate <= 0.0:
+            return
         self._period, self._published = 1.0 / config.monitor_rate, -np.inf
         self._contact = ContactDetector(
             spread=result.metrics['training'].rmse,
@@ -74,12 +82,12 @@ class TorqueWatch:
             friction=standstill_friction(result.friction, result.friction_values),
             alarms_per_hour=config.false_alarms,
         )
-        self._monitor = TorqueMonitor(TorquePredictor(model, result), config.monitor_cutoff)
+        self._monitor = TorqueMonitor(self._predictor, config.monitor_cutoff)
         self.look()
 
     def stop(self) -> None:
         """Forget the result."""
-        self._monitor = self._contact = None
+        self._predictor = self._monitor = self._contact = None
         self.look()
 
     def look(self) -> None:
@@ -97,6 +105,25 @@ class TorqueWatch:
         elif not wanted and self._joint_states is not None:
             self._node.destroy_subscription(self._joint_states)
             self._joint_states = None
+
+    def _on_trajectory(self, message: JointTrajectory) -> None:
+        log = self._node.get_logger()
+        if self._predictor is None:
+            log.warning('a trajectory came before anything was identified: it gets no efforts')
+            return
+        try:
+            _, position, velocity, acceleration, _ = trajectory_arrays(message, self._joints)
+            if velocity is None or acceleration is None:
+                raise DataError('trajectory: expected velocities and accelerations in every point')
+        except DataError as cause:
+            log.warning(str(cause))
+            return
+        place = [message.joint_names.index(joint) for joint in self._joints]
+        efforts = np.zeros((len(position), len(message.joint_names)))
+        efforts[:, place] = self._predictor.torque(position, velocity, acceleration)
+        for point, effort in zip(message.points, efforts.tolist(), strict=True):
+            point.effort = effort
+        publish(self._feedforward, message)
 
     def _on_joint_state(self, message: JointState) -> None:
         monitor, contact = self._monitor, self._contact
