@@ -143,6 +143,21 @@ def test_an_arm_that_sets_out_unseen_is_stopped(silent):
     assert np.abs(np.array(run.track)[-1, 1:] - np.array(run.track)[0, 1:]).max() < 0.3
 
 
+@pytest.mark.parametrize('mode', sorted(MODES))
+def test_an_arm_whose_joint_states_are_stuck_at_the_start_is_stopped(mode):
+    """They look like those of an arm that rests: it is held at the start, which moves none that rests there."""
+    settings = {**MODES[mode], 'plan': FROM_REST_PLANS[mode], 'noise': 0.0}
+    stuck = Loop(**settings)
+    stuck.seen = lambda position, velocity: (np.zeros(3), np.zeros(3))
+    stuck.run()
+    assert 'the controller did not take the trajectory' in stuck.reason
+    assert_within_limits(stuck, -0.5)
+    assert np.abs(stuck.track[-1][1:]).max() < 0.1
+    resting = Loop(lose_first=True, **settings).run()
+    assert 'the controller did not take the trajectory' in resting.reason
+    assert np.ptp(np.array(resting.track)[:, 1:], axis=0).max() < 1e-9
+
+
 @settings(deadline=None, max_examples=60)
 @example(mode='measured', silent=0.6, timeout=1.0)  # at rest at the last look, and far away when it is stopped
 @given(mode=modes, silent=st.floats(-0.3, 4.0), timeout=st.floats(0.1, 1.4))
@@ -224,7 +239,7 @@ def test_an_arm_that_runs_into_something_does_not_leap_when_stopped(mode, moment
     assert (acceleration <= MODEL.limits.acceleration * 1.03).all(), (acceleration, run.reason, run.kind)
 
 
-@settings(deadline=None, max_examples=6)
+@settings(deadline=None, max_examples=25)
 @given(mode=modes, moment=moments, jump=st.floats(0.15, 0.7))
 def test_a_position_that_jumps_does_not_lead_the_arm_away(mode, moment, jump):
     run = loop(mode, at=moment)
@@ -297,6 +312,28 @@ def test_a_measured_stop_keeps_the_limits_wherever_the_controller_begins(
     assert (np.abs(stop.goal) <= 2.6)[room].all()
     if latency == 0.0 and room.all():
         assert stop.duration < max(0.12, 1.2 * least)  # and it is quick
+
+
+@settings(deadline=None, max_examples=80)
+@example(moment=1.98, latency=0.3, jump=0.0)
+@given(moment=st.floats(0.0, PLAN.end - 0.4), latency=st.floats(0.0, 0.3), jump=st.floats(0.0, 0.7))
+def test_a_stop_from_a_path_that_gains_speed_does_not_lead_far(moment, latency, jump):
+    """Near the limits of speed and acceleration at once no stop keeps them all: then a short one, not the longest."""
+    positions, velocities, accelerations = PLAN.reference.evaluate(moment + latency * np.array([0.5, 0.0, 1.0]))
+    starts = [
+        JointMotion(position=q, velocity=v, acceleration=a)
+        for q, v, a in zip(positions, velocities, accelerations, strict=True)
+    ]
+    starts += [JointMotion(position=positions[1] + jump, velocity=velocities[1])] if jump > 0.1 else []
+    stop = plan_measured_stop(starts, CHECK)
+    assert stop.duration < 2.5
+    assert np.abs(stop.goal - positions[0]).max() < 2.5
+    for start in starts:
+        _, speed, change = MeasuredStop(start=start, goal=stop.goal, duration=stop.duration).evaluate(
+            np.linspace(0.0, stop.duration, 60)
+        )
+        assert (np.abs(speed) <= 1.2 * MODEL.limits.velocity).all()
+        assert (np.abs(change) <= 1.2 * MODEL.limits.acceleration).all()
 
 
 def test_a_measured_stop_begins_where_the_arm_will_be():

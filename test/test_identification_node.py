@@ -265,7 +265,9 @@ def test_identifies_from_averaged_periods_and_watches_the_torque(loop: tuple[Cli
     assert np.isfinite(predicted.effort).all()
 
     # A trajectory comes back with the torques of its points; joints of others get none.
-    planned = trajectory_message(('elbow', 'finger', 'shoulder'), 1.0, time[:9], *[x[:9, [1, 0, 0]] for x in motion[1:]])
+    planned = trajectory_message(
+        ('elbow', 'finger', 'shoulder'), 1.0, time[:9], *[x[:9, [1, 0, 0]] for x in motion[1:]]
+    )
     client.planned.publish(planned)
     client.until(lambda: '/identification/feedforward' in client.seen, 'the feed-forward')
     answered = client.seen['/identification/feedforward']

@@ -375,7 +375,9 @@ class Following:
             rest, window = self.plan.windows.stop(elapsed - shift, latency)
             return Stop(kind=StopKind.ALONG_PATH, rest=rest + shift, window=window, shift=shift)
         driven = led is not None if known else self.pushing or self._repeats() or not self.confirmed
-        if self._not_taken or (self.resting() and not driven and not self.stretched):
+        # Positions that repeat to the last bit may be those of a driver that is stuck: the arm may move unseen.
+        not_taken = self._not_taken and (known or not self._repeats())
+        if not_taken or (self.resting() and not driven and not self.stretched):
             return Stop(kind=StopKind.NOTHING, rest=elapsed, window=None)
         # Where no joint state came since the start, the arm may have set out from there all the same.
         at_start = JointMotion(position=self._start, velocity=np.zeros_like(self._start)), self.begin, 0.0

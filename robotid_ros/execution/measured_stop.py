@@ -133,18 +133,19 @@ def plan_measured_stop(
     braking = [_goal(middle, float(duration)) for duration in _DURATIONS]
     if back_to is not None:
         braking = [np.where(np.isfinite(back_to), back_to, goal) for goal in braking]
-    fits = [k for k, goal in enumerate(braking) if _joint_excess(starts, goal, limits, float(_DURATIONS[k])) <= 0.0]
-    first = fits[0] if fits else len(_DURATIONS) - 1
+    broken = [_joint_excess(starts, goal, limits, float(_DURATIONS[k])) for k, goal in enumerate(braking)]
+    # An arm that still gains speed near its limit exceeds it a little in any time: the longer, the further it is led.
+    first = next((k for k, excess in enumerate(broken) if excess <= 0.0), int(np.argmin(broken)))
     places = np.array([start.position for start in starts])
     lowest, highest = np.minimum(limits.lower, places.max(axis=0)), np.maximum(limits.upper, places.min(axis=0))
     best, least = None, np.inf
     for k in range(first, min(first + _ATTEMPTS, len(_DURATIONS))):
         duration = float(_DURATIONS[k])
         goal = np.clip(braking[k], lowest, highest)  # before a position limit, where the acceleration allows it
-        if _joint_excess(starts, goal, limits, duration) > 0.0:
+        if _joint_excess(starts, goal, limits, duration) > max(broken[k], 0.0):
             goal = braking[k]
         stop = MeasuredStop(start=middle, goal=goal, duration=duration)
-        excess = max(check.excess(stop, rate=_RATE), 0.0)
+        excess = max(check.excess(stop, rate=_RATE), broken[k], 0.0)
         if excess < least - 1e-6:
             best, least = stop, excess
         if excess == 0.0:
