@@ -253,6 +253,22 @@ def test_a_position_that_jumps_does_not_lead_the_arm_away(mode, moment, jump):
     assert distance < 0.3 if mode == 'measured' else distance < 0.6
 
 
+@settings(deadline=None, max_examples=12)
+@given(moment=st.floats(1.0, 4.0), jump=st.floats(0.2, 0.7))
+def test_a_stop_that_is_planned_again_after_a_jump_still_doubts_it(moment, jump):
+    """A driver that gives no velocity: the slope across the jump is none, and what follows it is no better."""
+    run = Loop(plan=FROM_REST_PLANS['measured'])
+    run.seen = lambda position, velocity: (position + jump * (run.now > moment), None)
+    run.run()
+    following = run.following
+    for later in 0.01 * np.arange(1, 12):
+        now = run.stopped_at + later
+        path = following.reference(1000.0 + now).position
+        following.receive(path + jump, None, 1000.0 + now, now)
+        again = following.stop(now, now, 0.1)
+        assert np.abs(again.window.position[-1] - path).max() < 3.0
+
+
 @pytest.mark.parametrize('load', ['gravity', 'friction'])
 @pytest.mark.parametrize('mode', sorted(MODES))
 def test_an_arm_that_gives_way_under_load_is_not_taken_for_late(mode, load):

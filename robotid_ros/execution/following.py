@@ -16,7 +16,7 @@ is stopped from its measured state. An arm that rests elsewhere is sent nothing:
 its controller leads on, so that it presses on something, it is held where it is.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -60,6 +60,8 @@ _CLOSE = 1.0 / 3.0
 """Part of ``path_distance`` within which an arm that is late counts as late, and not as elsewhere."""
 _GOES_ON = 0.2
 """Part of the speed of its reference from which an arm counts as going on along it."""
+_FASTER = 1.2
+"""Factor on the velocity limits above which a velocity is not believed: no healthy drive gets there."""
 _BLIND = 3.0
 """Factor on the latency where the arm may move unseen: it is not where it is thought to be for longer."""
 _RESTED = 0.06
@@ -130,7 +132,7 @@ class Following:
         self.confirmed = False
         self.delay_growth = 0.0
         self._start = plan.reference.evaluate([0.0])[0][0]
-        self._trusted, self._received = True, -np.inf
+        self._jumped, self._received = False, -np.inf
         self._feedback: tuple[float, float, Array, Array] | None = None
         self._led = RecentMotion()
         self._not_taken = False
@@ -166,10 +168,12 @@ class Following:
             In its own unit.
         """
         problem = self.watchdog.receive(position, velocity, stamp, now)
-        self._trusted = problem is None
-        if problem is not None:
-            return problem
         before = self.recent.latest
+        if problem is not None:
+            here = self.watchdog.position
+            elsewhere = here is not None and before is not None and not np.array_equal(here, before.position)
+            self._jumped = self._jumped or (elsewhere and self.shift(now) is not None)
+            return problem
         if before is None or not np.array_equal(before.position, position):
             self._same_since = stamp
         self.recent.receive(stamp, position, velocity)
@@ -326,7 +330,11 @@ class Following:
         if feedback is not None and feedback[1] > self._received + _FRESH:
             stamp, arrival, _, actual = feedback
             return JointMotion(position=actual, velocity=self.reference(stamp).velocity), stamp, now - arrival
-        return None if motion is None or stamp is None else (motion, stamp, now - self._received)
+        if motion is None or stamp is None:
+            return None
+        fastest = _FASTER * self.plan.windows.check.model.limits.velocity
+        motion = replace(motion, velocity=np.clip(motion.velocity, -fastest, fastest))
+        return motion, stamp, now - self._received
 
     def shift(self, now: float) -> float | None:
         """Return by how much the arm is behind its schedule [s], or None if it is not on its path.
@@ -364,12 +372,12 @@ class Following:
         shift, measured = self.shift(now), self._measured(now)
         path = self.reference(self.begin + elapsed)
         known, led = self._controller_place(now)
-        if not self._trusted and shift is not None and measured is not None and not known:
-            position = self.watchdog.position
-            if position is not None and not np.array_equal(position, measured[0].position):
-                # A joint jumped. Either the measurement is wrong, and the arm is on its path, or it is right.
-                doubted = JointMotion(position=position, velocity=measured[0].velocity)
-                return self._measured_stop([*self._path(elapsed, _BLIND * latency), doubted], elapsed, latency)
+        position = self.watchdog.position
+        if self._jumped and position is not None and not known:
+            # A joint jumped. Either the measurement is wrong, and the arm is on its path, or it is right. What came
+            # after the jump tells no more, and a velocity across it is none.
+            doubted = JointMotion(position=position, velocity=path.velocity)
+            return self._measured_stop([*self._path(elapsed, _BLIND * latency), doubted], elapsed, latency)
         on_path = shift is not None and abs(shift) < _STRETCHED and (self.confirmed or elapsed < 0.0)
         if on_path and shift is not None and not self.pushing and not self.stretched:
             rest, window = self.plan.windows.stop(elapsed - shift, latency)
