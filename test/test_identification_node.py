@@ -278,6 +278,9 @@ def test_identifies_from_averaged_periods_and_watches_the_torque(loop: tuple[Cli
     planned.points[3].accelerations = []
     client.planned.publish(planned)
     node.wait_for_line('expected velocities and accelerations in every point')
+    planned.points[3].accelerations = [np.nan] * 3
+    client.planned.publish(planned)
+    node.wait_for_line('expected finite positions, velocities and accelerations')
 
     assert client.call('clear').success
     assert not client.call('identify').success

@@ -50,6 +50,7 @@ class TorqueWatch:
         self._feedforward = node.create_publisher(JointTrajectory, '~/feedforward', 10)
         node.create_subscription(JointTrajectory, '~/trajectory', self._on_trajectory, 10)
         self._predictor: TorquePredictor | None = None
+        self._usable = False
         self._joint_states: Subscription | None = None
         self._monitor: TorqueMonitor | None = None
         self._contact: ContactDetector | None = None
@@ -72,7 +73,7 @@ class TorqueWatch:
         """
         self.stop()
         self._joints, self._factor = model.joint_names, 1.0 if factor is None else factor
-        self._predictor = TorquePredictor(model, result)
+        self._predictor, self._usable = TorquePredictor(model, result), result.usable
         if config.monitor_rate <= 0.0:
             return
         self._period, self._published = 1.0 / config.monitor_rate, -np.inf
@@ -115,6 +116,10 @@ class TorqueWatch:
             _, position, velocity, acceleration, _ = trajectory_arrays(message, self._joints)
             if velocity is None or acceleration is None:
                 raise DataError('trajectory: expected velocities and accelerations in every point')
+            if not np.isfinite([position, velocity, acceleration]).all():
+                raise DataError('trajectory: expected finite positions, velocities and accelerations')
+            if not self._usable:
+                raise DataError('a trajectory gets no efforts: the result is not usable')
         except DataError as cause:
             log.warning(str(cause))
             return
