@@ -23,12 +23,7 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 
 
 def frozen_array(
-    value: ArrayLike,
-    name: str,
-    shape: tuple[int | None, ...],
-    error: type[RobotIdError],
-    *,
-    finite: bool = True,
+    value: ArrayLike, name: str, shape: tuple[int | None, ...], error: type[RobotIdError], *, finite: bool = True
 ) -> Array:
     """Return ``value`` as a read-only array after checking its shape and values.
 

@@ -108,11 +108,7 @@ class SimulatedArm:
         )
 
 
-def example_arm(
-    rng: np.random.Generator,
-    *,
-    known_frame: bool = False,
-) -> SimulatedArm:
+def example_arm(rng: np.random.Generator, *, known_frame: bool = False) -> SimulatedArm:
     """Return an arm whose parameters differ from those of :func:`example_table` by Gaussian errors.
 
     The errors have the standard deviations 0.55 mm (every d and a) and 1.25 mrad (theta, alpha and, between parallel

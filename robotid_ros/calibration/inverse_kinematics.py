@@ -62,12 +62,7 @@ def compensated_joints(result: CalibrationResult, q: Array, *, tool: Array | Non
 
 
 def compensated_inverse_kinematics(
-    result: CalibrationResult,
-    poses: Array,
-    start: Array,
-    *,
-    tool: Array | None = None,
-    largest_change: float = 0.2,
+    result: CalibrationResult, poses: Array, start: Array, *, tool: Array | None = None, largest_change: float = 0.2
 ) -> CompensatedJoints:
     """Solve T(q) tool = pose for the calibrated arm, joint terms included.
 

@@ -60,13 +60,7 @@ class PairingConfig(Settings):
 
 
 class RestingPairs:
-    """The last joint states and target measurements, by their stamps.
-
-    Parameters
-    ----------
-    joint_names : tuple of str
-    config : PairingConfig
-    """
+    """The last joint states and target measurements, by their stamps."""
 
     def __init__(self, joint_names: tuple[str, ...], config: PairingConfig) -> None:
         self.joint_names = joint_names

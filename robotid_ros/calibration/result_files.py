@@ -40,9 +40,7 @@ def write_result(result: CalibrationResult, folder: Path, provenance: dict[str, 
     provenance : dict
         What result.yaml says about where it came from.
     """
-    texts = {
-        'result.yaml': yaml.safe_dump({**result.to_dict(), 'provenance': provenance}, sort_keys=False, width=120),
-    }
+    texts = {'result.yaml': yaml.safe_dump({**result.to_dict(), 'provenance': provenance}, sort_keys=False, width=120)}
     if isinstance(result.robot, DHTable):
         texts['calibrated.yaml'] = result.calibrated_table().to_yaml()
     elif result.robot.source is not None:

@@ -28,11 +28,7 @@ MOST_BINS = 50_000  # 100 bytes each, several times
 
 
 def period_average(
-    joints: tuple[str, ...],
-    period: float,
-    step: float,
-    settings: ProcessingSettings,
-    travel: Array | None = None,
+    joints: tuple[str, ...], period: float, step: float, settings: ProcessingSettings, travel: Array | None = None
 ) -> PeriodAverage:
     """Return an empty average of positions and torques with one bin per sample, or 50 000.
 

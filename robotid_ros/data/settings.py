@@ -101,9 +101,7 @@ class ProcessingSettings(Settings):
         """Return settings with which the "torque" of every joint :attr:`without_constant` is its motor current [A]."""
         others = dict.fromkeys(self.without_constant, 1.0)
         return replace(
-            self,
-            torque_constants={**self.torque_constants, **others},
-            gear_ratios={**self.gear_ratios, **others},
+            self, torque_constants={**self.torque_constants, **others}, gear_ratios={**self.gear_ratios, **others}
         )
 
     @classmethod

@@ -211,11 +211,7 @@ class StreamProcessor:
             if not self._screen.step:  # the first few samples tell the rate
                 return
             self._average = period_average(
-                self.reference.joints,
-                self.reference.period,
-                self._screen.step,
-                self.settings,
-                self.reference.travel,
+                self.reference.joints, self.reference.period, self._screen.step, self.settings, self.reference.travel
             )
         self._average.add(np.asarray((stamp - self.reference.start) * 1e-9, dtype=np.float64), values)
 

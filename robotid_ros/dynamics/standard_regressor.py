@@ -266,11 +266,7 @@ def _screws(chain: Chain, k: int, motion: LinkMotion, angular: Array, linear: Ar
     origin = motion.origin
     x, y, z = origin[0], origin[1], origin[2]
     linear = linear + np.stack(
-        [
-            angular[1] * z - angular[2] * y,
-            angular[2] * x - angular[0] * z,
-            angular[0] * y - angular[1] * x,
-        ]
+        [angular[1] * z - angular[2] * y, angular[2] * x - angular[0] * z, angular[0] * y - angular[1] * x]
     )
     shape = (3, k + 1, motion.rate.shape[1])
     moved = []

@@ -88,10 +88,6 @@ class Constraint(Protocol):
         The excess of bound k is sign (value - bound) / scale: positive where it is broken. The
         pull-back takes weights of the same shape and adds the gradient of their weighted sum.
 
-        Parameters
-        ----------
-        motion : Motion
-
         Returns
         -------
         excess : ndarray, shape (N, m)

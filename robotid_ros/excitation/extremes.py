@@ -51,10 +51,6 @@ def series_extremes(cosine: Array, sine: Array) -> tuple[float, float, float, fl
 def trajectory_extremes(trajectory: FourierTrajectory) -> tuple[Array, Array]:
     """Return the extremes of position, velocity, acceleration and jerk of every joint.
 
-    Parameters
-    ----------
-    trajectory : FourierTrajectory
-
     Returns
     -------
     values : ndarray, shape (4, n, 2)

@@ -247,12 +247,7 @@ def _ranges(limits: JointLimits) -> tuple[Array, Array]:
 
 
 def _open(
-    model: RobotModel,
-    poses: Array,
-    j: int,
-    span: tuple[float, float],
-    constraints: Sequence[Constraint],
-    count: int,
+    model: RobotModel, poses: Array, j: int, span: tuple[float, float], constraints: Sequence[Constraint], count: int
 ) -> Array:
     """Return how far joint j can go down and up from each of some poses (P, n), shape (P, 2); 0 where it cannot."""
     room = np.maximum(np.stack([poses[:, j] - span[0], span[1] - poses[:, j]], axis=1), 0.0)

@@ -174,12 +174,7 @@ class ExcitationProblem:
         return parts
 
     def lagrangian(
-        self,
-        variables: Array,
-        multipliers: Sequence[Array],
-        margins: Sequence[float],
-        penalty: float,
-        sharpness: float,
+        self, variables: Array, multipliers: Sequence[Array], margins: Sequence[float], penalty: float, sharpness: float
     ) -> tuple[float, Array]:
         """Return the augmented Lagrangian and its gradient with respect to the variables.
 

@@ -204,12 +204,7 @@ class SpedUp:
 
 @dataclass(frozen=True, kw_only=True)
 class Chain:
-    """References one after the other.
-
-    Attributes
-    ----------
-    parts : tuple of Reference
-    """
+    """References one after the other."""
 
     parts: tuple[Reference, ...]
 

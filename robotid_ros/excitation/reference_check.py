@@ -65,10 +65,7 @@ class ReferenceCheck:
         for k in range(0, len(times), 4000):
             part = slice(k, k + 4000)
             motion = Motion(
-                self.model,
-                times[part],
-                (position[part], velocity[part], acceleration[part], jerk[part]),
-                regressor_of,
+                self.model, times[part], (position[part], velocity[part], acceleration[part], jerk[part]), regressor_of
             )
             excess = np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints])
             for column in range(excess.shape[1]):

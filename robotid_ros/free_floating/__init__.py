@@ -10,11 +10,7 @@
 """Free-floating space robots: identify the captured target from momentum conservation."""
 
 from robotid_ros.free_floating.body import RigidBody
-from robotid_ros.free_floating.design import (
-    control_trajectory,
-    design_excitation,
-    predicted_conditions,
-)
+from robotid_ros.free_floating.design import control_trajectory, design_excitation, predicted_conditions
 from robotid_ros.free_floating.identification import identify_target
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
 from robotid_ros.free_floating.measurement_file import read_measurement, write_measurement

@@ -97,9 +97,7 @@ class RigidBody:
     def scaled(self, *, mass: float = 1.0, center_of_mass: float = 1.0, inertia: float = 1.0) -> 'RigidBody':
         """Return a body with each of the three multiplied by a factor, as a prior that is off."""
         return RigidBody(
-            mass=mass * self.mass,
-            center_of_mass=center_of_mass * self.center_of_mass,
-            inertia=inertia * self.inertia,
+            mass=mass * self.mass, center_of_mass=center_of_mass * self.center_of_mass, inertia=inertia * self.inertia
         )
 
     @classmethod

@@ -138,13 +138,7 @@ class FloatingMeasurement:
         )
 
     def with_noise(self, noise: SensorNoise, rng: np.random.Generator) -> 'FloatingMeasurement':
-        """Return a copy with white Gaussian noise on every signal.
-
-        Parameters
-        ----------
-        noise : SensorNoise
-        rng : numpy.random.Generator
-        """
+        """Return a copy with white Gaussian noise on every signal."""
 
         def draw(shape: tuple[int, ...], deviation: float) -> Array:
             return deviation * rng.standard_normal(shape)
@@ -162,7 +156,5 @@ class FloatingMeasurement:
         error = rotation_of_vector(draw((count, 3), noise.base_orientation))
         turned = quaternion_of_rotation(rotation_of_quaternion(self.base_orientation) @ error)
         return replace(
-            noisy,
-            base_position=self.base_position + draw((count, 3), noise.base_position),
-            base_orientation=turned,
+            noisy, base_position=self.base_position + draw((count, 3), noise.base_position), base_orientation=turned
         )

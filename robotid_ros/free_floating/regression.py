@@ -136,10 +136,7 @@ def target_regression(
 
 
 def residual_covariance(
-    robot: FreeFloatingRobot,
-    measurement: FloatingMeasurement,
-    noise: SensorNoise,
-    momentum: Array | None = None,
+    robot: FreeFloatingRobot, measurement: FloatingMeasurement, noise: SensorNoise, momentum: Array | None = None
 ) -> Array:
     """Return the covariance that sensor noise gives the residual A x - Y of each sample.
 

@@ -53,12 +53,7 @@ def dissipative_least_squares(model: FrictionModel, columns: Array, torque: Arra
 
 
 def fit_joint(
-    model: FrictionModel,
-    columns: Callable[[Array], Array],
-    torque: Array,
-    fastest: float,
-    *,
-    refine: bool = True,
+    model: FrictionModel, columns: Callable[[Array], Array], torque: Array, fastest: float, *, refine: bool = True
 ) -> tuple[Array, float]:
     """Return the parameters of one joint that fit best, by a grid over the shape parameter.
 

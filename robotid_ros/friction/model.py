@@ -275,13 +275,7 @@ class FrictionModel:
         return np.asarray(np.einsum('Nnk,nk->Nn', columns, parameters[:, :k]))
 
     def expression(
-        self,
-        velocity: Any,
-        parameters: Sequence[Any],
-        load: Any = None,
-        position: Any = None,
-        *,
-        functions: Functions,
+        self, velocity: Any, parameters: Sequence[Any], load: Any = None, position: Any = None, *, functions: Functions
     ) -> Any:
         """Return the torque of one joint as an expression, for generated code.
 

@@ -219,10 +219,7 @@ LOAD = Term(
 )
 
 # Bias of the current sensor, or friction that differs by direction: either sign.
-OFFSET = Term(
-    parameters=(Parameter(name='offset', quantity='force', bound={}),),
-    columns=lambda at: (1.0,),
-)
+OFFSET = Term(parameters=(Parameter(name='offset', quantity='force', bound={}),), columns=lambda at: (1.0,))
 
 
 def _ripple(at: Motion) -> tuple[Any, ...]:

@@ -19,24 +19,15 @@ from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.cross_validation import Alternative, Decision, Folds, HeldOut, LinearFolds
 from robotid_ros.identification.information import Information
-from robotid_ros.identification.least_squares import (
-    least_squares,
-    weighted_solution,
-)
-from robotid_ros.identification.model_choice import (
-    Chosen,
-    stroke_prior,
-)
+from robotid_ros.identification.least_squares import least_squares, weighted_solution
+from robotid_ros.identification.model_choice import Chosen, stroke_prior
 from robotid_ros.identification.physical import physical_parameters
 from robotid_ros.identification.prior import Prior, description_prior
 from robotid_ros.identification.rest_friction import RestFriction, last_direction
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.shrinkage import choose_prior, total_error
-from robotid_ros.identification.signal_choice import (
-    PLAIN,
-    plain_errors,
-)
+from robotid_ros.identification.signal_choice import PLAIN, plain_errors
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
 from robotid_ros.model.robot_model import RobotModel
 

@@ -234,11 +234,6 @@ def stretches(samples: Samples, count: int = STRETCHES) -> IntArray:
     that holds one of them while the other trains the model validates nothing. A sample at which the arm is where
     it was before, position and velocity of all joints alike, therefore gets the number of that earlier sample;
     the others are dealt out in order of time, as many to each stretch.
-
-    Parameters
-    ----------
-    samples : Samples
-    count : int
     """
     total = len(samples)
     # A slow motion is near its own recent past: that is no return.

@@ -39,12 +39,6 @@ def choose_drives(
     gears are alike, and both joints are revolute. Its friction and the inertia of its rotor then act on both joints.
     Couplings are tried one by one beside those found, and judged in joint coordinates by the plain model.
 
-    Parameters
-    ----------
-    datasets : sequence of Dataset
-    model : RobotModel
-    config : IdentificationConfig
-
     References
     ----------
     A. Janot, P. O. Vandanjon, M. Gautier, "A generic instrumental variable approach for industrial robot

@@ -21,14 +21,8 @@ from robotid_ros.identification.automatic import automatic
 from robotid_ros.identification.bee_colony import BeeColony, bee_colony
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.cross_validation import Alternative, Decision
-from robotid_ros.identification.least_squares import (
-    fit_of_parameters,
-    least_squares,
-)
-from robotid_ros.identification.model_choice import (
-    Chosen,
-    stroke_prior,
-)
+from robotid_ros.identification.least_squares import fit_of_parameters, least_squares
+from robotid_ros.identification.model_choice import Chosen, stroke_prior
 from robotid_ros.identification.prior import is_placeholder
 from robotid_ros.identification.separable import separable_least_squares
 from robotid_ros.identification.stroke_friction import stroke_friction

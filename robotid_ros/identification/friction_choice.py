@@ -101,12 +101,7 @@ def _start(fit: SeparableFit, fit_scale: bool) -> Array:
     return np.concatenate([shape, np.log(np.asarray(fit.friction.velocity_scale))[:, None]], axis=1)
 
 
-def choose_friction(
-    rigid: Array,
-    samples: Samples,
-    *,
-    progress: Progress | None = None,
-) -> FrictionChoice:
+def choose_friction(rigid: Array, samples: Samples, *, progress: Progress | None = None) -> FrictionChoice:
     """Return the friction model that predicts held-out stretches of the data best.
 
     Parameters

@@ -247,12 +247,7 @@ def finished(
 
 
 def _covariance(
-    rows: Rows,
-    friction: FrictionModel,
-    shape: Array,
-    state: _State,
-    linear: Array,
-    strokes: StrokeFriction | None,
+    rows: Rows, friction: FrictionModel, shape: Array, state: _State, linear: Array, strokes: StrokeFriction | None
 ) -> Array:
     """Sum the rows over bins, collect the residual, and hand both to the spectral formula."""
     samples, base = rows.samples, state.information.base

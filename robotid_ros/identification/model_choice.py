@@ -33,11 +33,7 @@ from robotid_ros.identification.friction_choice import (
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples, as_samples
-from robotid_ros.identification.signal_choice import (
-    choose_bandwidth,
-    choose_cutoff,
-    choose_delay,
-)
+from robotid_ros.identification.signal_choice import choose_bandwidth, choose_cutoff, choose_delay
 from robotid_ros.identification.stroke_friction import choose_stroke_model, stroke_friction, tells_static
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
@@ -112,12 +108,7 @@ def prepare(
         found = [choose_delay(dataset, base, samples_of) for dataset in listed]
         listed = [dataset for dataset, _ in found]
         decisions += [decision for _, decision in found]
-    return Data(
-        datasets=tuple(listed),
-        samples=samples_of(listed),
-        cutoff=cutoff,
-        decisions=tuple(decisions),
-    )
+    return Data(datasets=tuple(listed), samples=samples_of(listed), cutoff=cutoff, decisions=tuple(decisions))
 
 
 def choose_model(

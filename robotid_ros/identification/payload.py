@@ -98,11 +98,7 @@ class PayloadResult:
 
 
 def identify_payload(
-    loaded: Dataset | Sequence[Dataset],
-    model: RobotModel,
-    arm: IdentificationResult,
-    *,
-    refit_friction: bool = True,
+    loaded: Dataset | Sequence[Dataset], model: RobotModel, arm: IdentificationResult, *, refit_friction: bool = True
 ) -> PayloadResult:
     """Return the payload that the last link carried.
 

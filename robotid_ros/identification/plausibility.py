@@ -141,11 +141,6 @@ def require_held(joints: Sequence[str], position: Array, model: RobotModel) -> t
 def remarks(datasets: Sequence[Dataset], model: RobotModel) -> tuple[str, ...]:
     """Return a sentence for everything that looks wrong in training data, none of it certain.
 
-    Parameters
-    ----------
-    datasets : sequence of Dataset
-    model : RobotModel
-
     Raises
     ------
     IdentificationError
@@ -216,10 +211,6 @@ def torque_faults(rows: Rows) -> tuple[TorqueFault, ...]:
       joints fit clearly better.
     - A torque that stays at its own extreme has hit a limit, or the range of the signal.
     - A torque that is zero throughout was not recorded.
-
-    Parameters
-    ----------
-    rows : Rows
     """
     samples = rows.samples
     friction = friction_model('coulomb_viscous+offset')

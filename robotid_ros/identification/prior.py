@@ -158,10 +158,6 @@ def believable_prior(model: RobotModel) -> Array:
     A mass below 1 % of the mean, or second moments below those of a ball of 1 cm radius, are raised
     to that; a description without masses counts as links of 1 kg and 10 cm.
 
-    Parameters
-    ----------
-    model : RobotModel
-
     Returns
     -------
     ndarray, shape (n, 10)

@@ -98,13 +98,7 @@ class RecursiveEstimate:
 
 
 class RecursiveIdentifier:
-    """Sum of the information of several datasets.
-
-    Parameters
-    ----------
-    model : RobotModel
-    rotor_inertia : bool
-    """
+    """Sum of the information of several datasets."""
 
     def __init__(self, model: RobotModel, rotor_inertia: bool = True) -> None:
         self.model, self.rotor_inertia = model, rotor_inertia

@@ -124,14 +124,7 @@ def _explained(sums: Array) -> Array:
 class _Search:
     """One joint's residual and ripple columns, weighted, and without what its friction columns explain."""
 
-    def __init__(
-        self,
-        samples: Samples,
-        unexplained: Unexplained,
-        limit: float,
-        fold: IntArray,
-        joint: int,
-    ) -> None:
+    def __init__(self, samples: Samples, unexplained: Unexplained, limit: float, fold: IntArray, joint: int) -> None:
         self.samples, self.limit, self.fold = samples, limit, fold
         self.q, self.dq = samples.q[:, joint, None], samples.dq[:, joint, None]
         self.root = np.sqrt(samples.weight[:, joint, None])

@@ -50,11 +50,6 @@ class Rows:
     """Rows of the linear torque model, as they come out of the low-passes that the torque went through.
 
     The base regressor is computed once and kept where it fits into memory.
-
-    Parameters
-    ----------
-    base : BaseRegressor
-    samples : Samples
     """
 
     def __init__(self, base: BaseRegressor, samples: Samples) -> None:

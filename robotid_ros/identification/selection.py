@@ -103,12 +103,7 @@ class SelectionConfig(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Which trajectory serves what; every index occurs once.
-
-    Attributes
-    ----------
-    training, validation, test : tuple of int
-    """
+    """Which trajectory serves what; every index occurs once."""
 
     training: tuple[int, ...]
     validation: tuple[int, ...]

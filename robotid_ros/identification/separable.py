@@ -64,12 +64,7 @@ class _Problem:
     """Samples with everything precomputed that does not depend on the shapes."""
 
     def __init__(
-        self,
-        plain: Array,
-        samples: Samples,
-        friction: FrictionModel,
-        fit_scale: bool,
-        filtered: Array | None,
+        self, plain: Array, samples: Samples, friction: FrictionModel, fit_scale: bool, filtered: Array | None
     ) -> None:
         self.samples, self.friction, self.fit_scale = samples, friction, fit_scale
         rigid = samples.filtered(plain) if filtered is None else filtered

@@ -77,12 +77,7 @@ def averaged_period(
 
 @dataclass(slots=True)
 class IdentificationSession:
-    """Datasets by key, the running estimate, and the full identification on demand.
-
-    Parameters
-    ----------
-    model : RobotModel
-    """
+    """Datasets by key, the running estimate, and the full identification on demand."""
 
     model: RobotModel
     datasets: dict[str, Dataset] = field(default_factory=dict)

@@ -200,11 +200,7 @@ def _lump(
                 stack.append((joint.child, owner, below))
     if locked:
         names = ', '.join(sorted(locked)[:20]) + (f' and {len(locked) - 20} more' if len(locked) > 20 else '')
-        warnings.warn(
-            f'joints held at zero, their links lumped into the arm: {names}',
-            ModelWarning,
-            stacklevel=5,
-        )
+        warnings.warn(f'joints held at zero, their links lumped into the arm: {names}', ModelWarning, stacklevel=5)
     return placements, tuple(tuple(links) for links in attached), end_placement, tuple(on_base)
 
 

@@ -83,12 +83,7 @@ def prior_factors(torque: Array, prior: Array, velocity: Array, acceleration: Ar
 
 
 def check_motor_side(
-    torque: Array,
-    prior: Array,
-    velocity: Array,
-    acceleration: Array,
-    joint_names: Sequence[str],
-    allowed: float = 1.8,
+    torque: Array, prior: Array, velocity: Array, acceleration: Array, joint_names: Sequence[str], allowed: float = 1.8
 ) -> tuple[str, ...]:
     """Compare measured torques with those of a prior model and say what looks wrong.
 

@@ -167,11 +167,7 @@ def _declarations(code: GeneratedCode, prefix: str) -> list[str]:
     if code.rest is not None:
         lines.insert(2, f'extern const double {prefix}rest_speed[{code.model.n}];')
     for name in code.functions:
-        lines += [
-            '',
-            _comment(code, name),
-            f'{_signature(code, name, prefix)};',
-        ]
+        lines += ['', _comment(code, name), f'{_signature(code, name, prefix)};']
     return lines
 
 

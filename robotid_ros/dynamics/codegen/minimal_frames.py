@@ -230,13 +230,7 @@ def _foot(point: Array, axis: Array, other_point: Array, other_axis: Array, size
 
 
 def _toward(
-    position: int,
-    group: Sequence[int],
-    origins: Array,
-    model: RobotModel,
-    z: Sequence[Array],
-    g: int,
-    small: float,
+    position: int, group: Sequence[int], origins: Array, model: RobotModel, z: Sequence[Array], g: int, small: float
 ) -> Array | None:
     """Return where x of a body's own frame should point: to the next origin, or along the common normal."""
     if position + 1 < len(group):

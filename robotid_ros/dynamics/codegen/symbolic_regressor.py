@@ -193,12 +193,7 @@ def _link_columns(
 
 
 def _columns(
-    rate: Vector,
-    change: Vector,
-    acceleration: Vector,
-    u: Rows,
-    angular: Vector,
-    linear: Vector,
+    rate: Vector, change: Vector, acceleration: Vector, u: Rows, angular: Vector, linear: Vector
 ) -> list[Number]:
     """Return angular . moment + linear . force for the ten unit parameters of a link."""
     x, y, z = rate
