@@ -30,7 +30,7 @@ $(VENV)/.demo: $(VENV)/bin/python $(INPUTS)
 	@touch $@
 
 $(VENV)/.test: $(VENV)/bin/python $(INPUTS)
-	$(PIP) --editable '.[ros,sim,web,bag,fleet,docs,test]'
+	$(PIP) --editable '.[ros,sim,web,bag,csv,fleet,docs,test]'
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/bin/python $(INPUTS)

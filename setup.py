@@ -42,6 +42,7 @@ ROS = [
     'ros-ament-index-python',
 ]
 BAG = ['mcap>=1.6,<2']
+CSV = ['pyarrow>=14,<27']
 PLOT = ['plotly>=6.0,<8', 'trimesh>=4.0,<6']
 WEB = [*PLOT, 'tornado>=6.1,<7']
 SIM = ['mujoco>=3.2,<5']
@@ -89,6 +90,7 @@ setup(
     extras_require={
         'ros': [*ROS, *BAG],  # the recorder writes bags
         'bag': BAG,
+        'csv': CSV,
         'plot': PLOT,
         'web': WEB,
         'sim': SIM,
@@ -97,7 +99,7 @@ setup(
         'docs': DOCS,
         'lint': LINT,
         'coverage': COVERAGE,
-        'all': [*ROS, *BAG, *WEB, *SIM],
+        'all': [*ROS, *BAG, *CSV, *WEB, *SIM],
     },
     entry_points={'console_scripts': ['robotid = robotid_ros.cli:main']},
     data_files=[

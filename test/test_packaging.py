@@ -57,9 +57,9 @@ def test_what_is_installed_with_the_package_has_both_bounds_and_is_tested_within
     specifiers = pytest.importorskip('packaging.specifiers')
     text = (ROOT / 'setup.py').read_text(encoding='utf-8')
     needed = {}
-    for line in re.findall(r'^(?:BAG|PLOT|WEB|SIM) = .*|^ +install_requires=.*', text, re.MULTILINE):
+    for line in re.findall(r'^(?:BAG|CSV|PLOT|WEB|SIM) = .*|^ +install_requires=.*', text, re.MULTILINE):
         needed |= dict(re.findall(r"'([A-Za-z][\w-]*)([<>=][^']*)'", line))
-    assert {'numpy', 'scipy', 'PyYAML', 'joblib', 'mcap', 'mujoco', 'plotly'} <= set(needed)
+    assert {'numpy', 'scipy', 'PyYAML', 'joblib', 'mcap', 'pyarrow', 'mujoco', 'plotly'} <= set(needed)
     pins: dict[str, list[str]] = {}
     for name, version in re.findall(r'^([\w.-]+)==([\w.]+)', (ROOT / 'constraints.txt').read_text(), re.MULTILINE):
         pins.setdefault(name.lower(), []).append(version)
@@ -139,6 +139,7 @@ FROM_PYPI = {
     'plotly',
     'trimesh',
     'mcap',
+    'pyarrow',
     'zstandard',
     'pinocchio',
     'coal',

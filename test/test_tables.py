@@ -11,7 +11,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from robotid_ros import tables
@@ -135,3 +135,53 @@ def test_several_processes_read_what_one_does(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, 'PIECE', 4000)
     table = read(tmp_path / 'x.csv')
     assert np.array_equal(np.hstack([table.arrays['time'], table.arrays['values']]), values)
+
+
+def outcome(path, used):
+    try:
+        return read_table(path, lambda names: {'time': ['time'], 'values': used}, blank=('values',))
+    except DataError as problem:
+        return str(problem)
+
+
+ODD = st.sampled_from(
+    [b'', b',', b'"', b'\n', b'\r', b'\r\n', b' ', b'\t', b'#', b'_', b'.', b'-', b'+', b'e', b'9' * 320]
+)
+ODD |= st.sampled_from([b'nan', b'NaN', b'nan(1)', b'inf', b'-infinity', b'0x1p3', b'1e999', b'1e-400', b'NULL', b'1f'])
+ODD |= st.sampled_from([b'\0', b'\xff', 'ü'.encode(), '٣'.encode(), b'\xef\xbb\xbf', b'\xc2\xa0', b'1,2,3\n', b',,\n'])
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 3), ODD), max_size=3), st.sampled_from(['ab', 'a']))
+@example([(0, 0, b'1,nan(1),2\n')], 'ab')
+@example([(0, 0, b'1,2,"3\n')], 'a')
+def test_pyarrow_reads_what_the_other_parsers_read(tmp_path_factory, damages, used):
+    pytest.importorskip('pyarrow')
+    path = tmp_path_factory.mktemp('csv') / 'x.csv'
+    rng = np.random.default_rng(3)
+    write_table(path, {'time': np.arange(9.0), 'a': rng.standard_normal(9), 'b': 10.0 ** rng.integers(-300, 300, 9)})
+    raw = bytearray(path.read_bytes())
+    head = raw.index(b'\n') + 1
+    for place, length, odd in damages:
+        raw[head + place : head + place + length] = odd
+    path.write_bytes(raw)
+    by_arrow: list[bool] = []
+
+    def noted(*arguments):
+        by_arrow.append((piece := arrow(*arguments)) is not None)
+        return piece
+
+    arrow = tables._arrow
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, 'PARALLEL', 10**9)
+        patch.setattr(tables, 'PIECE', 150)
+        patch.setattr(tables, '_arrow', noted)
+        found = outcome(path, list(used))
+        patch.setattr(tables, '_arrow', lambda *_: None)
+        expected = outcome(path, list(used))
+    assert damages or any(by_arrow)
+    if isinstance(expected, str):
+        assert found == expected
+    else:
+        for name, array in expected.arrays.items():
+            assert np.array_equal(found.arrays[name], array, equal_nan=True)
