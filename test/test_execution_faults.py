@@ -123,6 +123,23 @@ def test_an_arm_that_its_controller_holds_or_lost_is_sent_nothing(mode, moment, 
     assert run.kind is StopKind.NOTHING, (run.kind, run.reason)
 
 
+@pytest.mark.parametrize('mode', sorted(MODES))
+def test_an_arm_that_only_its_controller_sees_is_stopped_from_what_it_does(mode):
+    """Joint states that are lost on a busy machine: what the controller measures tells the speed, and whether it rests."""
+    moment = PLAN.begin + 1.0
+    seen = {'feedback': True, 'silent': moment - 0.3, 'at': moment, 'config': WatchdogConfig(joint_state_timeout=60.0)}
+    run = loop(mode, fault=other_trajectory(np.array([0.7, -0.7, 0.7]), 1.7), **seen).run()
+    assert run.kind is StopKind.MEASURED, run.reason
+    assert_within_limits(run, run.stopped_at - 2 * STEP)
+    track = np.array(run.track)
+    k = int(np.searchsorted(track[:, 0], run.stopped_at - 1e-9))
+    speed = (track[k, 1:] - track[k - 1, 1:]) / STEP
+    way = (0.5 * run.allowed_latency + 0.5 * run.stop.window.times[-1]) * speed
+    np.testing.assert_allclose(run.stop.window.position[-1], track[k, 1:] + way, atol=0.1)
+    held = loop(mode, fault=once(lambda loop: loop.controller.hold(loop.position, loop.now)), **seen).run()
+    assert held.kind is StopKind.NOTHING, held.reason
+
+
 @pytest.mark.parametrize('feedback', [False, True])
 @pytest.mark.parametrize('mode', sorted(MODES))
 def test_a_lost_start_is_said_within_a_second_and_nothing_moves(mode, feedback):

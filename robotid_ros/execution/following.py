@@ -133,8 +133,8 @@ class Following:
         self.delay_growth = 0.0
         self._start = plan.reference.evaluate([0.0])[0][0]
         self._jumped, self._received = False, -np.inf
-        self._feedback: tuple[float, float, Array, Array] | None = None
-        self._led = RecentMotion()
+        self._feedback: tuple[float, float] | None = None
+        self._led, self._told = RecentMotion(), RecentMotion()
         self._not_taken = False
         self._sums = np.zeros(3)
         self._means = np.zeros((2, len(self._start)))
@@ -277,8 +277,9 @@ class Following:
             if not np.isfinite(values).all():
                 k = int(np.argmin(np.isfinite(values)))
                 return f"the controller {what} {values[k]} for joint '{names[k]}'"
-        self._feedback = stamp, now, np.array(desired), np.array(actual)
+        self._feedback = stamp, now
         self._led.receive(stamp, desired)
+        self._told.receive(stamp, actual)
         expected = self.reference(stamp)
         problem = self._confirm(desired, expected.position, _SHOWS_LED, 'its own reference')
         if problem is not None:
@@ -326,15 +327,20 @@ class Following:
 
     def _measured(self, now: float) -> tuple[JointMotion, float, float] | None:
         """Return the newest measured motion, its stamp and its age [s]."""
-        motion, stamp, feedback = self.recent.latest, self.recent.stamp, self._feedback
-        if feedback is not None and feedback[1] > self._received + _FRESH:
-            stamp, arrival, _, actual = feedback
-            return JointMotion(position=actual, velocity=self.reference(stamp).velocity), stamp, now - arrival
+        recent, arrival = self._newest()
+        motion, stamp = recent.latest, recent.stamp
         if motion is None or stamp is None:
             return None
         fastest = _FASTER * self.plan.windows.check.model.limits.velocity
         motion = replace(motion, velocity=np.clip(motion.velocity, -fastest, fastest))
-        return motion, stamp, now - self._received
+        return motion, stamp, now - arrival
+
+    def _newest(self) -> tuple[RecentMotion, float]:
+        """Return what was measured last, and when it came: the joint states, or what the controller says it measured."""
+        feedback = self._feedback
+        if feedback is not None and feedback[1] > self._received + _FRESH:
+            return self._told, feedback[1]
+        return self.recent, self._received
 
     def shift(self, now: float) -> float | None:
         """Return by how much the arm is behind its schedule [s], or None if it is not on its path.
@@ -435,7 +441,8 @@ class Following:
 
     def resting(self) -> bool | None:
         """Return whether the arm rests; None: it is slow, but it was not for long enough to say so."""
-        motion, stamp = self.recent.latest, self.recent.stamp
+        recent, _ = self._newest()
+        motion, stamp = recent.latest, recent.stamp
         if motion is None or stamp is None or float(np.abs(motion.velocity).max()) >= _RESTING_SPEED:
             return False
-        return True if self.recent.resting(stamp - _RESTED) else None
+        return True if recent.resting(stamp - _RESTED) else None
