@@ -85,24 +85,25 @@ class MeasuredStop:
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration at times within [0, duration], shape (N, n) each."""
         s = np.atleast_1d(np.asarray(t, dtype=np.float64))[:, None] / self.duration
-        c1, c2, c3, c4, c5 = _coefficients(self.start, self.goal, self.duration)
-        position = self.start.position + s * (c1 + s * (c2 + s * (c3 + s * (c4 + s * c5))))
-        velocity = (c1 + s * (2.0 * c2 + s * (3.0 * c3 + s * (4.0 * c4 + s * 5.0 * c5)))) / self.duration
-        acceleration = (2.0 * c2 + s * (6.0 * c3 + s * (12.0 * c4 + s * 20.0 * c5))) / self.duration**2
-        return position, velocity, acceleration
+        acceleration = np.zeros_like(self.goal) if self.start.acceleration is None else self.start.acceleration
+        way = self.goal - self.start.position
+        moved, velocity, acceleration = _quintic(s, way, self.start.velocity, acceleration, self.duration)
+        return self.start.position + moved, velocity, acceleration
 
 
-def _coefficients(start: JointMotion, goal: Array, duration: float) -> tuple[Array, Array, Array, Array, Array]:
-    """Return the coefficients of s to s^5 of the quintic."""
-    c1 = duration * start.velocity
-    c2 = np.zeros_like(c1) if start.acceleration is None else 0.5 * duration**2 * start.acceleration
-    way, rate, bend = goal - start.position - c1 - c2, -c1 - 2.0 * c2, -2.0 * c2
+def _quintic(
+    s: Array, way: Array, velocity: Array, acceleration: Array, duration: Array | float
+) -> tuple[Array, Array, Array]:
+    """Return what is moved, velocity and acceleration of the quintic at s = t/T; all arguments broadcast."""
+    c1, c2 = duration * velocity, 0.5 * duration**2 * acceleration
+    rest, rate, bend = way - c1 - c2, -c1 - 2.0 * c2, -2.0 * c2
+    c3 = 10.0 * rest - 4.0 * rate + 0.5 * bend
+    c4 = -15.0 * rest + 7.0 * rate - bend
+    c5 = 6.0 * rest - 3.0 * rate + 0.5 * bend
     return (
-        c1,
-        c2,
-        10.0 * way - 4.0 * rate + 0.5 * bend,
-        -15.0 * way + 7.0 * rate - bend,
-        6.0 * way - 3.0 * rate + 0.5 * bend,
+        s * (c1 + s * (c2 + s * (c3 + s * (c4 + s * c5)))),
+        (c1 + s * (2.0 * c2 + s * (3.0 * c3 + s * (4.0 * c4 + s * 5.0 * c5)))) / duration,
+        (2.0 * c2 + s * (6.0 * c3 + s * (12.0 * c4 + s * 20.0 * c5))) / duration**2,
     )
 
 
@@ -130,19 +131,19 @@ def plan_measured_stop(
     """
     middle = starts[0]
     limits = check.limits
-    braking = [_goal(middle, float(duration)) for duration in _DURATIONS]
+    braking = middle.position + 0.5 * _DURATIONS[:, None] * middle.velocity  # where it rests if its speed only falls
     if back_to is not None:
-        braking = [np.where(np.isfinite(back_to), back_to, goal) for goal in braking]
-    broken = [_joint_excess(starts, goal, limits, float(_DURATIONS[k])) for k, goal in enumerate(braking)]
+        braking = np.where(np.isfinite(back_to), back_to, braking)
+    broken = _joint_excess(starts, braking, limits, _DURATIONS)
     # An arm that still gains speed near its limit exceeds it a little in any time: the longer, the further it is led.
-    first = next((k for k, excess in enumerate(broken) if excess <= 0.0), int(np.argmin(broken)))
+    first = int(np.argmax(broken <= 0.0) if (broken <= 0.0).any() else np.argmin(broken))
     places = np.array([start.position for start in starts])
     lowest, highest = np.minimum(limits.lower, places.max(axis=0)), np.maximum(limits.upper, places.min(axis=0))
     best, least = None, np.inf
     for k in range(first, min(first + _ATTEMPTS, len(_DURATIONS))):
         duration = float(_DURATIONS[k])
         goal = np.clip(braking[k], lowest, highest)  # before a position limit, where the acceleration allows it
-        if _joint_excess(starts, goal, limits, duration) > max(broken[k], 0.0):
+        if _joint_excess(starts, goal[None], limits, _DURATIONS[k : k + 1])[0] > max(broken[k], 0.0):
             goal = braking[k]
         stop = MeasuredStop(start=middle, goal=goal, duration=duration)
         excess = max(check.excess(stop, rate=_RATE), broken[k], 0.0)
@@ -154,26 +155,28 @@ def plan_measured_stop(
     return best
 
 
-def _goal(start: JointMotion, duration: float) -> Array:
-    """Return where an arm comes to rest if its speed only falls."""
-    goal: Array = start.position + 0.5 * duration * start.velocity
-    return goal
+def _joint_excess(starts: Sequence[JointMotion], goals: Array, limits: JointLimits, durations: Array) -> Array:
+    """Return by how much the worst of several starts breaks a velocity or acceleration limit, relative, shape (D,).
 
-
-def _joint_excess(starts: Sequence[JointMotion], goal: Array, limits: JointLimits, duration: float) -> float:
-    """Return by how much the worst of several starts breaks a velocity or acceleration limit, relative."""
+    Parameters
+    ----------
+    starts : sequence of JointMotion
+    goals : ndarray, shape (D, n)
+        [rad or m]
+    limits : JointLimits
+    durations : ndarray, shape (D,)
+        [s]
+    """
+    still = np.zeros_like(goals[0])
+    position, speed, gain = (
+        np.array([still if value is None else value for value in values])
+        for values in zip(*((start.position, start.velocity, start.acceleration) for start in starts), strict=True)
+    )
+    s = np.linspace(0.0, 1.0, 25)[:, None, None, None]
+    _, velocity, acceleration = _quintic(s, goals[:, None] - position, speed, gain, durations[:, None, None])
     braking = np.where(np.isfinite(limits.acceleration), limits.acceleration, GENTLE_BRAKING)
-    times = np.linspace(0.0, duration, 25)
-    worst = -np.inf
-    for start in starts:
-        _, velocity, acceleration = MeasuredStop(start=start, goal=goal, duration=duration).evaluate(times)
-        fastest = np.maximum(limits.velocity, np.abs(start.velocity) * (1.0 + 1e-9))
-        hardest = _SHARE * braking
-        if start.acceleration is not None:
-            hardest = np.maximum(hardest, np.abs(start.acceleration))
-        excess = max(
-            float((np.abs(acceleration).max(axis=0) / hardest).max()),
-            float((np.abs(velocity).max(axis=0) / fastest).max()),
-        )
-        worst = max(worst, excess - 1.0)
-    return worst
+    fastest = np.maximum(limits.velocity, np.abs(speed) * (1.0 + 1e-9))
+    hardest = np.maximum(_SHARE * braking, np.abs(gain))
+    worst = np.maximum(np.abs(acceleration).max(axis=0) / hardest, np.abs(velocity).max(axis=0) / fastest)
+    result: Array = worst.max(axis=(1, 2)) - 1.0
+    return result
