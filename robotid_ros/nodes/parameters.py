@@ -90,6 +90,9 @@ def declare_robot_config(node: Node) -> RobotConfig | None:
     """
     content: dict[str, Any] = {}
     keys = RobotConfig.keys()
+    # No public call lists what was given at start. automatically_declare_parameters_from_overrides declares it, but
+    # refuses empty lists, as a parameter dump has them, and an integer where a number is meant. Names made from the
+    # joints could be declared one by one, but a misspelt joint, and with it its limit, would be passed over unseen.
     for name, given in node._parameter_overrides.items():
         path = name.split('.')
         if path[0] not in keys:
