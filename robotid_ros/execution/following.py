@@ -336,7 +336,7 @@ class Following:
         return motion, stamp, now - arrival
 
     def _newest(self) -> tuple[RecentMotion, float]:
-        """Return what was measured last, and when it came: the joint states, or what the controller says it measured."""
+        """Return what was measured last, and when it came: by the joint states, or by the controller."""
         feedback = self._feedback
         if feedback is not None and feedback[1] > self._received + _FRESH:
             return self._told, feedback[1]
