@@ -8,13 +8,13 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test mutants coverage test-matrix lint audit docs bench clean
+.PHONY: help demo test test-nodes test-core mutants coverage test-matrix lint audit docs bench clean
 
 help:
 	@echo 'make demo         the whole loop over real ROS 2 with the simulated arm'
 	@echo 'make test         all tests'
 	@echo 'make lint         ruff and mypy'
-	@echo 'make mutants      deliberate faults, one after the other: does a test notice? (an hour)'
+	@echo 'make mutants      deliberate faults, one by one: does a test notice? (half an hour or more)'
 	@echo 'make audit        known weaknesses of what is installed with the package; needs the network, before a release'
 	@echo 'make coverage     all tests once more, and which branches no test takes'
 	@echo 'make test-matrix  all tests on the oldest and newest numpy, scipy, Python and ROS 2 that are supported'
@@ -44,12 +44,19 @@ $(VENV)/.docs: $(VENV)/bin/python $(INPUTS)
 demo: $(VENV)/.demo
 	$(BIN)/robotid demo
 
-# The tests that compute, in two processes; then those that run nodes, one after the other: nodes of two tests at the same
-# time on two cores are late for each other's deadlines.
+# At the same time: those that run nodes, which mostly wait, and, at a lower priority, those that compute, which take what
+# is left of the processor. So the nodes of a test wait for those of one other test at most, never for a computation.
 TEST_PROCESSES ?= 2
+PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --durations 15
 test: $(VENV)/.test
-	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --durations 15 -m 'not ros'
-	$(BIN)/python -m pytest --durations 15 -m ros
+	@echo 'two groups of tests, about six minutes; each is printed when it has ended'
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target test-nodes test-core
+
+test-nodes: $(VENV)/.test
+	$(PYTEST) -m ros $$(grep -l 'mark\.ros' test/test_*.py)
+
+test-core: $(VENV)/.test
+	nice -n 10 $(PYTEST) -m 'not ros'
 
 # Some of them: make mutants MUTANTS='--only execution/'
 MUTANTS ?=

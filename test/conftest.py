@@ -47,12 +47,6 @@ def _logs_of_nodes(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ['ROS_LOG_DIR'] = str(tmp_path_factory.mktemp('ros_log'))
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several processes, begin with what runs in real time: it must not be what all wait for at the end."""
-    if hasattr(config, 'workerinput'):
-        items.sort(key=lambda item: item.get_closest_marker('ros') is None)
-
-
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say in one line for each group of skipped tests: which, why, and where they run."""
     groups: defaultdict[str, set[str]] = defaultdict(set)

@@ -179,7 +179,7 @@ def main() -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('--only', default='', help='faults whose name or file contains this')
-    parser.add_argument('--jobs', type=int, default=1, help='tests that run nodes want a machine to themselves')
+    parser.add_argument('--jobs', type=int, default=2, help='faults at the same time')
     parser.add_argument('--list', action='store_true', help='check the table and print it')
     parser.add_argument('--trust', action='store_true', help='do not run the tests without a fault first')
     options = parser.parse_args()

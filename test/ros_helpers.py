@@ -9,6 +9,7 @@
 
 """Nodes in processes of their own, in a ROS domain nobody else hears."""
 
+import json
 import os
 import signal
 import subprocess
@@ -36,6 +37,29 @@ def wait_until(condition: Callable[[], bool], what: str, deadline: float = DEADL
         if time.monotonic() > end:
             raise AssertionError(f'{what} did not happen within {deadline:g} s')
         time.sleep(0.01)
+
+
+_REFUSED = """
+import importlib, json, sys
+main = importlib.import_module(sys.argv[1]).main
+for arguments in json.loads(sys.argv[2]):
+    print('ended with', main(arguments), flush=True)
+"""
+
+
+def assert_refused(module: str, cases: dict[str, list[str]], environment: dict[str, str]) -> None:
+    """Call the main function of a node with arguments that it must refuse in one line, the words of each case.
+
+    All in one process: importing a node takes longer than refusing.
+    """
+    arguments = [['--ros-args', *(word for pair in pairs for word in ('-p', pair))] for pairs in cases.values()]
+    with NodeProcess(['-c', _REFUSED, module, json.dumps(arguments)], environment) as node:
+        assert node.wait() == 0, node.output
+    lines = [line for line in node.lines if not line.startswith('[ERROR]')]  # the same, logged before
+    assert len(lines) == 2 * len(cases), node.output
+    for words, said, ended in zip(cases, lines[::2], lines[1::2], strict=True):
+        assert words in said
+        assert ended == 'ended with 2', said
 
 
 class NodeProcess:

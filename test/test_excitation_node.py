@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import yaml
 from excitation_helpers import UR10E
-from ros_helpers import NodeProcess, ros_environment
+from ros_helpers import NodeProcess, assert_refused, ros_environment
 
 pytest.importorskip('rclpy', reason='needs the ros extra')
 pytestmark = pytest.mark.ros
@@ -391,20 +391,14 @@ def test_a_fault_of_our_own_is_answered_and_stops_the_arm_and_the_node_lives_on(
         assert user.call('/second/stop').success
 
 
-@pytest.mark.parametrize(
-    ('settings', 'message'),
-    [
-        ({'period': 'long'}, "parameter 'period'"),
-        ({'criterion': 'best'}, "parameter 'criterion'"),
-        ({'urdf_file': 'nowhere.urdf'}, 'nowhere.urdf'),
-        ({'controller_interface': 'telepathy'}, "parameter 'controller_interface': expected one of topic, action"),
-    ],
-)
-def test_bad_parameters_end_the_node_with_one_line(settings, message):
-    with NodeProcess([*NODE, *arguments(**settings)], ros_environment()) as node:
-        assert node.wait() == 2
-        assert message in node.output
-        assert 'Traceback' not in node.output
+def test_bad_parameters_end_the_node_with_one_line():
+    cases = {
+        "parameter 'period'": ['period:=long'],
+        "parameter 'criterion'": ['criterion:=best'],
+        'nowhere.urdf': ['urdf_file:=nowhere.urdf'],
+        "parameter 'controller_interface': expected one of topic, action": ['controller_interface:=telepathy'],
+    }
+    assert_refused('robotid_ros.nodes.excitation', cases, ros_environment())
 
 
 def test_the_action_is_refused_where_control_msgs_is_missing():
