@@ -24,7 +24,7 @@ from pathlib import Path
 
 from benchmark.row import Row, figures
 
-PATIENCE = 900.0  # seconds after which an area is given up: some ten times what it takes
+PATIENCE = 3600.0  # seconds after which an area is given up; recordings of many arms take a quarter of that
 Case = Callable[[bool], Iterator[Row]]  # takes whether to be quick: few repetitions, long cases left out
 
 

@@ -83,47 +83,41 @@ def ur10e(quick: bool) -> Iterator[Row]:
     found = [outcome(arm, replace(SIXTEEN, seed=seed)) for seed in range(seeds)]
     median = Outcome(*np.median(found, axis=0))
     conditions = [one.condition for one in found]
-    text = f'{seeds} seeds'
-    yield Row(
-        what=f'condition number, UR10e, {found[0].parameters} base parameters, 16 s, 5 harmonics',
-        values=median.condition,
-        anchor=FIGAROH,
-        theirs=81.7,
-        source=EARLIER,
-        high=35.0,
-        runs=f'median of {text}, {min(conditions):.1f} to {max(conditions):.1f}',
-        note='FIGAROH: one seed; others took longer and found no feasible trajectory',
-    )
-    yield Row(
-        what='the same, columns scaled',
-        values=median.scaled,
-        anchor=FIGAROH,
-        theirs=19.5,
-        source=EARLIER,
-        high=7.0,
-        runs=f'median of {text}',
-    )
-    yield Row(
-        what='condition number, worst seed',
-        values=max(conditions),
-        anchor='UR10e experiment of 30 s',
-        theirs=94.0,
-        source='published',
-        runs=text,
-    )
-    yield Row(
-        what='time of a design, UR10e, one process',
-        unit='s',
-        values=median.wall,
-        anchor=FIGAROH,
-        theirs=461.0,
-        source=EARLIER,
-        high=15.0,
-        runs=f'median wall time of {text}',
-        note=f'{median.processor:.1f} s of processor time; FIGAROH took 100 to 461 s',
-    )
+    text = f'median of {seeds} seeds'
+    for what, unit, value, theirs, high, runs, note in (
+        (
+            f'condition number, UR10e, {found[0].parameters} base parameters, 16 s, 5 harmonics',
+            '',
+            median.condition,
+            81.7,
+            35.0,
+            f'{text}, {min(conditions):.1f} to {max(conditions):.1f}',
+            'FIGAROH: one seed; others took longer and found no feasible trajectory',
+        ),
+        ('the same, columns scaled', '', median.scaled, 19.5, 7.0, text, ''),
+        (
+            'time of a design, UR10e, one process',
+            's',
+            median.wall,
+            461.0,
+            15.0,
+            f'{text}, wall time',
+            f'{median.processor:.1f} s of processor time; FIGAROH took 100 to 461 s, here of the seed above',
+        ),
+    ):
+        yield Row(
+            what=what,
+            unit=unit,
+            values=value,
+            anchor=FIGAROH,
+            theirs=theirs,
+            source=EARLIER,
+            high=high,
+            runs=runs,
+            note=note,
+        )
     broken = sum(one.violations for one in found)
-    yield Row(what='limits broken on a grid of 10 kHz, UR10e', values=broken, high=0, runs=text)
+    yield Row(what='limits broken on a grid of 10 kHz, UR10e', values=broken, high=0, runs=f'{seeds} seeds')
 
 
 def seven_axes(quick: bool) -> Iterator[Row]:
