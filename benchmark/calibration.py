@@ -80,7 +80,7 @@ def accuracy(quick: bool) -> Iterator[Row]:
                 anchor="averaging, as in the method's text" if known else 'the limit sigma sqrt(p/N)',
                 theirs=figures['averaging'] if known else limit,
                 source='measured' if known else 'computed',
-                high=reach,
+                high=reach if known else None,
                 runs=f'root mean square of {seeds} arms at 300 poses each, poses selected by the package',
                 note=f'{figures["before"]:.2f} mm before, {figures["random"]:.3f} mm with random poses, '
                 f'limit sigma sqrt(p/N) {limit:.3f} mm with {result.identifiable} parameters',
