@@ -101,7 +101,7 @@ setup(
         'coverage': COVERAGE,
         'all': [*ROS, *BAG, *CSV, *WEB, *SIM],
     },
-    entry_points={'console_scripts': ['robotid = robotid_ros.cli:main']},
+    entry_points={'console_scripts': ['robotid = robotid_ros.__main__:main']},
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{PACKAGE}']),
         (f'share/{PACKAGE}', ['package.xml']),

@@ -14,11 +14,16 @@ The numerical core (``model``, ``dynamics``, ``friction``, ``signals``, ``data``
 by ``nodes`` alone and MuJoCo by ``simulation`` alone.
 """
 
-from importlib.metadata import PackageNotFoundError, version
+__version__: str
 
-__all__ = ['__version__']
 
-try:
-    __version__ = version('robotid_ros')
-except PackageNotFoundError:  # run from a source tree that was never installed
-    __version__ = '0.0.0+source'
+def __getattr__(name: str) -> str:
+    """Return the version when it is asked for: to look it up takes longer than to start."""
+    if name != '__version__':
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version('robotid_ros')
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return '0.0.0+source'

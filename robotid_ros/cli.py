@@ -9,7 +9,7 @@
 
 """The ``robotid`` command: parses, calls one function, prints one line where something is wrong.
 
-Exit codes: 0 success, 2 bad input, 1 failure, 70 a fault of this package.
+Exit codes: 0 success, 2 bad input, 1 failure, 130 interrupted, 70 a fault of this package.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from robotid_ros import __version__
 from robotid_ros.commands import NAMES, load_command
@@ -28,6 +28,7 @@ from robotid_ros.files import remove_unused_folders
 from robotid_ros.threads import use_one_thread
 
 FAULT = 70  # EX_SOFTWARE of sysexits.h
+INTERRUPTED = 130  # as shells say it: 128 + SIGINT
 
 
 def build_parser(names: Sequence[str] = NAMES) -> argparse.ArgumentParser:
@@ -46,13 +47,15 @@ def build_parser(names: Sequence[str] = NAMES) -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, begin: Callable[[], object] = lambda: None) -> int:
     """Run one command and return its exit code.
 
     Parameters
     ----------
     arguments : sequence of str, optional
         Those of the process by default.
+    begin : callable
+        Called when everything is imported and the work begins.
     """
     use_one_thread()  # before the command brings numpy
     given = sys.argv[1:] if arguments is None else list(arguments)
@@ -62,13 +65,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = build_parser([given[0]] if given and given[0] in NAMES else NAMES).parse_args(given)
         options.words = given
         warnings.showwarning = _print_warning
-        return int(options.run(options))
+        begin()
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
     except RobotIdError as problem:
         print(f'{name}: {problem}', file=sys.stderr)
         return 2 if isinstance(problem, ValueError | ImportError) else 1
     except KeyboardInterrupt:
         print(f'{name}: interrupted', file=sys.stderr)
-        return 1
+        return INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe has gone, as in `robotid ... | head`
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -36,6 +36,7 @@ LAYERS = [
     {'demo'},
     {'commands'},
     {'cli'},
+    {'__main__'},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
@@ -101,6 +102,7 @@ def test_the_core_imports_with_everything_optional_hidden() -> None:
         'trimesh',
         'mcap',
         'zstandard',
+        'pyarrow',
         'rosbags',
         'pinocchio',
         'pytest',

@@ -114,9 +114,10 @@ def test_shipped_yaml_and_launch_files_parse() -> None:
 def test_node_executables_name_modules_that_exist() -> None:
     for path in (ROOT / 'resource' / 'executables').iterdir():
         assert path.stat().st_mode & 0o111, f'{path.name} is not executable'
-        module = re.search(r'-m (robotid_ros\.(?:nodes\.\w+|cli))', path.read_text(encoding='utf-8'))
+        module = re.search(r'-m (robotid_ros(?:\.nodes\.\w+)?) ', path.read_text(encoding='utf-8'))
         assert module is not None
-        assert (ROOT / (module[1].replace('.', '/') + '.py')).is_file()
+        name = f'{module[1]}.__main__' if module[1] == 'robotid_ros' else module[1]
+        assert (ROOT / (name.replace('.', '/') + '.py')).is_file()
 
 
 def _foreign_imports(folder: Path) -> set[str]:
