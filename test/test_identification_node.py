@@ -275,18 +275,64 @@ def test_identifies_from_averaged_periods_and_watches_the_torque(loop: tuple[Cli
     efforts = np.array([point.effort for point in answered.points])
     np.testing.assert_allclose(efforts[:, [2, 0]], torque[:9], atol=0.3)
     assert not efforts[:, 1].any()
-    planned.points[3].accelerations = []
-    client.planned.publish(planned)
-    node.wait_for_line('expected velocities and accelerations in every point')
+    good, planned.points[3].accelerations = planned.points[3].accelerations, []
+    began = monotonic()
+    for _ in range(30):
+        client.planned.publish(planned)
+        client.executor.spin_once(timeout_sec=0.0)
+    planned.points[3].accelerations, planned.header.stamp.sec = good, 2
+    client.until(lambda: refused_or_sent(client, planned), 'the next feed-forward')
+    said = sum('expected velocities and accelerations in every point' in line for line in node.lines)
+    assert 1 <= said <= 2 + (monotonic() - began) / 5.0  # a planner may send a hundred a second
     planned.points[3].accelerations = [np.nan] * 3
-    client.planned.publish(planned)
-    node.wait_for_line('expected finite positions, velocities and accelerations')
+    client.until(
+        lambda: client.planned.publish(planned) or 'expected finite positions, velocities and acc' in node.output,
+        'the warning of what is not finite',
+    )
 
     assert client.call('clear').success
     assert not client.call('identify').success
     node.signal()
     assert node.wait() == 0, node.output
     assert 'Traceback' not in node.output
+
+
+def refused_or_sent(client: Client, planned: JointTrajectory) -> bool:
+    """Send a trajectory until it comes back: messages may be lost, but come in order."""
+    client.planned.publish(planned)
+    return client.seen['/identification/feedforward'].header == planned.header
+
+
+def test_a_result_that_is_not_usable_gives_no_torques_that_others_act_on(loop: tuple[Client, NodeProcess]) -> None:
+    client, node = loop
+    client.description.publish(String(data=TWO_LINKS))
+    message = averaged(1, 10.0)
+    noise = np.random.default_rng(0).normal(0.0, 1e3, (len(message.points), 2))
+    for point, effort in zip(message.points, noise, strict=True):
+        point.effort = effort.tolist()
+    client.averaged.publish(message)
+    client.until(lambda: client.status.get('recordings') == '1', 'the recording')
+    answer = client.call('identify')
+    assert answer.success
+    assert not IdentificationResult.from_yaml(answer.message).usable
+    client.until(
+        lambda: 'gravity, contact and feed-forward torques are not published' in client.status['message'], 'it'
+    )
+    (time, q, dq, ddq), torque = motion_with_torque(1)
+    rows = iter(range(len(time)))
+
+    def step() -> bool:
+        k = next(rows)
+        state = JointState(name=['shoulder', 'elbow'], position=q[k], velocity=dq[k], effort=torque[k] / (0.2 * 50.0))
+        state.header.stamp.sec, state.header.stamp.nanosec = divmod(round(time[k] * 1e9), 1_000_000_000)
+        client.states.publish(state)
+        return {f'/identification/{name}_torque' for name in ('predicted', 'external')} <= set(client.seen) and k > 40
+
+    client.until(step, 'predicted and external torques')
+    planned = trajectory_message(('shoulder', 'elbow'), 1.0, time[:9], q[:9], dq[:9], ddq[:9])
+    client.until(lambda: client.planned.publish(planned) or 'the result is not usable' in node.output, 'the warning')
+    acted_on = ('gravity_torque', 'contact_torque', 'feedforward')
+    assert not {f'/identification/{name}' for name in acted_on} & set(client.seen)
 
 
 def test_torques_are_throttled_and_computed_only_while_somebody_listens(loop: tuple[Client, NodeProcess]) -> None:

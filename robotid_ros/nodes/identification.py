@@ -270,7 +270,9 @@ class IdentificationNode(Node):
         level = DiagnosticStatus.OK if result.usable and not result.notes else DiagnosticStatus.WARN
         error = result.metrics['training'].relative_error_total
         said = f'identified; {error:.1f} % of the torque unexplained'
-        self._set(level, '; '.join((said if result.usable else result.reason, *result.notes)))
+        if not result.usable:
+            said = f'{result.reason}; gravity, contact and feed-forward torques are not published'
+        self._set(level, '; '.join((said, *result.notes)))
         return text
 
     def _write(self, session: IdentificationSession, result: IdentificationResult) -> None:

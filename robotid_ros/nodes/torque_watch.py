@@ -27,9 +27,15 @@ from robotid_ros.nodes.conversions import joint_state_values, seconds, trajector
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig
 from robotid_ros.nodes.publishing import publish
 
+_QUIET = 5.0
+"""Least time between two warnings of trajectories that get no efforts: a planner may send a hundred a second [s]."""
+
 
 class TorqueWatch:
     """Publishes predicted, external, gravity and contact torques of the joint states, and the torques of trajectories.
+
+    What others act on comes from a usable result only: gravity and contact torques, and those of trajectories.
+    Predicted and external torques go on, since they show how far the result is off.
 
     Every joint state costs time, so they are followed only while there is a result and somebody listens.
 
@@ -109,10 +115,9 @@ class TorqueWatch:
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
         log = self._node.get_logger()
-        if self._predictor is None:
-            log.warning('a trajectory came before anything was identified: it gets no efforts')
-            return
         try:
+            if self._predictor is None:
+                raise DataError('a trajectory came before anything was identified: it gets no efforts')
             _, position, velocity, acceleration, _ = trajectory_arrays(message, self._joints)
             if velocity is None or acceleration is None:
                 raise DataError('trajectory: expected velocities and accelerations in every point')
@@ -121,7 +126,7 @@ class TorqueWatch:
             if not self._usable:
                 raise DataError('a trajectory gets no efforts: the result is not usable')
         except DataError as cause:
-            log.warning(str(cause))
+            log.warning(str(cause), throttle_duration_sec=_QUIET)
             return
         place = [message.joint_names.index(joint) for joint in self._joints]
         efforts = np.zeros((len(position), len(message.joint_names)))
@@ -150,12 +155,11 @@ class TorqueWatch:
         if not begins and 0.0 <= stamp - self._published < self._period:
             return
         self._published = stamp
-        for publisher, values in (
-            (self._predicted, torques.predicted),
-            (self._external, torques.external),
-            (self._gravity, monitor.predictor.gravity_torque(position[None])[0]),
-            (self._contacts, np.where(touched, torques.external, 0.0)),
-        ):
+        published = [(self._predicted, torques.predicted), (self._external, torques.external)]
+        if self._usable:
+            gravity = monitor.predictor.gravity_torque(position[None])[0]
+            published += [(self._gravity, gravity), (self._contacts, np.where(touched, torques.external, 0.0))]
+        for publisher, values in published:
             answer = JointState(name=list(self._joints), effort=values.tolist(), velocity=torques.velocity.tolist())
             answer.header.stamp = message.header.stamp
             publish(publisher, answer)
