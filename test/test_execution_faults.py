@@ -401,6 +401,23 @@ def test_a_measured_stop_begins_where_the_arm_will_be():
     assert ((goals[1] - goals[0]) / speed >= 0.5 * 0.2 - 1e-9).all()
 
 
+@pytest.mark.parametrize('lag', [0.0, 0.2, -0.2])
+def test_a_measured_stop_counts_what_joint_states_waited_in_their_queue(lag):
+    """A busy executor takes them late; the clock that stamps them may differ from the node's, which is no waiting."""
+    speed, moment, waited = np.array([0.6, -0.4, 0.2]), PLAN.begin + 1.0, 0.08
+    watchdog = Watchdog(MODEL.joint_names, MODEL.limits.velocity, WatchdogConfig(tracking_tolerance=10.0))
+    following = Following(PLAN, 0.0, watchdog)
+    away = PLAN.reference.evaluate([moment])[0][0] + 0.3
+    for k in range(10):
+        stamp = moment - waited - lag + 0.01 * (k - 9)
+        following.receive(away + 0.01 * (k - 9) * speed, speed, stamp, stamp + waited + lag)
+    following.clock_lag = lag
+    stop = following.stop(moment, moment, 0.0)
+    assert stop.kind is StopKind.MEASURED
+    way = (waited + 0.5 * stop.window.times[-1]) * speed
+    np.testing.assert_allclose(stop.window.position[-1], away + way, atol=1e-9)
+
+
 def test_the_sign_of_the_known_delay():
     """An arm that is 50 ms behind follows, if that is known, and does not if it is taken for ahead."""
     config = WatchdogConfig(tracking_delay=0.05, tracking_tolerance=0.05)

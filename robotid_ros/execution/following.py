@@ -110,6 +110,8 @@ class Following:
         How much further the arm is behind its reference than at the beginning [s].
     pushing : bool
         The efforts show that the arm presses on something.
+    clock_lag : float
+        How far the stamps are behind the clock of ``begin`` at least: what they are more was spent waiting [s].
     stretched : bool
         Set when the controller was heard to stretch time. It is behind its schedule then by more from cycle to cycle,
         so that any piece of the path would make its reference leap.
@@ -128,6 +130,7 @@ class Following:
     def __init__(self, plan: RunPlan, begin: float, watchdog: Watchdog, efforts: EffortWatch | None = None) -> None:
         self.plan, self.begin, self.watchdog, self.efforts = plan, begin, watchdog, efforts
         self.pushing = self.stretched = False
+        self.clock_lag = 0.0
         self.recent = RecentMotion()
         self.confirmed = False
         self.delay_growth = 0.0
@@ -395,7 +398,9 @@ class Following:
             return Stop(kind=StopKind.NOTHING, rest=elapsed, window=None)
         # Where no joint state came since the start, the arm may have set out from there all the same.
         at_start = JointMotion(position=self._start, velocity=np.zeros_like(self._start)), self.begin, 0.0
-        motion, _, age = measured or at_start
+        motion, stamp, age = measured or at_start
+        # On a busy machine a joint state waits in its queue: what it tells is older than its arrival.
+        age = max(age, self.begin + elapsed - stamp - self.clock_lag) if measured else age
         if self._repeats():
             latency *= _BLIND
         stale = age > _FRESH

@@ -389,6 +389,7 @@ class ArmDriver:
         self._monitor.reset()
 
     def _bring_to_rest(self, run: RunStream, reason: str, *, fault: bool) -> None:
+        run.following.clock_lag = self._offset.behind
         try:
             kind = run.stop(reason, self._now, self._latency, fault=fault)
         except Exception as cause:
