@@ -17,10 +17,14 @@ from time import process_time
 
 import numpy as np
 import pytest
+from excitation_helpers import limits, planar_arm
 from execution_loop import CHECK, FROM_REST, MODEL, PLAN, STEP, Loop, StopKind, assert_within_limits, new_plan
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from robotid_ros.dynamics import inverse_dynamics
+from robotid_ros.excitation import ExcitationConfig
+from robotid_ros.excitation.preparation import reference_check
 from robotid_ros.execution.following import Following
 from robotid_ros.execution.measured_stop import JointMotion, MeasuredStop, plan_measured_stop
 from robotid_ros.execution.watchdog import Watchdog, WatchdogConfig
@@ -347,6 +351,16 @@ def test_a_measured_stop_keeps_the_limits_wherever_the_controller_begins(
     assert (np.abs(stop.goal) <= 2.6)[room].all()
     if latency == 0.0 and room.all():
         assert stop.duration < max(0.12, 1.2 * least)  # and it is quick
+
+
+def test_a_stop_that_begins_beyond_a_limit_keeps_the_others():
+    """A design at 30 % of the velocity limits, and an arm that somebody else moves at twice that."""
+    model = planar_arm(3, limits=limits(3, 2.6, 2.5, 40.0, effort=[100.0, 22.0, 100.0]))
+    check = reference_check(model, ExcitationConfig(velocity_scaling=0.3))
+    start = JointMotion(position=np.array([0.0, 0.5 * np.pi, 0.0]), velocity=np.array([0.0, 1.5, 0.0]))
+    stop = plan_measured_stop([start], check)
+    torque = inverse_dynamics(model, *stop.evaluate(np.linspace(0.0, stop.duration, 200)))
+    assert 18.0 < np.abs(torque[:, 1]).max() < 22.0
 
 
 def test_a_measured_stop_is_planned_at_once():

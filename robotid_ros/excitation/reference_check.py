@@ -9,10 +9,12 @@
 
 """Whether a reference keeps all limits: joints, torques, workspace and clearances."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.constraints import Constraint
 from robotid_ros.excitation.motion import Motion
@@ -55,30 +57,42 @@ class ReferenceCheck:
         start : float
             Added to the times in messages [s].
         """
-        times = np.linspace(0.0, reference.duration, max(2, int(np.ceil(reference.duration * rate)) + 1))
-        position, velocity, acceleration = reference.evaluate(times)
-        jerk = np.gradient(acceleration, times, axis=0)
         result: list[Peak] = []
         worst: dict[int, tuple[float, float]] = {}
         bounds = [bound for constraint in self.constraints for bound in constraint.bounds]
-        regressor_of = None if self.observation is None else self.observation.regressor
-        for k in range(0, len(times), 4000):
-            part = slice(k, k + 4000)
-            motion = Motion(
-                self.model, times[part], (position[part], velocity[part], acceleration[part], jerk[part]), regressor_of
-            )
-            excess = np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints])
+        for times, excess in self._sampled(reference, rate):
             for column in range(excess.shape[1]):
                 row = int(np.argmax(excess[:, column]))
                 if column not in worst or excess[row, column] > worst[column][0]:
-                    worst[column] = float(excess[row, column]), float(times[part][row])
+                    worst[column] = float(excess[row, column]), float(times[row])
         for column, (value, time) in worst.items():
             result.append(Peak(bound=bounds[column], excess=value, time=time + start))
         return result
 
+    def _sampled(self, reference: Reference, rate: float) -> Iterator[tuple[Array, Array]]:
+        """Return times, shape (N,), and the normalised excess over every bound at them, shape (N, B), in pieces."""
+        times = np.linspace(0.0, reference.duration, max(2, int(np.ceil(reference.duration * rate)) + 1))
+        position, velocity, acceleration = reference.evaluate(times)
+        jerk = np.gradient(acceleration, times, axis=0)
+        regressor_of = None if self.observation is None else self.observation.regressor
+        for k in range(0, len(times), 4000):
+            part = slice(k, k + 4000)
+            motion = Motion(
+                self.model,
+                times[part],
+                (position[part], velocity[part], acceleration[part], jerk[part]),
+                regressor_of,
+            )
+            yield times[part], np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints])
+
     def excess(self, reference: Reference, *, rate: float = _CHECK_RATE) -> float:
         """Return the largest normalised excess of a reference over all bounds."""
         return max((peak.excess for peak in self.peaks(reference, rate=rate)), default=-np.inf)
+
+    def added(self, reference: Reference, *, rate: float = _CHECK_RATE) -> float:
+        """Return the largest normalised excess of a reference; of bounds that its beginning breaks, what it adds."""
+        excess = np.vstack([part for _, part in self._sampled(reference, rate)])
+        return float((excess - np.maximum(excess[0], 0.0)).max(initial=-np.inf))
 
     def require(self, reference: Reference, what: str) -> list[Peak]:
         """Refuse a reference that breaks a limit.

@@ -146,7 +146,8 @@ def plan_measured_stop(
         if _joint_excess(starts, goal[None], limits, _DURATIONS[k : k + 1])[0] > max(broken[k], 0.0):
             goal = braking[k]
         stop = MeasuredStop(start=middle, goal=goal, duration=duration)
-        excess = max(check.excess(stop, rate=_RATE), broken[k], 0.0)
+        # An arm may be beyond a limit already, those of a scaled design above all: that must not hide the others.
+        excess = max(check.added(stop, rate=_RATE), float(broken[k]), 0.0)
         if excess < least - 1e-6:
             best, least = stop, excess
         if excess == 0.0:
