@@ -50,7 +50,10 @@ TWO = (link('base'), link('a'), link('b'), joint('j1', 'base', 'a'), joint('j2',
         (urdf(), 'no links'),
         (urdf(link('base')), 'no moving joint'),
         (urdf(link('base'), link('a'), joint('f', 'base', 'a', 'fixed')), 'no moving joint'),
-        (urdf(*TWO, link('c'), joint('k', 'base', 'c')), 'no moving joint: several parts move.* such as b, c$'),
+        (
+            urdf(*TWO, link('c'), link('d'), joint('k', 'base', 'c'), joint('l', 'c', 'd')),
+            "several parts move below link 'base'; name the tip link of one, such as b, d$",
+        ),
         (urdf(*TWO, link('stray')), 'one root link; it has 2: base, stray'),
         (urdf(link('a'), link('b'), joint('x', 'a', 'b'), joint('y', 'b', 'a')), 'a closed loop'),
         (urdf(*TWO, link('c'), link('d'), joint('x', 'c', 'd'), joint('y', 'd', 'c')), 'closed loop.*: c, d'),
@@ -145,6 +148,40 @@ def test_a_sound_description_gives_no_warning():
     assert model.joint_names == ('j1', 'j2')
     assert model.tip_name == 'b'
     np.testing.assert_allclose(model.inertial[:, 9], [2.0, 4.0])
+
+
+def arm_of(count: int, name: str, parent: str) -> tuple[str, ...]:
+    links = [parent, *(f'{name}_l{k}' for k in range(count))]
+    return tuple(
+        part for k in range(count) for part in (link(links[k + 1]), joint(f'{name}_j{k}', links[k], links[k + 1]))
+    )
+
+
+def test_the_arm_goes_on_past_a_head_to_its_hand():
+    # as Sawyer's public description: the head turns on the first link, a hand with unequal fingers at the end
+    hand = (*arm_of(3, 'thumb', 'arm_l5'), *arm_of(2, 'finger', 'arm_l5'))
+    body = (link('base'), link('l0'), joint('j0', 'base', 'l0'), *arm_of(1, 'head', 'l0'), *arm_of(6, 'arm', 'l0'))
+    with pytest.warns(
+        ModelWarning, match='held at zero.*: finger_j0, .*head_j0, thumb_j0.*ends at link .arm_l5'
+    ) as one:
+        model = RobotModel.from_urdf(urdf(*body, *hand))
+    assert len(one) == 1
+    assert model.joint_names == ('j0', *(f'arm_j{k}' for k in range(6)))
+    with pytest.warns(ModelWarning, match='held at zero.*: head_j0;'):
+        assert RobotModel.from_urdf(urdf(*body)).joint_names == model.joint_names
+
+
+def test_wheels_are_no_part_of_the_arm_and_of_two_arms_one_is_named():
+    wheels = (*arm_of(1, 'left', 'base'), *arm_of(1, 'right', 'base'))
+    with pytest.warns(ModelWarning, match="no part of the arm: left_j0, right_j0; the arm ends at link 'arm_l2'"):
+        model = RobotModel.from_urdf(urdf(link('base'), *wheels, *arm_of(3, 'arm', 'base')))
+    assert model.joint_names == ('arm_j0', 'arm_j1', 'arm_j2')
+    torso = (link('base'), link('torso'), joint('lift', 'base', 'torso', 'prismatic'), *arm_of(1, 'head', 'torso'))
+    both = urdf(*torso, *arm_of(3, 'a', 'torso'), *arm_of(3, 'b', 'torso'))
+    with pytest.raises(ModelError, match=r"several parts move below link 'torso'.* such as a_l2, b_l2$"):
+        RobotModel.from_urdf(both)
+    with pytest.warns(ModelWarning, match=r'held at zero.*: b_j0, b_j1, b_j2, head_j0$'):
+        assert RobotModel.from_urdf(both, tip='a_l2').joint_names == ('lift', 'a_j0', 'a_j1', 'a_j2')
 
 
 def test_mimic_joints_beside_the_chain_do_no_harm():

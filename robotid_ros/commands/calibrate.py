@@ -56,7 +56,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--robot', metavar='MDH.yaml|URDF', help='nominal arm: a DH table or a URDF')
     add('--out', required=True, metavar='DIR', help='folder for the results, made if needed')
     add('--held-out', type=Path, metavar='POINTS.csv', help='measurements kept apart, for the accuracy alone')
-    add('--tip', metavar='LINK', help="end of a URDF's chain; by default the last link before it branches")
+    add('--tip', metavar='LINK', help="end of a URDF's chain; by default that of the longest, before a gripper")
 
     add = parser.add_argument_group('units of the points files').add_argument
     add('--length-unit', choices=tuple(LENGTH_UNITS), default='m', help='default: m')

@@ -31,7 +31,7 @@ def add_robot_arguments(parser: argparse.ArgumentParser, *, required: bool = Tru
         metavar='URDF',
         help=f'a URDF, a DH table (YAML), or the name of a packaged arm: {known}',
     )
-    parser.add_argument('--tip', metavar='LINK', help='end of the chain; by default the last link before it branches')
+    parser.add_argument('--tip', metavar='LINK', help='end of the chain; by default of the longest, before a gripper')
     parser.add_argument(
         '--joints', nargs='+', metavar='JOINT', help='these joints only; the others must have stood still at zero'
     )

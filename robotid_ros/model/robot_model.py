@@ -213,8 +213,9 @@ class RobotModel:
         source : str or Path
             A file, or the XML text itself.
         tip : str, optional
-            Link at the end of the chain; by default the last link before the tree branches into
-            several moving branches.
+            Link at the end of the chain. By default the arm ends at its last moving link or before the fingers of a
+            gripper; where the tree branches it goes on along the branch with the most joints, and a warning names
+            what is left out.
         joints : sequence of str, optional
             Joints to keep moving, in any order; the other joints of the chain are locked at zero.
         base : str, optional

@@ -46,7 +46,7 @@ def _robot_model(
     tip_name = chain[-1].child if chain else (tip or tree.root)
     moving = _moving_joints(tree, chain, joints)
     require_few_joints(len(moving))
-    placements, attached, tip_placement, on_base = _lump(tree, chain, base_name, moving)
+    placements, attached, tip_placement, on_base = _lump(tree, chain, base_name, moving, chosen=tip is None)
     inertial = np.stack([_lumped_inertial(links) for links in attached])
     _warn_of_inertias(moving, attached, inertial)
     _warn_of_limits(moving)
@@ -102,18 +102,43 @@ def _chain(tree: UrdfTree, base: str | None, tip: str | None) -> list[UrdfJoint]
 
 
 def _chain_to_branching(tree: UrdfTree, start: str) -> list[UrdfJoint]:
-    """Follow the only branch that moves; stop at the flange, or where several branches move."""
+    """Follow the arm past a head or wheels to its flange or gripper.
+
+    Where several branches move, the arm goes on along the one with the most joints, if these are at least as many as
+    it has until there; shorter ones are the fingers of a gripper, where it ends.
+    """
+    lengths: dict[str, int] = {}  # joints that move one after the other from each on, dependent ones aside
+    for joint in reversed(_below(tree, tree.children[start])):
+        further = max((lengths[each.name] for each in tree.children[joint.child]), default=0)
+        lengths[joint.name] = further + (joint.kind in MOVING and joint.mimics is None)
     chain: list[UrdfJoint] = []
-    link = start
-    while True:
-        moving = [joint for joint in tree.children[link] if _moves_below(tree, joint)]
-        if len(moving) != 1:
-            break
+    link, count = start, 0
+    while moving := [joint for joint in tree.children[link] if _moves_below(tree, joint)]:
+        moving.sort(key=lambda joint: -lengths[joint.name])
+        if len(moving) > 1:
+            longest = lengths[moving[0].name]
+            equal = [joint for joint in moving if lengths[joint.name] == longest]
+            if len(equal) > 1 and longest > count:
+                ends = [each.child for each in _below(tree, equal) if lengths[each.name] == 1 and each.kind in MOVING]
+                raise ModelError(
+                    f"several parts move below link '{link}'; name the tip link of one, such as {', '.join(ends[:20])}"
+                )
+            if len(equal) > 1 or longest < count:
+                break
         chain.append(moving[0])
+        count += moving[0].kind in MOVING
         link = moving[0].child
     while chain and chain[-1].kind not in MOVING:
         chain.pop()
     return chain
+
+
+def _below(tree: UrdfTree, joints: list[UrdfJoint]) -> list[UrdfJoint]:
+    """Return some joints and all below them, each after its parent."""
+    found = list(joints)
+    for joint in found:  # grows meanwhile
+        found += tree.children[joint.child]
+    return found
 
 
 def _moves_below(tree: UrdfTree, joint: UrdfJoint) -> bool:
@@ -129,7 +154,7 @@ def _moving_joints(tree: UrdfTree, chain: list[UrdfJoint], wanted: Sequence[str]
             )
     moving = [joint for joint in chain if joint.kind in MOVING]
     if not moving:
-        raise ModelError(f'the chain from base to tip has no moving joint{_ends_of_branches(tree, chain)}')
+        raise ModelError('the chain from base to tip has no moving joint')
     if isinstance(wanted, str):
         raise ModelError(f"joints: expected a list of names, got '{wanted}'; give ['{wanted}']")
     if wanted is not None:
@@ -150,29 +175,18 @@ def _moving_joints(tree: UrdfTree, chain: list[UrdfJoint], wanted: Sequence[str]
     return moving
 
 
-def _ends_of_branches(tree: UrdfTree, chain: list[UrdfJoint]) -> str:
-    """Return which tips there are to choose from: the last moving link of every branch."""
-    ends = [
-        joint.child
-        for joint in tree.joints.values()
-        if joint.kind in MOVING and not any(_moves_below(tree, below) for below in tree.children[joint.child])
-    ]
-    if chain or not ends:
-        return ''
-    return f': several parts move; name the tip link of one, such as {", ".join(ends)}'
-
-
 def _joint_type(joint: UrdfJoint) -> JointType:
     return 'prismatic' if joint.kind == 'prismatic' else 'revolute'
 
 
 def _lump(
-    tree: UrdfTree, chain: list[UrdfJoint], base_name: str, moving: list[UrdfJoint]
+    tree: UrdfTree, chain: list[UrdfJoint], base_name: str, moving: list[UrdfJoint], *, chosen: bool
 ) -> tuple[Array, tuple[tuple[AttachedLink, ...], ...], Array, tuple[AttachedLink, ...]]:
     """Walk the tree with every joint that is not moving held at zero.
 
     Returns the placement of each moving joint in its predecessor's frame, the links carried by
-    each, the chain's end in the last frame, and the links fixed to the base.
+    each, the chain's end in the last frame, and the links fixed to the base. A chain that was chosen here, not by the
+    user, is named in the warning of what is left out.
     """
     index = {joint.name: k for k, joint in enumerate(moving)}
     placements = np.empty((len(moving), 4, 4))
@@ -181,6 +195,7 @@ def _lump(
     end_placement = np.eye(4)
     on_base: list[AttachedLink] = []
     locked: list[str] = []
+    beside: list[str] = []
 
     stack: list[tuple[str, int, Array]] = [(base_name, -1, np.eye(4))]
     while stack:
@@ -195,13 +210,20 @@ def _lump(
                 placements[index[joint.name]] = below
                 stack.append((joint.child, index[joint.name], np.eye(4)))
             else:
-                if joint.kind in MOVING and owner >= 0:
-                    locked.append(joint.name)
+                if joint.kind in MOVING:
+                    (beside if owner < 0 else locked).append(joint.name)
                 stack.append((joint.child, owner, below))
+    ends = f"; the arm ends at link '{end}', a tip names another" if chosen else ''
     if locked:
-        names = ', '.join(sorted(locked)[:20]) + (f' and {len(locked) - 20} more' if len(locked) > 20 else '')
-        warnings.warn(f'joints held at zero, their links lumped into the arm: {names}', ModelWarning, stacklevel=5)
+        message = f'joints held at zero, their links lumped into the arm: {_listed(locked)}{ends}'
+        warnings.warn(message, ModelWarning, stacklevel=5)
+    if beside and chosen:
+        warnings.warn(f'joints that are no part of the arm: {_listed(beside)}{ends}', ModelWarning, stacklevel=5)
     return placements, tuple(tuple(links) for links in attached), end_placement, tuple(on_base)
+
+
+def _listed(names: list[str]) -> str:
+    return ', '.join(sorted(names)[:20]) + (f' and {len(names) - 20} more' if len(names) > 20 else '')
 
 
 def _lumped_inertial(links: Sequence[AttachedLink]) -> Array:
