@@ -180,7 +180,7 @@ def _time(text: str, where: str) -> float:
 
 
 def _recorded_at(path: Path) -> float | None:
-    """Return when a recording began, if its metadata or its first sample say so; a file's own date is no witness."""
+    """Return when a recording began, if its metadata or its first sample say so; copying changes a file's date."""
     try:
         if path.is_dir():
             information = read_yaml(path / _BAG, 'metadata', DataError)['rosbag2_bagfile_information']

@@ -19,10 +19,10 @@ import numpy as np
 from robotid_ros.fleet.drift import FALSE_ALARM, Change, changes_of, series_of
 from robotid_ros.fleet.outcome import Outcome
 from robotid_ros.fleet.table import date_of, judged
-from robotid_ros.report.content import Column, Fact, Figure, Item, Level, Report, Section, Table, Verdict, words
-from robotid_ros.report.numbers import integer, number, percent, unit
+from robotid_ros.report.content import Fact, Figure, Item, Level, Report, Section, Table, Verdict, quantities, words
 from robotid_ros.report.parameters import short_name
 from robotid_ros.report.plot import SERIES, Chart, axis, dots, line
+from robotid_ros.report.wording import integer, number, percent, unit
 
 _Row: TypeAlias = tuple[tuple[int, float, str], Level, tuple[str, ...]]
 
@@ -162,9 +162,9 @@ def _arm_table(rows: Sequence[_Row]) -> Table:
         caption='Arm by arm',
         columns=(
             *words('Arm'),
-            Column(name='Usable'),
+            *quantities('Usable'),
             *words('Last'),
-            Column(name='Torque error', unit='last usable'),
+            *quantities('Torque error [last usable]'),
             *words('Finding'),
         ),
         rows=tuple(row for _, _, row in rows),
@@ -179,13 +179,9 @@ def _change_table(changes: Sequence[Change]) -> Table:
         caption='Friction, masses and inertias: what changed most',
         columns=(
             *words('Arm', 'Parameter'),
-            Column(name='First'),
-            Column(name='Last'),
+            *quantities('First', 'Last'),
             *words('Unit'),
-            Column(name='Drift', unit='σ'),
-            Column(name='limit', unit='σ'),
-            Column(name='From the others', unit='σ'),
-            Column(name='limit', unit='σ'),
+            *quantities('Drift [σ]', 'limit [σ]', 'From the others [σ]', 'limit [σ]'),
         ),
         rows=tuple(
             (
@@ -305,11 +301,7 @@ def _recording_table(outcomes: Sequence[Outcome]) -> Table:
         )
     return Table(
         caption='Recordings',
-        columns=(
-            *words('Recording', 'Time, UTC', 'State'),
-            Column(name='Torque error'),
-            *words('on', 'Reason'),
-        ),
+        columns=(*words('Recording', 'Time, UTC', 'State'), *quantities('Torque error'), *words('on', 'Reason')),
         rows=tuple(rows),
         levels=tuple(order[outcome.state] for outcome in listed),
         reading='Failed and not usable first. Each has its folder, with result.yaml and calibrated.urdf.',

@@ -17,11 +17,10 @@ from robotid_ros.arrays import Array
 from robotid_ros.calibration.accuracy import Accuracy
 from robotid_ros.calibration.result import CalibrationResult, ParameterEstimate
 from robotid_ros.calibration.workspace import Workspace
-from robotid_ros.report.content import Column, Fact, Figure, Item, Level, Report, Section, Table, Verdict
-from robotid_ros.report.numbers import integer, number, percent
+from robotid_ros.report.content import Fact, Figure, Item, Level, Report, Section, Table, Verdict, quantities, words
 from robotid_ros.report.parameters import interval_chart
 from robotid_ros.report.plot import Chart, Role, axis, dots, line, rule, spread
-from robotid_ros.report.wording import sentence
+from robotid_ros.report.wording import integer, number, percent, sentence
 
 _NORMAL_95 = 1.96
 _ROWS = 14
@@ -114,8 +113,6 @@ def _accuracy_items(result: CalibrationResult) -> Iterator[Item]:
         rows += [('Held-out poses, before', held.before), ('Held-out poses, after', held.after)]
         pair, where = (held.residual_before, held.residual), 'held-out poses'
     yield _accuracy_table(rows)
-    seen = np.isfinite(pair[0][:, 0]) & np.isfinite(pair[1][:, 0])
-    first, second = 1e3 * pair[0][seen, :3], 1e3 * pair[1][seen, :3]
     yield Figure(
         name='accuracy',
         caption='Position error of all poses',
@@ -134,11 +131,7 @@ def _accuracy_items(result: CalibrationResult) -> Iterator[Item]:
     if result.outliers:
         yield Table(
             caption='Measurements that did not fit',
-            columns=(
-                Column(name='Row', numeric=False),
-                Column(name='Error', unit='mm'),
-                Column(name='Weight', unit='%'),
-            ),
+            columns=(*words('Row'), *quantities('Error [mm]', 'Weight [%]')),
             rows=tuple((str(o.index + 1), _mm(o.distance), f'{100 * o.weight:.0f}') for o in result.outliers),
             reading='Measured again or checked, they may be mistakes of the measurement; they count by their weight '
             'only.',
@@ -146,11 +139,10 @@ def _accuracy_items(result: CalibrationResult) -> Iterator[Item]:
 
 
 def _accuracy_table(rows: list[tuple[str, Accuracy]]) -> Table:
-    columns = [Column(name='Measured on', numeric=False), Column(name='Poses')]
-    columns += [Column(name=head, unit='mm') for head in ('Mean', 'RMS', '95 %', 'Largest', 'x', 'y', 'z')]
+    heads = ['Poses', *(f'{head} [mm]' for head in ('Mean', 'RMS', '95 %', 'Largest', 'x', 'y', 'z'))]
     angles = any(accuracy.angle_rms is not None for _, accuracy in rows)
     if angles:
-        columns += [Column(name='Angle', unit='mrad, rms')]
+        heads.append('Angle [mrad, rms]')
     cells = []
     for name, each in rows:
         row = [name, integer(each.count), _mm(each.mean), _mm(each.rms), _mm(each.percentile_95), _mm(each.max)]
@@ -160,7 +152,7 @@ def _accuracy_table(rows: list[tuple[str, Accuracy]]) -> Table:
         cells.append(tuple(row))
     return Table(
         caption='Position error before and after',
-        columns=tuple(columns),
+        columns=(*words('Measured on'), *quantities(*heads)),
         rows=tuple(cells),
         reading='Before: nominal geometry with the best-fitting frame and target. x, y, z are rms along the axes of '
         'the measurement frame.',
@@ -246,13 +238,11 @@ def _correction_items(result: CalibrationResult, estimated: list[ParameterEstima
         yield Table(
             caption='Parameters estimated',
             columns=(
-                Column(name='Parameter', numeric=False),
-                Column(name='Nominal'),
-                Column(name='Calibrated'),
-                Column(name='Unit', numeric=False),
-                Column(name='Correction'),
-                Column(name='Deviation', unit='1 σ'),
-                Column(name='Unit', numeric=False),
+                *words('Parameter'),
+                *quantities('Nominal', 'Calibrated'),
+                *words('Unit'),
+                *quantities('Correction', 'Deviation [1 σ]'),
+                *words('Unit'),
             ),
             rows=tuple(_parameter_row(p) for p in estimated),
         )
@@ -260,7 +250,7 @@ def _correction_items(result: CalibrationResult, estimated: list[ParameterEstima
     if fixed:
         yield Table(
             caption='Parameters left at their nominal value',
-            columns=(Column(name='Parameter', numeric=False), Column(name='Reason', numeric=False)),
+            columns=words('Parameter', 'Reason'),
             rows=tuple((p.name, p.reason) for p in fixed),
         )
     share = 100.0 * sum(abs(p.correction) > _NORMAL_95 * (p.std or np.inf) for p in estimated) / max(len(estimated), 1)

@@ -17,13 +17,23 @@ from scipy.stats import norm
 from robotid_ros.arrays import Array
 from robotid_ros.errors import IdentificationError
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.report.content import Column, Fact, Figure, Item, Level, Report, Section, Table, Verdict
-from robotid_ros.report.numbers import number, percent, unit
+from robotid_ros.report.content import (
+    Column,
+    Fact,
+    Figure,
+    Item,
+    Level,
+    Report,
+    Section,
+    Table,
+    Verdict,
+    quantities,
+    words,
+)
 from robotid_ros.report.parameters import by_link, short_name
 from robotid_ros.report.plot import SERIES, Chart, axis, line, rule
 from robotid_ros.report.subject import friction_used
-from robotid_ros.report.torque import units_of
-from robotid_ros.report.wording import friction_label
+from robotid_ros.report.wording import friction_label, number, percent, unit, units_of
 
 _FALSE_ALARM = 0.01  # chance that any parameter of an unchanged arm is said to have moved
 _CAUSES = (
@@ -209,13 +219,7 @@ def _parameter_items(
     order = np.argsort(-np.abs(moved))
     yield Table(
         caption='First and last',
-        columns=(
-            Column(name='Parameter', numeric=False),
-            Column(name='First'),
-            Column(name='Last'),
-            Column(name='Change', unit='σ'),
-            Column(name='Unit', numeric=False),
-        ),
+        columns=(*words('Parameter'), *quantities('First', 'Last', 'Change [σ]'), *words('Unit')),
         rows=tuple(
             (
                 labels[k],
@@ -271,10 +275,6 @@ def _error_table(results: Sequence[tuple[str, IdentificationResult]]) -> Table:
         rows.append((name, judged, *(percent(float(match)) for match in metrics.match)))
     return Table(
         caption='Match of each joint',
-        columns=(
-            Column(name='Result', numeric=False),
-            Column(name='On', numeric=False),
-            *(Column(name=joint) for joint in results[0][1].joint_names),
-        ),
+        columns=(*words('Result', 'On'), *(Column(name=joint) for joint in results[0][1].joint_names)),
         rows=tuple(rows),
     )

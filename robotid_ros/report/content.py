@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What a report says, independent of how it is written down."""
+"""The contents of a report, independent of their form."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -60,7 +60,7 @@ class Figure:
     Attributes
     ----------
     name : str
-        By which a program finds it.
+        For programs.
     caption : str
     reading : str
         One line that says how to read it.
@@ -88,6 +88,12 @@ class Column:
 def words(*names: str) -> tuple[Column, ...]:
     """Return columns of text."""
     return tuple(Column(name=name, numeric=False) for name in names)
+
+
+def quantities(*heads: str) -> tuple[Column, ...]:
+    """Return columns of numbers; what stands in brackets is printed below the name: 'Mass [kg]'."""
+    split = [head.removesuffix(']').partition(' [') for head in heads]
+    return tuple(Column(name=name, unit=below) for name, _, below in split)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,11 +15,11 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
+from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.model.joint_limits import JointLimits
-from robotid_ros.report.content import Column, Figure, Level, Table
-from robotid_ros.report.numbers import number
+from robotid_ros.report.content import Figure, Level, Table, quantities, words
 from robotid_ros.report.plot import Chart, Trace, axis, dots, rule
-from robotid_ros.report.torque import units_of
+from robotid_ros.report.wording import number, units_of
 
 _GOOD_CONDITION = 30.0
 _POOR_CONDITION = 200.0
@@ -30,38 +30,22 @@ def condition_level(scaled: float) -> Level:
     return 'good' if scaled <= _GOOD_CONDITION else 'caution' if scaled <= _POOR_CONDITION else 'bad'
 
 
-def condition_table(rows: tuple[tuple[str, float, float], ...]) -> Table:
-    """Return condition numbers, with a light for each.
-
-    Parameters
-    ----------
-    rows : tuple of (name, SI, column-scaled)
-    """
+def condition_table(result: IdentificationResult) -> Table:
+    """Return the condition number of the training data, with its light."""
     return Table(
         caption='Condition number of the observation matrix',
-        columns=(
-            Column(name='Of', numeric=False),
-            Column(name='SI units'),
-            Column(name='Column-scaled'),
-        ),
-        rows=tuple((name, number(si), number(scaled)) for name, si, scaled in rows),
-        levels=tuple(condition_level(scaled) for _, _, scaled in rows),
-        reading='By how much the worst-excited combination of parameters amplifies noise, against the best. The '
+        columns=(*words('Of'), *quantities('SI units', 'Column-scaled')),
+        rows=(('Training data', number(result.condition_si), number(result.condition_scaled)),),
+        levels=(condition_level(result.condition_scaled),),
+        reading='The ratio of the largest singular value of the matrix to the smallest: by how much more the noise '
+        'disturbs the combination of parameters that was excited worst than the one that was excited best. The '
         f'scaled number does not depend on units: below {_GOOD_CONDITION:.0f} is good, above {_POOR_CONDITION:.0f} '
         'some parameters are not determined.',
     )
 
 
-def coverage_figure(dataset: Dataset, joint_types: Sequence[str], limits: JointLimits | None = None) -> Figure:
-    """Return velocity against position, one chart per joint.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    joint_types : sequence of str
-    limits : JointLimits, optional
-        Of the same joints; drawn where the motion comes near them.
-    """
+def coverage_figure(dataset: Dataset, joint_types: Sequence[str], limits: JointLimits) -> Figure:
+    """Return velocity against position, one chart per joint, with the limits where the motion comes near them."""
     charts = []
     for j, joint in enumerate(dataset.joint_names):
         _, speed, length = units_of(joint_types[j])
@@ -77,7 +61,7 @@ def coverage_figure(dataset: Dataset, joint_types: Sequence[str], limits: JointL
                 layout={
                     'xaxis': axis(f'position [{length}]'),
                     'yaxis': axis(f'velocity [{speed}]'),
-                    'shapes': [] if limits is None else _near(limits, j, q, dq),
+                    'shapes': _near(limits, j, q, dq),
                 },
                 height=250,
             )

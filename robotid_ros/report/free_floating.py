@@ -20,10 +20,9 @@ from robotid_ros.free_floating.measurement import FloatingMeasurement
 from robotid_ros.free_floating.result import TargetIdentification
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.transforms import rotation_of_quaternion, vector_of_rotation
-from robotid_ros.report.content import Column, Fact, Figure, Item, Level, Report, Section, Table, Verdict
-from robotid_ros.report.numbers import integer, number, percent, unit
+from robotid_ros.report.content import Fact, Figure, Item, Level, Report, Section, Table, Verdict, quantities, words
 from robotid_ros.report.plot import SERIES, Chart, Role, Trace, axis, band, line, rule
-from robotid_ros.report.wording import sentence
+from robotid_ros.report.wording import integer, number, percent, sentence, unit
 
 _NAMES = ('m', 'cx', 'cy', 'cz', 'Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz')
 _UNITS = ('kg', 'm', 'm', 'm', *('kg*m^2',) * 6)
@@ -100,12 +99,7 @@ def _target_items(result: TargetIdentification, truth: RigidBody | None) -> Iter
     if result.momentum_deviation is not None:
         yield Table(
             caption='Momentum of the whole system, estimated',
-            columns=(
-                Column(name='Component', numeric=False),
-                Column(name='Found'),
-                Column(name='Deviation', unit='1 σ'),
-                Column(name='Unit', numeric=False),
-            ),
+            columns=(*words('Component'), *quantities('Found', 'Deviation [1 σ]'), *words('Unit')),
             rows=tuple(
                 (name, number(float(value)), number(float(std), 2), of)
                 for name, of, value, std in zip(
@@ -121,10 +115,7 @@ def _target_items(result: TargetIdentification, truth: RigidBody | None) -> Iter
 
 def _body_table(caption: str, body: RigidBody, deviation: Array, truth: RigidBody | None) -> Table:
     values = _values(body)
-    columns = [Column(name='Parameter', numeric=False), Column(name='Found'), Column(name='Deviation', unit='1 σ')]
-    if truth is not None:
-        columns.append(Column(name='True'))
-    columns.append(Column(name='Unit', numeric=False))
+    heads = ['Found', 'Deviation [1 σ]', *([] if truth is None else ['True'])]
     rows, levels = [], []
     sizes = np.array([values[0], *(np.linalg.norm(values[1:4]),) * 3, *(np.abs(values[4:]).max(),) * 6])
     for k, name in enumerate(_NAMES):
@@ -137,7 +128,7 @@ def _body_table(caption: str, body: RigidBody, deviation: Array, truth: RigidBod
         levels.append(level)
     return Table(
         caption=caption,
-        columns=tuple(columns),
+        columns=(*words('Parameter'), *quantities(*heads), *words('Unit')),
         rows=tuple(rows),
         levels=tuple(levels),
         reading='Inertia about the centre of mass, entries of the tensor itself (Ixy = −∫xy dm). Green: deviation '

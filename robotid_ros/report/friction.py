@@ -16,54 +16,38 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.report.content import Figure
-from robotid_ros.report.numbers import number
 from robotid_ros.report.plot import Chart, axis, dots, line, rule, spread
-from robotid_ros.report.torque import units_of
+from robotid_ros.report.subject import Subject, described_friction
+from robotid_ros.report.wording import friction_label, number, units_of
 
 
-def friction_figure(
-    dataset: Dataset,
-    predicted: Array,
-    friction: Array,
-    *,
-    model_name: str,
-    velocity: Array,
-    curve: Array,
-    described: Array | None = None,
-    truth: Array | None = None,
-    joint_types: Sequence[str],
-) -> Figure:
-    """Return friction torque against velocity, one chart per joint.
+def friction_figure(subject: Subject) -> Figure:
+    """Return friction torque against velocity in the training data, one chart per joint.
 
-    The points are tau - tau_hat + friction_hat: the measured torque without what the rigid body explains.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    predicted : ndarray, shape (N, n)
-        Whole predicted torque [N m or N].
-    friction : ndarray, shape (N, n)
-        The friction part of it [N m or N].
-    model_name : str
-    velocity : ndarray, shape (K, n)
-        Where the curve is drawn [rad/s or m/s], increasing.
-    curve : ndarray, shape (K, n)
-        Friction there, at the median load where it depends on the load [N m or N].
-    described, truth : ndarray, shape (K, n), optional
-        The friction of the robot description, and the true one where it is known.
-    joint_types : sequence of str
+    The points are tau - tau_hat + friction_hat: the measured torque without that of the rigid body. The curves are at
+    the median load, where friction depends on the load.
     """
-    points = dataset.tau - predicted + friction
+    run, model, truth = subject.training, subject.model, None
+    dataset = run.dataset
+    steps = np.sinh(np.linspace(-4.0, 4.0, 161)) / np.sinh(4.0)  # dense around zero, where friction bends
+    velocity = steps[:, None] * np.abs(dataset.dq).max(axis=0)
+    carried = np.abs(subject.predictor.rigid_torque(dataset.q, dataset.dq, dataset.ddq))
+    load = np.broadcast_to(np.median(carried, axis=0), velocity.shape)
+    curve = subject.predictor.motor_friction(velocity, load)
+    described = described_friction(model, velocity) if model.damping.any() or model.friction.any() else None
+    if subject.true_friction is not None:
+        truth = subject.true_friction(velocity, load)
+    points = dataset.tau - run.predicted + run.friction
     charts = []
     for j, joint in enumerate(dataset.joint_names):
-        torque, speed, _ = units_of(joint_types[j])
+        torque, speed, _ = units_of(subject.result.joint_types[j])
         v, fitted = velocity[:, j], curve[:, j]
         traces = [dots('measured', dataset.dq[:, j], points[:, j], 'measured, rigid body subtracted')]
         if described is not None:
             traces.append(line('prior', v, described[:, j], 'robot description'))
         if truth is not None:
             traces.append(line('truth', v, truth[:, j], 'true'))
-        traces.append(line('predicted', v, fitted, f'fitted: {model_name}'))
+        traces.append(line('predicted', v, fitted, f'fitted: {friction_label(subject.result.friction_name)}'))
         low, high = np.quantile(points[:, j], [0.002, 0.998])  # a few wild samples do not set the scale
         low, high = min(float(low), float(fitted.min())), max(float(high), float(fitted.max()))
         margin = 0.06 * (high - low) + 1e-9

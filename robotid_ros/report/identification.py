@@ -20,10 +20,9 @@ from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.model.inertia import rotor_unit, split_inertial_parameters
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.report.content import Column, Figure, Item, Level, Report, Section, Table
+from robotid_ros.report.content import Figure, Item, Level, Report, Section, Table, quantities, words
 from robotid_ros.report.excitation import condition_table, coverage_figure
 from robotid_ros.report.friction import friction_figure, ripple_figure
-from robotid_ros.report.numbers import number, percent, unit
 from robotid_ros.report.parameters import (
     FAIR_SHARE,
     STRONG_CORRELATION,
@@ -42,7 +41,6 @@ from robotid_ros.report.replay import replay_items
 from robotid_ros.report.subject import (
     Subject,
     consistent_error,
-    described_friction,
     friction_used,
     parameter_correlation,
     predicted_run,
@@ -58,10 +56,9 @@ from robotid_ros.report.verdict import (
     summary,
     verdict,
 )
-from robotid_ros.report.wording import friction_label
+from robotid_ros.report.wording import number, percent, unit
 
-_ROUNDING = 1e-12  # of the largest parameter: less is a sum that should be zero
-_TITLES = {'validation': 'Validation', 'test': 'Test', 'training': 'Training'}
+_SETS = ('validation', 'test', 'training')
 
 
 def identification_report(
@@ -135,31 +132,16 @@ def _torque_items(subject: Subject) -> Iterator[Item]:
     yield _error_table(subject)
     for run in (subject.unseen, subject.training):
         if run is not None:
-            yield torque_figure(
-                run.dataset,
-                run.predicted,
-                run.described,
-                name=f'torque_{run.title.lower()}',
-                title=run.title,
-                joint_types=subject.result.joint_types,
-            )
+            yield torque_figure(run, subject.result.joint_types)
 
 
 def _error_table(subject: Subject) -> Table:
     metrics, before, after = subject.result.metrics, subject.before, subject.metrics
-    names = [name for name in _TITLES if name in metrics]
     judged = subject.judged.title.lower()
-    columns = [
-        Column(name='Joint', numeric=False),
-        Column(name='Match', unit='before'),
-        Column(name='Match', unit='after'),
-    ]
-    columns += [Column(name='RMSE', unit='before'), Column(name='RMSE', unit='after')]
-    others = [name for name in names if name != judged]
-    for name in others:
-        columns += [Column(name=title, unit=_TITLES[name].lower()) for title in ('RMSE', 'Match')]
-    columns += [Column(name='Noise', unit=subject.judged.title.lower())] if subject.noise is not None else []
-    columns += [Column(name='Unit', numeric=False)]
+    heads = ['Match [before]', 'Match [after]', 'RMSE [before]', 'RMSE [after]']
+    others = [name for name in _SETS if name in metrics and name != judged]
+    heads += [f'{title} [{name}]' for name in others for title in ('RMSE', 'Match')]
+    heads += [] if subject.noise is None else [f'Noise [{judged}]']
     rows: list[tuple[str, ...]] = []
     levels: list[Level | None] = []
     for j, joint in enumerate(subject.result.joint_names):
@@ -173,11 +155,11 @@ def _error_table(subject: Subject) -> Table:
     total = [match_text(100.0 - errors.relative_error_total) for errors in (before, after)] + ['', '']
     for name in others:
         total += ['', match_text(100.0 - metrics[name].relative_error_total)]
-    rows.append(('All joints', *total, *('' for _ in columns[1 + len(total) :])))
+    rows.append(('All joints', *total, *('' for _ in heads[len(total) :]), ''))
     levels.append(None)
     return Table(
         caption='Error per joint, before and after',
-        columns=tuple(columns),
+        columns=(*words('Joint'), *quantities(*heads), *words('Unit')),
         rows=tuple(rows),
         levels=tuple(levels),
         reading=f'On the {judged} data. Before: the prediction of the robot description; after: of the identified '
@@ -188,32 +170,16 @@ def _error_table(subject: Subject) -> Table:
 
 
 def _residual_items(subject: Subject) -> Iterator[Item]:
-    run = subject.judged
-    yield residual_velocity_figure(run.dataset, run.predicted, title=run.title, joint_types=subject.result.joint_types)
-    yield residual_spectrum_figure(run.dataset, run.predicted, title=run.title, joint_types=subject.result.joint_types)
+    yield residual_velocity_figure(subject.judged, subject.result.joint_types)
+    yield residual_spectrum_figure(subject.judged, subject.result.joint_types)
 
 
 def _friction_items(subject: Subject) -> Iterator[Item]:
-    result, run = subject.result, subject.training
+    result = subject.result
     if not result.friction_names:
         yield 'No friction was identified.'
         return
-    fastest = np.abs(run.dataset.dq).max(axis=0)
-    steps = np.sinh(np.linspace(-4.0, 4.0, 161)) / np.sinh(4.0)  # dense around zero, where friction bends
-    velocity = steps[:, None] * fastest
-    carried = np.abs(subject.predictor.rigid_torque(run.dataset.q, run.dataset.dq, run.dataset.ddq))
-    load = np.broadcast_to(np.median(carried, axis=0), velocity.shape)
-    yield friction_figure(
-        run.dataset,
-        run.predicted,
-        run.friction,
-        model_name=friction_label(result.friction_name),
-        velocity=velocity,
-        curve=subject.predictor.motor_friction(velocity, load),
-        described=described_friction(subject.model, velocity) if _has_friction(subject.model) else None,
-        truth=None if subject.true_friction is None else subject.true_friction(velocity, load),
-        joint_types=subject.result.joint_types,
-    )
+    yield friction_figure(subject)
     yield from _ripple_items(subject)
     used = friction_used(result)
     yield Figure(
@@ -267,20 +233,12 @@ def _ripple_items(subject: Subject) -> Iterator[Item]:
 
 def _parameter_items(subject: Subject) -> Iterator[Item]:
     result = subject.result
-    prior = np.array(subject.predictor.base.values)
-    prior[np.abs(prior) < _ROUNDING * np.abs(prior).max(initial=0.0)] = 0.0
-    links = result.link_names
-    values, std = result.base_values, result.base_std
     yield _undetermined(subject)
-    yield link_figure(
-        result.base_names, result.base_units, values, std, prior=prior, links=links, truth=subject.true_base
-    )
+    yield link_figure(subject)
     names, correlation = parameter_correlation(subject)
     yield from _entangled(names, correlation)
     yield correlation_figure(names, correlation)
-    yield parameter_table(
-        result.base_names, result.base_units, values, std, prior=prior, links=links, truth=subject.true_base
-    )
+    yield parameter_table(subject)
     impossible = [
         name
         for name, value, std in zip(result.base_names, result.base_values, result.base_std, strict=True)
@@ -331,10 +289,6 @@ def _entangled(names: tuple[str, ...], correlation: Array) -> Iterator[str]:
         yield f'Hardest to tell apart (correlation of their errors): {pairs}.'
 
 
-def _has_friction(model: RobotModel) -> bool:
-    return bool((model.damping != 0.0).any() or (model.friction != 0.0).any())
-
-
 def _link_table(subject: Subject) -> Table:
     result = subject.result
     mass, centre, inertia = split_inertial_parameters(result.inertial)
@@ -347,15 +301,14 @@ def _link_table(subject: Subject) -> Table:
         if result.has_rotor_inertia:
             cells.append(number(float(result.rotor_inertia[k])))
         rows.append((link, *cells))
-    columns = [Column(name='Link', numeric=False), Column(name='Prior mass', unit='kg'), Column(name='Mass', unit='kg')]
-    columns += [Column(name=f'c{axis}', unit='m') for axis in 'xyz']
-    columns += [Column(name=f'I{k}', unit='kg·m²') for k in (1, 2, 3)]
+    heads = ['Prior mass [kg]', 'Mass [kg]']
+    heads += [*(f'c{axis} [m]' for axis in 'xyz'), *(f'I{k} [kg·m²]' for k in (1, 2, 3))]
     if result.has_rotor_inertia:
         units = {rotor_unit(kind).replace('*m^2', '·m²') for kind in result.joint_types}
-        columns.append(Column(name='Ia', unit=' or '.join(sorted(units))))
+        heads.append(f'Ia [{" or ".join(sorted(units))}]')
     return Table(
         caption='Links: physically consistent standard parameters',
-        columns=tuple(columns),
+        columns=(*words('Link'), *quantities(*heads)),
         rows=tuple(rows),
         reading='One set out of many with the same torques, the one closest to the robot description that a real body '
         'can have. c: centre of mass in the link frame; I1 to I3: principal moments about it; Ia: rotor inertia seen '
@@ -366,5 +319,5 @@ def _link_table(subject: Subject) -> Table:
 
 def _excitation_items(subject: Subject) -> Iterator[Item]:
     result = subject.result
-    yield condition_table((('Training data', result.condition_si, result.condition_scaled),))
+    yield condition_table(result)
     yield coverage_figure(subject.training.dataset, result.joint_types, subject.model.limits)

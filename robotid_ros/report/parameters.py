@@ -15,9 +15,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.report.content import Column, Figure, Level, Table
-from robotid_ros.report.numbers import number, percent, unit
+from robotid_ros.report.content import Figure, Level, Table, quantities, words
 from robotid_ros.report.plot import Chart, Trace, axis, intervals, rule
+from robotid_ros.report.subject import Subject
+from robotid_ros.report.wording import number, percent, unit
 
 _NORMAL_95 = 1.96
 _GOOD_SHARE, FAIR_SHARE = 10.0, 50.0  # one deviation in percent of the value: known well, and hardly
@@ -41,31 +42,14 @@ def by_link(names: Sequence[str], links: Sequence[str]) -> dict[str, list[int]]:
     return {link: members for link, members in groups.items() if members}
 
 
-def link_figure(
-    names: Sequence[str],
-    units: Sequence[str],
-    values: Array,
-    std: Array,
-    *,
-    prior: Array,
-    links: Sequence[str],
-    truth: Array | None = None,
-) -> Figure:
-    """Return how far the data moved each base parameter, and how well they determine it, one chart per link.
-
-    Parameters
-    ----------
-    names, units : sequence of str, length b
-    values, std, prior : ndarray, shape (b,)
-        Identified, its standard deviation, and of the robot description.
-    links : sequence of str
-        Names, by the number in the parameters' names.
-    truth : ndarray, shape (b,), optional
-    """
+def link_figure(subject: Subject) -> Figure:
+    """Return how far the data moved each base parameter, and how well they determine it, one chart per link."""
+    result, prior, truth = subject.result, subject.prior, subject.true_base
+    names, units, values, std = result.base_names, result.base_units, result.base_values, result.base_std
     share = np.clip(relative_deviation(values, std), 1e-2, 1e4)
     moved = _stretched((values - prior) / std)
     charts = []
-    for link, members in by_link(names, links).items():
+    for link, members in by_link(names, result.link_names).items():
         labels = [short_name(names[k]) for k in members]
         full = [
             f'{names[k]}<br>found {number(float(values[k]), 4)} ± {number(float(std[k]), 2)} {unit(units[k])}'
@@ -218,40 +202,24 @@ def interval_chart(title: str, rows: Sequence[str], of: str, values: Array, std:
     )
 
 
-def parameter_table(
-    names: Sequence[str],
-    units: Sequence[str],
-    values: Array,
-    std: Array,
-    *,
-    prior: Array,
-    links: Sequence[str],
-    truth: Array | None = None,
-) -> Table:
-    """Return all numbers by link, with a light for how well each is determined.
-
-    Parameters
-    ----------
-    names, units : sequence of str, length b
-    values, std, prior : ndarray, shape (b,)
-    links : sequence of str
-    truth : ndarray, shape (b,), optional
-    """
-    share = relative_deviation(values, std)
+def parameter_table(subject: Subject) -> Table:
+    """Return all base parameters by link, with a light for how well each is determined."""
+    result, prior, truth = subject.result, subject.prior, subject.true_base
+    found, std = result.base_values, result.base_std
+    share = relative_deviation(found, std)
     rows: list[tuple[str, ...]] = []
     levels: list[Level | None] = []
-    for link, members in by_link(names, links).items():
+    for link, members in by_link(result.base_names, result.link_names).items():
         for k in members:
-            cells = [names[k], link, number(float(prior[k]), 4), number(float(values[k]), 4), number(float(std[k]), 2)]
+            cells = [number(float(prior[k]), 4), number(float(found[k]), 4), number(float(std[k]), 2)]
             cells += [] if truth is None else [number(float(truth[k]), 4)]
-            rows.append((*cells, _share(float(share[k])), unit(units[k])))
+            cells += [_share(float(share[k])), unit(result.base_units[k])]
+            rows.append((result.base_names[k], link, *cells))
             levels.append(share_level(float(share[k])))
-    columns = [Column(name='Parameter', numeric=False), Column(name='Link', numeric=False), Column(name='Described')]
-    columns += [Column(name='Found'), Column(name='Deviation', unit='1 σ')]
-    columns += [] if truth is None else [Column(name='True')]
+    heads = ['Described', 'Found', 'Deviation [1 σ]', *([] if truth is None else ['True']), 'Relative [1 σ]']
     return Table(
         caption='Base parameters',
-        columns=(*columns, Column(name='Relative', unit='1 σ'), Column(name='Unit', numeric=False)),
+        columns=(*words('Parameter', 'Link'), *quantities(*heads), *words('Unit')),
         rows=tuple(rows),
         levels=tuple(levels),
         reading=f'Green: known to {_GOOD_SHARE:.0f} % or better (1 σ). Amber: to {FAIR_SHARE:.0f} %. Red: the data '

@@ -9,9 +9,8 @@
 
 """Charts as plotly.js takes them: traces and axes as plain mappings.
 
-The page draws them in the browser (https://plotly.com/javascript/reference); nothing is drawn in Python.
-Colours: M. Okabe, K. Ito, "Color Universal Design" (2008). Dash and marker differ too, so that colour is never the only
-sign.
+The browser draws them (https://plotly.com/javascript/reference). Colours: M. Okabe, K. Ito, "Color Universal Design"
+(2008). Dash and marker differ too, so that a curve can be told without its colour.
 """
 
 from collections.abc import Sequence
@@ -40,7 +39,7 @@ SERIES = ('#0072b2', '#d55e00', '#007d5d', '#b07a00', '#8b5a83', '#4aa3d8', '#5b
 """Colours of curves that have no role, such as one per joint."""
 
 _POINTS = 3000  # of a curve, several for each pixel of a wide screen, so that zooming in shows more
-_DOTS = 800  # SVG draws each dot as an element; some thousand on a page are still fluent
+_DOTS = 800  # SVG draws each dot as an element; a page with some thousand still scrolls smoothly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +70,7 @@ class Chart:
 
 
 def line(role: Role, x: Array, y: Array, label: str, **more: Any) -> Trace:
-    """Return a curve through points; ``x`` and ``y`` have shape (N,). Long ones keep their extremes only.
+    """Return a curve through points; ``x`` and ``y`` have shape (N,). Of long ones only the extremes are kept.
 
     ``more`` is passed on to plotly.js, here and below.
     """
@@ -124,7 +123,7 @@ def intervals(
     return trace
 
 
-def rule(along: Literal['x', 'y', 'y2'], at: float, role: Role = 'limit') -> Trace:
+def rule(along: Literal['x', 'y'], at: float, role: Role = 'limit') -> Trace:
     """Return a straight line across the whole chart, at one value of an axis."""
     this, other = ('x', 'y') if along == 'x' else ('y', 'x')
     ends = {f'{this}0': at, f'{this}1': at, f'{this}ref': along, f'{other}0': 0, f'{other}1': 1, f'{other}ref': 'paper'}

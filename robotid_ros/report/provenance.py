@@ -16,9 +16,9 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.report.content import Column, Figure, Item, Table, words
-from robotid_ros.report.numbers import integer, number
+from robotid_ros.report.content import Figure, Item, Table, quantities, words
 from robotid_ros.report.plot import Chart, axis, line
+from robotid_ros.report.wording import integer, number
 
 _MOST = 24  # entries of a list
 _SHOWN = 6  # alternatives of a decision, the best first
@@ -45,7 +45,7 @@ def provenance_items(result: IdentificationResult) -> Iterator[Item]:
     if files:
         yield Table(
             caption='Files',
-            columns=(*words('File', 'Use'), Column(name='Samples'), *words('SHA-256')),
+            columns=(*words('File', 'Use'), *quantities('Samples'), *words('SHA-256')),
             rows=files,
             reading='Compare with sha256sum. A file without a hash was not read here: its samples came over ROS or '
             'from a program.',

@@ -14,33 +14,26 @@ from collections.abc import Iterator
 import numpy as np
 
 from robotid_ros.export.replay import READY, Replayed
-from robotid_ros.report.content import Column, Figure, Item, Table
-from robotid_ros.report.numbers import number, percent
+from robotid_ros.report.content import Figure, Item, Table, quantities, words
 from robotid_ros.report.plot import Chart, axis, intervals, rule
-from robotid_ros.report.wording import sentence
+from robotid_ros.report.wording import number, percent, sentence
 
 
 def replay_items(found: Replayed) -> Iterator[Item]:
     """Yield the verdict, the errors of each joint as a chart and as a table, and the servos where there are some."""
     yield sentence(found.verdict)
     yield _figure(found)
-    heads = [
-        Column(name='Joint', numeric=False),
-        Column(name='Error', unit='before'),
-        Column(name='Error', unit='after'),
-    ]
+    errors = {'Error [before]': found.described, 'Error [after]': found.identified}
     more = {'All friction': found.whole, 'Possible': found.possible}
-    heads += [Column(name=name) for name, error in more.items() if error is not None]
-    heads += [Column(name='RMS', unit='before'), Column(name='RMS', unit='after')]
+    errors |= {name: error for name, error in more.items() if error is not None}
     rows = []
     for j, joint in enumerate(found.joint_names):
-        cells = [percent(float(error.relative[j])) for error in (found.described, found.identified)]
-        cells += [percent(float(error.relative[j])) for error in more.values() if error is not None]
+        cells = [percent(float(error.relative[j])) for error in errors.values()]
         cells += [number(float(error.rms[j])) for error in (found.described, found.identified)]
         rows.append((joint, *cells))
     yield Table(
         caption='Motion errors',
-        columns=tuple(heads),
+        columns=(*words('Joint'), *quantities(*errors, 'RMS [before]', 'RMS [after]')),
         rows=tuple(rows),
         levels=tuple('good' if value < READY else 'caution' for value in found.identified.relative),
         reading='Difference of the simulated from the recorded positions, as a part of the motion within the windows, '
@@ -93,11 +86,8 @@ def _servos(found: Replayed) -> Table:
     return Table(
         caption='Servos',
         columns=(
-            Column(name='Joint', numeric=False),
-            Column(name='Stiffness', unit='N·m/rad'),
-            Column(name='Damping', unit='N·m·s/rad'),
-            Column(name='Model torque', unit='%'),
-            Column(name='Match', unit='%'),
+            *words('Joint'),
+            *quantities('Stiffness [N·m/rad]', 'Damping [N·m·s/rad]', 'Model torque [%]', 'Match [%]'),
         ),
         rows=tuple(
             (joint, *(number(float(value)) for value in row))

@@ -23,10 +23,11 @@ from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import joint_columns
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.report.plot import spread
-from robotid_ros.report.torque import units_of
+from robotid_ros.report.wording import units_of
 
 RIPPLE = ('ripple_sin', 'ripple_cos')
 _CORRELATION_SAMPLES = 2000  # more do not change a correlation that is read as a colour
+_ROUNDING = 1e-12  # of the largest parameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,13 @@ class Subject:
         """Errors of the robot description on the judged run."""
         run = self.judged
         return torque_metrics(run.dataset.joint_names, run.dataset.tau, run.described)
+
+    @property
+    def prior(self) -> Array:
+        """Base parameters of the robot description, shape (b,); a sum that is zero but for rounding is zero."""
+        values = np.array(self.predictor.base.values)
+        values[np.abs(values) < _ROUNDING * np.abs(values).max(initial=0.0)] = 0.0
+        return values
 
     def torque_unit(self, joint: int) -> str:
         """Return the unit of a joint's torque."""

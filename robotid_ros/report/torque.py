@@ -17,40 +17,26 @@ from scipy.signal import welch
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.report.content import Figure
-from robotid_ros.report.numbers import number
 from robotid_ros.report.plot import Chart, axis, band, dots, line, rule
+from robotid_ros.report.subject import Run
+from robotid_ros.report.wording import number, units_of
 
 _BINS = 15
 
 
-def units_of(joint_type: str) -> tuple[str, str, str]:
-    """Return the units of torque, speed and position of a joint, as printed."""
-    return ('N', 'm/s', 'm') if joint_type == 'prismatic' else ('N·m', 'rad/s', 'rad')
-
-
-def torque_figure(
-    dataset: Dataset, predicted: Array, described: Array, *, name: str, title: str, joint_types: Sequence[str]
-) -> Figure:
+def torque_figure(run: Run, joint_types: Sequence[str]) -> Figure:
     """Return measured and predicted torque over time, one chart per joint, the difference below it.
 
-    Of several runs, the one with the largest error is shown.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    predicted, described : ndarray, shape (N, n)
-        Torque after the identification, and before it by the robot description [N m or N].
-    name, title : str
-        Of the figure, and which data these are: "Validation".
-    joint_types : sequence of str
+    Of several trajectories, the one with the largest error is shown.
     """
-    run = _worst_run(dataset, predicted)
-    rows = dataset.trajectory == run
+    dataset, title = run.dataset, run.title
+    worst = _worst_trajectory(dataset, run.predicted)
+    rows = dataset.trajectory == worst
     time = dataset.time[rows] - dataset.time[rows][0]
     charts = []
     for j, joint in enumerate(dataset.joint_names):
         unit = units_of(joint_types[j])[0]
-        measured, model, before = dataset.tau[rows, j], predicted[rows, j], described[rows, j]
+        measured, model, before = dataset.tau[rows, j], run.predicted[rows, j], run.described[rows, j]
         errors = [float(np.sqrt(np.mean((measured - other) ** 2))) for other in (before, model)]
         charts.append(
             Chart(
@@ -76,13 +62,12 @@ def torque_figure(
             )
         )
     count = len(dataset.sources)
-    which = f' Of {count} runs, the one with the largest error: {dataset.sources[run]}.' if count > 1 else ''
+    which = f' Of {count} runs, the one with the largest error: {dataset.sources[worst]}.' if count > 1 else ''
     return Figure(
-        name=name,
+        name=f'torque_{title.lower()}',
         caption=f'{title}: torque measured, and predicted before and after',
         reading='Blue (identified) should cover grey (measured). The difference below has a scale of its own and '
-        'should '
-        'look like noise; spikes where a joint reverses are friction near standstill.' + which,
+        'should look like noise; spikes where a joint reverses are friction near standstill.' + which,
         charts=tuple(charts),
     )
 
@@ -95,22 +80,13 @@ def _in_sight(measured: Array, predicted: Array, described: Array) -> tuple[floa
     return low - 0.1 * room, high + 0.1 * room
 
 
-def residual_velocity_figure(dataset: Dataset, predicted: Array, *, title: str, joint_types: Sequence[str]) -> Figure:
-    """Return what the model misses against joint velocity, where a wrong friction model shows.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    predicted : ndarray, shape (N, n)
-        [N m or N]
-    title : str
-        Which data these are.
-    joint_types : sequence of str
-    """
+def residual_velocity_figure(run: Run, joint_types: Sequence[str]) -> Figure:
+    """Return the torque residual against joint velocity, where a wrong friction model shows."""
+    dataset, title = run.dataset, run.title
     charts = []
     for j, joint in enumerate(dataset.joint_names):
         torque, speed, _ = units_of(joint_types[j])
-        residual, velocity = dataset.tau[:, j] - predicted[:, j], dataset.dq[:, j]
+        residual, velocity = dataset.tau[:, j] - run.predicted[:, j], dataset.dq[:, j]
         centre, mean, deviation = _binned(velocity, residual)
         worst = float(np.abs(mean).max(initial=0.0))
         charts.append(
@@ -140,20 +116,12 @@ def residual_velocity_figure(dataset: Dataset, predicted: Array, *, title: str, 
     )
 
 
-def residual_spectrum_figure(dataset: Dataset, predicted: Array, *, title: str, joint_types: Sequence[str]) -> Figure:
-    """Return amplitude spectra of the measured torque and of what the model misses.
+def residual_spectrum_figure(run: Run, joint_types: Sequence[str]) -> Figure:
+    """Return amplitude spectra of the measured torque and of the residual, one chart per joint.
 
-    Welch's estimate over the longest run, with a window of a quarter of it.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    predicted : ndarray, shape (N, n)
-        [N m or N]
-    title : str
-        Which data these are.
-    joint_types : sequence of str
+    Welch's estimate over the longest trajectory, with a window of a quarter of it.
     """
+    dataset, title = run.dataset, run.title
     rows = dataset.trajectory == int(np.bincount(dataset.trajectory).argmax())
     count = int(rows.sum())
     window = min(count, max(64, count // 4))
@@ -163,7 +131,7 @@ def residual_spectrum_figure(dataset: Dataset, predicted: Array, *, title: str, 
         torque = units_of(joint_types[j])[0]
         measured = dataset.tau[rows, j]
         frequency, power = welch(measured, fs=dataset.rate, nperseg=window)
-        _, left = welch(measured - predicted[rows, j], fs=dataset.rate, nperseg=window)
+        _, left = welch(measured - run.predicted[rows, j], fs=dataset.rate, nperseg=window)
         frequency, power, left = frequency[1:], power[1:], left[1:]
         reach = _explained(frequency, power, left)
         charts.append(
@@ -206,7 +174,7 @@ def _visible(power: Array, left: Array) -> tuple[float, float]:
     return max(0.2 * float(np.sqrt(left.min())), 1e-6 * top, 1e-30), 2.0 * max(top, 1e-29)
 
 
-def _worst_run(dataset: Dataset, predicted: Array) -> int:
+def _worst_trajectory(dataset: Dataset, predicted: Array) -> int:
     square = np.sum((dataset.tau - predicted) ** 2, axis=1)
     power = np.sum(dataset.tau**2, axis=1)
     count = len(dataset.sources)

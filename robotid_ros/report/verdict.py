@@ -14,11 +14,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.report.content import Column, Fact, Level, Table, Verdict
+from robotid_ros.report.content import Fact, Level, Table, Verdict, quantities, words
 from robotid_ros.report.excitation import condition_level
-from robotid_ros.report.numbers import integer, number, percent
 from robotid_ros.report.subject import Subject
-from robotid_ros.report.wording import friction_label, sentence
+from robotid_ros.report.wording import friction_label, integer, number, percent, sentence
 
 GOOD_MATCH = 85.0  # %
 FAIR_MATCH = 65.0
@@ -145,13 +144,7 @@ def joint_table(subject: Subject) -> Table:
     found = [_joint_advice(subject, j) for j in range(len(subject.result.joint_names))]
     return Table(
         caption='Joint by joint',
-        columns=(
-            Column(name='Joint', numeric=False),
-            Column(name='Match', unit='before'),
-            Column(name='Match', unit='after'),
-            Column(name='Finding', numeric=False),
-            Column(name='Next', numeric=False),
-        ),
+        columns=(*words('Joint'), *quantities('Match [before]', 'Match [after]'), *words('Finding', 'Next')),
         rows=tuple(
             (
                 name,

@@ -9,7 +9,7 @@
 
 """The terminal view of a run: what each node says, how far it is, how well each joint fits.
 
-Text in, text out: who reads the topics hands over what they said.
+The caller reads the topics; nothing here imports ROS.
 """
 
 from collections.abc import Mapping, Sequence
