@@ -291,7 +291,7 @@ def test_one_thing_at_a_time(world, user):
     _, node, *_ = world
     start(user)
     user.descriptions.publish(String(data=UR10E.read_text().replace('effort="330.0"', 'effort="1.0"') + '<!-- -->'))
-    node.wait_for_line('another robot description came while this one is in use; it is left aside')
+    node.wait_for_line('another robot description came while this one is in use; it is ignored')
     assert 'the arm is moving' in user.call('/excitation/start').message
     assert 'the arm is moving' in user.call('/excitation/design').message
     assert user.value('state') == 'running'

@@ -67,7 +67,7 @@ class _Goal:
     outcome : str
         What was wrong with its end.
     told : bool
-        The run has been given up for its refusal or its end.
+        Whether :meth:`ActionLink.fault` has reported its refusal or its end.
     """
 
     heard: float
@@ -209,7 +209,7 @@ class ActionLink:
         response = answer.result()
         goal.ended, goal.outcome = True, outcome(response.status, response.result)
         if goal is not self._sent and tolerance_violated(response.result):
-            # It was not ended by the one that was on its way to take its place.
+            # The goal ended by itself, before the next one could take its place.
             self._problem = goal.outcome
 
     def fault(self) -> LinkFault | None:
@@ -229,7 +229,7 @@ class ActionLink:
         if not self._client.server_is_ready():
             return LinkFault(f'the action {self._name} has gone', held=False)
         now = time.monotonic()
-        # Kept from looking, we may not have heard what has come: the queue first, then the judgement.
+        # After a late check, messages may still be in the queue: the next check decides.
         slept, self._looked = now - self._looked > 0.5 * self._config.feedback_timeout, now
         silence = now - goal.heard
         if silence > self._config.feedback_timeout and not slept:

@@ -9,11 +9,10 @@
 
 """Taking serialised messages from a topic without losing any.
 
-An executor calls back message by message, at 25 to 30 % of a core for 1 kHz. Here a thread of its
-own waits on the subscription, takes all that has come, and then leaves the middleware alone for some
-milliseconds, so that the next turn takes many at once: 6 % at 1 kHz, and no callback of the
-node can delay it. A second thread hands chunks to the consumer, so that neither disk nor
-arithmetic keeps messages waiting in the middleware's queue.
+An executor calls back for each message, which takes 25 to 30 % of a core at 1 kHz. Here a thread of its own waits on
+the subscription, takes all queued messages, and then sleeps for some milliseconds, so that the next turn takes many:
+6 % at 1 kHz. No callback of the node can delay it. A second thread hands chunks to the consumer, so that neither disk
+nor arithmetic keeps messages waiting in the middleware's queue.
 """
 
 import queue
@@ -36,7 +35,7 @@ BACKLOG = 240  # chunks the consumer may be behind before the middleware's queue
 
 
 class _NoExecutor(CallbackGroup):
-    """Keeps a subscription out of every executor's hands."""
+    """A callback group that no executor serves."""
 
     def can_execute(self, entity: Any) -> bool:
         return False

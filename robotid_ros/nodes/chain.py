@@ -10,8 +10,8 @@
 """The node ``chain``: friction sweep, excitation, validation and identification, one after the other.
 
 It is a client of the other nodes and calls their services as a user would, so that every check of theirs holds. It runs
-when its service ``~/start`` is called, or at once with the parameter ``start_at_once``, and tells on ``~/status`` where
-it is. To stop the arm, call ``excitation/stop``; the chain ends there.
+when its service ``~/start`` is called, or at once with the parameter ``start_at_once``, and publishes its step on
+``~/status``. To stop the arm, call ``excitation/stop``; the chain ends there.
 """
 
 import signal
@@ -28,14 +28,14 @@ from std_srvs.srv import Trigger
 
 from robotid_ros.errors import ExcitationError, RobotIdError
 from robotid_ros.identification import IdentificationResult
-from robotid_ros.nodes.conversions import LATCHED
+from robotid_ros.nodes.conversions import LATCHED, node_names
 from robotid_ros.nodes.loop_client import LoopClient
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
 from robotid_ros.nodes.publishing import StatusPublisher
 from robotid_ros.settings import Settings, setting
 
 NODES = ('excitation', 'recorder', 'identification')
-PATIENCE = 600.0  # seconds for each answer; a slow machine is no failure
+PATIENCE = 600.0  # seconds for each answer: a slow machine takes long, and that is not a failure
 ALWAYS = float('inf')  # for what takes as long as it takes: a design, a run, an identification
 
 
@@ -179,7 +179,7 @@ class _Chain:
         if not trajectory:
             client.call('excitation/design', ALWAYS)
         if config.simulated:
-            _require_alone(self.node)  # somebody may have come meanwhile
+            _require_alone(self.node)  # another node may have appeared during the design
         before, asked = self._count(counted), self._count('stops_asked')
         self._tell(kind, f'{kind}: {client.call("excitation/start", ALWAYS)}')
         client.wait(lambda: self._state() == 'running', 'the beginning of the run', PATIENCE)
@@ -212,13 +212,13 @@ class _Chain:
 
 
 def _require_alone(node: Node) -> None:
-    """Raise unless the simulated arm alone can be moved: nobody watches a demonstration as they would a real arm."""
+    """Raise unless only the simulated arm can be moved: nobody may be watching a real one."""
     for topic, ends in (
         ('joint_trajectory', node.get_subscriptions_info_by_topic),
         ('joint_states', node.get_publishers_info_by_topic),
     ):
-        found = [f'{end.node_namespace.rstrip("/")}/{end.node_name}' for end in ends(topic)]
-        found = sorted(name for name in found if not name.rpartition('/')[2].startswith('_'))  # ros2 topic echo
+        names = node_names(ends(topic))
+        found = sorted(name for name in names if not name.rpartition('/')[2].startswith('_'))  # ros2 topic echo
         if found != [f'{node.get_namespace().rstrip("/")}/simulated_arm']:
             raise RobotIdError(
                 f"{node.resolve_topic_name(topic)} should be the simulated arm's alone, but is used by "

@@ -26,7 +26,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array, require_names
 from robotid_ros.errors import DataError, ExcitationError
-from robotid_ros.nodes.conversions import seconds
+from robotid_ros.nodes.conversions import node_names, seconds
 from robotid_ros.nodes.publishing import publish
 
 _POLL = 0.05
@@ -68,7 +68,7 @@ class ControllerLink(Protocol):
     Attributes
     ----------
     answers : bool
-        Every trajectory is accepted or refused in so many words.
+        Whether the controller accepts or refuses every trajectory explicitly.
     result_delay : float
         How long after a fault the controller may take to say that it ended the trajectory itself [s].
     """
@@ -116,7 +116,7 @@ class ControllerLink(Protocol):
         """Return the names of other nodes that command the controller, as far as they can be told."""
 
     def values(self) -> Mapping[str, object]:
-        """Return what is worth a place in the status."""
+        """Return values for the status."""
 
 
 def wait_for_controller(there: Callable[[], bool], absent: str, timeout: float, given_up: threading.Event) -> None:
@@ -179,7 +179,7 @@ class TopicLink:
             self._state = self._node.create_subscription(self._type, name, self._on_state, profile, raw=True)
 
     def _on_state(self, serialised: bytes) -> None:
-        """Take in the controller's state; it comes at the controller's rate, and a part of it is enough."""
+        """Take the controller's state; it comes at the controller's rate, of which ``_STATE_PERIOD`` is enough."""
         now = time.monotonic()
         if now - self._looked < _STATE_PERIOD:
             return
@@ -203,7 +203,7 @@ class TopicLink:
         )
 
     def _speed(self, message: Any) -> float | None:
-        """Return the speed scaling [%], once it was that of full speed: controllers that do not fill it in leave 0."""
+        """Return the speed scaling [%], once it has been full: a controller that does not fill it in leaves 0."""
         factor = float(getattr(message, 'speed_scaling_factor', 0.0))
         self._tells_speed = self._tells_speed or factor == 1.0
         return 100.0 * factor if self._tells_speed else None
@@ -229,10 +229,8 @@ class TopicLink:
 
     def other_commanders(self) -> list[str]:
         """Return the names of other nodes that publish trajectories on the topic."""
-        own = self._node.get_fully_qualified_name()
-        nodes = self._node.get_publishers_info_by_topic(self._publisher.topic_name)
-        names = {f'{info.node_namespace.rstrip("/")}/{info.node_name}' for info in nodes}
-        return sorted(names - {own})
+        names = set(node_names(self._node.get_publishers_info_by_topic(self._publisher.topic_name)))
+        return sorted(names - {self._node.get_fully_qualified_name()})
 
     def values(self) -> Mapping[str, object]:
         """Return nothing."""

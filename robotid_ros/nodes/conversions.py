@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Between ROS messages and numpy: stamps, joint states, trajectories, status."""
+"""Between ROS and numpy: stamps, joint states, trajectories, status, and who publishes what."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,6 +15,7 @@ import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.topic_endpoint_info import TopicEndpointInfo
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -23,6 +24,17 @@ from robotid_ros.errors import DataError
 
 LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 """For what a late subscriber must still see: descriptions, references, results."""
+
+
+def reliability_of(publishers: Sequence[TopicEndpointInfo]) -> ReliabilityPolicy:
+    """Return the reliability to subscribe with: reliable where all publishers are, else best effort."""
+    reliable = all(each.qos_profile.reliability == ReliabilityPolicy.RELIABLE for each in publishers)
+    return ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT
+
+
+def node_names(endpoints: Sequence[TopicEndpointInfo]) -> list[str]:
+    """Return the full name of the node of each publisher or subscription."""
+    return [f'{each.node_namespace.rstrip("/")}/{each.node_name}' for each in endpoints]
 
 
 def seconds(stamp: Time | Duration) -> float:
@@ -50,8 +62,8 @@ def duration_message(value: float) -> Duration:
 def average_label(frame_id: str) -> tuple[int, bool, str, str]:
     """Return what the ``frame_id`` of an average says: periods, whether for validation, its recording, a remark.
 
-    The recorder writes ``4 periods``, then ``for validation`` where it is, then ``in`` and the recording's folder,
-    and behind ``;`` what is to be said of its stamps.
+    The recorder writes ``4 periods``, then ``for validation`` if it is one, then ``in`` and the recording's folder,
+    and behind ``;`` a remark on its stamps.
     """
     said, _, remark = frame_id.partition('; ')
     label, _, recording = said.partition(' in ')

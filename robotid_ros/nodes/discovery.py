@@ -9,8 +9,8 @@
 
 """Topics of an arm found in the ROS graph: who publishes its joint states, who takes trajectories.
 
-Drivers rename their controllers between releases, and republish joint states at lower rates. What a
-configuration names is taken where it works; where it does not, what is there is taken, and said.
+Drivers rename their controllers between releases, and republish joint states at lower rates. The configured topics are
+taken where they work; otherwise those found in the graph are taken, with a remark.
 """
 
 import time

@@ -128,7 +128,7 @@ class ExcitationNode(Node):
         }
 
     def _previewed(self) -> tuple[tuple[str, ...], FourierTrajectory | FrictionSweep | PoseTour] | None:
-        """Return the motion that ~/start would run; a trajectory file is read when somebody wants to see it."""
+        """Return the motion that ~/start would run; a trajectory file is read when its preview is first asked for."""
         if self._model is None or self._busy or self._driver.run is not None:
             return None
         if self._config.trajectory not in ('', self._loaded, self._unreadable):
@@ -149,7 +149,7 @@ class ExcitationNode(Node):
         if source == self._description:
             return
         if self._driver.run is not None or self._busy:
-            self.get_logger().warning('another robot description came while this one is in use; it is left aside')
+            self.get_logger().warning('another robot description came while this one is in use; it is ignored')
             return
         self._description = source
         try:

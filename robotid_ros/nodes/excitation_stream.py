@@ -89,7 +89,7 @@ class RunStream:
             Time from the start of the run [s].
         """
         now = time.monotonic()
-        # A tick that comes late looks before the joint states that waited with it are heard: the next one judges.
+        # A late tick runs before the joint states that queued meanwhile are processed: the next tick decides.
         late, self._looked = now - self._looked > 0.5 * self.following.watchdog.config.joint_state_timeout, now
         excused, self._late = late and not self._late, late
         problem = None if excused else self.following.watchdog.silence(now)
@@ -127,8 +127,8 @@ class RunStream:
     def stop(self, reason: str, clock: Callable[[], float], latency: float, *, fault: bool) -> StopKind:
         """Bring the arm to rest from what it does now, and return how; from then on ``rest`` is known.
 
-        A stop holds for the moment it reaches the controller. So one whose planning took too long, on a busy
-        machine, is planned again from what the arm does then.
+        A stop is planned for the moment it reaches the controller. If planning took too long, on a busy machine, it is
+        planned again from what the arm does then.
 
         Parameters
         ----------

@@ -8,7 +8,7 @@
 # specific language governing permissions and limitations under the License.
 
 
-"""What a service answers where something goes wrong: a refusal is one line, and so is a fault of this package."""
+"""What a service answers where something goes wrong: one line."""
 
 import traceback
 

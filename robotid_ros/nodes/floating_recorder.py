@@ -29,7 +29,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, TwistStamped
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
@@ -37,8 +37,7 @@ from robotid_ros import __version__
 from robotid_ros.data.bag_writer import BagWriter
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import DataError, RobotIdError
-from robotid_ros.nodes.conversions import status_message
-from robotid_ros.nodes.failure import failure
+from robotid_ros.nodes.conversions import reliability_of, status_message
 from robotid_ros.nodes.parameters import declare_parameters
 from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
@@ -74,8 +73,8 @@ class FloatingRecorder(Node):
             self._kinds['odom'] = Odometry
         self._unheard = set(self._kinds)
         self._status = self.create_publisher(DiagnosticStatus, '~/status', 10)
-        self.create_service(Trigger, '~/start', self._answering(self._start))
-        self.create_service(Trigger, '~/stop', self._answering(self._stop))
+        self.create_service(Trigger, '~/start', self._worker.answering(self._start))
+        self.create_service(Trigger, '~/stop', self._worker.answering(self._stop))
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(_LOOK, self._subscribe, clock=steady)
         self.create_timer(_WRITE, lambda: self._worker.run(self._write), clock=steady)
@@ -86,28 +85,13 @@ class FloatingRecorder(Node):
             self._stop()
         self._worker.close()
 
-    def _answering(self, action: Callable[[], str]) -> Callable[[Any, Any], Any]:
-        """Return a service callback that runs an action off the executor's thread."""
-
-        async def answer(_: Any, response: Any) -> Any:
-            try:
-                response.message = await self._worker.run(action)
-                response.success = True
-            except Exception as cause:
-                response.success, response.message = False, failure(self, cause)
-            return response
-
-        return answer
-
     def _subscribe(self) -> None:
-        """Subscribe what is published, reliably where all publishers are."""
+        """Subscribe to the topics that are published."""
         for topic in sorted(self._unheard):
             publishers = self.get_publishers_info_by_topic(topic)
             if publishers:
                 self._unheard.remove(topic)
-                reliable = all(item.qos_profile.reliability == ReliabilityPolicy.RELIABLE for item in publishers)
-                policy = ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT
-                profile = QoSProfile(depth=_DEPTH, reliability=policy)
+                profile = QoSProfile(depth=_DEPTH, reliability=reliability_of(publishers))
                 self.create_subscription(self._kinds[topic], topic, self._receiver(topic), profile, raw=True)
 
     def _receiver(self, topic: str) -> Callable[[bytes], None]:
@@ -144,7 +128,7 @@ class FloatingRecorder(Node):
             if writer is None:
                 return
             waiting: dict[str, list[tuple[bytes, int]]] = {}
-            for _ in range(len(self._waiting)):  # others come meanwhile
+            for _ in range(len(self._waiting)):  # more may be appended meanwhile
                 topic, message, arrival = self._waiting.popleft()
                 waiting.setdefault(topic, []).append((message, arrival))
             try:

@@ -22,6 +22,7 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.task import Future
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
@@ -97,7 +98,7 @@ class IdentificationNode(Node):
             return
         try:
             factor = torque_factor(self._robot, model)
-        except RobotIdError as cause:  # the others record without: this node goes on, so that they do
+        except RobotIdError as cause:  # recording does not need it, and the end of this node would end the launch
             self._missing = f'nothing can be identified: {cause}'
             self._set(DiagnosticStatus.ERROR, self._missing)
             return
@@ -108,7 +109,7 @@ class IdentificationNode(Node):
         self._watch.stop()
         self._torque_factor, self._values = factor, {}
         self._set(DiagnosticStatus.OK, f'robot {model.name}: waiting for recordings')
-        try:  # what was given at the start could not be compared with the arm before
+        try:  # settings given at the start are checked as soon as the arm is known
             self._require_fitting(
                 read_parameters(self, IdentificationConfig), self._config.stop_parameters, self._session
             )
@@ -135,7 +136,7 @@ class IdentificationNode(Node):
         """Refuse settings that do not fit the arm as soon as they are set."""
         if self._session is None:
             return SetParametersResult(successful=True)
-        # What is no list is refused by its type, after this.
+        # A value that is not a list is refused by its type, after this.
         lists = {change.name: tuple(change.value) for change in changes if hasattr(change.value, '__len__')}
         try:
             config = read_parameters(self, IdentificationConfig)
@@ -188,9 +189,9 @@ class IdentificationNode(Node):
         self._periods, self._run = periods, key
         return session.add(key, dataset, read_parameters(self, IdentificationConfig))
 
-    def _taken(self, future: 'object') -> None:
+    def _taken(self, future: Future) -> None:
         try:
-            estimate: RecursiveEstimate | None = future.result()  # type: ignore[attr-defined]
+            estimate: RecursiveEstimate | None = future.result()
         except Exception as cause:
             self._set(DiagnosticStatus.WARN, f'a recording cannot be used: {failure(self, cause)}')
             return
@@ -224,12 +225,12 @@ class IdentificationNode(Node):
         text = f'{len(self._session.datasets)} recordings; {estimate.relative_error:.1f} % of the torque unexplained'
         level = DiagnosticStatus.OK if excited else DiagnosticStatus.WARN
         self._set(level, text if excited else f'{text}; the motion does not excite all parameters')
-        known = 0.0 < deviation <= config.stop_when and self._periods > 1  # one period has no noise to tell it by
+        known = 0.0 < deviation <= config.stop_when and self._periods > 1  # the noise of one period is not known
         if known and self._stopped != self._run and self._stop.service_is_ready():
             self._stopped = self._run
             self._stops_asked += 1
             self._values['stops_asked'] = self._stops_asked
-            self._publish_status()  # before the arm is at rest: the chain tells this stop from a user's by it
+            self._publish_status()  # before the arm rests: the chain tells this stop from a user's by stops_asked
             self.get_logger().info(
                 f'every deviation is below {config.stop_when:g} % ({name}: {deviation:.2g} %) after {self._periods} '
                 'periods; the excitation is stopped'
@@ -276,7 +277,7 @@ class IdentificationNode(Node):
         return text
 
     def _write(self, session: IdentificationSession, result: IdentificationResult) -> None:
-        """Write the result with its data and report; what cannot be written is said, and lost is nothing."""
+        """Write the result with its data and report; a failure is logged, and the result stays published."""
         found = Identification(
             model=session.model,
             result=result,

@@ -27,7 +27,7 @@ from geometry_msgs.msg import PointStamped, PoseStamped, Quaternion, TransformSt
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
@@ -35,7 +35,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.calibration import append_points
 from robotid_ros.calibration.pairing import PairingConfig, RestingPairs
 from robotid_ros.errors import CalibrationError, DataError, MissingDependencyError, RobotIdError
-from robotid_ros.nodes.conversions import joint_state_values, seconds, status_message
+from robotid_ros.nodes.conversions import joint_state_values, reliability_of, seconds, status_message
 from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import publish
@@ -101,14 +101,13 @@ class PoseRecorder(Node):
     # --- what comes in ---
 
     def _subscribe(self) -> None:
-        """Subscribe what is published, reliably where all publishers are: kept waiting, this node then catches up."""
+        """Subscribe to the topics that are published, where possible so that none is lost while this node waits."""
         for topic in list(self._wanted):
             publishers = self.get_publishers_info_by_topic(topic)
             if publishers:
                 kind, callback = self._wanted.pop(topic)
-                reliable = all(item.qos_profile.reliability == ReliabilityPolicy.RELIABLE for item in publishers)
-                policy = ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT
-                self.create_subscription(kind, topic, callback, QoSProfile(depth=_DEPTH, reliability=policy))
+                profile = QoSProfile(depth=_DEPTH, reliability=reliability_of(publishers))
+                self.create_subscription(kind, topic, callback, profile)
 
     def _receive_joints(self, message: JointState) -> None:
         joints = self._joints = self._joints or tuple(message.name)
@@ -165,9 +164,7 @@ class PoseRecorder(Node):
     async def _on_measure(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         timeout = read_parameters(self, PoseRecorderConfig).timeout
         end = time.monotonic() + timeout
-        while not (self._pairs is not None and self._pairs.ready):
-            if time.monotonic() > end:
-                break
+        while (self._pairs is None or not self._pairs.ready) and time.monotonic() <= end:
             await self._worker.run(time.sleep, _POLL)
         try:
             if self._pairs is None:

@@ -63,7 +63,7 @@ class Preview:
         if self._last is None:
             self._time.follow()
             self._timer.timer_period_ns = int(1e9 / _RATE)
-            self._timer.reset()  # or the second message would wait for the old period, and the motion would jump
+            self._timer.reset()  # else the second message would come after the old period, and the motion would jump
         names, motion = shown
         if self._last is not None:
             self._elapsed += float(self._node.get_parameter('preview_speed').value) * (now - self._last)

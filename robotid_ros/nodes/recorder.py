@@ -22,7 +22,6 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rclpy.clock import Clock, ClockType
@@ -41,8 +40,7 @@ from robotid_ros.data.session import RecordingSession
 from robotid_ros.data.torque import torque_factors
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.nodes.capture import Capture
-from robotid_ros.nodes.conversions import LATCHED, trajectory_message
-from robotid_ros.nodes.failure import failure
+from robotid_ros.nodes.conversions import LATCHED, reliability_of, trajectory_message
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import StatusPublisher, publish
 from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings, storage_refusal
@@ -80,13 +78,12 @@ class Recorder(Node):
         self._status = StatusPublisher(self, 10)
         self.create_subscription(JointTrajectory, REFERENCE, self._receive_reference, LATCHED, raw=True)
         for name, action in (('start', self._start), ('stop', self._stop), ('save', self._save)):
-            self.create_service(Trigger, f'~/{name}', self._answering(action))
-        # By a clock of its own: the status tells that simulated time stands still, too.
+            self.create_service(
+                Trigger, f'~/{name}', self._worker.answering(self._locked(action), self._publish_status)
+            )
+        # On a steady clock: the status is published while simulated time stands still, too.
         self.create_timer(1.0, self._look_around, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self.get_logger().info(
-            f'records {self.resolve_topic_name(TOPIC)} on ~/start or when a reference starts; takes the messages '
-            'from a wait set of its own, by no executor'
-        )
+        self.get_logger().info(f'records {self.resolve_topic_name(TOPIC)} on ~/start or when a reference starts')
         currents = settings.without_constant
         if currents:
             self.get_logger().warning(
@@ -102,22 +99,12 @@ class Recorder(Node):
                 self._end('the node is shut down')
         self._worker.close()
 
-    def _answering(self, action: Callable[[], str]) -> Callable[[Any, Any], Any]:
-        """Return a service callback that runs an action off the executor's thread."""
+    def _locked(self, action: Callable[[], str]) -> Callable[[], str]:
+        def run() -> str:
+            with self._lock:
+                return action()
 
-        def run() -> tuple[bool, str]:
-            try:
-                with self._lock:
-                    return True, action()
-            except Exception as cause:
-                return False, failure(self, cause)
-
-        async def answer(_: Any, response: Any) -> Any:
-            response.success, response.message = await self._worker.run(run)
-            self._publish_status()
-            return response
-
-        return answer
+        return run
 
     # --- actions: in the worker's thread, under the lock ---
 
@@ -191,8 +178,7 @@ class Recorder(Node):
             time.sleep(0.02)
         if config.reliability != 'auto':
             return ReliabilityPolicy[config.reliability.upper()]
-        all_reliable = all(item.qos_profile.reliability == ReliabilityPolicy.RELIABLE for item in publishers)
-        return ReliabilityPolicy.RELIABLE if all_reliable else ReliabilityPolicy.BEST_EFFORT
+        return reliability_of(publishers)
 
     def _end(self, why: str) -> str:
         session, capture = self._session, self._capture
@@ -316,7 +302,7 @@ class Recorder(Node):
         """Publish the average after another whole period."""
         with self._lock:
             if session is not self._session:
-                return  # the whole recording has been averaged meanwhile
+                return  # the recording has ended meanwhile, and its average was published
             dataset = session.average_so_far()
             if dataset is not None:
                 self._publish_average(session, dataset)

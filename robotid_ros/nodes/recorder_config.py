@@ -51,7 +51,9 @@ class RecorderConfig(Settings):
     outlier_factor: float = setting(
         3.0, 'a period that deviates by more than this times the usual is left out', range=(1.0, 1e6)
     )
-    harmonics: int = setting(0, 'of the Fourier series of averaged positions; 0: all that stand out', range=(0, 1000))
+    harmonics: int = setting(
+        0, 'of the Fourier series of averaged positions; 0: all that exceed the noise', range=(0, 1000)
+    )
     smoothing_passes: int = setting(1, 'of the five-point cubic over the averaged torque', range=(0, 100))
     smoothing_guard: float = setting(
         0.1, 'largest move of a sample by smoothing, per range of its signal', range=(0.0, 1.0)

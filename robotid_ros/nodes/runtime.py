@@ -9,9 +9,8 @@
 
 """Start a node, spin it, and end it cleanly on SIGINT and SIGTERM.
 
-The executor spins in a thread of its own while the main thread waits for a signal, so that the
-node can still publish, above all its last stop trajectory, while it is being shut down; rclpy's
-own handlers would take the context away first.
+The executor spins in a thread of its own while the main thread waits for a signal. So the node can still publish while
+it is being shut down, above all its last stop trajectory; rclpy's own handlers would destroy the context first.
 """
 
 import os
@@ -33,6 +32,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
 from robotid_ros.errors import RobotIdError
+from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.simulated_time import SimulatedTime
 
 Result = TypeVar('Result')
@@ -43,9 +43,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class _StopRequest:
     """Made by SIGINT, SIGTERM or a thread, waited for by the main thread.
 
-    A pipe that the signal itself is written to, and no threading.Event: an Event takes a lock to be
-    set, and a signal that arrives while the main thread holds that lock in wait() would wait for it
-    for ever; and a signal that another thread receives does not wake the main thread at all.
+    It is a pipe that the signal is written to. A threading.Event would not do: its lock may be held by the main thread
+    in wait() when the signal arrives, which is a deadlock, and a signal that another thread receives does not wake the
+    main thread.
     """
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
         except ExternalShutdownException:
             pass
         except BaseException as cause:
-            if not stop.made:  # what breaks while everything is being taken down is no failure
+            if not stop.made:  # errors during the shutdown are no failure
                 failure.append(cause)
         finally:
             stop.make()
@@ -137,8 +137,8 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
 class BackgroundWorker:
     """Runs slow work off the executor's thread and hands its result back to a coroutine.
 
-    A service callback may be a coroutine: ``answer = await worker.run(function)``. The thread is a
-    daemon: a node that is told to end does not wait for work whose result has no receiver any more.
+    A service callback may be a coroutine: ``answer = await worker.run(function)``. The thread is a daemon: a node that
+    ends does not wait for unfinished work.
     """
 
     def __init__(self, node: Node) -> None:
@@ -170,6 +170,26 @@ class BackgroundWorker:
 
         self._work.put(work)
         return future
+
+    def answering(
+        self, action: Callable[[], str], after: Callable[[], None] | None = None
+    ) -> Callable[[Any, Any], Any]:
+        """Return the callback of a Trigger service that answers with the text of an action in the worker thread.
+
+        An exception is answered with ``success: false`` and one line; ``after`` is called before the answer is sent.
+        """
+
+        async def answer(_: Any, response: Any) -> Any:
+            try:
+                response.message = await self.run(action)
+                response.success = True
+            except Exception as cause:
+                response.success, response.message = False, failure(self._node, cause)
+            if after is not None:
+                after()
+            return response
+
+        return answer
 
     def _answer(self, give: Callable[[], None]) -> None:
         if self._closed.is_set():  # the executor and the guard may be gone by now

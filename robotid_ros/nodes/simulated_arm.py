@@ -62,11 +62,11 @@ _FAULT_PERIOD = 0.05
 class SimulatedArm(Node):
     """An arm in a physics engine, in real time or faster.
 
-    The physics run in a thread of their own, step after step against absolute deadlines: a delay
-    is made up by computing faster, and no step or joint state is ever left out. A command takes
-    effect at the step that was due when it came, so that a busy machine delays what is seen of the
-    motion and never changes it; where it publishes the clock, all nodes wait instead. Stamps are the
-    simulated time, which begins at the system's time and does not drift from it at speed 1.
+    The physics run in a thread of their own, step after step against absolute deadlines: a delay is made up for by
+    computing faster, and no step or joint state is left out. A command takes effect at the step that was due when it
+    came, so that a busy machine delays the joint states but does not change the motion; where the node publishes the
+    clock, all nodes wait instead. Stamps are the simulated time, which begins at the system's time and does not drift
+    from it at speed 1.
     """
 
     def __init__(self) -> None:
@@ -206,7 +206,7 @@ class SimulatedArm(Node):
                     f'the physics are {-ahead:.2f} s late; the steps are made up for: lower physics_rate, '
                     'publish_rate or speed if this goes on'
                 )
-            # Who hears the clock means the moment the physics are at.
+            # A node that follows the clock means the time that the physics have reached.
             while self._commands and (self._clock_publisher is not None or self._commands[0][0] <= due):
                 self._commands.popleft()[1](now)
             reference = parts.controller.sample((step + offsets) / config.physics_rate, self._measured)
@@ -216,7 +216,8 @@ class SimulatedArm(Node):
             seen = parts.sensors.measure(at_motors, parts.sensor_rng)
             stamp = self._origin + round(step * _NANOSECONDS / config.physics_rate)
             late.append(np.where(parts.shows_current, seen.current[0], seen.effort[0]))
-            # Where a new trajectory begins: it must not make the plant, which leads links, push against what gives way.
+            # A new trajectory begins here. The reference of the plant is that of the links: without the deflection of
+            # flexible joints, which the measured position contains.
             self._measured = seen.position[0] - (at_motors.position - motion.position + links - reference[0])[0]
             self._velocity = seen.velocity[0]
             if self._goal is not None:

@@ -7,10 +7,9 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What stands against a start or a design, beside the trajectory itself.
+"""Reasons to refuse a start or a design, other than the trajectory itself.
 
-Each reason is one line and has a name; a reason whose name is in the parameter ``start_anyway`` is
-left out.
+Each reason is one line and has a name. A reason whose name is in the parameter ``start_anyway`` does not refuse.
 """
 
 import threading
@@ -28,7 +27,7 @@ from robotid_ros.errors import DataError, ExcitationError
 from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.excitation.preparation import design_limits
 from robotid_ros.model import RobotModel
-from robotid_ros.nodes.conversions import joint_state_values, seconds
+from robotid_ros.nodes.conversions import joint_state_values, node_names, seconds
 from robotid_ros.nodes.excitation_config import StartConfig
 from robotid_ros.nodes.runtime import BackgroundWorker
 
@@ -149,10 +148,8 @@ class StartChecks:
                 time.sleep(0.05)
 
     def _other_commanders(self) -> list[str]:
-        own = (self._node.get_name(), self._node.get_namespace())
-        found = self._node.get_publishers_info_by_topic(_COMMAND)
-        names = {(item.node_name, item.node_namespace) for item in found} - {own}
-        return sorted(f'{namespace.rstrip("/")}/{name}' for name, namespace in names)
+        names = set(node_names(self._node.get_publishers_info_by_topic(_COMMAND)))
+        return sorted(names - {self._node.get_fully_qualified_name()})
 
     def _recording_reasons(self, joints: Sequence[str], start: StartConfig) -> dict[str, str]:
         reasons: dict[str, str] = {}
@@ -167,11 +164,11 @@ class StartChecks:
             try:
                 _, _, effort = joint_state_values(message, joints)
             except DataError:
-                continue  # the joints of a gripper, say, may come by themselves
+                continue  # those of a gripper alone, for example
             stamps.append(seconds(message.header.stamp))
             efforts.append(np.full(len(joints), np.nan) if effort is None else effort)
         if not efforts:
-            return reasons  # the driver of the arm says what is wrong with the joint states
+            return reasons  # ArmDriver reports what is wrong with the joint states
         effort = np.array(efforts)
         missing = [name for name, column in zip(joints, effort.T, strict=True) if not np.isfinite(column).any()]
         if missing or not effort.any():
