@@ -60,8 +60,8 @@ def _run(options: argparse.Namespace) -> int:
     }
     print(joint_table(joints, columns))
     print('friction off: rms of the found friction against the true one, which a simulation knows [N m]\n')
-    print('The arm has what real arms have and no model says wholly: breakaway, friction of the load, torque ripple,')
-    print('an effort that is late, coarse encoders, wrong link lengths and joints that give way. With that and noise')
+    print('The simulated arm has what the model does not describe wholly: breakaway, friction of the load, torque')
+    print('ripple, a delayed effort, coarse encoders, wrong link lengths and flexible joints. With that and noise')
     print(f'{measured.relative_error_total:.1f} % of the measured torque is not explained.\n')
     for path in outcome.written:
         print(f'written: {path}')

@@ -14,9 +14,9 @@ import shlex
 from pathlib import Path
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
+from robotid_ros.commands.processing_options import add_processing_arguments, model_and_settings
 from robotid_ros.commands.progress import progress_bar
-from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
+from robotid_ros.commands.robot_options import add_robot_arguments
 from robotid_ros.commands.settings import add_settings, number, settings_from
 from robotid_ros.errors import DataError, MissingDependencyError, RobotIdError
 from robotid_ros.files import output_folder
@@ -62,8 +62,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.robot is None and any(entry.robot is None for entry in entries):
         raise DataError('which arm? Give --robot, or a list with the column robot')
     if options.robot is not None:  # what is wrong for all recordings is said once
-        robot_config = load_config(options)
-        processing_settings(options, robot_config, load_robot(options, robot_config).joint_names)
+        model_and_settings(options)
     with engine(options.dask), progress_bar('fleet') as progress:
         tasks = [_task(entry, options, config) for entry in entries]
         outcomes = identify_fleet(tasks, folder, jobs=int(options.jobs), progress=progress)
@@ -90,9 +89,7 @@ def _task(entry: Entry, options: argparse.Namespace, config: IdentificationConfi
     if entry.excitation is not None:
         given.excitation, given.period = entry.excitation, None
     try:
-        robot_config = load_config(given)
-        model = load_robot(given, robot_config)
-        settings = processing_settings(given, robot_config, model.joint_names)
+        model, settings = model_and_settings(given)
     except RobotIdError as cause:
         return Outcome(entry=entry, result=None, problem=str(cause))
     return Task(

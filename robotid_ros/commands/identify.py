@@ -15,13 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.processing_options import (
-    add_processing_arguments,
-    processing_settings,
-    validation_period,
-)
+from robotid_ros.commands.processing_options import add_processing_arguments, model_and_settings, validation_period
 from robotid_ros.commands.progress import progress_bar
-from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
+from robotid_ros.commands.robot_options import add_robot_arguments
 from robotid_ros.commands.settings import add_settings, settings_from
 from robotid_ros.commands.tables import metrics_table, parameter_table
 from robotid_ros.errors import DataError
@@ -55,20 +51,18 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    config = load_config(options)
-    model = load_robot(options, config)
-    identification_config = settings_from(options, IdentificationConfig)
-    settings = processing_settings(options, config, model.joint_names)
+    model, settings = model_and_settings(options)
     if options.validate_excitation and not options.validate:
         raise DataError('--validate-excitation belongs to the recordings of --validate; there are none')
     period = validation_period(options, model.joint_names)
+    config = settings_from(options, IdentificationConfig)
     folder = output_folder(options.out)
     with progress_bar('identify') as progress:
         found = identify_files(
             options.recordings,
             model,
             settings,
-            identification_config,
+            config,
             friction_data=options.friction_data,
             validation=options.validate,
             validation_settings=None if period is None else replace(settings, period=period),

@@ -15,9 +15,9 @@ import numpy as np
 import yaml
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
+from robotid_ros.commands.processing_options import add_processing_arguments, model_and_settings
 from robotid_ros.commands.progress import progress_bar
-from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
+from robotid_ros.commands.robot_options import add_robot_arguments
 from robotid_ros.commands.settings import add_settings, settings_from
 from robotid_ros.commands.tables import joint_table
 from robotid_ros.errors import DataError
@@ -54,9 +54,7 @@ def _run(options: argparse.Namespace) -> int:
         raise DataError(f'--mass: expected a positive number of kg, got {options.mass:g}')
     if options.mass is not None and not options.without:
         raise DataError('drive gains need runs without the payload too; give --without RECORDING...')
-    config = load_config(options)
-    model = load_robot(options, config)
-    settings = processing_settings(options, config, model.joint_names)
+    model, settings = model_and_settings(options)
     identification = settings_from(options, IdentificationConfig)
     folder = output_folder(options.out)
     loaded, _, _ = load_datasets(options.loaded, settings, topic=options.topic)

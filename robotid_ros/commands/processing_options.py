@@ -12,11 +12,12 @@
 import argparse
 from typing import Any
 
+from robotid_ros.commands.robot_options import load_config, load_robot
 from robotid_ros.data import ProcessingSettings
 from robotid_ros.data.settings import DIFFERENTIATIONS
 from robotid_ros.errors import DataError
 from robotid_ros.excitation.storage import load_excitation
-from robotid_ros.model import RobotConfig
+from robotid_ros.model import RobotConfig, RobotModel
 
 
 def add_processing_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +31,19 @@ def add_processing_arguments(parser: argparse.ArgumentParser) -> None:
         '--differentiation', choices=DIFFERENTIATIONS, help='of recordings that are not periodic (default: central)'
     )
     parser.add_argument('--topic', metavar='NAME', help='which sensor_msgs/JointState topic of a bag')
+
+
+def model_and_settings(options: argparse.Namespace) -> tuple[RobotModel, ProcessingSettings]:
+    """Return the arm of ``--robot`` and ``--config``, and how its recordings are processed.
+
+    Raises
+    ------
+    RobotIdError
+        See :func:`load_robot` and :func:`processing_settings`.
+    """
+    config = load_config(options)
+    model = load_robot(options, config)
+    return model, processing_settings(options, config, model.joint_names)
 
 
 def processing_settings(

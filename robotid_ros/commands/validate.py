@@ -12,8 +12,8 @@
 import argparse
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
-from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
+from robotid_ros.commands.processing_options import add_processing_arguments, model_and_settings
+from robotid_ros.commands.robot_options import add_robot_arguments
 from robotid_ros.commands.tables import metrics_table
 from robotid_ros.identification import IdentificationResult, validate
 from robotid_ros.workflow import load_datasets
@@ -27,10 +27,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    config = load_config(options)
-    model = load_robot(options, config)
+    model, settings = model_and_settings(options)
     result = IdentificationResult.load(options.result)
-    settings = processing_settings(options, config, model.joint_names)
     datasets, _, summaries = load_datasets(options.recordings, settings, topic=options.topic)
     for summary in summaries:
         print(summary)

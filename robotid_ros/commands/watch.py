@@ -30,8 +30,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         '--address',
         default='127.0.0.1',
         help='to serve the page on (default: 127.0.0.1, this machine alone); with any other, whoever reaches it can '
-        'stop '
-        'the arm',
+        'stop the arm',
     )
 
 

@@ -10,7 +10,7 @@
 """The demonstration: parked arm to validated model, over real ROS 2, with one command."""
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,21 +28,20 @@ from robotid_ros.files import write_text
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import arm_file
+from robotid_ros.progress import Progress
 from robotid_ros.report import write_report
 from robotid_ros.report.design import write_design_page
 from robotid_ros.report.identification import identification_report
 from robotid_ros.settings import Settings, setting
 
-Step = Callable[[float, str], None]
-
-# Deadlines [s], each several times what a slow and busy machine needs; a node that dies is told at once.
+# Deadlines [s], each several times what a slow and busy machine needs; a node that dies is reported at once.
 STARTUP = 300.0
 DESIGN = 600.0
 SOLVE = 600.0
 SLOWDOWN = 10.0  # how much longer than planned a run may take
 PATIENCE = 20.0  # how long the nodes wait for each other's messages [s]
-# What real arms have and the model of an identification does not say, in typical amounts. benchmark/imperfect_arm.py
-# adds one after the other.
+# Properties of real arms that the identified model does not have, in typical amounts. benchmark/imperfect_arm.py adds
+# one after the other.
 TRAITS: dict[str, object] = {
     'breakaway_ratio': 0.35,
     'load_friction': 0.05,
@@ -100,7 +99,7 @@ class _Capture:
     validation: Path
 
 
-def run_demo(settings: DemoSettings, step: Step) -> DemoOutcome:
+def run_demo(settings: DemoSettings, step: Progress) -> DemoOutcome:
     """Run the whole loop with real nodes in processes of their own.
 
     Parameters
@@ -146,7 +145,7 @@ def _capture(
     group: NodeGroup,
     environment: Mapping[str, str],
     truth_file: Path,
-    step: Step,
+    step: Progress,
 ) -> _Capture:
     """Start the nodes, run both trajectories, identify after the first."""
     from robotid_ros.nodes.loop_client import LoopClient
@@ -180,7 +179,7 @@ def _capture(
 def _node_parameters(settings: DemoSettings, truth_file: Path) -> dict[str, dict[str, Any]]:
     recordings = settings.folder / 'recordings'
     recordings.mkdir(exist_ok=True)
-    # Everybody lives in the arm's time: a busy machine makes the run longer, and nothing else of it.
+    # All nodes take their time from the arm: a busy machine makes the run longer, and changes nothing else.
     arm = {'robot': settings.robot, 'seed': settings.seed, 'truth_file': truth_file, 'publish_clock': True, **TRAITS}
     others: dict[str, dict[str, Any]] = {
         'excitation': {
@@ -188,8 +187,8 @@ def _node_parameters(settings: DemoSettings, truth_file: Path) -> dict[str, dict
             'seed': settings.seed,
             # Periods that join in motion: a stop in each would leave friction undetermined there.
             'start_at_rest': False,
-            # No arm can be damaged here: an unknown one has no ground, and a machine
-            # that stands still for a moment is no reason to stop.
+            # Nothing can be damaged here: an unknown arm has no ground, and a machine that is busy for a moment is no
+            # reason to stop.
             'start_anyway': ['unchecked_workspace', 'implausible_velocity'],
             'joint_state_timeout': PATIENCE,
             'controller_timeout': PATIENCE,
@@ -200,7 +199,7 @@ def _node_parameters(settings: DemoSettings, truth_file: Path) -> dict[str, dict
     return {'simulated_arm': arm, **{name: {**values, 'use_sim_time': True} for name, values in others.items()}}
 
 
-def _run_trajectory(client: Any, settings: DemoSettings, name: str, share: tuple[float, float], step: Step) -> Path:
+def _run_trajectory(client: Any, settings: DemoSettings, name: str, share: tuple[float, float], step: Progress) -> Path:
     """Design, record and run one trajectory; return the folder of its recording."""
     begin, end = share
     periods = settings.periods if name == 'training' else settings.validation_periods

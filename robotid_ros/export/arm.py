@@ -31,7 +31,7 @@ _PACE = np.pi
 def identified_arm(model: RobotModel, result: IdentificationResult) -> RobotModel:
     """Return the arm with the identified inertial parameters, rotor inertias, and the closest plain friction.
 
-    Of coupled drives each joint gets what it turns when it moves alone.
+    With coupled drives, each joint gets the rotor inertia that it turns when it moves alone.
 
     Rotor inertias, viscous and Coulomb friction below zero, which no simulator takes, become zero.
 

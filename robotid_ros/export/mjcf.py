@@ -19,11 +19,11 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from robotid_ros.arrays import Array
-from robotid_ros.errors import MissingDependencyError, ModelError
+from robotid_ros.errors import ModelError
 from robotid_ros.export.arm import require_masses
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters, transform_inertial_parameters
-from robotid_ros.simulation.mjcf import full_inertia, spelled
+from robotid_ros.simulation.mjcf import full_inertia, load_mujoco, spelled
 
 # Largest distance [m, or sine] of two descriptions of the same joint axis.
 _SAME = 1e-4
@@ -102,10 +102,7 @@ def mjcf_with(arm: RobotModel, path: str | Path) -> str:
     MissingDependencyError
         Without MuJoCo.
     """
-    try:
-        import mujoco
-    except ImportError as cause:
-        raise MissingDependencyError("editing an MJCF needs MuJoCo: pip install 'robotid_ros[sim]'") from cause
+    mujoco = load_mujoco('edit an MJCF')
     require_masses(arm)
     path = Path(path)
     try:

@@ -21,20 +21,18 @@ from robotid_ros.errors import ModelError
 if TYPE_CHECKING:
     from robotid_ros.simulation.plant import PlantMotion
 
-__all__ = ['Drive']
-
 RIPPLE_WAVES = 100.0  # per turn of the joint: one per turn of a rotor behind a gear of 100
 _SLIP = 0.01  # rad/s or m/s; below it the friction of the load fades out, so that it does nothing at rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drive:
-    """Traits of the drives of n joints that rigid bodies and friction of the speed do not have.
+    """Properties of the drives of n joints beyond rigid bodies and friction that depends on velocity alone.
 
     tau_m = tau + mu |tau - tau_f| tanh(dq / 0.01) + a sin(100 q),   q_m = q + c tau_m,   shown(t) = tau_m(t - d)
 
-    The arm is led by its positions, so that each trait is what the motor exerts, or where it stands, beside what moves
-    the link.
+    The plant leads the links. So each property changes the torque or the position of the motor, which is what is
+    measured.
 
     Attributes
     ----------
@@ -92,7 +90,7 @@ class Drive:
         return torque
 
     def shown(self, motion: 'PlantMotion') -> 'PlantMotion':
-        """Return the motion with position and torque as they are at the motors; the delay is left to who samples.
+        """Return the motion with position and torque as they are at the motors; the caller applies the delay.
 
         Parameters
         ----------

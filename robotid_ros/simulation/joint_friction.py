@@ -18,8 +18,8 @@ from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 
-# Share of the effort limit that dry friction takes, and viscous friction at the velocity limit,
-# where a URDF tells nothing: strain wave drives of arms between 5 and 50 kg lie around it.
+# Shares of the effort limit: dry friction, and viscous friction at the velocity limit, where a URDF has neither. Strain
+# wave drives of arms between 5 and 50 kg have about as much.
 _TYPICAL_COULOMB_SHARE = 0.04
 _TYPICAL_VISCOUS_SHARE = 0.06
 
@@ -65,7 +65,7 @@ class JointFriction:
         F_o [N m or N]; zero by default.
     arctan_gain : ndarray, shape (n,)
         F_a [N m or N]; zero by default. A negative one, with which friction falls with speed, must
-        leave F_c + F_a pi/2 not negative: friction that drives the joint is none.
+        leave F_c + F_a pi/2 not negative, so that friction never drives the joint.
     arctan_rate : ndarray, shape (n,)
         f_b [s/rad or s/m]; not negative, zero by default.
     breakaway_speed : ndarray, shape (n,)

@@ -9,20 +9,35 @@
 
 """Write a serial arm in MuJoCo's format without loss.
 
-MuJoCo's own URDF reader drops or changes what this package cares about (it merges the links of
-fixed joints, re-orders joints, takes no rotor inertia), so the model is written from what this
-package read.
+MuJoCo's own URDF reader merges the links of fixed joints, re-orders joints and takes no rotor inertia, so the model is
+written from what this package read.
 """
 
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robotid_ros.arrays import Array
-from robotid_ros.errors import ModelError
+from robotid_ros.errors import MissingDependencyError, ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
+
+
+def load_mujoco(purpose: str) -> Any:
+    """Return the module ``mujoco``.
+
+    Raises
+    ------
+    MissingDependencyError
+        If it is not installed; ``purpose`` says what it is needed for.
+    """
+    try:
+        import mujoco
+    except ImportError as cause:
+        raise MissingDependencyError.of('mujoco', 'sim', purpose) from cause
+    return mujoco
 
 
 def mjcf_of(model: RobotModel, *, time_step: float) -> str:

@@ -15,16 +15,15 @@ from typing import Any
 import numpy as np
 
 from robotid_ros.arrays import Array, frozen_array
-from robotid_ros.errors import MissingDependencyError, ModelError
+from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.simulation.arm_truth import ArmTruth
 from robotid_ros.simulation.joint_friction import prior_friction
-from robotid_ros.simulation.mjcf import mjcf_of
+from robotid_ros.simulation.mjcf import load_mujoco, mjcf_of
 from robotid_ros.simulation.wall import Wall
 
-# Below this velocity of the reference [rad/s or m/s] the controller's friction compensation fades
-# out, so that it does nothing at rest. At 1 mrad/s a reversal takes one or two steps; drives that
-# fade out earlier stick for longer.
+# Below this velocity of the reference [rad/s or m/s] the controller's friction compensation fades out: it is zero at
+# rest. At 1 mrad/s a reversal takes one or two steps; with a larger velocity, joints stick for longer.
 _COMPENSATION_VELOCITY = 0.001
 
 
@@ -142,7 +141,7 @@ class Plant:
         self.bandwidth = float(bandwidth)
         self._rng = rng
         self.wall: Wall | None = None
-        self._mujoco = _import_mujoco()
+        self._mujoco = load_mujoco('simulate an arm')
         # dq_k holds half of the step's own acceleration; for the viscous torque F_v dq_k that half is
         # an inertia of F_v h/2, so that light joints with much friction stay stable.
         friction = truth.friction
@@ -326,11 +325,3 @@ class Plant:
             if isinstance(cause, ModelError):
                 raise
             raise ModelError(f'MuJoCo does not take the arm {model.name}: {" ".join(str(cause).split())}') from cause
-
-
-def _import_mujoco() -> Any:
-    try:
-        import mujoco
-    except ImportError as cause:
-        raise MissingDependencyError.of('mujoco', 'sim', 'simulate an arm') from cause
-    return mujoco

@@ -16,12 +16,12 @@ servo model, it follows the command for as long as the recording lasts.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
-from robotid_ros.errors import DataError, MissingDependencyError
+from robotid_ros.errors import DataError
+from robotid_ros.simulation.mjcf import load_mujoco
 from robotid_ros.simulation.servo import Servo
 
 # Simulation steps at most this long [s]: a tenth of the fastest time constant of usual joint servos, 10 ms.
@@ -166,11 +166,7 @@ class _Scene:
     """An arm in MuJoCo, stepped at a fraction of the recording's sampling time."""
 
     def __init__(self, mjcf: str, recorded: Recorded) -> None:
-        try:
-            import mujoco
-        except ImportError as cause:
-            raise MissingDependencyError("a replay needs MuJoCo: pip install 'robotid_ros[sim]'") from cause
-        self._mujoco: Any = mujoco
+        mujoco = self._mujoco = load_mujoco('replay a recording')
         self.model = mujoco.MjModel.from_xml_string(mjcf)
         steps = int(np.ceil(1.0 / (recorded.rate * _STEP)))
         self.model.opt.timestep = 1.0 / (recorded.rate * steps)

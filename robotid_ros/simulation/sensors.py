@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What the sensors of an arm make of its motion: quantised, noisy positions, velocities, currents."""
+"""The sensors of an arm: quantised and noisy positions, velocities, currents."""
 
 from dataclasses import dataclass
 

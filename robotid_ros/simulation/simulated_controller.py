@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""A joint_trajectory_controller in the ways it fails: holds, deactivation, speed scaling, clamped commands.
+"""What a joint_trajectory_controller does beside following: holding, deactivation, speed scaling, clamped commands.
 
 The rules were read in the controller's source (ros-controls/ros2_controllers, joint_trajectory_controller,
 ``update``, ``on_activate`` and ``on_deactivate``, at 6.9.0 and at its master of August 2026).
@@ -23,7 +23,7 @@ from robotid_ros.simulation.trajectory_follower import CommandPoint, TrajectoryF
 
 
 class SimulatedController:
-    """Follows trajectories as a controller does whose arm may be elsewhere, and whose time may be stretched.
+    """Follows trajectories as a controller does, with path tolerance, speed scaling, deactivation and clamping.
 
     Attributes
     ----------

@@ -9,10 +9,9 @@
 
 """Follow trajectory messages by the rules of ros2_control's joint_trajectory_controller.
 
-The rules were read in the controller's source (ros-controls/ros2_controllers,
-joint_trajectory_controller, checked at 6.9.0 and at its master of August 2026); where the
-simulated controller is stricter, because a physics engine cannot take what a drive would refuse,
-the method says so.
+The rules were read in the controller's source (ros-controls/ros2_controllers, joint_trajectory_controller, checked at
+6.9.0 and at its master of August 2026). The simulated controller refuses a little more, because a real drive would;
+:meth:`TrajectoryFollower.command` says what.
 """
 
 from collections.abc import Sequence
