@@ -199,11 +199,7 @@ def identify_files(
     predictor = TorquePredictor(model, result)
     training, held_out = predictor.prepared(training), predictor.prepared(held_out)
     return Identification(
-        model=model,
-        result=result,
-        training=tuple(training),
-        validation=tuple(held_out),
-        summaries=tuple(summaries),
+        model=model, result=result, training=tuple(training), validation=tuple(held_out), summaries=tuple(summaries)
     )
 
 

@@ -17,10 +17,7 @@ _COLUMNS = ('N', 'mean', 'rms', '95 %', 'max', 'x rms', 'y rms', 'z rms')
 
 def accuracy_table(result: CalibrationResult) -> str:
     """Return the accuracy before and after, in millimetres (and degrees where orientations were measured)."""
-    rows: list[tuple[str, str, Accuracy]] = [
-        ('fitted to', 'before', result.before),
-        ('', 'after', result.after),
-    ]
+    rows: list[tuple[str, str, Accuracy]] = [('fitted to', 'before', result.before), ('', 'after', result.after)]
     if result.before_inliers is not None and result.after_inliers is not None:
         rows += [('without outliers', 'before', result.before_inliers), ('', 'after', result.after_inliers)]
     cross = result.cross_validation

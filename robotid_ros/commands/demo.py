@@ -53,11 +53,7 @@ def _run(options: argparse.Namespace) -> int:
     print(format_parameter_table(outcome.comparison))
     print('\nvalidation on a second trajectory, which the fit has not seen')
     measured = result.metrics['validation']
-    columns = {
-        'rmse [N m]': measured.rmse,
-        'match %': measured.match,
-        'friction off': outcome.friction_rmse,
-    }
+    columns = {'rmse [N m]': measured.rmse, 'match %': measured.match, 'friction off': outcome.friction_rmse}
     print(joint_table(joints, columns))
     print('friction off: rms of the found friction against the true one, which a simulation knows [N m]\n')
     print('The simulated arm has what the model does not describe wholly: breakaway, friction of the load, torque')

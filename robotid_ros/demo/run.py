@@ -141,11 +141,7 @@ def _robot(settings: DemoSettings) -> tuple[RobotModel, RobotConfig]:
 
 
 def _capture(
-    settings: DemoSettings,
-    group: NodeGroup,
-    environment: Mapping[str, str],
-    truth_file: Path,
-    step: Progress,
+    settings: DemoSettings, group: NodeGroup, environment: Mapping[str, str], truth_file: Path, step: Progress
 ) -> _Capture:
     """Start the nodes, run both trajectories, identify after the first."""
     from robotid_ros.nodes.loop_client import LoopClient
@@ -230,11 +226,7 @@ def _run_trajectory(client: Any, settings: DemoSettings, name: str, share: tuple
 
 
 def _evaluate(
-    settings: DemoSettings,
-    model: RobotModel,
-    config: RobotConfig,
-    capture: _Capture,
-    truth_text: str,
+    settings: DemoSettings, model: RobotModel, config: RobotConfig, capture: _Capture, truth_text: str
 ) -> DemoOutcome:
     """Judge the model by the validation run and by the truth, and write everything down."""
     from robotid_ros.simulation import read_truth

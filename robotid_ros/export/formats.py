@@ -117,10 +117,6 @@ def export(
     force : bool
         Whether to export a result that is marked as not usable.
 
-    Returns
-    -------
-    Exported
-
     Raises
     ------
     RobotIdError

@@ -27,10 +27,7 @@ _MEANINGS: Mapping[int, tuple[str, str]] = {
     -4: ('PATH_TOLERANCE_VIOLATED', 'a joint was too far from the trajectory'),
     -5: ('GOAL_TOLERANCE_VIOLATED', 'a joint did not reach the end of the trajectory'),
 }
-_STATUS: Mapping[int, str] = {
-    GoalStatus.STATUS_CANCELED: 'cancelled',
-    GoalStatus.STATUS_ABORTED: 'aborted',
-}
+_STATUS: Mapping[int, str] = {GoalStatus.STATUS_CANCELED: 'cancelled', GoalStatus.STATUS_ABORTED: 'aborted'}
 
 
 def control_msgs(purpose: str) -> tuple[Any, Any]:

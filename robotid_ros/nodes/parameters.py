@@ -12,12 +12,7 @@
 from array import array
 from typing import Any, TypeVar
 
-from rcl_interfaces.msg import (
-    FloatingPointRange,
-    IntegerRange,
-    ParameterDescriptor,
-    SetParametersResult,
-)
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
 from rclpy.exceptions import InvalidParameterException, ParameterException
 from rclpy.node import Node
 from rclpy.parameter import Parameter

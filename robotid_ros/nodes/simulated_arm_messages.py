@@ -49,12 +49,7 @@ class ClockTemplate:
 
 
 class JointStateTemplate:
-    """A serialised ``sensor_msgs/msg/JointState`` of some joints.
-
-    Parameters
-    ----------
-    joint_names : sequence of str
-    """
+    """A serialised ``sensor_msgs/msg/JointState`` of some joints."""
 
     def __init__(self, joint_names: Sequence[str]) -> None:
         n = len(joint_names)

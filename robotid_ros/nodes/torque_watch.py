@@ -41,10 +41,6 @@ class TorqueWatch:
 
     A trajectory that comes on ``~/trajectory`` goes out on ``~/feedforward`` with the torque of each point as its
     effort: joint_trajectory_controller adds it to its effort commands.
-
-    Parameters
-    ----------
-    node : Node
     """
 
     def __init__(self, node: Node) -> None:

@@ -28,14 +28,7 @@ from std_srvs.srv import Trigger
 from robotid_ros.nodes.conversions import seconds
 from robotid_ros.nodes.runtime import run_node
 from robotid_ros.report.live import LiveServer
-from robotid_ros.report.watch import (
-    JointFit,
-    NodeStatus,
-    StatusLevel,
-    progress_share,
-    render_watch,
-    status_details,
-)
+from robotid_ros.report.watch import JointFit, NodeStatus, StatusLevel, progress_share, render_watch, status_details
 
 NODES = ('excitation', 'recorder', 'identification')
 SILENT_AFTER = 5.0  # seconds without a status

@@ -60,11 +60,6 @@ def arm_bodies(model: RobotModel, folder: Path | None = None) -> tuple[tuple[Bod
     folder : Path, optional
         Where the URDF lies. Meshes are looked for there, in the folders above, and in the sourced ROS packages.
 
-    Returns
-    -------
-    bodies : tuple of Body
-    notes : tuple of str
-
     Raises
     ------
     MissingDependencyError

@@ -28,12 +28,7 @@ _SCALES = {'m': ('mm', 1e3, 'Lengths'), 'rad': ('mrad', 1e3, 'Angles')}
 
 
 def calibration_report(result: CalibrationResult) -> Report:
-    """Return the report of a calibration.
-
-    Parameters
-    ----------
-    result : CalibrationResult
-    """
+    """Return the report of a calibration."""
     name, before, after = _fairest(result)
     estimated = [p for p in result.parameters if not p.reason]
     summary = (
@@ -218,10 +213,7 @@ def _along_axis(before: Array, after: Array, name: str) -> Chart:
         title=f'{name} axis',
         note=f'rms {number(rms[0])} and {number(rms[1])} mm',
         alt=f'Error along {name} of each measurement; its rms falls from {number(rms[0])} to {number(rms[1])} mm.',
-        traces=(
-            dots('measured', row, before, 'before', size=4.5),
-            dots('predicted', row, after, 'after', size=4.5),
-        ),
+        traces=(dots('measured', row, before, 'before', size=4.5), dots('predicted', row, after, 'after', size=4.5)),
         layout={'xaxis': axis('measurement'), 'yaxis': axis('error [mm]'), 'shapes': [rule('y', 0.0)]},
     )
 
@@ -287,12 +279,7 @@ def _mm(metres: float) -> str:
 
 
 def workspace_report(workspace: Workspace) -> Report:
-    """Return the report of a sampled workspace: where the tool can be, from three sides.
-
-    Parameters
-    ----------
-    workspace : Workspace
-    """
+    """Return the report of a sampled workspace: where the tool can be, from three sides."""
     points = workspace.positions
     charts = []
     for first, second, side in ((0, 1, 'from above'), (0, 2, 'from the front'), (1, 2, 'from the side')):

@@ -114,9 +114,7 @@ def threshold(count: int) -> float:
     return float(norm.ppf(1.0 - 0.5 * _FALSE_ALARM / max(count, 1)))
 
 
-def _table(
-    results: Sequence[tuple[str, IdentificationResult]],
-) -> tuple[list[str], list[str], Array, Array]:
+def _table(results: Sequence[tuple[str, IdentificationResult]]) -> tuple[list[str], list[str], Array, Array]:
     """Return names, units, values and deviations (R, p) of the base parameters and the friction terms all have."""
     first = results[0][1]
     shared = [name for name in first.friction_names if all(name in result.friction_names for _, result in results)]
@@ -148,11 +146,7 @@ def _verdict(
         return Verdict(
             level='caution',
             headline='The arm has changed',
-            reasons=(
-                f'Moved beyond their deviations: {listed}{more}.',
-                _CAUSES,
-                *cautions,
-            ),
+            reasons=(f'Moved beyond their deviations: {listed}{more}.', _CAUSES, *cautions),
         )
     level: Level = 'caution' if cautions else 'good'
     reason = 'No parameter has moved further than its deviations allow.'

@@ -289,10 +289,7 @@ def _base_figure(measurement: FloatingMeasurement) -> Figure:
         )
     else:
         twist = measurement.base_twist
-        shown = (
-            ('Base velocity', 'mm/s', 1e3 * twist[:, :3]),
-            ('Base rate', '°/s', np.degrees(twist[:, 3:])),
-        )
+        shown = (('Base velocity', 'mm/s', 1e3 * twist[:, :3]), ('Base rate', '°/s', np.degrees(twist[:, 3:])))
     charts = tuple(
         Chart(
             title=title,

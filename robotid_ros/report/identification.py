@@ -38,13 +38,7 @@ from robotid_ros.report.parameters import (
 from robotid_ros.report.plot import Chart
 from robotid_ros.report.provenance import provenance_items
 from robotid_ros.report.replay import replay_items
-from robotid_ros.report.subject import (
-    Subject,
-    consistent_error,
-    friction_used,
-    parameter_correlation,
-    predicted_run,
-)
+from robotid_ros.report.subject import Subject, consistent_error, friction_used, parameter_correlation, predicted_run
 from robotid_ros.report.torque import residual_spectrum_figure, residual_velocity_figure, torque_figure
 from robotid_ros.report.verdict import (
     FAIR_MATCH,

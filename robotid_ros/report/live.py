@@ -133,10 +133,7 @@ def _spelled(message: dict[str, Any]) -> str:
 
 
 def _application(
-    page: str,
-    on_stop: 'Callable[[], Future[str]]',
-    clients: 'set[asyncio.Queue[str]]',
-    first: Callable[[], str | None],
+    page: str, on_stop: 'Callable[[], Future[str]]', clients: 'set[asyncio.Queue[str]]', first: Callable[[], str | None]
 ) -> Any:
     from tornado.iostream import StreamClosedError
     from tornado.web import Application, HTTPError, RequestHandler

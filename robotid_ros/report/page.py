@@ -48,11 +48,6 @@ def can_draw() -> bool:
 def write_report(report: Report, path: str | Path) -> None:
     """Write a report as one self-contained HTML file.
 
-    Parameters
-    ----------
-    report : Report
-    path : str or Path
-
     Raises
     ------
     MissingDependencyError

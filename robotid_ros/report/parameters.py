@@ -193,11 +193,7 @@ def interval_chart(title: str, rows: Sequence[str], of: str, values: Array, std:
         alt=f'{title}: {rows[0]} to {rows[-1]}, from {number(float(values.min()))} to '
         f'{number(float(values.max()))} {of}; {clear} of {len(rows)} clearly differ from zero.',
         traces=(intervals('predicted', values, 'found, 95 %', rows, half),),
-        layout={
-            'xaxis': axis(of),
-            'yaxis': axis(rows=rows, showgrid=False),
-            'shapes': [rule('x', 0.0)],
-        },
+        layout={'xaxis': axis(of), 'yaxis': axis(rows=rows, showgrid=False), 'shapes': [rule('x', 0.0)]},
         height=75 + 24 * max(len(rows), 3),
     )
 

@@ -126,10 +126,6 @@ def render_watch(
         Columns of the terminal; lines are cut there.
     colour : bool
         Mark levels by ANSI colours too.
-
-    Returns
-    -------
-    str
     """
     lines: list[str] = []
     for node in nodes:

@@ -21,12 +21,7 @@ from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.files import write_text
 from robotid_ros.model import RobotModel
-from robotid_ros.model.inertia import (
-    INERTIAL_NAMES,
-    physical_violation,
-    pseudo_inertia,
-    pseudo_inertia_parameters,
-)
+from robotid_ros.model.inertia import INERTIAL_NAMES, physical_violation, pseudo_inertia, pseudo_inertia_parameters
 from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.simulation.drive import Drive
 from robotid_ros.simulation.joint_friction import JointFriction, prior_friction

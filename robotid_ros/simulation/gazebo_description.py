@@ -45,10 +45,6 @@ def gazebo_description(
     initial_position : ndarray, shape (n,), optional
         Where the arm starts [rad or m]; zero, or the nearest clear of the limits, by default.
 
-    Returns
-    -------
-    str
-
     Raises
     ------
     ModelError

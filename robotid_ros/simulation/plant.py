@@ -226,10 +226,6 @@ class Plant:
         motor_torque : ndarray, shape (N, n)
             [N m or N]
 
-        Returns
-        -------
-        PlantMotion
-
         Raises
         ------
         ModelError

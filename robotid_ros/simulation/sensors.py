@@ -90,11 +90,7 @@ class Sensors:
         """Return sensors without noise or quantisation."""
         zero = np.zeros(len(drive_gain))
         return cls(
-            encoder_resolution=zero,
-            position_noise=zero,
-            velocity_noise=zero,
-            effort_noise=zero,
-            drive_gain=drive_gain,
+            encoder_resolution=zero, position_noise=zero, velocity_noise=zero, effort_noise=zero, drive_gain=drive_gain
         )
 
     @classmethod
@@ -133,17 +129,7 @@ class Sensors:
         )
 
     def measure(self, motion: PlantMotion, rng: np.random.Generator) -> Measurement:
-        """Return what the sensors show.
-
-        Parameters
-        ----------
-        motion : PlantMotion
-        rng : numpy.random.Generator
-
-        Returns
-        -------
-        Measurement
-        """
+        """Return what the sensors show."""
         noise = rng.standard_normal((3, *motion.position.shape))
         position = motion.position + self.position_noise * noise[0]
         step = self.encoder_resolution

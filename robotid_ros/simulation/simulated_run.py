@@ -86,10 +86,6 @@ def simulate_trajectory(
     rng : numpy.random.Generator, optional
         For the sensors' noise; seed 0 by default.
 
-    Returns
-    -------
-    SimulatedRun
-
     Raises
     ------
     DataError

@@ -22,10 +22,6 @@ def start_position(model: RobotModel) -> Array:
 
     The clearance is 0.1 rad (or m), or a quarter of the range where that is less.
 
-    Parameters
-    ----------
-    model : RobotModel
-
     Returns
     -------
     ndarray, shape (n,)
