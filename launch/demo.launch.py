@@ -44,7 +44,7 @@ ARGUMENTS = (
     ('validation', 'true', 'whether a second trajectory is run to judge the result by'),
     ('run', 'true', 'true: run everything at once; false: wait for the services'),
 )
-# Nothing can be damaged here, so that a machine that stands still for a moment is no reason to stop.
+# Nothing can be damaged here, so a machine that is busy for a moment is no reason to stop.
 PATIENCE = {'joint_state_timeout': 20.0, 'controller_timeout': 20.0, 'start_timeout': 20.0}
 SWEEP = {'sweep_levels': 4, 'sweep_stroke_time': 1.0}  # shorter than on a real arm, whose friction is less simple
 PASSED = ('config', 'namespace', 'output_folder', 'period', 'periods', 'seed', 'controller_interface')
@@ -85,7 +85,7 @@ def arm_and_loop(context):
         launch_arguments={**{name: value(name) for name in PASSED}, 'use_sim_time': 'true'}.items(),
     )
     beside = [arm, chain] if shared['truth']('run', value('run')) else [arm]
-    # Everybody lives in this arm's time, so that a busy machine makes the run longer and nothing else of it.
+    # All nodes take their time from this arm: a busy machine makes the run longer and changes nothing else.
     clock = SetRemap('/clock', f'/{value("namespace").strip("/")}/clock'.replace('//', '/'))
     patience = [SetParameter(name, number) for name, number in {**PATIENCE, **SWEEP}.items()]
     return [GroupAction([clock, *patience, GroupAction([PushRosNamespace(value('namespace')), *beside]), loop])]

@@ -68,8 +68,8 @@ ARGUMENTS = (
 )
 CONTROLLERS = ('joint_state_broadcaster', 'joint_trajectory_controller')
 PASSED = ('controller_interface', 'output_folder', 'period', 'periods', 'seed')
-# A world can be paused for a while, /clock comes late on a busy computer, so that the commanded motion stands still and
-# jumps ahead, and no arm is damaged in it.
+# A world can be paused, and on a busy computer /clock comes late: the commanded motion stands still and jumps ahead. No
+# arm can be damaged by it.
 TOLERANT = {
     'joint_state_timeout': 60.0,
     'controller_timeout': 20.0,

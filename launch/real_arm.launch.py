@@ -12,8 +12,8 @@
     ros2 launch robotid_ros real_arm.launch.py robot:=ur
     ros2 launch robotid_ros real_arm.launch.py robot:=/home/me/my_arm.yaml
 
-The driver of the arm must run. Where a topic of the configuration does not work but the graph has one that
-does, that one is taken, and said. Nothing moves until the service excitation/start is called.
+The driver of the arm must run. Where a topic of the configuration does not work but the graph has one that does, that
+one is taken, with a line in the log. Nothing moves until the service excitation/start is called.
 """
 
 import os

@@ -10,7 +10,7 @@
 """The demonstration: parked arm to validated model, over real ROS 2, with one command."""
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -247,7 +247,7 @@ def _evaluate(
     written = [folder / 'result.yaml', folder / 'calibrated.urdf', truth_file, folder / 'recordings']
     result.save(written[0])
     write_text(written[1], capture.description)
-    written += _write_report(settings, model, result, training, validation, truth)
+    written += _write_report(settings, model, result, (training, validation), comparison.true, truth.friction_torque)
     return DemoOutcome(
         result=result,
         comparison=comparison,
@@ -264,18 +264,12 @@ def _friction_rmse(predictor: TorquePredictor, truth: Any, data: Dataset) -> Arr
     return rmse
 
 
-def _true_base(result: IdentificationResult, truth: Any) -> Array:
-    """Return the base parameters of the true arm, in the order of the result's."""
-    base = base_parameters(truth.model, rotor_inertia=result.has_rotor_inertia, tolerance=DATA_TOLERANCE)
-    values: Array = base.map @ np.concatenate([truth.model.inertial.ravel(), truth.model.rotor_inertia])
-    return values
-
-
 def _comparison(result: IdentificationResult, truth: Any) -> ParameterComparison:
+    base = base_parameters(truth.model, rotor_inertia=result.has_rotor_inertia, tolerance=DATA_TOLERANCE)
     return ParameterComparison(
         names=result.base_names,
         units=result.base_units,
-        true=_true_base(result, truth),
+        true=base.map @ np.concatenate([truth.model.inertial.ravel(), truth.model.rotor_inertia]),
         found=result.base_values,
         std=result.base_std,
     )
@@ -285,9 +279,9 @@ def _write_report(
     settings: DemoSettings,
     model: RobotModel,
     result: IdentificationResult,
-    training: Dataset,
-    validation: Dataset,
-    truth: Any,
+    data: tuple[Dataset, Dataset],
+    true_base: Array,
+    true_friction: Callable[[Array, Array], Array],
 ) -> list[Path]:
     from robotid_ros.excitation.storage import load_excitation
 
@@ -297,10 +291,10 @@ def _write_report(
         report = identification_report(
             model,
             result,
-            training,
-            validation=validation,
-            true_base=_true_base(result, truth),
-            true_friction=truth.friction_torque,
+            data[0],
+            validation=data[1],
+            true_base=true_base,
+            true_friction=true_friction,
         )
         write_report(report, folder / 'report.html')
         written.append(folder / 'report.html')

@@ -18,10 +18,11 @@ import numpy as np
 
 from robotid_ros.fleet.drift import FALSE_ALARM, Change, changes_of, series_of
 from robotid_ros.fleet.outcome import Outcome
-from robotid_ros.fleet.table import date_of, judged
+from robotid_ros.fleet.table import date_of
 from robotid_ros.report.content import Fact, Figure, Item, Level, Report, Section, Table, Verdict, quantities, words
 from robotid_ros.report.parameters import short_name
 from robotid_ros.report.plot import SERIES, Chart, axis, dots, line
+from robotid_ros.report.subject import judged
 from robotid_ros.report.wording import integer, number, percent, unit
 
 _Row: TypeAlias = tuple[tuple[int, float, str], Level, tuple[str, ...]]
@@ -111,13 +112,13 @@ def _arm(name: str, outcomes: Sequence[Outcome], changes: Sequence[Change]) -> _
             f'Apart from the others: {", ".join(_distance(each) for each in apart[:3])}'
             + (f' and {len(apart) - 3} more.' if len(apart) > 3 else '.')
         )
-    found = judged(usable[-1]) if usable else None
+    result = usable[-1].result if usable else None
     score = max((change.score for change in own), default=0.0)
     row = (
         name,
         f'{len(usable)} of {len(outcomes)}',
         date_of(last.entry.time)[:10] or last.entry.name,
-        '–' if found is None else percent(found[1].relative_error_total),
+        '–' if result is None else percent(judged(result)[1].relative_error_total),
         ' '.join(said) or 'Nothing.',
     )
     return (_ORDER[level], -score, name), level, row
@@ -261,7 +262,8 @@ def _chart(change: Change, changes: Sequence[Change]) -> Chart:
 def _error_figure(arms: dict[str, list[Outcome]], rows: Sequence[_Row]) -> Figure:
     traces = []
     for k, (_, _, row) in enumerate(rows):
-        errors = [(n, found[1].relative_error_total) for n, each in enumerate(arms[row[0]]) if (found := judged(each))]
+        results = [each.result for each in arms[row[0]]]
+        errors = [(n, judged(each)[1].relative_error_total) for n, each in enumerate(results) if each is not None]
         if errors:
             place, error = np.array(errors).T
             style = {'color': SERIES[k % len(SERIES)], 'width': 1.4}
@@ -288,14 +290,14 @@ def _recording_table(outcomes: Sequence[Outcome]) -> Table:
     listed = sorted(outcomes, key=lambda each: _ORDER[order[each.state]])
     rows = []
     for outcome in listed:
-        found = judged(outcome)
+        on, metrics = ('', None) if outcome.result is None else judged(outcome.result)
         rows.append(
             (
                 f'{outcome.entry.arm} {outcome.entry.name}',
                 date_of(outcome.entry.time),
                 outcome.state,
-                '–' if found is None else percent(found[1].relative_error_total, 2),
-                '' if found is None else found[0],
+                '–' if metrics is None else percent(metrics.relative_error_total, 2),
+                on,
                 outcome.reason,
             )
         )

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from robotid_ros.files import write_text
 from robotid_ros.fleet.outcome import Outcome
-from robotid_ros.identification import Metrics
+from robotid_ros.report.subject import judged
 
 
 def write_table(outcomes: Sequence[Outcome], path: Path) -> None:
@@ -35,14 +35,6 @@ def write_table(outcomes: Sequence[Outcome], path: Path) -> None:
     writer.writeheader()
     writer.writerows(rows)
     write_text(path, text.getvalue())
-
-
-def judged(outcome: Outcome) -> tuple[str, Metrics] | None:
-    """Return the errors by which a result is judged, and on what data they are; None where it failed."""
-    if outcome.result is None:
-        return None
-    on = 'validation' if 'validation' in outcome.result.metrics else 'training'
-    return on, outcome.result.metrics[on]
 
 
 def date_of(time: float | None) -> str:
@@ -65,10 +57,9 @@ def _row(outcome: Outcome) -> dict[str, object]:
         'weakest joint': '',
         'friction model': '',
     }
-    found = judged(outcome)
-    if result is None or found is None:
+    if result is None:
         return row
-    on, metrics = found
+    on, metrics = judged(result)
     row |= {
         'errors on': on,
         'relative error [%]': f'{metrics.relative_error_total:.4g}',

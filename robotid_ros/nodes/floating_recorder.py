@@ -37,9 +37,9 @@ from robotid_ros import __version__
 from robotid_ros.data.bag_writer import BagWriter
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import DataError, RobotIdError
-from robotid_ros.nodes.conversions import reliability_of, status_message
+from robotid_ros.nodes.conversions import reliability_of
 from robotid_ros.nodes.parameters import declare_parameters
-from robotid_ros.nodes.publishing import publish
+from robotid_ros.nodes.publishing import StatusPublisher
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
 from robotid_ros.settings import Settings, setting
 
@@ -72,7 +72,7 @@ class FloatingRecorder(Node):
 
             self._kinds['odom'] = Odometry
         self._unheard = set(self._kinds)
-        self._status = self.create_publisher(DiagnosticStatus, '~/status', 10)
+        self._status = StatusPublisher(self, 10)
         self.create_service(Trigger, '~/start', self._worker.answering(self._start))
         self.create_service(Trigger, '~/stop', self._worker.answering(self._stop))
         steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -139,9 +139,9 @@ class FloatingRecorder(Node):
                     writer.append(name, MessageChunk.of(data, arrivals))
             except OSError as cause:
                 self._writer = None
-                self._say(DiagnosticStatus.ERROR, f'recording failed: {cause.strerror}', writer)
+                self._status.publish(DiagnosticStatus.ERROR, f'recording failed: {cause.strerror}', writer.messages)
                 return
-        self._say(DiagnosticStatus.OK, f'recording to {writer.folder}', writer)
+        self._status.publish(DiagnosticStatus.OK, f'recording to {writer.folder}', writer.messages)
 
     def _stop(self) -> str:
         if self._writer is None:
@@ -153,11 +153,8 @@ class FloatingRecorder(Node):
             raise DataError('the recording failed; see the log')
         writer.close()
         text = f'{sum(writer.messages.values())} messages in {writer.folder}'
-        self._say(DiagnosticStatus.OK, text, writer)
+        self._status.publish(DiagnosticStatus.OK, text, writer.messages)
         return text
-
-    def _say(self, level: bytes, text: str, writer: BagWriter) -> None:
-        publish(self._status, status_message(self.get_fully_qualified_name(), level, text, writer.messages))
 
 
 def _type_name(kind: Any) -> str:

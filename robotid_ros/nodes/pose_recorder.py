@@ -35,10 +35,10 @@ from robotid_ros.arrays import Array
 from robotid_ros.calibration import append_points
 from robotid_ros.calibration.pairing import PairingConfig, RestingPairs
 from robotid_ros.errors import CalibrationError, DataError, MissingDependencyError, RobotIdError
-from robotid_ros.nodes.conversions import joint_state_values, reliability_of, seconds, status_message
+from robotid_ros.nodes.conversions import joint_state_values, reliability_of, seconds
 from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.publishing import publish
+from robotid_ros.nodes.publishing import StatusPublisher
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
 from robotid_ros.settings import Settings, setting
 
@@ -82,7 +82,7 @@ class PoseRecorder(Node):
         self._last: Array | None = None
         self._count = 0
         self._worker = BackgroundWorker(self)
-        self._status = self.create_publisher(DiagnosticStatus, '~/status', 10)
+        self._status = StatusPublisher(self, 10)
         self._wanted: dict[str, tuple[Any, Callable[[Any], None]]] = {
             'joint_states': (JointState, self._receive_joints),
             'measured_pose': (PoseStamped, self._receive_pose),
@@ -201,8 +201,7 @@ class PoseRecorder(Node):
 
     def _say(self, level: bytes, text: str) -> None:
         (self.get_logger().info if level == DiagnosticStatus.OK else self.get_logger().error)(text)
-        values = {'rows': self._count, 'points_file': self._config.points_file}
-        publish(self._status, status_message(self.get_fully_qualified_name(), level, text, values))
+        self._status.publish(level, text, {'rows': self._count, 'points_file': self._config.points_file})
 
 
 def _tf_message() -> Any:

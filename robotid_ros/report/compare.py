@@ -32,7 +32,7 @@ from robotid_ros.report.content import (
 )
 from robotid_ros.report.parameters import by_link, short_name
 from robotid_ros.report.plot import SERIES, Chart, axis, line, rule
-from robotid_ros.report.subject import friction_used
+from robotid_ros.report.subject import friction_used, judged
 from robotid_ros.report.wording import friction_label, number, percent, unit, units_of
 
 _FALSE_ALARM = 0.01  # chance that any parameter of an unchanged arm is said to have moved
@@ -57,9 +57,9 @@ def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Re
         If there are fewer than two, or they are not of one arm.
     """
     names = [name for name, _ in results]
-    first, last = results[0][1] if results else None, results[-1][1] if results else None
-    if first is None or last is None or len(results) < 2:
+    if len(results) < 2:
         raise IdentificationError(f'expected two or more results to compare, got {len(results)}')
+    first = results[0][1]
     for name, other in results[1:]:
         if other.joint_names != first.joint_names or other.base_names != first.base_names:
             raise IdentificationError(
@@ -85,8 +85,8 @@ def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Re
                 value=f'{number(float(np.abs(moved).max()), 2)} σ',
                 note=labels[int(np.abs(moved).argmax())],
             ),
-            Fact(label='Torque explained, first', value=_explained(first), note=names[0]),
-            Fact(label='Torque explained, last', value=_explained(last), note=names[-1]),
+            _explained('first', *results[0]),
+            _explained('last', *results[-1]),
         ),
         sections=(
             Section(
@@ -153,9 +153,9 @@ def _verdict(
     return Verdict(level=level, headline='No change to be seen', reasons=(reason, *cautions))
 
 
-def _explained(result: IdentificationResult) -> str:
-    metrics = result.metrics.get('validation') or result.metrics['training']
-    return percent(100.0 - metrics.relative_error_total)
+def _explained(which: str, name: str, result: IdentificationResult) -> Fact:
+    share = 100.0 - judged(result)[1].relative_error_total
+    return Fact(label=f'Torque explained, {which}', value=percent(share), note=name)
 
 
 def _parameter_items(
@@ -264,9 +264,8 @@ def _friction_figure(results: Sequence[tuple[str, IdentificationResult]]) -> Fig
 def _error_table(results: Sequence[tuple[str, IdentificationResult]]) -> Table:
     rows = []
     for name, result in results:
-        judged = 'validation' if 'validation' in result.metrics else 'training'
-        metrics = result.metrics[judged]
-        rows.append((name, judged, *(percent(float(match)) for match in metrics.match)))
+        on, metrics = judged(result)
+        rows.append((name, on, *(percent(float(match)) for match in metrics.match)))
     return Table(
         caption='Match of each joint',
         columns=(*words('Result', 'On'), *(Column(name=joint) for joint in results[0][1].joint_names)),

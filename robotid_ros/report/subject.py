@@ -162,6 +162,12 @@ def parameter_correlation(subject: Subject) -> tuple[tuple[str, ...], Array]:
     return tuple(names), np.clip(covariance / np.outer(deviation, deviation), -1.0, 1.0)
 
 
+def judged(result: IdentificationResult) -> tuple[str, Metrics]:
+    """Return on what data a result is judged, 'validation' where there were some, else 'training', and its errors."""
+    on = 'validation' if 'validation' in result.metrics else 'training'
+    return on, result.metrics[on]
+
+
 def friction_used(result: IdentificationResult) -> BoolArray:
     """Return which friction parameters exist, shape (n, f): ripple and spring only at the joints that have them."""
     used = np.ones(result.friction_values.shape, dtype=bool)
