@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
 
 from robotid_ros.progress import Progress
 
@@ -23,19 +22,17 @@ WIDTH = 28
 
 
 @contextmanager
-def progress_bar(title: str, stream: TextIO | None = None, *, plain: bool = False) -> Iterator[Progress]:
-    """Yield a callback that draws a bar on a terminal, and a line per tenth elsewhere.
+def progress_bar(title: str, *, plain: bool = False) -> Iterator[Progress]:
+    """Yield a callback that draws a bar on a terminal, and a line per tenth elsewhere, on standard error.
 
     Parameters
     ----------
     title : str
         What stands before the bar.
-    stream : file, optional
-        Standard error by default, so that standard output stays clean.
     plain : bool
         Lines even on a terminal.
     """
-    out = sys.stderr if stream is None else stream
+    out = sys.stderr
     terminal = out.isatty() and not plain
     begun = time.monotonic()
     drawn = 0.0

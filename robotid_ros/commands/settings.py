@@ -10,7 +10,7 @@
 """Command-line options made from a configuration, so that both say the same."""
 
 import argparse
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from robotid_ros.settings import Settings, settings_of
@@ -18,18 +18,10 @@ from robotid_ros.settings import Settings, settings_of
 Config = TypeVar('Config', bound=Settings)
 
 
-def add_settings(parser: argparse._ActionsContainer, kind: type[Settings], *, skip: Collection[str] = ()) -> None:
-    """Add an option for every setting of a configuration; a field's name with dashes is the option.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser, or a group of one
-    kind : type of Settings
-    skip : collection of str
-        Fields that are set by other options.
-    """
+def add_settings(parser: argparse._ActionsContainer, kind: type[Settings]) -> None:
+    """Add an option for every setting of a configuration; a field's name with dashes is the option."""
     for item in settings_of(kind):
-        if item.name in skip or item.form == 'mapping':
+        if item.form == 'mapping':
             continue
         unit = f' [{item.unit}]' if item.unit else ''
         shown = '' if item.default in (None, '', ()) else f' (default: {_spelled(item.default)})'
@@ -54,30 +46,22 @@ def given_settings(options: argparse.Namespace, kind: type[Settings]) -> Mapping
     return {item.name: given[item.name] for item in settings_of(kind) if item.name in given}
 
 
-def settings_from(options: argparse.Namespace, kind: type[Config], **fixed: Any) -> Config:
-    """Return a configuration of the given options; ``fixed`` values win.
+def settings_from(options: argparse.Namespace, kind: type[Config]) -> Config:
+    """Return a configuration of the given options.
 
     Raises
     ------
     RobotIdError
         Of the configuration's own type, for a value out of its range.
     """
-    return kind(**{**given_settings(options, kind), **fixed})
+    return kind(**given_settings(options, kind))
 
 
-def number(kind: type[int] | type[float], low: float, high: float, unit: str = '') -> Callable[[str], float]:
-    """Return a converter for the ``type`` of an option that belongs to no configuration.
-
-    Parameters
-    ----------
-    kind : {int, float}
-    low, high : float
-        Smallest and largest number allowed, both included.
-    unit : str
-    """
+def number(kind: type[int] | type[float], low: float, high: float) -> Callable[[str], float]:
+    """Return a converter for the ``type`` of an option that belongs to no configuration; both bounds are allowed."""
 
     def converted(text: str) -> float:
-        wanted = f'expected {low:.10g} to {high:.10g} {unit}'.rstrip()
+        wanted = f'expected {low:.10g} to {high:.10g}'
         try:
             value = kind(text)
         except ValueError:

@@ -17,8 +17,6 @@ from scipy.spatial import ConvexHull, QhullError
 from robotid_ros.arrays import Array
 from robotid_ros.report.bodies import Body
 
-__all__ = ['stills']
-
 _EYE = np.array([1.0, -1.1, 0.55])  # from where the moving picture is seen at first
 _WIDTH = 300.0  # of a picture, in its own units
 _SHADES = ('#7fb0d6', '#dfe3e8')
