@@ -267,7 +267,7 @@ class ActionLink:
             insist(goal.handle.cancel_goal_async)
 
     def other_commanders(self) -> list[str]:
-        """Return nobody: the result of a goal tells whether another one took its place."""
+        """Return no names: the result of a goal tells whether another one took its place."""
         return []
 
     def values(self) -> Mapping[str, object]:

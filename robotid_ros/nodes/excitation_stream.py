@@ -16,7 +16,7 @@ from rclpy.task import Future
 from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.errors import RobotIdError
-from robotid_ros.execution.following import Following, Stop, StopKind
+from robotid_ros.execution.following import Following, StopKind
 from robotid_ros.execution.windows import Window
 from robotid_ros.nodes.controller_link import ControllerLink
 from robotid_ros.nodes.conversions import trajectory_message
@@ -144,7 +144,7 @@ class RunStream:
         for _ in range(_PLANNINGS):
             elapsed = clock() - self.begin
             stop = self.following.stop(elapsed, time.monotonic(), lead)
-            message = self._stop_message(stop)
+            message = None if stop.window is None else self._message(stop.window, stop.shift)
             took = clock() - self.begin - elapsed
             if took <= lead - 0.5 * latency:
                 break
@@ -158,9 +158,6 @@ class RunStream:
         """Send nothing more: the controller holds the arm, and any trajectory would override that."""
         self.rest, self.reason, self.fault, self._prepared = elapsed, reason, True, None
         self._first, self.held = None, True
-
-    def _stop_message(self, stop: Stop) -> JointTrajectory | None:
-        return None if stop.window is None else self._message(stop.window, stop.shift)
 
     def _message(self, window: Window, shift: float = 0.0) -> JointTrajectory:
         start = 0.0 if window.stamp is None else self.begin + window.stamp + shift

@@ -32,7 +32,7 @@ class ServiceError(RobotIdError, RuntimeError):
 
 
 class LoopClient:
-    """Calls services one at a time while watching that the nodes live.
+    """Calls services one at a time while checking that the nodes run.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ def read_parameters(node: Node, config_type: type[Config]) -> Config:
 def declare_robot_config(node: Node) -> RobotConfig | None:
     """Return the robot configuration among the node's parameters, or None where there is none.
 
-    The configuration file is given to the node as a ROS parameter file; whatever it holds is
+    The configuration file is given to the node as a ROS parameter file; all that it holds is
     declared read-only and checked by :meth:`RobotConfig.from_dict`.
 
     Raises

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
-from geometry_msgs.msg import PointStamped, PoseStamped, Quaternion, TransformStamped
+from geometry_msgs.msg import PointStamped, PoseStamped, Quaternion
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
@@ -128,16 +128,12 @@ class PoseRecorder(Node):
         self._receive_target(message.header.stamp, message.point, None)
 
     def _receive_transforms(self, message: Any) -> None:
-        for transform in message.transforms:
-            self._receive_transform(transform)
-
-    def _receive_transform(self, message: TransformStamped) -> None:
-        frames = (message.header.frame_id, message.child_frame_id)
-        if frames == (self._config.tf_parent, self._config.tf_child):
-            place, turn = message.transform.translation, message.transform.rotation
-            self._receive_target(message.header.stamp, place, turn)
-        elif len(self._others) < _FRAMES:
-            self._others.add(f"'{frames[0]}' to '{frames[1]}'")
+        for each in message.transforms:
+            frames = (each.header.frame_id, each.child_frame_id)
+            if frames == (self._config.tf_parent, self._config.tf_child):
+                self._receive_target(each.header.stamp, each.transform.translation, each.transform.rotation)
+            elif len(self._others) < _FRAMES:
+                self._others.add(f"'{frames[0]}' to '{frames[1]}'")
 
     def _receive_target(self, stamp: Any, place: Any, turn: Quaternion | None) -> None:
         position = np.array([place.x, place.y, place.z])

@@ -23,7 +23,7 @@ from robotid_ros.excitation.pose_tour import PoseTour
 from robotid_ros.nodes.simulated_time import SimulatedTime
 
 _RATE = 50.0  # Hz; RViz draws 30 pictures a second
-_LOOK = 0.5  # how often it is looked whether somebody listens [s]; 50 times a second costs 4 % of a core
+_LOOK = 0.5  # between checks for subscribers [s]; 50 checks a second take 4 % of a core
 
 
 class Preview:

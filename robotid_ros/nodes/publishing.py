@@ -9,9 +9,8 @@
 
 """Publishing on a machine that is too busy.
 
-A reliable publisher of Fast DDS waits at most 100 ms for its own lock and then fails, which is how
-long a thread that holds the lock may be kept from running where many share a core. A node that
-drives an arm must not end by that.
+A reliable publisher of Fast DDS waits at most 100 ms for its own lock and then fails. Where many processes share a
+core, the thread that holds the lock may not run for as long. A node that drives an arm must not end by that.
 """
 
 from collections.abc import Callable, Mapping

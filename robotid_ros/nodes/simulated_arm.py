@@ -144,7 +144,7 @@ class SimulatedArm(Node):
             self._commands.append((time.perf_counter(), self._break_down))
 
     def _break_down(self, now: float) -> None:
-        """Fail, or be mended, as the parameters say."""
+        """Apply the faults that the parameters ask for, and remove the others."""
         faults, controller, plant = self._faults, self._parts.controller, self._parts.plant
         if controller.active and not faults.controller_active and self._goal is not None:
             self._goal.verdict = GoalVerdict(

@@ -139,7 +139,7 @@ class SimulatedFaults(Settings):
         True, 'an inactive controller ignores trajectories, and the arm keeps its last command'
     )
     controller_speed: float = setting(
-        100.0, 'speed scaling of the controller, which it tells nobody', unit='%', range=(0.0, 100.0)
+        100.0, 'speed scaling of the controller, which it does not announce', unit='%', range=(0.0, 100.0)
     )
     controller_path_tolerance: float = setting(
         0.0,

@@ -98,7 +98,8 @@ class StartChecks:
                 f'{start.largest_condition_number:g}): the parameters could not be told apart; give it a longer '
                 'period, more harmonics or more room'
             )
-        others = self._other_commanders()
+        commanders = set(node_names(self._node.get_publishers_info_by_topic(_COMMAND)))
+        others = sorted(commanders - {self._node.get_fully_qualified_name()})
         if others:
             reasons['other_commanders'] = (
                 f'{", ".join(others)} can command the arm too, on {self._node.resolve_topic_name(_COMMAND)}: end it'
@@ -147,10 +148,6 @@ class StartChecks:
             while not self._node.count_subscribers(_REFERENCE) and time.monotonic() < begun + _PATIENCE:
                 time.sleep(0.05)
 
-    def _other_commanders(self) -> list[str]:
-        names = set(node_names(self._node.get_publishers_info_by_topic(_COMMAND)))
-        return sorted(names - {self._node.get_fully_qualified_name()})
-
     def _recording_reasons(self, joints: Sequence[str], start: StartConfig) -> dict[str, str]:
         reasons: dict[str, str] = {}
         if not self._node.count_subscribers(_REFERENCE):
@@ -179,7 +176,7 @@ class StartChecks:
             )
         if not all(stamps):
             reasons['unstamped'] = (
-                'the joint states have no stamp: when they were measured is not known; mend the driver'
+                'the joint states have no stamp: when they were measured is not known; correct the driver'
             )
         elif len(stamps) > 1 and stamps[-1] > stamps[0]:
             rate = (len(stamps) - 1) / (stamps[-1] - stamps[0])

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The torques of an identified arm, published as its joint states come, while somebody listens."""
+"""The torques of an identified arm, published for each joint state while there are subscribers."""
 
 import numpy as np
 from rclpy.node import Node
@@ -34,10 +34,10 @@ _QUIET = 5.0
 class TorqueWatch:
     """Publishes predicted, external, gravity and contact torques of the joint states, and the torques of trajectories.
 
-    What others act on comes from a usable result only: gravity and contact torques, and those of trajectories.
-    Predicted and external torques go on, since they show how far the result is off.
+    Gravity and contact torques, and those of trajectories, come from a usable result only. Predicted and external
+    torques come from any result, since they show how far it is off.
 
-    Every joint state costs time, so they are followed only while there is a result and somebody listens.
+    Every joint state takes processor time, so they are followed only while there is a result and a subscriber.
 
     A trajectory that comes on ``~/trajectory`` goes out on ``~/feedforward`` with the torque of each point as its
     effort: joint_trajectory_controller adds it to its effort commands.
@@ -94,7 +94,7 @@ class TorqueWatch:
         self.look()
 
     def look(self) -> None:
-        """Follow the joint states if somebody listens, and leave them if nobody does any more."""
+        """Follow the joint states while there are subscribers, and leave them when there are none."""
         publishers = (self._predicted, self._external, self._gravity, self._contacts)
         wanted = self._monitor is not None and any(each.get_subscription_count() for each in publishers)
         if wanted and self._joint_states is None:
@@ -138,7 +138,7 @@ class TorqueWatch:
         try:
             position, velocity, effort = joint_state_values(message, self._joints)
         except DataError:
-            return  # joints of a gripper, say, may come by themselves
+            return  # those of a gripper alone, for example
         if velocity is None or effort is None:
             return
         stamp = seconds(message.header.stamp)

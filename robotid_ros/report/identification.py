@@ -102,13 +102,17 @@ def identification_report(
         true_friction=true_friction,
         consistent_error=consistent_error(predictor, unseen or trained),
     )
+    kinds, residuals = result.joint_types, (residual_velocity_figure, residual_spectrum_figure)
     sections = [
         Section(title='Joints', items=(joint_table(subject),)),
         Section(title='Torque', items=tuple(_torque_items(subject))),
-        Section(title='Difference', items=tuple(_residual_items(subject))),
+        Section(title='Difference', items=tuple(figure(subject.judged, kinds) for figure in residuals)),
         Section(title='Friction', items=tuple(_friction_items(subject))),
         Section(title='Parameters', items=tuple(_parameter_items(subject))),
-        Section(title='Excitation', items=tuple(_excitation_items(subject))),
+        Section(
+            title='Excitation',
+            items=(condition_table(result), coverage_figure(subject.training.dataset, kinds, model.limits)),
+        ),
         *([] if replayed is None else [Section(title='Replay', items=tuple(replay_items(replayed)))]),
         Section(title='How it was done', items=tuple(provenance_items(result))),
     ]
@@ -161,11 +165,6 @@ def _error_table(subject: Subject) -> Table:
         f'{FAIR_MATCH:.0f} % or more. Joints that carry little torque match less: look at their rmse'
         + ('.' if subject.noise is None else '; where it is no more than the noise, nothing is left to explain.'),
     )
-
-
-def _residual_items(subject: Subject) -> Iterator[Item]:
-    yield residual_velocity_figure(subject.judged, subject.result.joint_types)
-    yield residual_spectrum_figure(subject.judged, subject.result.joint_types)
 
 
 def _friction_items(subject: Subject) -> Iterator[Item]:
@@ -309,9 +308,3 @@ def _link_table(subject: Subject) -> Table:
         f'at the joint. They leave {percent(subject.consistent_error, 2)} of the torque unexplained, the base '
         f'parameters {percent(subject.metrics.relative_error_total, 2)} ({subject.judged.title.lower()}).',
     )
-
-
-def _excitation_items(subject: Subject) -> Iterator[Item]:
-    result = subject.result
-    yield condition_table(result)
-    yield coverage_figure(subject.training.dataset, result.joint_types, subject.model.limits)

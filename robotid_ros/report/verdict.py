@@ -23,9 +23,7 @@ GOOD_MATCH = 85.0  # %
 FAIR_MATCH = 65.0
 _WORSE_THAN_TRAINING = 1.5
 _NOISE_FACTOR = 1.3  # below this multiple of the noise, an error is all noise
-_BY_VELOCITY = (
-    0.3  # part of the difference's power; of pure noise, 20 bins of hundreds of samples explain a few per cent
-)
+_BY_VELOCITY = 0.3  # of the difference's power; 20 bins of hundreds of samples of pure noise explain some per cent
 _LITTLE = 0.05  # of the torque of the joint that carries most
 _LARGE_ERROR = 5.0  # %; below, twice the training error is still a good model
 
