@@ -52,14 +52,17 @@ def main() -> int:
         os.environ['ROBOTID_CASES'] = str(options.cases.resolve())
     machine, begun = describe(), time.monotonic()
     print(machine, flush=True)
-    rows = [row for area in options.only for row in run_area(area, options.quick)]
-    entries = [row.as_dict() for row in rows]
-    results = {'machine': machine, 'quick': options.quick, 'seconds': time.monotonic() - begun, 'rows': entries}
     full = not options.quick and tuple(options.only) == AREAS
-    if options.out is not None or full:
-        out = options.out or RESULTS
-        partial = out.with_suffix('.partial')
-        partial.write_text(json.dumps(results, indent=1, ensure_ascii=False) + '\n', encoding='utf-8')
+    out = options.out or (RESULTS if full else None)
+    rows = []
+    for area in options.only:
+        rows += run_area(area, options.quick)
+        entries = [row.as_dict() for row in rows]
+        results = {'machine': machine, 'quick': options.quick, 'seconds': time.monotonic() - begun, 'rows': entries}
+        if out is not None:  # after every area: what ends the run then costs one area
+            partial = out.with_suffix('.partial')
+            partial.write_text(json.dumps(results, indent=1, ensure_ascii=False) + '\n', encoding='utf-8')
+    if out is not None:
         partial.replace(out)
     if options.out is None and full:
         write_page(results)
