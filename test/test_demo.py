@@ -24,6 +24,8 @@ pytest.importorskip('mujoco', reason='needs the sim extra')
 pytestmark = pytest.mark.ros
 
 ROBOTS = Path(__file__).parents[1] / 'robotid_ros' / 'robots'
+# Shorter than the demonstration's own; the arm and what is asked of the result are the same.
+SHORT = {'periods': 2, 'validation_periods': 2}
 NODES = ('simulated_arm', 'excitation', 'recorder', 'identification')
 
 
@@ -58,7 +60,7 @@ def test_the_loop_finds_the_truth(tmp_path: Path) -> None:
     from robotid_ros.demo.run import DemoSettings, run_demo
     from robotid_ros.report import can_draw
 
-    settings = DemoSettings(robot='ur10e', config=ROBOTS / 'ur10e.yaml', folder=tmp_path, validation_periods=2)
+    settings = DemoSettings(robot='ur10e', config=ROBOTS / 'ur10e.yaml', folder=tmp_path, **SHORT)
     outcome = run_demo(settings, lambda part, what: None)
     assert outcome.result.usable, outcome.result.reason
     measured = outcome.result.metrics['validation'].relative_error_total
@@ -80,7 +82,7 @@ def test_the_loop_finds_the_truth(tmp_path: Path) -> None:
     assert len(list((tmp_path / 'recordings').iterdir())) == 2
 
 
-@pytest.mark.parametrize('victim', NODES)
+@pytest.mark.parametrize('victim', [NODES[0], NODES[-1]])
 def test_killing_a_node_ends_the_demo_with_its_name(tmp_path: Path, victim: str) -> None:
     environment = {**os.environ, 'PYTHONUNBUFFERED': '1'}
     with NodeProcess(['-m', 'robotid_ros.cli', 'demo', '--out', str(tmp_path), '--headless'], environment) as demo:
