@@ -45,18 +45,20 @@ demo: $(VENV)/.demo
 	$(BIN)/robotid demo
 
 # At the same time: those that run nodes, which mostly wait, and, at a lower priority, those that compute, which take what
-# is left of the processor. So the nodes of a test wait for those of one other test at most, never for a computation.
+# is left of the processor. Those that stop an arm in motion ask how fast it ever was, and run one by one.
 TEST_PROCESSES ?= 2
-PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --durations 15
+PYTEST := $(BIN)/python -m pytest --durations 15
+SPREAD := --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 test: $(VENV)/.test
 	@echo 'two groups of tests, about six minutes; each is printed when it has ended'
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target test-nodes test-core
 
 test-nodes: $(VENV)/.test
-	$(PYTEST) -m ros $$(grep -l 'mark\.ros' test/test_*.py)
+	failed=0; $(PYTEST) -m ros test/test_excitation_*.py || failed=1; \
+	$(PYTEST) $(SPREAD) -m ros $$(grep -l 'mark\.ros' test/test_*.py | grep -v test_excitation_) && exit $$failed
 
 test-core: $(VENV)/.test
-	nice -n 10 $(PYTEST) -m 'not ros'
+	nice -n 10 $(PYTEST) $(SPREAD) -m 'not ros'
 
 # Some of them: make mutants MUTANTS='--only execution/'
 MUTANTS ?=
