@@ -46,10 +46,18 @@ def with_torque(data: Dataset, torque: Array) -> Dataset:
 @pytest.mark.parametrize('joint', [0, 1])
 def test_a_reversed_sign_makes_the_whole_unusable(joint: int, urdf: str) -> None:
     model, data = RobotModel.from_urdf(urdf), recorded(0)
-    result = identify(with_torque(data, data.tau * np.where(np.arange(2) == joint, -1.0, 1.0)), model, config=PLAIN)
+    turned = with_torque(data, data.tau * np.where(np.arange(2) == joint, -1.0, 1.0))
+    sound, result = (identify(each, model, config=PLAIN, validation=each) for each in (data, turned))
     assert not result.usable
     assert re.match(rf'{model.joint_names[joint]}: its torque has the wrong sign', result.reason)
-    assert identify(data, model, config=PLAIN).usable
+    assert sound.usable
+    # The fit is that of the torque with the right sign, and so is what it is judged by.
+    np.testing.assert_allclose(result.base_values, sound.base_values, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(result.metrics['validation'].rmse, sound.metrics['validation'].rmse, rtol=1e-6)
+    np.testing.assert_allclose(validate(result, model, turned).rmse, sound.metrics['validation'].rmse, rtol=1e-6)
+    (sign,) = (decision for decision in result.decisions if decision.subject == 'sign of the torque')
+    assert sign.chosen == f'turned for {model.joint_names[joint]}'
+    assert not any(decision.subject == 'sign of the torque' for decision in sound.decisions)
 
 
 def test_a_clipped_torque_is_named_and_one_in_steps_is_not() -> None:

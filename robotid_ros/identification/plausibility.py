@@ -194,12 +194,15 @@ class TorqueFault:
     advice : str
     spreads : bool
         Whether it spoils the parameters that the joint shares with the others, as a reversed sign does.
+    turned : bool
+        Whether the sign is reversed, so that turning it mends the torque.
     """
 
     joint: int
     reason: str
     advice: str
     spreads: bool = False
+    turned: bool = False
 
 
 def torque_faults(rows: Rows) -> tuple[TorqueFault, ...]:
@@ -244,6 +247,7 @@ def torque_faults(rows: Rows) -> tuple[TorqueFault, ...]:
                     reason=f'its torque has the wrong sign: {why}',
                     advice='turn the sign of its torque, of its torque constant, or of its position',
                     spreads=True,
+                    turned=True,
                 )
             )
         elif drives[j]:

@@ -21,7 +21,7 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import Samples, evenly_weighted
-from robotid_ros.identification.signal_choice import like_training
+from robotid_ros.identification.signal_choice import like_training, with_turned
 from robotid_ros.identification.torque_fit import predicted_torque
 from robotid_ros.model.robot_model import RobotModel
 
@@ -125,8 +125,9 @@ class TorquePredictor:
         return evenly_weighted(listed, self.model, self.result.torque_bandwidth)
 
     def prepared(self, datasets: Dataset | Sequence[Dataset]) -> list[Dataset]:
-        """Return recordings as those of the training were: through the same filter, without their own delays."""
+        """Return recordings as those of the training were: same signs and filter, without their own delays."""
         listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
+        listed = with_turned(listed, self.result.provenance.get('turned', ()))
         automatic = any(decision.subject.startswith('delay of the torque') for decision in self.result.decisions)
         return like_training(listed, self.result.cutoff, self.base, self._samples if automatic else None)[0]
 
@@ -147,7 +148,7 @@ def validate(result: IdentificationResult, model: RobotModel, datasets: Dataset 
     """Return the errors of an identified model on datasets, against the torque as recorded.
 
     The datasets go through the filter of the training, where they still can, and their own delays are taken out
-    where those of the training were looked for.
+    where those of the training were looked for. Torques whose sign was turned for the training are turned.
 
     Raises
     ------

@@ -10,7 +10,7 @@
 """The one way from datasets to an identified model: rows, choices, fit, verdict."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -27,7 +27,7 @@ from robotid_ros.identification.cross_validation import Alternative, Decision
 from robotid_ros.identification.drive_choice import choose_drives
 from robotid_ros.identification.estimation import estimate
 from robotid_ros.identification.least_squares import normal_equations
-from robotid_ros.identification.model_choice import choose_model, prepare, samples_of_datasets, without_ripple
+from robotid_ros.identification.model_choice import Data, choose_model, prepare, samples_of_datasets, without_ripple
 from robotid_ros.identification.physical import PhysicalFit, physical_parameters
 from robotid_ros.identification.plausibility import (
     TorqueFault,
@@ -40,13 +40,14 @@ from robotid_ros.identification.plausibility import (
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples, evenly_weighted, require_moving
-from robotid_ros.identification.signal_choice import like_training
+from robotid_ros.identification.signal_choice import like_training, plain_errors, with_turned
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.identification.verdict import judge_joints, moved, overall
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
 
 _LOAD_PASSES = 3
+_SIGN_SAMPLES = 3000
 _CONSISTENT = 0.10  # rise of the training error at which parameters of bodies that can exist are still taken
 
 
@@ -112,16 +113,13 @@ def identify(
     require_data(training, model, base, config)
     require_radians(training, model)
     notes = remarks(training, model)
-    data = prepare(training, model, base, config, report)
-    samples, decisions = data.samples, data.decisions
-    if config.automatic and not strokes and not model.has_coupled_drives and model.n > 1:
-        report(0.18, 'look for coupled drives')
-        model, coupled = choose_drives(data.datasets, model, config)
-        decisions = (*decisions, coupled)
-        if model.has_coupled_drives:
-            base = base_parameters(model.at_motors(), rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
-            bandwidth = samples.runs[0].bandwidth
-            samples = samples_of_datasets(data.datasets, model, config).with_bandwidth(bandwidth)
+    prepared = _prepared(training, model, base, config, report, strokes)
+    faults: tuple[TorqueFault, ...] = ()
+    if config.automatic and strokes is None:
+        prepared, faults = _turned(prepared, training, model, base, config, report)
+    model, base, data = prepared.model, prepared.base, prepared.data
+    samples, decisions = prepared.samples, prepared.decisions
+    turned = [model.joint_names[fault.joint] for fault in faults]
     chosen = choose_model(base, samples, config, report, strokes)
     report(0.7, 'estimate parameters')
     fit, estimated = estimate(chosen, model, config)
@@ -134,7 +132,8 @@ def identify(
     for name, given in (('validation', validation), ('test', test)):
         if _listed(given):
             samples_of = partial(evenly_weighted, model=model, bandwidth=fit.bandwidth) if config.automatic else None
-            sets[name], delays = like_training(_listed(given), data.cutoff, base, samples_of)
+            given = with_turned(_listed(given), turned)
+            sets[name], delays = like_training(given, data.cutoff, base, samples_of)
             decisions = (*decisions, *delays)
     result = conclude(
         chosen.rows,
@@ -148,9 +147,76 @@ def identify(
         cutoff=data.cutoff,
         sources=training,
         friction_data=listed,
+        faults=faults,
     )
     report(1.0, 'done')
-    return result
+    return replace(result, provenance={**result.provenance, 'turned': turned}) if turned else result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prepared:
+    """Training data with the choices that come before the friction model."""
+
+    model: RobotModel
+    base: BaseParameters
+    data: Data
+    samples: Samples
+    decisions: tuple[Decision, ...]
+
+
+def _prepared(
+    training: Sequence[Dataset],
+    model: RobotModel,
+    base: BaseParameters,
+    config: IdentificationConfig,
+    report: Progress,
+    strokes: FrictionStrokes | None,
+) -> _Prepared:
+    """Choose what concerns the signals, and which drives are coupled."""
+    data = prepare(training, model, base, config, report)
+    samples, decisions = data.samples, data.decisions
+    if config.automatic and not strokes and not model.has_coupled_drives and model.n > 1:
+        report(0.18, 'look for coupled drives')
+        model, coupled = choose_drives(data.datasets, model, config)
+        decisions = (*decisions, coupled)
+        if model.has_coupled_drives:
+            base = base_parameters(model.at_motors(), rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
+            bandwidth = samples.runs[0].bandwidth
+            samples = samples_of_datasets(data.datasets, model, config).with_bandwidth(bandwidth)
+    return _Prepared(model=model, base=base, data=data, samples=samples, decisions=decisions)
+
+
+def _turned(
+    recorded: _Prepared,
+    training: Sequence[Dataset],
+    model: RobotModel,
+    base: BaseParameters,
+    config: IdentificationConfig,
+    report: Progress,
+) -> tuple[_Prepared, tuple[TorqueFault, ...]]:
+    """Turn the torques whose sign is reversed, where that lowers the held-out error, and say which they are.
+
+    A reversed sign spoils what the joint shares with all others. The verdict names it all the same: a controller
+    that gets the identified torque has the reversed sign too.
+    """
+    if recorded.model.has_coupled_drives:  # a torque at a motor is that of two joints
+        return recorded, ()
+    faults = tuple(fault for fault in torque_faults(Rows(base, recorded.samples.coarse())) if fault.turned)
+    if not faults:
+        return recorded, ()
+    names = [model.joint_names[fault.joint] for fault in faults]
+    turned = _prepared(with_turned(training, names), model, base, config, report, None)
+    errors = [plain_errors(each.base, each.samples.coarse().thinned(_SIGN_SAMPLES)).rmse for each in (recorded, turned)]
+    better = float(np.mean(np.log(np.maximum(errors[1], 1e-300) / np.maximum(errors[0], 1e-300)))) < 0.0
+    decision = Decision(
+        subject='sign of the torque',
+        chosen=f'turned for {", ".join(names)}' if better else 'as recorded',
+        alternatives=tuple(
+            Alternative(name=name, error=error) for name, error in zip(('as recorded', 'turned'), errors, strict=True)
+        ),
+    )
+    kept = turned if better else recorded
+    return replace(kept, decisions=(decision, *kept.decisions)), faults if better else ()
 
 
 def conclude(
@@ -166,6 +232,7 @@ def conclude(
     cutoff: float | None,
     sources: list[Dataset],
     friction_data: Sequence[FrictionStrokes] = (),
+    faults: tuple[TorqueFault, ...] = (),
 ) -> IdentificationResult:
     """Make a fit physically consistent, judge it on all data, and put it into the form that users get.
 
@@ -187,6 +254,8 @@ def conclude(
     sources : list of Dataset
         The training data as they came.
     friction_data : sequence of FrictionStrokes
+    faults : tuple of TorqueFault
+        Of torques that were mended for the fit, to be named beside those that are left.
     """
     base = rows.base
     assert isinstance(base, BaseParameters)
@@ -219,7 +288,8 @@ def conclude(
     metrics = {name: fit_metrics(base, fit, model, listed) for name, listed in sets.items()}
     judge = 'validation' if 'validation' in metrics else 'training'
     samples = rows.samples
-    faults = torque_faults(rows)
+    turned = [fault.joint for fault in faults]
+    faults = (*faults, *torque_faults(rows))
     verdicts = judge_joints(
         metrics[judge],
         np.sqrt(np.mean(((samples.measured - samples.target) @ model.drives) ** 2, axis=0)),
@@ -232,7 +302,7 @@ def conclude(
     usable, reason = overall(
         verdicts,
         metrics[judge],
-        doubt or _no_numbers(fit, samples) or _spreading(faults, model),
+        doubt or _no_numbers(fit, samples) or _spreading(faults, turned, model),
         [base.names[k] for k in still_open],
         base=len(base.names),
         judged_by=judge,
@@ -261,10 +331,15 @@ def conclude(
     )
 
 
-def _spreading(faults: Sequence[TorqueFault], model: RobotModel) -> str:
+def _spreading(faults: Sequence[TorqueFault], turned: Sequence[int], model: RobotModel) -> str:
     """Return the faults that spoil what the joints share, as one sentence, or nothing."""
-    named = [f'{model.joint_names[each.joint]}: {each.reason}; {each.advice}' for each in faults if each.spreads]
-    return f'{"; ".join(named)}; what this joint shares with the others is wrong too' if named else ''
+    spoiling = [fault for fault in faults if fault.spreads]
+    named = '; '.join(f'{model.joint_names[each.joint]}: {each.reason}; {each.advice}' for each in spoiling)
+    if not spoiling:
+        return ''
+    if all(fault.joint in turned for fault in spoiling):
+        return f'{named}; the parameters are those of the torque with its sign turned'
+    return f'{named}; what this joint shares with the others is wrong too'
 
 
 def _no_numbers(fit: TorqueFit, samples: Samples) -> str:
