@@ -129,7 +129,7 @@ def read_strokes(
 def _screened(
     recording: Recording, settings: ProcessingSettings
 ) -> tuple[IntArray, Recording, Array, ScreenedChunk, float, dict[str, Any]]:
-    """Return the samples that can be used, the recording, its positions and torques, and what was found in it."""
+    """Return the samples that can be used, the recording's times, its positions and torques, and what was found in it."""
     if settings.joints:
         recording = recording.select(settings.joints)
     _require_seconds(recording.time)
@@ -174,6 +174,8 @@ def _screened(
         values[part, : len(joints)] = unwrapper.unwrap(values[part, : len(joints)])
     provenance['screening']['wraps'] = unwrapper.wraps
     usable = _without_spikes(usable, values, joints, provenance['screening'])
+    # Velocities and efforts are not needed any more, and take half of the memory of a long recording.
+    recording = replace(recording, velocity=None, acceleration=None, effort=None, current=None)
     return usable, recording, values, screened, screen.step, provenance
 
 
