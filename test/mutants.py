@@ -65,18 +65,23 @@ class Fault:
 
 def read_table(only: str = '', path: Path = TABLE) -> list[Fault]:
     """Return the faults whose name or file contains a text; refuse those that do not fit the package."""
-    faults = []
+    faults, problems = [], []
     for number, entry in enumerate(yaml.safe_load(path.read_text(encoding='utf-8')), 1):
         tests = entry.pop('tests')
         fault = Fault(tests=tuple([tests] if isinstance(tests, str) else tests), **entry)
         if only not in fault.name and only not in fault.file:
             continue
         source = (ROOT / 'robotid_ros' / fault.file).read_text(encoding='utf-8')
-        compile(fault.text(source), fault.file, 'exec')
+        try:
+            compile(fault.text(source), fault.file, 'exec')
+        except ValueError as problem:
+            problems.append(str(problem))
         for test in fault.tests:
             if not (ROOT / 'test' / test.split('::')[0].split(' -k ')[0]).is_file():
                 raise ValueError(f'{fault.name}: entry {number} names the test {test}, which is no file')
         faults.append(fault)
+    if problems:
+        raise ValueError('\n'.join(problems))
     names = Counter(fault.name for fault in faults)
     if max(names.values(), default=0) > 1:
         raise ValueError(f'two faults are called {names.most_common(1)[0][0]!r}')
