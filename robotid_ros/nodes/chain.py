@@ -98,7 +98,6 @@ class _Chain:
 
     def __init__(self, client: LoopClient) -> None:
         self.client, self.node = client, client.node
-        self.log = self.node.get_logger()
         self.config = declare_parameters(self.node, ChainConfig)
         self.status = StatusPublisher(self.node, LATCHED)
         self.wanted = self.config.start_at_once
@@ -122,10 +121,7 @@ class _Chain:
     def _tell(self, step: str, text: str, level: bytes = DiagnosticStatus.OK) -> None:
         self.step = step
         self.status.publish(level, text, {'step': step or 'none'})
-        if level == DiagnosticStatus.OK:  # rclpy wants one severity per line of code
-            self.log.info(text)
-        else:
-            self.log.error(text)
+        self.status.log(level, text)
 
     def run(self) -> int:
         """Run the chain whenever it is asked for; once where it starts at once."""

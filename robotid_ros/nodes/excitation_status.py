@@ -34,20 +34,15 @@ class ExcitationStatus:
     """
 
     def __init__(self, node: Node, values: Callable[[], Mapping[str, object]]) -> None:
-        self._node, self._values = node, values
+        self._values = values
         self._publisher = StatusPublisher(node, LATCHED)
         self.state, self.level, self.text = 'idle', DiagnosticStatus.OK, 'no trajectory yet: call ~/design'
 
     def set(self, state: str, level: bytes, text: str) -> None:
         """Change the state, publish it, and log it once."""
         self.state, self.level, self.text = state, level, text
-        log = self._node.get_logger()
-        if level == DiagnosticStatus.ERROR:
-            log.error(text)
-        elif level == DiagnosticStatus.WARN:
-            log.warning(text)
-        elif state not in ('ready', 'designing'):
-            log.info(text)
+        if level != DiagnosticStatus.OK or state not in ('ready', 'designing'):
+            self._publisher.log(level, text)
         self.publish()
 
     def publish(self) -> None:

@@ -312,11 +312,7 @@ class IdentificationNode(Node):
     def _set(self, level: bytes, text: str) -> None:
         """Change the status, publish it, and log it once."""
         if (level, text) != (self._level, self._text):
-            log = self.get_logger()
-            if level == DiagnosticStatus.OK:  # rclpy wants one severity per line of code
-                log.info(text)
-            else:
-                log.warning(text)
+            self._status.log(level, text)
         self._level, self._text = level, text
         self._publish_status()
 

@@ -196,7 +196,7 @@ class PoseRecorder(Node):
         return self._worker.run(write)
 
     def _say(self, level: bytes, text: str) -> None:
-        (self.get_logger().info if level == DiagnosticStatus.OK else self.get_logger().error)(text)
+        self._status.log(level, text)
         self._status.publish(level, text, {'rows': self._count, 'points_file': self._config.points_file})
 
 

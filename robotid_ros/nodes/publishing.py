@@ -78,6 +78,16 @@ class StatusPublisher:
         self._status = node.create_publisher(DiagnosticStatus, '~/status', qos)
         self._diagnostics = node.create_publisher(DiagnosticArray, '/diagnostics', 10)
 
+    def log(self, level: bytes, text: str) -> None:
+        """Log a text with the severity of a level."""
+        logger = self._node.get_logger()
+        if level == DiagnosticStatus.OK:  # rclpy wants one severity per line of code
+            logger.info(text)
+        elif level == DiagnosticStatus.WARN:
+            logger.warning(text)
+        else:
+            logger.error(text)
+
     def publish(self, level: bytes, message: str, values: Mapping[str, object]) -> None:
         """Publish a status with its values; see :func:`robotid_ros.nodes.conversions.status_message`."""
         status = status_message(self._node.get_fully_qualified_name(), level, message, values)
