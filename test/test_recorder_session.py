@@ -477,3 +477,37 @@ def test_a_long_bag_is_averaged_piece_by_piece(tmp_path):
     assert again.periods == session.dataset.periods == 39
     assert np.allclose(again.q, session.dataset.q, rtol=0, atol=1e-12)
     assert np.allclose(again.noise_std, session.dataset.noise_std, rtol=1e-9)
+
+
+@pytest.mark.parametrize('lost', [0.0, 0.4])
+def test_efforts_of_a_late_simulation_go_with_the_accelerations_of_their_own_steps(tmp_path, lost):
+    """A motion commanded by a late clock; messages are lost where the arm accelerates. tau = 3 ddq + 2 sin q holds."""
+    rng = np.random.default_rng(5)
+    step, lead, periods = 1e-3, 0.6, 5
+    count = round((lead + periods * PERIOD) / step)
+    known, k = np.arange(count), 0
+    while k < count:
+        stall = int(rng.integers(1, 9))
+        known[k : k + stall] = k
+        k += stall
+    wanted, speed = harmonics(known * step - lead, PERIOD)[:2]
+    position, velocity = (np.zeros_like(wanted) for _ in range(2))
+    at = wanted[0]
+    for k in range(count):  # velocities with a little feedback, and the positions after each step
+        velocity[k] = speed[k] + 5.0 * (wanted[k] - at)
+        position[k] = at = at + step * velocity[k]
+    before, acceleration = position - step * velocity, np.diff(velocity, axis=0, prepend=velocity[:1]) / step
+    effort = 3.0 * acceleration + 2.0 * np.sin(before)
+    hard = np.abs(acceleration[:, 0]) > np.quantile(np.abs(acceleration[:, 0]), 0.8)
+    kept = np.flatnonzero(~hard | (rng.random(count) >= lost))
+    kept = kept[kept > 0]
+    rows = zip(*(array[kept].tolist() for array in (known, position, velocity, effort)), strict=True)
+    messages = [joint_state(START + round((k * step - lead) * 1e9), JOINTS, q, v, tau) for k, q, v, tau in rows]
+    session = record(tmp_path / 'r', messages, [START + int(k) * MS for k in kept])
+    data = session.dataset
+    assert data.provenance['averaging']['step'] == pytest.approx(step)
+    terms = np.stack([data.ddq.ravel(), np.sin(data.q).ravel()], axis=1)
+    found = np.linalg.lstsq(terms, data.tau.ravel(), rcond=None)[0]
+    assert found == pytest.approx([3.0, 2.0], rel=2e-3)
+    assert np.std(data.tau.ravel() - terms @ found) < 2e-3 * np.std(data.tau)
+    assert data.noise_std is None

@@ -28,9 +28,15 @@ MOST_BINS = 50_000  # 100 bytes each, several times
 
 
 def period_average(
-    joints: tuple[str, ...], period: float, step: float, settings: ProcessingSettings, travel: Array | None = None
+    joints: tuple[str, ...],
+    period: float,
+    step: float,
+    settings: ProcessingSettings,
+    travel: Array | None = None,
+    *,
+    accelerations: bool = False,
 ) -> PeriodAverage:
-    """Return an empty average of positions and torques with one bin per sample, or 50 000.
+    """Return an empty average of positions and torques, and accelerations where they are known, with one bin per sample, or 50 000.
 
     Parameters
     ----------
@@ -40,6 +46,8 @@ def period_average(
     settings : ProcessingSettings
     travel : ndarray, shape (S,), optional
         Of the reference; periods in which the arm stands while the reference moves are left out [rad].
+    accelerations : bool
+        Whether there is a channel for each joint's acceleration too.
 
     Raises
     ------
@@ -52,7 +60,7 @@ def period_average(
     return PeriodAverage(
         period=period,
         bins=bins,
-        channels=channel_names(joints, ('position', 'torque')),
+        channels=channel_names(joints, ('position', 'torque', *(('acceleration',) if accelerations else ()))),
         transient=settings.transient_periods,
         outlier_factor=settings.outlier_factor,
         travel=travel,
@@ -61,13 +69,21 @@ def period_average(
 
 
 def averaged_dataset(
-    average: AveragedPeriod | None, joints: tuple[str, ...], settings: ProcessingSettings, provenance: Mapping[str, Any]
+    average: AveragedPeriod | None,
+    joints: tuple[str, ...],
+    settings: ProcessingSettings,
+    provenance: Mapping[str, Any],
+    step: float = 0.0,
 ) -> Dataset:
     """Return the dataset of one averaged period.
 
     Positions are the Fourier series fitted to the averages, velocities and accelerations its
     derivatives; ``tau`` is the averaged torque, ``tau_filtered`` the same after five-point cubic
     smoothing; the noise is that of the averaged torque.
+
+    Of a simulation with accelerations of single steps (:class:`~robotid_ros.signals.LateStamps`), ``ddq`` is their
+    average over the same samples as the torque's, q and dq are those at the begin of the step, and nothing is smoothed:
+    what scatters in the torque is motion, which ``ddq`` has too. Its noise is not known.
 
     Parameters
     ----------
@@ -76,6 +92,8 @@ def averaged_dataset(
     joints : tuple of str
     settings : ProcessingSettings
     provenance : mapping
+    step : float
+        Of the simulation where the average has accelerations, else 0 [s].
 
     Raises
     ------
@@ -85,14 +103,15 @@ def averaged_dataset(
     if average is None:
         raise DataError('no usable period: expected at least one whole period after the transient')
     n = len(joints)
-    position, torque = average.mean[:, :n], average.mean[:, n:]
-    noise = average.averaged_noise_std
+    position, torque, acceleration = (average.mean[:, k * n : (k + 1) * n] for k in range(3))
+    noise, scatter = average.averaged_noise_std, average.noise_std
     _require_repeating(average, joints)
     position_noise = noise_of_one_period(position) if noise is None else noise[:n]
     harmonics = settings.harmonics or choose_harmonics(position, position_noise, average.period)
     fit = fit_fourier(average.time, position, 1.0 / average.period, harmonics, average.count)
-    q, dq, ddq = fit.evaluate(average.time)
-    smoothed, passes = guarded_smoothing(torque, settings.smoothing_passes, settings.smoothing_guard, periodic=True)
+    q, dq, ddq = fit.evaluate(average.time - step)
+    passes_allowed = settings.smoothing_passes if step == 0.0 else 0
+    smoothed, passes = guarded_smoothing(torque, passes_allowed, settings.smoothing_guard, periodic=True)
     rate = len(position) / average.period
     found = {
         'period': average.period,
@@ -104,9 +123,10 @@ def averaged_dataset(
         'harmonics': harmonics,
         'fourier_residual_std': fit.residual_std.tolist(),
         'smoothing_passes': passes.tolist(),
-        'position_noise_std': None if average.noise_std is None else average.noise_std[:n].tolist(),
-        'torque_noise_std': None if average.noise_std is None else average.noise_std[n:].tolist(),
-        'torque_drift': average.drift[n:].tolist(),
+        'position_noise_std': None if scatter is None else scatter[:n].tolist(),
+        'torque_noise_std': None if scatter is None or step > 0.0 else scatter[n : 2 * n].tolist(),
+        'torque_drift': average.drift[n : 2 * n].tolist(),
+        'step': step,
         'standing_still': standing_still(q, position_noise, joints),
         'warnings': _warnings(dq, torque),
     }
@@ -115,12 +135,12 @@ def averaged_dataset(
         time=average.time,
         q=q,
         dq=dq,
-        ddq=ddq,
+        ddq=ddq if step == 0.0 else acceleration,
         tau=torque,
         tau_filtered=smoothed,
         rate=rate,
         cutoff=0.5 * rate,
-        noise_std=None if noise is None else noise[n:],
+        noise_std=None if noise is None or step > 0.0 else noise[n : 2 * n],
         periods=len(average.used),
         provenance={**provenance, 'averaging': found, 'settings': settings.to_dict()},
     )
@@ -174,14 +194,15 @@ def thinned(dataset: Dataset, most: int) -> tuple[Array, Array, Array, Array, Ar
     time : ndarray, shape (M,)
         [s]
     q, dq, ddq, tau : ndarray, shape (M, n)
-        The motion as it is at these times; the smoothed torque, low-passed over the closed period
-        before points are left out.
+        Positions and velocities as they are at these times; accelerations and the smoothed torque, both low-passed
+        over the closed period before points are left out.
     """
     factor = -(-len(dataset) // most)
     kept = slice(None, None, factor)
-    torque = dataset.tau_filtered
+    effects = np.concatenate([dataset.ddq, dataset.tau_filtered], axis=1)
     if factor > 1:
         wrap = min(len(dataset), 20 * factor)
-        around = np.concatenate([torque[-wrap:], torque, torque[:wrap]])
-        torque = zero_phase_low_pass(around, 1.0, 0.4 / factor)[wrap : wrap + len(dataset)]
-    return dataset.time[kept], dataset.q[kept], dataset.dq[kept], dataset.ddq[kept], torque[kept]
+        around = np.concatenate([effects[-wrap:], effects, effects[:wrap]])
+        effects = zero_phase_low_pass(around, 1.0, 0.4 / factor)[wrap : wrap + len(dataset)]
+    ddq, torque = np.split(effects[kept], 2, axis=1)
+    return dataset.time[kept], dataset.q[kept], dataset.dq[kept], ddq, torque

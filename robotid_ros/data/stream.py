@@ -69,6 +69,7 @@ class StreamProcessor:
         self._unwrapper = TurnUnwrapper()
         self._loss = LossCounter()
         self._average: PeriodAverage | None = None
+        self._step = 0.0  # of a simulation whose efforts are averaged with the accelerations of their own steps [s]
         self._factors: Array | None = None
         self._index: list[int] = []
         self._order = -1
@@ -123,7 +124,8 @@ class StreamProcessor:
         good_values = values[good]
         n = position.shape[1]
         good_values[:, :n] = self._unwrapper.unwrap(good_values[:, :n])
-        self._add(stamp[good], good_values)
+        own = self._late.acceleration
+        self._add(stamp[good], good_values, None if own is None else own[good][:, self._index])
 
     def finish(self, provenance: Mapping[str, Any]) -> Dataset:
         """Return the dataset of the averaged period.
@@ -142,7 +144,7 @@ class StreamProcessor:
         if average is None:
             raise NoUsablePeriodError(f'no usable period of {self.reference.period:g} s: {self._why_none()}')
         found = {**provenance, 'screening': self.found()}
-        return averaged_dataset(average, self.reference.joints, self.settings, found)
+        return averaged_dataset(average, self.reference.joints, self.settings, found, self._step)
 
     @property
     def whole_periods(self) -> int:
@@ -174,12 +176,12 @@ class StreamProcessor:
         average = self._average
         if average is None:
             return {'current': None, 'used': 0, 'excluded': [], 'noise_std': None}
-        noise = average.noise_std()
+        noise, n = average.noise_std(), len(self._index)
         return {
             'current': average.current,
             'used': len(average.used),
             'excluded': list(average.excluded),
-            'noise_std': None if noise is None else noise[len(self._index) :].tolist(),
+            'noise_std': None if noise is None else noise[n : 2 * n].tolist(),
         }
 
     def _prepare(self) -> None:
@@ -204,16 +206,29 @@ class StreamProcessor:
             self.counts['order_changes'] += int((np.diff(known, prepend=before) != 0).sum())
             self._order = int(known[-1])
 
-    def _add(self, stamp: IntArray, values: Array) -> None:
+    def _add(self, stamp: IntArray, values: Array, acceleration: Array | None) -> None:
         if self.reference is None or self.reference.sweep or not len(stamp):
             return
+        elapsed = np.asarray((stamp - self.reference.start) * 1e-9, dtype=np.float64)
         if self._average is None:
-            if not self._screen.step:  # the first few samples tell the rate
+            # The first few samples tell the rate, and the way to the start whether a simulated clock comes late.
+            if not self._screen.step or elapsed[-1] < 0.0:
                 return
+            self._step = self._late.step
             self._average = period_average(
-                self.reference.joints, self.reference.period, self._screen.step, self.settings, self.reference.travel
+                self.reference.joints,
+                self.reference.period,
+                self._screen.step,
+                self.settings,
+                self.reference.travel,
+                accelerations=self._step > 0.0,
             )
-        self._average.add(np.asarray((stamp - self.reference.start) * 1e-9, dtype=np.float64), values)
+        if self._step > 0.0:
+            if acceleration is None:
+                return
+            known = np.isfinite(acceleration).all(axis=1)
+            elapsed, values = elapsed[known], np.concatenate([values, acceleration], axis=1)[known]
+        self._average.add(elapsed, values)
 
     def _why_none(self) -> str:
         counts = self.counts
