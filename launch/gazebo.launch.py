@@ -65,9 +65,21 @@ ARGUMENTS = (
     ('period', '', "length of a period of the excitation [s]; empty: the node's default"),
     ('periods', '', "how many periods are run; empty: the node's default"),
     ('seed', '', "of the excitation's design; empty: the node's default"),
+    ('chain', 'false', 'true: also the node chain, whose service chain/start runs everything, to the report'),
+    ('friction_sweep', 'false', 'whether the chain begins with a friction sweep; no friction shows in the effort'),
+    ('validation', 'true', 'whether the chain runs a second trajectory to judge the result by'),
 )
 CONTROLLERS = ('joint_state_broadcaster', 'joint_trajectory_controller')
-PASSED = ('controller_interface', 'output_folder', 'period', 'periods', 'seed')
+PASSED = (
+    'controller_interface',
+    'output_folder',
+    'period',
+    'periods',
+    'seed',
+    'chain',
+    'friction_sweep',
+    'validation',
+)
 # A world can be paused, and on a busy computer /clock comes late: the commanded motion stands still and jumps ahead. No
 # arm can be damaged by it.
 TOLERANT = {

@@ -36,7 +36,7 @@ def period_average(
     *,
     accelerations: bool = False,
 ) -> PeriodAverage:
-    """Return an empty average of positions and torques, and accelerations where they are known, with one bin per sample, or 50 000.
+    """Return an empty average of positions and torques, with one bin per sample, or 50 000.
 
     Parameters
     ----------

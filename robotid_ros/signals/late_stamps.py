@@ -49,9 +49,9 @@ class LateStamps:
     before the motion has shown whole numbers of steps: stamps of a real arm that were rounded are left as they are.
 
     A motion that is commanded by a late clock stands still and catches up, and the messages of some steps are lost more
-    often than others. The accelerations of the averaged motion are then not those that belong to the averaged efforts:
-    they were 2 % too large in Gazebo. The acceleration of a message's own step is known where none was lost between two,
-    ``a[k] = (v[k] - v[k-1]) / h``; the effort of that step belongs to the state in which it began.
+    often than those of others. The mean of the efforts that came is then not that of the mean motion: in Gazebo it
+    lacked 2 % of the inertial torque. Where no message was lost between two, the acceleration of the later one's own
+    step is known, ``a[k] = (v[k] - v[k-1]) / h``, and its effort belongs to the state in which that step began.
 
     Attributes
     ----------
