@@ -112,3 +112,10 @@ def test_no_velocities_no_change_and_a_world_that_is_reset() -> None:
     true = START + MS * np.arange(3000)
     assert np.abs(time[3000:] - true).max() <= 6 * MS
     assert (time[3010:4400] == true[10:1400]).mean() > 0.99
+
+
+def test_many_stamps_that_repeat_and_are_left_out_are_said():
+    rng = np.random.default_rng(4)
+    repeated = int(rng.integers(100, 900))
+    assert f'{repeated / 10:.0f} % of the stamps repeat' in late_stamps_remark({'samples': 1000, 'repeated': repeated})
+    assert late_stamps_remark({'samples': 1000, 'repeated': 40}) == late_stamps_remark({}) == ''

@@ -293,8 +293,6 @@ def summarize(dataset: Dataset) -> str:
     if screening.get('spikes'):
         where = ', '.join(f'{name} ({count})' for name, count in screening['spiked_channels'].items())
         lines.append(f'note       {screening["spikes"]} samples with a spike were left out: {where}')
-    if screening.get('repeated', 0) > 0.05 * samples:
-        lines.append('note       many stamps repeat and were left out: were the times rounded when they were written?')
     late = late_stamps_remark(screening)
     if late:
         lines.append(f'note       {late}')
