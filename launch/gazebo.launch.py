@@ -198,7 +198,7 @@ def actions(context):
             package='controller_manager',
             executable='spawner',
             output='screen',
-            arguments=[name, '--param-file', controllers, '--controller-manager-timeout', '60'],
+            arguments=[name, '--param-file', controllers, '--controller-manager-timeout', '180'],
         )
         for name in CONTROLLERS
     )
