@@ -50,8 +50,11 @@ def markdown(results: dict[str, Any]) -> str:
     rows = [Row.of(entry) for entry in results['rows']]
     quick = 'A quick run, few repetitions: ' if results['quick'] else ''
     lines = [f'{quick}{results["machine"]}, {results["seconds"] / 60.0:.0f} minutes. Rows: {summary(rows)}.']
-    lines += _section('In short', [row for what in SUMMARY for row in rows if row.what.startswith(what)], remarks=False)
     own = [row for row in rows if not row.quoted]
+    real = [row for row in own if row.area == 'recordings' and row.values]  # first, where there are any
+    lines += _section('Recordings of real arms', real)
+    lines += _section('In short', [row for what in SUMMARY for row in rows if row.what.startswith(what)], remarks=False)
+    own = [row for row in own if row not in real]
     for area in dict.fromkeys(row.area for row in own):
         lines += _section(area.capitalize().replace('_', '-'), [row for row in own if row.area == area])
     lines += _section('Quoted: the other side was not run here', [row for row in rows if row.quoted])
