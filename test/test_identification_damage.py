@@ -18,8 +18,9 @@ import pytest
 from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_torque
 
 from robotid_ros.arrays import Array
-from robotid_ros.data import Dataset, ProcessingSettings
+from robotid_ros.data import Dataset, ProcessingSettings, Recording, process_recording
 from robotid_ros.identification import IdentificationConfig, identify, validate
+from robotid_ros.identification.signal_choice import with_turned
 from robotid_ros.model import RobotModel
 from robotid_ros.workflow import identify_files
 
@@ -58,6 +59,24 @@ def test_a_reversed_sign_makes_the_whole_unusable(joint: int, urdf: str) -> None
     (sign,) = (decision for decision in result.decisions if decision.subject == 'sign of the torque')
     assert sign.chosen == f'turned for {model.joint_names[joint]}'
     assert not any(decision.subject == 'sign of the torque' for decision in sound.decisions)
+
+
+def test_a_turned_torque_stays_turned_through_another_filter() -> None:
+    rng = np.random.default_rng(0)
+    time = np.arange(0.0, 8.0, 0.01)
+    signals = [np.sin(time[:, None] * rng.uniform(1.0, 3.0, 2) + rng.uniform(0.0, 6.0, 2)) for _ in range(2)]
+    data = process_recording(
+        Recording(joint_names=('shoulder', 'elbow'), time=time, position=signals[0], effort=signals[1])
+    )
+    (turned,) = with_turned([data], ['elbow'])
+    assert data.unfiltered is not None
+    assert turned.unfiltered is not None
+    again, as_recorded = (each.unfiltered.filtered(2.0) for each in (turned, data))
+    for new, old in ((turned, data), (again, as_recorded)):
+        for name in ('tau', 'tau_filtered'):
+            np.testing.assert_array_equal(getattr(new, name)[:, 0], getattr(old, name)[:, 0])
+            np.testing.assert_allclose(getattr(new, name)[:, 1], -getattr(old, name)[:, 1], atol=1e-12)
+        np.testing.assert_array_equal(new.q, old.q)
 
 
 def test_a_clipped_torque_is_named_and_one_in_steps_is_not() -> None:
