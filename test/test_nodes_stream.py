@@ -157,15 +157,15 @@ def driver():
 def tick(driver, moment, begin=np.inf):
     """Let the clock come, and a joint state of an arm on its path."""
     stamp = Time(sec=int(moment), nanosec=round(moment % 1.0 * 1e9))
-    driver._time._take(Clock(clock=stamp))
+    driver.state.time._take(Clock(clock=stamp))
     position, velocity, _ = PLAN.reference.evaluate([max(moment - begin, 0.0)])
     message = JointState(name=list(MODEL.joint_names), position=position[0], velocity=velocity[0])
     message.header.stamp = stamp
-    driver._on_joint_state(message)
+    driver.state._on_message(message)
 
 
 def test_a_stop_that_cannot_be_planned_is_said_and_tried_once_more(driver, monkeypatch):
-    driver.listen(MODEL.joint_names)
+    driver.state.listen(MODEL.joint_names)
     tick(driver, 100.0)
     driver.begin(PLAN, PLAN.windows.window(0), MODEL, ExcitationNodeConfig(start_delay=0.5))
     moments = iter(np.arange(100.01, 104.0, 0.01))
@@ -203,7 +203,7 @@ def test_a_clock_that_stands_still_starts_nothing(driver):
 
 def test_a_clock_that_jumps_back_ends_the_run_at_once(driver):
     """As when a simulated world is reset: the times of the run mean nothing any more, and nothing is sent."""
-    driver.listen(MODEL.joint_names)
+    driver.state.listen(MODEL.joint_names)
     tick(driver, 100.0)
     driver.begin(PLAN, PLAN.windows.window(0), MODEL, ExcitationNodeConfig(start_delay=30.0))
     tick(driver, 101.0)

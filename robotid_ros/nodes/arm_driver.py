@@ -22,16 +22,11 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.qos_overriding_options import QoSOverridingOptions
-from rclpy.subscription import Subscription
-from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64
 from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array
-from robotid_ros.errors import DataError, ExcitationError
-from robotid_ros.execution.clock_offset import ClockOffset
+from robotid_ros.errors import ExcitationError
 from robotid_ros.execution.effort_watch import EffortWatch
 from robotid_ros.execution.following import Following, StopKind
 from robotid_ros.execution.run import RunPlan
@@ -39,8 +34,9 @@ from robotid_ros.execution.watchdog import Watchdog, WatchdogConfig
 from robotid_ros.execution.windows import Window
 from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import RobotConfig
+from robotid_ros.nodes.arm_state import ArmState
 from robotid_ros.nodes.controller_link import ControllerFeedback, ControllerLink
-from robotid_ros.nodes.conversions import LATCHED, joint_state_values, seconds
+from robotid_ros.nodes.conversions import LATCHED
 from robotid_ros.nodes.excitation_config import ExcitationNodeConfig
 from robotid_ros.nodes.excitation_status import ExcitationStatus
 from robotid_ros.nodes.excitation_stream import RunStream
@@ -48,7 +44,6 @@ from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.parameters import read_parameters
 from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.runtime import BackgroundWorker
-from robotid_ros.nodes.simulated_time import SimulatedTime
 
 _MONITOR_PERIOD = 0.02
 _FULL_SPEED = 100.0
@@ -58,18 +53,17 @@ _HALT = 0.06
 """How long it takes to see that an arm that has just become slow rests [s]."""
 _CLOCK_JUMP = 0.25
 """Change of the clock against a steady one, from one look to the next, that ends a run [s]."""
-_FIRST_JOINT_STATE = 3.0
 _CONFIRMATION = 2.0
 """How long the joint states may take to show that a stopped arm rests [s]."""
-_CATCH_UP = 10.0
-"""How long a driver that lags because its computer is busy may take to be in time again [s]."""
 
 
 class ArmDriver:
-    """Moves one arm; everything but :meth:`measure` is for the executor's thread.
+    """Moves one arm; everything is for the executor's thread.
 
     Attributes
     ----------
+    state : ArmState
+        What its joint states say.
     run : RunStream or None
         What the arm is moving along.
     rested : threading.Event
@@ -101,18 +95,11 @@ class ArmDriver:
         self._node, self._link, self._status, self._worker = node, link, status, worker
         self.run: RunStream | None = None
         self.rested = threading.Event()
-        self._joint_names: tuple[str, ...] = ()
-        self._latest: tuple[Array, float] | None = None
-        self._joint_states: Subscription | None = None
-        self._joint_state_problem = ''
-        self._heard = threading.Event()
-        self._offset = ClockOffset()
-        self._time = SimulatedTime(node)
+        self.state = ArmState(node, worker, self._take, self._guarded)
         self._speed_scaling = _FULL_SPEED
         self._latency = 0.0
         self._suspicion: tuple[str, float] | None = None
         self._clocks = 0.0, 0.0
-        self._unstamped = False
         self._reference = node.create_publisher(JointTrajectory, '~/reference', LATCHED)
         if speed_scaling_topic:
             node.create_subscription(Float64, speed_scaling_topic, self._on_speed_scaling, 10)
@@ -122,25 +109,6 @@ class ArmDriver:
         self._monitor.cancel()
 
     # -- what comes in ------------------------------------------------------------------------------
-
-    def listen(self, joint_names: tuple[str, ...]) -> None:
-        """Follow the joint states: only while they are needed, since every single one costs time."""
-        self._time.follow()
-        self._joint_names = joint_names
-        self._latest = None
-        self._heard.clear()
-        self._offset = ClockOffset()
-        if self._joint_states is not None:
-            return
-        # The newest joint state is what counts; best effort understands every publisher.
-        self._joint_states = self._node.create_subscription(
-            JointState,
-            'joint_states',
-            self._guarded(self._on_joint_state),
-            QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT),
-            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
-        )
-        self._joint_state_problem = f'none has come on {self._joint_states.topic_name}'
 
     def _guarded(self, callback: Callable[..., None]) -> Callable[..., None]:
         """Return a callback that brings the arm to rest where it fails, instead of ending the node."""
@@ -157,46 +125,18 @@ class ArmDriver:
 
         return guarded
 
-    def stop_listening(self) -> None:
-        """Follow the joint states no longer."""
-        if self._joint_states is not None:
-            self._node.destroy_subscription(self._joint_states)
-            self._joint_states = None
-        self._time.leave()
-
-    def _on_joint_state(self, message: JointState) -> None:
-        try:
-            position, velocity, effort = joint_state_values(message, self._joint_names)
-        except DataError as cause:
-            self._joint_state_problem = str(cause)  # joints of a gripper, say, may come by themselves
-            return
-        now = time.monotonic()
-        stamp, clock = seconds(message.header.stamp), self._now()
-        self._unstamped = not stamp
-        if stamp and self._time.came.is_set():
-            self._offset.update(stamp, clock)
-        if np.isfinite(position).all():
-            self._latest, self._joint_state_problem = (position, now), ''
-            self._heard.set()
-        else:
-            self._latest = None
-            self._joint_state_problem = 'the last one has positions that are not finite'
+    def _take(self, position: Array, velocity: Array | None, effort: Array | None, stamp: float, now: float) -> None:
         run = self.run
         if run is None:
             return
         if run.rest is not None:
             if np.isfinite(position).all():
-                run.following.recent.receive(stamp or clock, position, velocity)
+                run.following.recent.receive(stamp, position, velocity)
             return
-        problem = run.following.receive(position, velocity, stamp or clock, now, effort)
+        problem = run.following.receive(position, velocity, stamp, now, effort)
         if problem is not None:
-            self._suspect('; '.join(filter(None, (problem, self._clock_remark(run)))))
-
-    def _clock_remark(self, run: RunStream) -> str | None:
-        """Return what of the stamps may explain that the arm does not seem to follow."""
-        if self._unstamped:
-            return 'the joint states carry no stamps, and what was late on its way looks like a lag'
-        return self._offset.remark(run.following.watchdog.config.clock_tolerance)
+            remark = self.state.clock_remark(run.following.watchdog.config.clock_tolerance)
+            self._suspect('; '.join(filter(None, (problem, remark))))
 
     def _on_feedback(self, feedback: ControllerFeedback) -> None:
         run = self.run
@@ -243,47 +183,6 @@ class ArmDriver:
                 f'the controller runs at {self._speed_scaling:g} % of its speed, which stretches time; set it to 100 %'
             )
 
-    async def measure(self, joint_names: tuple[str, ...]) -> Array:
-        """Return the measured position, shape (n,), as soon as a joint state comes; go on listening.
-
-        Raises
-        ------
-        ExcitationError
-            If none comes, or it cannot be used.
-        """
-        self.listen(joint_names)
-        await self._worker.run(self._wait_for_joint_state)
-        return self.fresh_position()
-
-    def _wait_for_joint_state(self) -> None:
-        """Wait, off the executor's thread, for a joint state that is in time."""
-        deadline = time.monotonic() + _CATCH_UP
-        tolerance = read_parameters(self._node, WatchdogConfig).clock_tolerance
-        if self._heard.wait(_FIRST_JOINT_STATE) and self._time.came.wait(_FIRST_JOINT_STATE):
-            while self._offset.behind > tolerance and time.monotonic() < deadline:
-                time.sleep(0.02)
-
-    def fresh_position(self) -> Array:
-        """Return the measured position, shape (n,), or refuse if it is missing, broken or old.
-
-        Raises
-        ------
-        ExcitationError
-        """
-        config = read_parameters(self._node, WatchdogConfig)
-        if self._latest is None:
-            raise ExcitationError(f'no usable joint state: {self._joint_state_problem}')
-        position, received = self._latest
-        age = time.monotonic() - received
-        if age > config.joint_state_timeout:
-            raise ExcitationError(
-                f'the last joint state is {age:.1f} s old (allowed: {config.joint_state_timeout:g} s)'
-            )
-        problem = self._offset.problem(config.clock_tolerance)
-        if problem is not None:
-            raise ExcitationError(problem)
-        return position
-
     # -- the run ------------------------------------------------------------------------------------
 
     def _now(self) -> float:
@@ -298,10 +197,10 @@ class ArmDriver:
             If the clock or the joint states do not allow it; nothing has been sent then.
         """
         now = self._now()
-        if now <= 0.0 or not self._time.came.is_set():
+        if now <= 0.0 or not self.state.time.came.is_set():
             raise ExcitationError('the clock stands still: use_sim_time is set, but nothing has come on /clock')
         watchdog = Watchdog(model.joint_names, model.limits.velocity, read_parameters(self._node, WatchdogConfig))
-        watchdog.receive(self.fresh_position(), None, now, time.monotonic())
+        watchdog.receive(self.state.fresh_position(), None, now, time.monotonic())
         self._link.begin(model.joint_names, self._guarded(self._on_feedback))
         self._latency, self._suspicion, self._clocks = config.latency, None, self._both_clocks()
         self.rested.clear()
@@ -352,7 +251,7 @@ class ArmDriver:
                 self.stop(reason, fault=True)
         elif problem is not None:
             # Joint states may have come that could not be used.
-            self.stop('; '.join(filter(None, (problem, self._joint_state_problem))), fault=True)
+            self.stop('; '.join(filter(None, (problem, self.state.problem))), fault=True)
         elif jump > _CLOCK_JUMP:
             self.stop(f'the clock jumped ahead by {jump:.2f} s', fault=True)
         elif over >= 0.0:
@@ -389,7 +288,7 @@ class ArmDriver:
         self._monitor.reset()
 
     def _bring_to_rest(self, run: RunStream, reason: str, *, fault: bool) -> None:
-        run.following.clock_lag = self._offset.behind
+        run.following.clock_lag = self.state.offset.behind
         try:
             kind = run.stop(reason, self._now, self._latency, fault=fault)
         except Exception as cause:
@@ -446,7 +345,7 @@ class ArmDriver:
         assert run is not None
         self.run = None
         self._monitor.cancel()
-        self.stop_listening()
+        self.state.stop_listening()
         if run.rest is None:
             publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
             level, text = DiagnosticStatus.OK, 'the run is complete; the arm is at rest'

@@ -192,7 +192,7 @@ class ExcitationNode(Node):
         finally:
             self._busy = ''
             if self._driver.run is None:
-                self._driver.stop_listening()
+                self._driver.state.stop_listening()
         return response
 
     def _on_stop(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
@@ -249,7 +249,7 @@ class ExcitationNode(Node):
 
     async def _design_sweep(self, model: RobotModel) -> str:
         config = read_parameters(self, ExcitationConfig)
-        measured = await self._driver.measure(model.joint_names)
+        measured = await self._driver.state.measure(model.joint_names)
         settings = read_parameters(self, FrictionSweepConfig)
 
         def work() -> FrictionSweep:
@@ -270,7 +270,8 @@ class ExcitationNode(Node):
         if not settings.poses:
             raise ExcitationError("run: poses needs the parameter 'poses', a CSV file of joint positions")
         poses = read_joints(settings.poses, model.joint_names)
-        start, velocity = await self._driver.measure(model.joint_names), read_parameters(self, RunConfig).ramp_velocity
+        start = await self._driver.state.measure(model.joint_names)
+        velocity = read_parameters(self, RunConfig).ramp_velocity
 
         def work() -> PoseTour:
             return pose_tour(start, poses, reference_check(model, limits), velocity=velocity, dwell=settings.dwell)
@@ -305,7 +306,7 @@ class ExcitationNode(Node):
             raise ExcitationError("no trajectory yet: call ~/design first, or set the parameter 'trajectory' to a file")
         motion = self._motion
         self._driver.require_full_speed()
-        position = await self._driver.measure(model.joint_names)
+        position = await self._driver.state.measure(model.joint_names)
         config, run_config = read_parameters(self, ExcitationConfig), read_parameters(self, RunConfig)
         start = read_parameters(self, StartConfig)
         if isinstance(motion, PoseTour):  # its measurements are not the recorder's, and need no torque
@@ -320,7 +321,7 @@ class ExcitationNode(Node):
         plan, first = await self._worker.run(work)
         if self._cancelled.is_set():
             raise ExcitationError('the start was given up on request')
-        moved = np.abs(self._driver.fresh_position() - position)
+        moved = np.abs(self._driver.state.fresh_position() - position)
         if moved.max() > _MOVED:
             name = model.joint_names[int(np.argmax(moved))]
             raise ExcitationError(f"joint '{name}' moved while the run was planned; let the arm rest, then start")
