@@ -192,6 +192,18 @@ def test_faults_are_counted_and_do_no_harm(period):
     assert '1 repeated, 1 backward, 1 stray, 3 not a number' in text
 
 
+@pytest.mark.parametrize('stamp', [2.7e154, -2.7e154, 1e10])
+def test_a_stamp_that_is_no_time_is_left_out(stamp):
+    recording, _ = periodic(noise=(1e-6, 1e-3))
+    time = recording.time.copy()
+    time[1000] = stamp  # a cut line of a published recording states the first of these
+    dataset = process_recording(replace(recording, time=time), ProcessingSettings(cutoff=20.0))
+    assert dataset.provenance['screening']['unstamped'] == 1
+    sound = process_recording(recording, ProcessingSettings(cutoff=20.0))
+    np.testing.assert_allclose(dataset.time, sound.time, atol=1e-6)
+    assert np.abs(dataset.q - sound.q).max() < 1e-3
+
+
 def test_long_gaps_and_clock_jumps_split_the_run():
     recording, _ = periodic(noise=(0.0, 0.0))
     time = recording.time.copy()

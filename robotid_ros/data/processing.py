@@ -34,6 +34,7 @@ from robotid_ros.signals.late_stamps import LateStamps, late_stamps_remark
 from robotid_ros.signals.screening import SampleScreen, ScreenedChunk, find_spikes
 from robotid_ros.signals.turns import TurnUnwrapper
 
+_LATEST = 4e9  # [s]: 64 bits count nanoseconds for 292 years, a damaged line may state any number
 _AT_ONCE = 65536  # samples, where a copy of all of them is not needed
 _SLOWEST = 0.5  # [s] between samples; times in milliseconds look slower than this up to 2 kHz
 
@@ -138,17 +139,17 @@ def _screened(
     values = np.concatenate([recording.position, torque], axis=1)
     screen = SampleScreen(channels=channel_names(joints, ('position', 'torque')))
     # Stamps from 1 ns: zero means "none", and a recording may count from its first sample.
-    relative = np.rint(recording.time * 1e9).astype(np.int64)
-    shift = 1 - int(relative.min(initial=0))
+    possible = np.abs(recording.time) < _LATEST
+    stamps = np.rint(np.where(possible, recording.time, 0.0) * 1e9).astype(np.int64)
+    shift = 1 - int(stamps.min(initial=0))
+    stamps = np.where(possible, stamps + shift, 0)
     arrival = None if recording.arrival is None else np.rint(recording.arrival * 1e9).astype(np.int64)
     late = LateStamps()
-    if recording.velocity is not None and (np.diff(relative) == 0).any():  # late stamps repeat
-        times = late.correct(relative + shift, recording.position, recording.velocity) - shift
-        recording = (
-            recording if late.moved == 0 else replace(recording, time=np.asarray(times * 1e-9, dtype=np.float64))
-        )
-        relative = times
-    screened = screen.screen(relative + shift, values, arrival)
+    if recording.velocity is not None and (np.diff(stamps) == 0).any():  # late stamps repeat
+        stamps = late.correct(stamps, recording.position, recording.velocity)
+        if late.moved:
+            recording = replace(recording, time=np.asarray((stamps - shift) * 1e-9, dtype=np.float64))
+    screened = screen.screen(stamps, values, arrival)
     counts = asdict(screen.finish())
     counts['unstamped'] += recording.provenance.get('counts', {}).get('unstamped', 0)
     provenance: dict[str, Any] = {
