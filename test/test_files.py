@@ -148,11 +148,11 @@ def test_a_fault_of_the_package_is_said_and_kept(monkeypatch, capsys):
     kept.unlink()
 
 
-@pytest.mark.parametrize('raised', [KeyboardInterrupt, MemoryError])
-def test_what_ends_a_command_while_it_is_imported_is_one_line(monkeypatch, capsys, raised):
+@pytest.mark.parametrize(('raised', 'code'), [(KeyboardInterrupt, 130), (MemoryError, 1)])
+def test_what_ends_a_command_while_it_is_imported_is_one_line(monkeypatch, capsys, raised, code):
     def importing(_):
         raise raised
 
     monkeypatch.setattr(cli, 'build_parser', importing)
-    assert cli.main(['report', 'x']) == 1
+    assert cli.main(['report', 'x']) == code
     assert len(capsys.readouterr().err.splitlines()) == 1
