@@ -130,7 +130,7 @@ def read_strokes(
 def _screened(
     recording: Recording, settings: ProcessingSettings
 ) -> tuple[IntArray, Recording, Array, ScreenedChunk, float, dict[str, Any]]:
-    """Return the samples that can be used, the recording's times, its positions and torques, and what was found in it."""
+    """Return the samples that can be used, the times, the positions and torques, and what was found in them."""
     if settings.joints:
         recording = recording.select(settings.joints)
     _require_seconds(recording.time)
