@@ -263,7 +263,7 @@ def test_alternates_between_friction_data_and_dynamics_data() -> None:
     assert result.usable
     assert (result.metrics['training'].rmse < 0.03).all()
     np.testing.assert_allclose(result.friction_values, np.stack([COULOMB, VISCOUS], axis=1), atol=0.03)
-    with pytest.raises(IdentificationError, match=r'do not tell the static friction .* below 0\.01 rad/s'):
+    with pytest.raises(IdentificationError, match=r'do not determine the static friction .* below 0\.01 rad/s'):
         identify(arm_data(1), ARM, friction='static', friction_data=friction_data)  # no stroke is slower than 0.05
 
     once = IdentificationConfig(torque_threshold=(1e-3,), max_iterations=1)

@@ -20,27 +20,7 @@ TERM_KINDS = ('eccentricity', 'second_harmonic', 'compliance')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationConfig(Settings):
-    """What a calibration estimates, and how.
-
-    Attributes
-    ----------
-    frame : {'unknown', 'known'}
-        Known: the measurement frame is the robot's base frame, for every set.
-    tool : {'auto', 'known', 'position', 'pose'}
-        What is unknown of the targets in the tip frame; auto: the position, and where
-        orientations were measured the whole pose.
-    terms : tuple of {'eccentricity', 'second_harmonic', 'compliance'}
-        Joint terms that may be added where the cross-validated error falls with them.
-    loss : {'hampel', 'huber', 'linear'}
-        Hampel: full weight up to what one in ten thousand Gaussian measurements exceeds, none
-        beyond twice that. Huber: constant influence beyond the 95 % quantile. Linear: plain squares.
-    prior : float or None
-        First guess of how far parameters are from nominal [m, rad]; None for no prior.
-    folds : int
-        Of the cross-validation; 0 for none (and then no joint terms either).
-    seed : int
-        Deals the folds.
-    """
+    """What a calibration estimates, and how."""
 
     error = CalibrationError
 
@@ -53,7 +33,11 @@ class CalibrationConfig(Settings):
     terms: tuple[Literal['eccentricity', 'second_harmonic', 'compliance'], ...] = setting(
         TERM_KINDS, 'joint terms to try; they are used only where the cross-validated error falls'
     )
-    loss: Literal['hampel', 'huber', 'linear'] = setting('hampel', 'hampel and huber resist outliers')
+    loss: Literal['hampel', 'huber', 'linear'] = setting(
+        'hampel',
+        'linear: least squares; huber: constant influence beyond the 95 % quantile; hampel: none beyond twice what one '
+        'in ten thousand Gaussian measurements exceeds',
+    )
     prior: float | None = setting(
         0.01, 'first guess of how far parameters are from nominal', unit='m, rad', range=(1e-9, 1.0)
     )

@@ -26,19 +26,7 @@ _FEWEST = 5  # measurements of the target, of which a mean and a scatter can be 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairingConfig(Settings):
-    """When a measurement counts, and what it is called.
-
-    Attributes
-    ----------
-    averaging_time : float
-        [s]
-    largest_lag : float
-        Between the stamps of the newest joint state and of the newest measurement of the target [s].
-    rest_tolerance : float
-        [rad or m]
-    set, point : str
-        Labels of the points file.
-    """
+    """When a measurement counts, and what it is called."""
 
     error = CalibrationError
 

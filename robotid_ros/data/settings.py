@@ -24,40 +24,6 @@ DIFFERENTIATIONS = ('central', 'savitzky-golay')
 class ProcessingSettings(Settings):
     """Settings of :func:`robotid_ros.data.process_recording`.
 
-    Attributes
-    ----------
-    joints : tuple of str
-        Joints of the dataset, in order; empty takes all of the recording.
-    effort : mapping of str to {'torque', 'current'}
-        What a recording's ``effort`` holds, per joint; torque [N m], as the message is defined,
-        for joints that are not named.
-    torque_constants, gear_ratios : mapping of str to float
-        For joints whose torque comes from a current: motor side [N m/A]; motor turns per joint
-        turn, 1 where not given.
-    period : float or None
-        Period of the excitation [s]; None for a recording that is not periodic.
-    start : int or None
-        Stamp at which the first period starts [ns]; None takes where the arm begins to move.
-    transient_periods : int
-        Periods dropped at the start.
-    outlier_factor : float
-        A period is left out whose deviation exceeds this many times the usual one.
-    harmonics : int or None
-        Of the Fourier series of averaged positions; None takes as many as stand out of the noise.
-    smoothing_passes : int
-        Of the five-point cubic over the averaged torque.
-    smoothing_guard : float
-        Largest move of any sample by smoothing, per range of its signal.
-    cutoff : float or None
-        Of the zero-phase low-pass for recordings that are not periodic [Hz]; None chooses it from
-        the data.
-    differentiation : {'central', 'savitzky-golay'}
-        For recordings that are not periodic.
-    trimmed : float or None
-        Seconds cut off at both ends of every run after filtering; None takes one period of the cutoff.
-    largest_gap : float
-        Gaps up to this many periods of the cutoff are interpolated; longer ones split the run.
-
     Raises
     ------
     DataError
@@ -70,20 +36,28 @@ class ProcessingSettings(Settings):
     effort: Mapping[str, EffortMeaning] = setting({}, "what a recording's effort holds, per joint; torque by default")
     torque_constants: Mapping[str, float] = setting({}, 'torque per motor current, motor side', unit='N m/A')
     gear_ratios: Mapping[str, float] = setting({}, 'motor turns per joint turn; 1 by default', range=(1e-6, 1e6))
-    period: float | None = setting(None, 'period of the excitation', unit='s', range=(1e-3, 1e6))
-    start: int | None = setting(None, 'stamp at which the first period starts', unit='ns')
+    period: float | None = setting(None, 'period of the excitation; none: not periodic', unit='s', range=(1e-3, 1e6))
+    start: int | None = setting(
+        None, 'stamp at which the first period starts; by default where the arm begins to move', unit='ns'
+    )
     transient_periods: int = setting(1, 'periods dropped at the start', range=(0, 1000))
     outlier_factor: float = setting(
         3.0, 'a period is left out that deviates by more than this times the usual', range=(1.0, 1e6)
     )
-    harmonics: int | None = setting(None, 'of the Fourier series of averaged positions', range=(1, 1000))
+    harmonics: int | None = setting(
+        None, 'of the Fourier series of averaged positions; by default all above the noise', range=(1, 1000)
+    )
     smoothing_passes: int = setting(1, 'of the five-point cubic over the averaged torque', range=(0, 100))
     smoothing_guard: float = setting(
         0.1, 'largest move of a sample by smoothing, per range of its signal', range=(0.0, 1.0)
     )
-    cutoff: float | None = setting(None, 'cut-off of the zero-phase low-pass', unit='Hz', range=(1e-3, 1e6))
+    cutoff: float | None = setting(
+        None, 'cutoff of the zero-phase low-pass; by default chosen from the data', unit='Hz', range=(1e-3, 1e6)
+    )
     differentiation: str = setting('central', 'of recordings that are not periodic', choices=DIFFERENTIATIONS)
-    trimmed: float | None = setting(None, 'cut off at both ends of every run', unit='s', range=(0.0, 1e6))
+    trimmed: float | None = setting(
+        None, 'cut off at both ends of every run; by default one period of the cutoff', unit='s', range=(0.0, 1e6)
+    )
     largest_gap: float = setting(
         0.25, 'longest gap that is interpolated, in periods of the cutoff', range=(0.0, 1000.0)
     )

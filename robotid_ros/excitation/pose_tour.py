@@ -22,14 +22,7 @@ from robotid_ros.settings import Settings, setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoseTourConfig(Settings):
-    """Which poses are visited, and for how long.
-
-    Attributes
-    ----------
-    poses : str
-    dwell : float
-        [s]
-    """
+    """Which poses are visited, and for how long."""
 
     error = ExcitationError
 

@@ -24,21 +24,7 @@ from robotid_ros.settings import Settings, setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensorNoise(Settings):
-    """Standard deviations of white measurement noise, per sample and axis.
-
-    Attributes
-    ----------
-    base_linear_velocity : float
-        [m/s]
-    base_angular_velocity : float
-        [rad/s]
-    joint_velocity, joint_position : float
-        [rad/s, rad; or m/s, m]
-    base_position : float
-        [m]
-    base_orientation : float
-        As a small rotation about each axis [rad].
-    """
+    """Standard deviations of white measurement noise, per sample and axis."""
 
     error = DataError
 

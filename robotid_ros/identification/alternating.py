@@ -31,14 +31,14 @@ from robotid_ros.identification.information import quick_solve
 from robotid_ros.identification.rows import Rows
 
 FrictionStep = Callable[[Array], Array]
-"""From base parameters (b,) to the friction parameters (n, k + s) that go best with them."""
+"""Maps base parameters (b,) to the friction parameters (n, k + s) that fit best with them."""
 
-_SETTLED = 1e-5
+_SETTLED = 1e-5  # relative change of the torque errors at which the alternation ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternation:
-    """Where the alternation ended.
+    """Result of an alternation.
 
     Attributes
     ----------
@@ -109,16 +109,16 @@ def alternate(
     """
     samples = dynamics.samples
     step = partial(fit_friction, dynamics, friction) if step is None else step
-    matrix, pull = _dynamics_step(dynamics)
+    matrix, right_side = _dynamics_step(dynamics)
     precision = np.ones(samples.n)
-    values = quick_solve(matrix(precision), pull(samples.target, precision), 0, None) if start is None else start
+    values = quick_solve(matrix(precision), right_side(samples.target, precision), 0, None) if start is None else start
     errors: list[Array] = []
     usable = settled = False
     parameters = np.zeros((samples.n, len(friction.linear_names) + len(friction.shape_names)))
     for _ in range(max_iterations):
         parameters = step(values)
         resisting = _friction_torque(dynamics, friction, parameters, dynamics.torque(values))
-        values = quick_solve(matrix(precision), pull(samples.target - resisting, precision), 0, None)
+        values = quick_solve(matrix(precision), right_side(samples.target - resisting, precision), 0, None)
         load = dynamics.torque(values)
         resisting = _friction_torque(dynamics, friction, parameters, load)
         residual = samples.target - samples.filtered(load) - resisting
@@ -152,11 +152,11 @@ def _dynamics_step(rows: Rows) -> tuple[Callable[[Array], Array], Callable[[Arra
     def matrix(precision: Array) -> Array:
         return np.asarray(np.tensordot(precision, gram, axes=1))
 
-    def pull(torque: Array, precision: Array) -> Array:
+    def right_side(torque: Array, precision: Array) -> Array:
         total = np.zeros(count)
         for piece in rows.pieces():
             weight = piece.samples.weight * precision
             total += np.einsum('Nnb,Nn->b', piece.rigid, torque[piece.rows] * weight)
         return total
 
-    return matrix, pull
+    return matrix, right_side

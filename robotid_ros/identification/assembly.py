@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""From a fit to the result that users get: metrics, verdict, units, provenance."""
+"""The result of an identification from a fit: metrics, units, provenance."""
 
 import platform
 from collections.abc import Sequence
@@ -86,7 +86,7 @@ def assemble(
     provenance: dict[str, object],
     samples: Samples,
 ) -> IdentificationResult:
-    """Put a fit into the form that users get."""
+    """Return the result of a fit."""
     n, count = model.n, len(fit.base_values)
     std = fit.std
     friction: FrictionModel = fit.friction

@@ -31,11 +31,11 @@ from robotid_ros.identification.signal_choice import PLAIN, plain_errors
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
 from robotid_ros.model.robot_model import RobotModel
 
-_SAMPLES = 6000  # that a choice is judged by, at most
-# Rise of the held-out error, over all joints and in the geometric mean, at which parameters of bodies that can exist
-# are still taken: on a 300 kg arm they predict another trajectory with less than half the error of those that cannot.
+_SAMPLES = 6000  # at most, by which a choice is judged
+# Largest rise of the held-out error, over all joints and in the geometric mean, at which physically consistent
+# parameters are taken: on a 300 kg arm they predict another trajectory with less than half the error of free ones.
 _CONSISTENT, _CONSISTENT_JOINTS = 0.10, 0.05
-_FREE_GAIN = 0.02  # fall of the held-out error at which friction may drive a joint
+_FREE_GAIN = 0.02  # fall of the held-out error that friction without bounds must bring
 _REST_GAIN = 0.05  # fall of the mean square error at rest that a coefficient of its own must bring
 _REST_SHARE = 0.005  # of the samples: less rest than this is not worth a parameter
 _AT_REST = 0.02  # of a joint's largest speed, where the configuration does not say
@@ -92,14 +92,14 @@ def automatic(
 
     def fitted(strength: Prior | None, dissipative: bool) -> TorqueFit:
         scale = few.independent_per_sample / samples.independent_per_sample
-        used = None if strength is None else strength.scaled(strength.strength * scale)
+        used = None if strength is None else replace(strength, strength=strength.strength * scale)
         if by_strokes is not None:
             used = by_strokes if used is None else replace(used, friction=by_strokes.friction)
         return least_squares(rows, choice.friction, choice.shape, prior=used, dissipative=dissipative)
 
     fit = fitted(strength, True)
     if fit.bounded:
-        # Friction that wants to drive a joint is a fault of the data, which the verdict names; the fit describes them.
+        # Friction that drives a joint is a fault in the data, which the verdict names; the fit may still describe it.
         free_strength, free_errors, _ = candidate(choice.friction, choice.shape, few, False)
         free = total_error(free_errors) < (1.0 - _FREE_GAIN) * total_error(errors)
         decisions.append(

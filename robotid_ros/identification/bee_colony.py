@@ -32,12 +32,12 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.stroke_friction import StrokeFriction
 
-_REACH = 1.5  # a parameter alone may explain this many times the largest torque
+_REACH = 1.5  # bound of a friction parameter: what explains so many times the largest torque by itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeeColony:
-    """Size and patience of a colony.
+    """Settings of a colony.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ def minimise_by_bees(
     best, history = source[np.argmin(value)].copy(), [float(value.min())]
 
     def visit(bees: IntArray) -> None:
-        """Let bees try a neighbour of their sources, all at once; the better one is kept."""
+        """Try a neighbour of the source of each bee, all at once, and keep the better one."""
         nonlocal evaluations
         count = len(bees)
         other = (bees + rng.integers(1, size, count)) % size
@@ -133,11 +133,11 @@ def minimise_by_bees(
         if value.min() < history[-1]:
             best = source[np.argmin(value)].copy()
         history.append(min(history[-1], float(value.min())))
-        tired = int(np.argmax(trials))
-        if trials[tired] > colony.limit:
-            source[tired] = rng.uniform(lower, upper)
-            value[tired] = cost(source[tired : tired + 1])[0]
-            trials[tired] = 0
+        exhausted = int(np.argmax(trials))
+        if trials[exhausted] > colony.limit:
+            source[exhausted] = rng.uniform(lower, upper)
+            value[exhausted] = cost(source[exhausted : exhausted + 1])[0]
+            trials[exhausted] = 0
             evaluations += 1
     return best, np.array(history), evaluations
 
@@ -204,8 +204,8 @@ class _Problem:
     def box(self, described: Array, strokes: StrokeFriction | None = None) -> tuple[Array, Array]:
         """Return the bounds of a search."""
         largest = np.abs(self.torque).max(axis=0)
-        pull = np.abs(self.rigid).max(axis=0)
-        reach = np.min(np.where(pull > 0.0, largest[:, None] / np.maximum(pull, 1e-300), np.inf), axis=0)
+        column = np.abs(self.rigid).max(axis=0)
+        reach = np.min(np.where(column > 0.0, largest[:, None] / np.maximum(column, 1e-300), np.inf), axis=0)
         half = np.abs(described) + 0.1 * np.where(np.isfinite(reach), reach, 0.0)
         fastest = np.maximum(np.abs(self.velocity).max(axis=0), 1e-6)
         low, high = (np.log(bound) for bound in self.model.shape_bounds(fastest))

@@ -29,31 +29,7 @@ def _require_friction(name: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentificationConfig(Settings):
-    """How to identify; the defaults suit any arm.
-
-    Attributes
-    ----------
-    friction : str
-        A friction model by name, with its options (``'stribeck+load+offset'``), or ``'auto'``.
-    estimator : str
-        ``auto``, or a published method; ``ols``, ``wls`` and ``irls`` are plain: exact sign, torque not limited, no
-        prior.
-    rotor_inertia : bool
-        Identify rotor inertias beside the links' parameters.
-    torque_bandwidth : float
-        Bandwidth of the torque channel [Hz]; 0 finds it in the data, a negative value says there is none.
-    standstill_speed, standstill_weight : float
-        Speed, as a share of the joint's largest, below which samples count less, and their weight at rest.
-    regularisation : float
-        Weight of the description's inertial parameters; 0 chooses it from the data.
-    torque_threshold : tuple of float
-        Largest acceptable root-mean-square torque error, per joint or one for all [N m]; empty for none.
-    max_iterations : int
-        Of the alternating estimator.
-    colony_size, colony_limit, colony_cycles : int
-        Of the bee-colony estimator.
-    seed : int
-    """
+    """Settings of an identification; the defaults suit any arm."""
 
     error = IdentificationError
 
@@ -64,7 +40,8 @@ class IdentificationConfig(Settings):
     )
     estimator: str = setting(
         'auto',
-        "how the parameters are estimated; 'auto' is weighted least squares with every choice made by held-out torque",
+        "how the parameters are estimated; 'auto' is weighted least squares with every choice made by held-out torque; "
+        'ols, wls, irls are plain: exact sign, no bandwidth of the torque, no prior',
         choices=ESTIMATORS,
     )
     rotor_inertia: bool = setting(True, 'identify rotor inertias too')

@@ -7,7 +7,6 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-
 """Contact of a moving arm: a torque residual beyond what its own noise and friction at standstill explain."""
 
 from dataclasses import dataclass, field

@@ -7,11 +7,11 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Torque errors on data that a fit has not seen: what every automatic choice is judged by.
+"""Cross-validated torque errors, by which every automatic choice is judged.
 
 A fit minimises the error against the filtered torque; it is judged by the torque as recorded, on stretches of the
-recordings that were held out. All that a linear model needs of each stretch is a small Gram matrix, so that weights,
-priors and whole families of models cost nothing per sample once the rows are there.
+recordings that were held out. A linear model needs only a small Gram matrix of each stretch, so that weights and
+priors can be tried without another pass over the samples.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,10 +24,10 @@ from robotid_ros.identification.information import Information, gather
 from robotid_ros.identification.samples import Samples
 
 STRETCHES = 12
-_FOLDS = 4
-_MOST_RECORDINGS = 6  # recordings that each are a fold of their own; more are dealt out to so many folds
+_FOLDS = 4  # each fit learns from three quarters of the data
+_MOST_RECORDINGS = 6  # up to so many recordings, each is a fold; more of them share so many folds
 _SAME_STATE = 0.15  # root-mean-square distance over the joints, in standard deviations of position and speed
-_BLOCK = 256
+_BLOCK = 256  # samples compared with all earlier ones at a time, for memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +87,8 @@ class HeldOut:
     filtered : ndarray, shape (K, n)
         Against the torque that is fitted [(N m)^2].
     recorded : ndarray, shape (K, n)
-        Against the torque as recorded, which has more noise. What a model does between the samples of a
-        filtered torque, a spike at each reversal for example, only this one sees.
+        Against the torque as recorded, which has more noise. Only this one shows errors that the filter hides, a
+        spike of the model at each reversal for example.
     """
 
     filtered: Array
@@ -124,7 +124,7 @@ class HeldOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folds:
-    """Samples dealt out for cross-validation.
+    """Assignment of samples to stretches and folds for cross-validation.
 
     Attributes
     ----------
@@ -194,7 +194,7 @@ class LinearFolds:
     def of_rows(
         cls, samples: Samples, folds: Folds, rigid: Array, own: Array, rigid_recorded: Array, own_recorded: Array
     ) -> 'LinearFolds':
-        """Return the same from rows that went through the low-passes already."""
+        """Return the Gram matrices of rows that are filtered already."""
         held, weight = folds.held, samples.weight
         return cls(
             fit=tuple(gather(rigid[rows], own[rows], samples.target[rows], weight[rows]) for rows in held),
@@ -226,21 +226,20 @@ def _sum(parts: Sequence[Information]) -> Information:
     return total
 
 
-def stretches(samples: Samples, count: int = STRETCHES) -> IntArray:
-    """Number stretches of the motion, shape (N,), from 0 to ``count - 1``.
+def stretches(samples: Samples) -> IntArray:
+    """Number stretches of the motion, shape (N,), from 0 to ``STRETCHES - 1``.
 
     Adjacent samples are correlated, so a stretch is contiguous in time. Samples that pass through the same state
-    again are correlated too: the second period of an excitation tells nothing that the first did not, and a fold
-    that holds one of them while the other trains the model validates nothing. A sample at which the arm is where
-    it was before, position and velocity of all joints alike, therefore gets the number of that earlier sample;
-    the others are dealt out in order of time, as many to each stretch.
+    again are correlated too: the second period of an excitation repeats the first, so that one of them is no
+    held-out data for a fit to the other. A sample with the positions and velocities of an earlier one therefore gets
+    the number of that earlier sample; the others are numbered in order of time, equally many in each stretch.
     """
     total = len(samples)
-    # A slow motion is near its own recent past: that is no return.
-    before = _visited_before(_states(samples), max(1, total // (2 * count)))
+    # Recent samples of a slow motion are near too; they do not count as a return.
+    before = _visited_before(_states(samples), max(1, total // (2 * STRETCHES)))
     fresh = before < 0
     label = np.zeros(total, dtype=np.int64)
-    label[fresh] = np.arange(int(fresh.sum())) * count // max(1, int(fresh.sum()))
+    label[fresh] = np.arange(int(fresh.sum())) * STRETCHES // max(1, int(fresh.sum()))
     for k in np.flatnonzero(~fresh).tolist():
         label[k] = label[before[k]]
     return label

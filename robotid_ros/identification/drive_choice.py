@@ -7,8 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-
-"""Whether a motor turns with the joint before its own too, as in many wrists, and which way."""
+"""Coupled drives: which motors turn with the preceding joint too, as in many wrists, and in which direction."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -35,8 +34,8 @@ def choose_drives(
 ) -> tuple[RobotModel, Decision]:
     """Return an arm with the coupling of its drives that predicts held-out torque best, and the choice.
 
-    A motor k that sits before joint k - 1 turns with both: q_motor,k = q_k + c q_(k-1), with c = 1 or -1 since the
-    gears are alike, and both joints are revolute. Its friction and the inertia of its rotor then act on both joints.
+    A motor k that is mounted before joint k - 1 turns with both: q_motor,k = q_k + c q_(k-1), with c = 1 or -1 where
+    the gear ratios are equal, and both joints are revolute. Its friction and rotor inertia then act on both joints.
     Couplings are tried one by one beside those found, and judged in joint coordinates by the plain model.
 
     References

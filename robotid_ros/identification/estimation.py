@@ -21,7 +21,7 @@ from robotid_ros.identification.automatic import automatic
 from robotid_ros.identification.bee_colony import BeeColony, bee_colony
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.cross_validation import Alternative, Decision
-from robotid_ros.identification.least_squares import fit_of_parameters, least_squares
+from robotid_ros.identification.least_squares import LinearEstimator, fit_of_parameters, least_squares
 from robotid_ros.identification.model_choice import Chosen, stroke_prior
 from robotid_ros.identification.prior import is_placeholder
 from robotid_ros.identification.separable import separable_least_squares
@@ -29,7 +29,8 @@ from robotid_ros.identification.stroke_friction import stroke_friction
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.model.robot_model import RobotModel
 
-_BEE_SAMPLES = 1000
+_BEE_SAMPLES = 1000  # each of 3000 evaluations by default goes through all of them
+_METHODS: dict[str, LinearEstimator] = {'ols': 'ols', 'wls': 'wls', 'irls': 'irls', 'physical': 'wls'}
 
 
 def estimate(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> tuple[TorqueFit, tuple[Decision, ...]]:
@@ -41,13 +42,13 @@ def estimate(chosen: Chosen, model: RobotModel, config: IdentificationConfig) ->
         return _bees(chosen, model, config)
     if config.estimator == 'auto':
         return automatic(chosen, model, config)
-    method = 'wls' if config.estimator == 'physical' else config.estimator
+    method = _METHODS[config.estimator]
     variance = 1.0
     if method == 'ols' and chosen.strokes is not None:  # the rows' weight is 1, and that of the strokes relative to it
         alone = least_squares(rows, choice.friction, choice.shape, estimator='wls', covariance=False)
         variance = float(1.0 / alone.precision.mean())
     prior = stroke_prior(chosen, variance)
-    fit = least_squares(rows, choice.friction, choice.shape, estimator=method, prior=prior)  # type: ignore[arg-type]
+    fit = least_squares(rows, choice.friction, choice.shape, estimator=method, prior=prior)
     return fit, (Decision(subject='estimator', chosen=config.estimator),)
 
 

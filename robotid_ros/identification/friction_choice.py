@@ -13,7 +13,7 @@ The order is greedy: the smoothing of the sign (each joint for itself), load dep
 again, a torque ripple. A joint's smooth sign must predict held-out stretches better by more than one
 percent and one standard error over the stretches; a speed term by two percent in the geometric mean over
 the joints. Load dependence, which every gear has, stays unless it predicts worse. A smooth sign is judged again
-beside the terms chosen after it: a wide one bends as a missing speed term does.
+beside the terms chosen after it: a wide one can stand in for a missing speed term.
 """
 
 from collections.abc import Callable
@@ -32,15 +32,15 @@ from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.separable import SeparableFit, separable_least_squares
 from robotid_ros.progress import Progress
 
-_GAIN = 0.01
-_RICHER = 0.02
+_GAIN = 0.01  # fall of a joint's held-out error that a smooth sign must bring
+_RICHER = 0.02  # fall of the error, in the geometric mean over the joints, that a speed term must bring
 _SPRING = 0.05  # fall of a joint's held-out error that a spring must bring
 _EXACT = 2e-3  # of the largest speed: a smoothed sign this narrow counts as exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrictionChoice:
-    """The model chosen, fitted, and why.
+    """A chosen friction model, its shape parameters and the decisions.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class _Contest:
     def fit(self, friction: FrictionModel, fit_scale: bool, start: Array | None, weight: Array) -> SeparableFit:
         return separable_least_squares(
             self.rigid,
-            self.samples.weighted(weight),
+            replace(self.samples, weight=weight),
             friction,
             fit_scale=fit_scale,
             start=start,
@@ -168,7 +168,7 @@ def _signs_again(
     fit: SeparableFit,
     smooth: BoolArray,
 ) -> tuple[SeparableFit, BoolArray]:
-    """Return the fit in which only those signs are smooth that predict better beside all terms, and which."""
+    """Return the fit with smooth signs only where they predict better beside all terms, and for which joints."""
     exact_errors, exact_fit = trial(friction_model(name, velocity_scale=exact), False, f'{name}, exact sign')
     kept = np.asarray(smooth & exact_errors.joints_better(errors, _GAIN))
     if not kept.any():
@@ -180,7 +180,7 @@ def _signs_again(
 
 
 def add_spring(base: BaseRegressor, samples: Samples, choice: FrictionChoice) -> FrictionChoice:
-    """Add a spring to the joints whose held-out torque asks for one: a counterbalance, or cables that are wound up.
+    """Add a spring (a counterbalance, or cables that are wound up) to the joints where it lowers the held-out error.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def add_spring(base: BaseRegressor, samples: Samples, choice: FrictionChoice) ->
     none = errors(choice.friction)
     tried = [Alternative(name='none', error=none.rmse)]
     asked = np.zeros(samples.n, dtype=bool)
-    for j in range(samples.n):  # one after the other: a spring too many makes the others' errors large
+    for j in range(samples.n):  # one by one: an unneeded spring raises the error of the others
         alone = errors(sprung(1.0 * (np.arange(samples.n) == j)))
         tried.append(Alternative(name=f'joint {j + 1}', error=alone.rmse))
         falls = none.joints_better(alone, _SPRING)[j] and alone.rmse[j] < (1.0 - _SPRING) * none.rmse[j]
@@ -255,7 +255,7 @@ def add_ripple(base: BaseRegressor, samples: Samples, choice: FrictionChoice) ->
 
 
 def _smoother(exact: HeldOut, smooth: HeldOut, fit: SeparableFit, samples: Samples) -> BoolArray:
-    """Return which joints a smooth sign predicts better, and is wider than the speed changes between two samples."""
+    """Return the joints for which a smooth sign predicts better and is wider than the change of speed in one sample."""
     fastest = np.maximum(np.abs(samples.dq).max(axis=0), 1e-6)
     resolution = np.sqrt(np.mean(samples.ddq**2, axis=0)) / min(run.rate for run in samples.runs)
     wide = np.asarray(fit.friction.velocity_scale) > np.maximum(resolution, 5e-3 * fastest)

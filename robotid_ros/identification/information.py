@@ -16,7 +16,7 @@ The rows of joint j read
 with base parameters beta common to all joints and friction parameters f_j (and, where shapes are
 fitted, their linearised changes d_j) of its own. All that weighted least squares needs of them is
 one Gram matrix of [Y_j F_j D_j tau_j] per joint. Weights per joint, priors, folds of a
-cross-validation and physical constraints then cost nothing per sample.
+cross-validation and physical constraints then need no further pass over the samples.
 """
 
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ class Information:
 
     @property
     def own(self) -> int:
-        """Number k of parameters of each joint's own."""
+        """Number k of friction parameters per joint."""
         return int(self.gram.shape[1]) - self.base - 1
 
     def __add__(self, other: 'Information') -> 'Information':
@@ -143,7 +143,7 @@ def gather(rigid: Array, own: Array, target: Array, weight: Array) -> Informatio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """Minimum of a quadratic form, and what it says about the parameters.
+    """Minimum of a quadratic form, with inverse, rank and condition of its matrix.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class Solution:
     inverse : ndarray, shape (P, P)
         Pseudo-inverse of the normal matrix.
     determined : ndarray of bool, shape (P,)
-        False where the data (and the prior) leave the parameter open.
+        False for a parameter that data and prior do not determine.
     condition_si, condition_scaled : float
         Condition number of the weighted observation matrix in SI units, and with unit columns;
         columns that are zero throughout do not count.
@@ -182,7 +182,7 @@ def solve(matrix: Array, vector: Array, base: int, friction: FrictionModel | Non
     base : int
         Number of base parameters, which come first and are free.
     friction : FrictionModel or None
-        Owner of the other parameters; None leaves them free.
+        Model of the other parameters; None leaves them without bounds.
     """
     length = np.sqrt(np.diag(matrix))
     seen = length > 1e-12 * float(length.max(initial=0.0))
@@ -213,7 +213,7 @@ def solve(matrix: Array, vector: Array, base: int, friction: FrictionModel | Non
 
 
 def _condition(matrix: Array) -> float:
-    """Return the condition number of what has this normal matrix."""
+    """Return the condition number of A, given the normal matrix A^T A."""
     if len(matrix) == 0:
         return float('inf')
     eigenvalues = np.linalg.eigvalsh(matrix)
@@ -224,7 +224,7 @@ def _condition(matrix: Array) -> float:
 
 
 def quick_solve(matrix: Array, vector: Array, base: int, friction: FrictionModel | None) -> Array:
-    """Return the same minimum as :func:`solve`, without what it says about the parameters.
+    """Return the minimum that :func:`solve` finds, without inverse, rank and condition.
 
     A Cholesky factor of the normal matrix; bounds by an active set. A normal matrix without full
     rank goes through :func:`solve`.
@@ -270,10 +270,10 @@ def _non_negative(matrix: Array, vector: Array, bounded: BoolArray) -> Array:
         if below.any():
             fixed |= below
             continue
-        pull = (vector - matrix @ x) / unit
-        pull[free] = 0.0
-        strongest = int(np.argmax(pull))
-        if pull[strongest] <= 1e-9 * np.abs(vector / unit).max():
+        gradient = (vector - matrix @ x) / unit
+        gradient[free] = 0.0
+        strongest = int(np.argmax(gradient))
+        if gradient[strongest] <= 1e-9 * np.abs(vector / unit).max():
             break
         fixed[strongest] = False
     return np.where(bounded, np.maximum(x, 0.0), x)

@@ -11,7 +11,7 @@
 
 All joints are solved at once. Weights per joint cost nothing per sample (see
 :mod:`robotid_ros.identification.information`); load-dependent friction, whose column contains the
-load itself, is solved by repetition: the load is the rigid body's torque of the last solution.
+load itself, is solved by iteration: the load is the rigid body's torque of the last solution.
 """
 
 from dataclasses import dataclass, replace
@@ -31,15 +31,18 @@ from robotid_ros.identification.torque_fit import TorqueFit
 
 LinearEstimator: TypeAlias = Literal['ols', 'wls', 'irls']
 
-_HUBER = 1.345  # 95 % efficient on normal noise
+_HUBER = 1.345  # 95 % efficient on normal noise (Huber, Annals of Mathematical Statistics 35, 1964)
 _BIN = 0.04  # s, short against the periods of an arm's motion
-_NEGLIGIBLE = 0.1  # relative deviation above which a parameter may be called superfluous
-_LOAD_PASSES = 25
+# A base parameter may be dropped where its relative deviation is above both: this, and so many times the smallest
+# (Pham and Gautier, 1991).
+_NEGLIGIBLE, _ESSENTIAL_RATIO = 0.1, 10.0
+_REWEIGHINGS = 30  # most iterations of the robust weights; they usually settle in about ten
+_LOAD_PASSES = 25  # most iterations of the load; a few suffice unless friction is mostly load-dependent
 
 
 @dataclass(slots=True)
 class _State:
-    """What the repetitions carry from one to the next."""
+    """What one iteration hands to the next."""
 
     precision: Array
     load: Array | None
@@ -73,11 +76,11 @@ def least_squares(
         iterated. ``irls``: in addition, samples further off than 1.345 robust standard deviations
         count in inverse proportion (Huber).
     prior : Prior, optional
-        Pulls the base parameters towards the description where the data say little.
+        Draws the base parameters towards the description where the data determine them badly.
     dissipative : bool
         Keep the friction from driving a joint.
     covariance : bool
-        Compute the covariance, which takes a second pass.
+        Compute the covariance, which takes a second pass over the rows.
     """
     samples = rows.samples
     solver = _Solver(rows, friction, shape, estimator, prior, dissipative)
@@ -93,7 +96,7 @@ def least_squares(
             converged = bool((change <= 1e-3 * np.sqrt(np.diag(state.solution.inverse))).all())
             if converged:
                 break
-        reason = '' if converged else f'the load of the friction did not settle in {_LOAD_PASSES} repetitions'
+        reason = '' if converged else f'the load of the friction did not converge in {_LOAD_PASSES} iterations'
     if estimator == 'irls':
         state, converged, reason = _robust(solver, state)
     return finished(rows, friction, shape, state, converged, reason, prior=prior, covariance=covariance)
@@ -101,7 +104,7 @@ def least_squares(
 
 @dataclass(frozen=True, slots=True)
 class _Solver:
-    """What stays the same from one repetition to the next."""
+    """Solves for given weights and load; what is the same in every iteration."""
 
     rows: Rows
     friction: FrictionModel
@@ -182,10 +185,10 @@ def _residual(rows: Rows, friction: FrictionModel, shape: Array, state: _State) 
     return residual
 
 
-def _robust(solver: _Solver, state: _State, iterations: int = 30) -> tuple[_State, bool, str]:
+def _robust(solver: _Solver, state: _State) -> tuple[_State, bool, str]:
     """Reweigh samples by Huber's function until the parameters settle."""
     rows, friction = solver.rows, solver.friction
-    for _ in range(iterations):
+    for _ in range(_REWEIGHINGS):
         residual = _residual(rows, friction, solver.shape, state)
         spread = 1.4826 * np.median(np.abs(residual), axis=0)
         spread = np.maximum(spread, 1e-9 * np.maximum(np.abs(rows.samples.target).max(axis=0), 1e-12))
@@ -197,7 +200,7 @@ def _robust(solver: _Solver, state: _State, iterations: int = 30) -> tuple[_Stat
         change = np.abs(state.solution.parameters - before)
         if (change <= 1e-2 * np.sqrt(np.diag(state.solution.inverse))).all():
             return state, True, ''
-    return state, False, f'the sample weights did not settle in {iterations} iterations'
+    return state, False, f'the sample weights did not settle in {_REWEIGHINGS} iterations'
 
 
 def finished(
@@ -249,9 +252,9 @@ def finished(
 def _covariance(
     rows: Rows, friction: FrictionModel, shape: Array, state: _State, linear: Array, strokes: StrokeFriction | None
 ) -> Array:
-    """Sum the rows over bins, collect the residual, and hand both to the spectral formula."""
+    """Return the covariance from rows and residuals summed over bins."""
     samples, base = rows.samples, state.information.base
-    width = base + friction_width(friction)
+    width = base + linear.shape[1] + shape.shape[1]
     bins = _bin_labels(samples)
     count = int(bins[-1]) + 1
     summed = np.zeros((count, samples.n, width))
@@ -284,7 +287,7 @@ def _covariance(
 
 
 def _bin_labels(samples: Samples) -> IntArray:
-    """Number the bins: runs cut into pieces of the same duration, which adjacent errors do not outlast."""
+    """Number bins of equal duration within each run, not shorter than the correlation of adjacent errors."""
     longest = max(max(0.5 / run.narrowest if run.cutoff else 0.0, 1.0 / run.rate) for run in samples.runs)
     duration = max(_BIN, longest)
     labels: list[IntArray] = []
@@ -294,13 +297,8 @@ def _bin_labels(samples: Samples) -> IntArray:
     return np.concatenate(labels)
 
 
-def friction_width(friction: FrictionModel) -> int:
-    """Return the number of friction parameters of one joint."""
-    return len(friction.linear_names) + len(friction.shape_names)
-
-
 def _bends(piece: Piece, friction: FrictionModel, shape: Array, linear: Array, load: Array | None) -> Array:
-    """Return the derivative of the friction torque with respect to the shape parameters, out of the low-passes."""
+    """Return the filtered derivative of the friction torque with respect to the shape parameters."""
     samples = piece.samples
     if shape.shape[1] == 0:
         return np.zeros((*samples.dq.shape, 0))
@@ -318,7 +316,7 @@ def fit_of_parameters(
     reason: str,
     prior: Prior | None = None,
 ) -> TorqueFit:
-    """Return parameters that another method found as a fit, with the covariance of least squares at that point.
+    """Return a fit of parameters that another method found, with the covariance of least squares at that point.
 
     Parameters
     ----------
@@ -370,12 +368,12 @@ def normal_equations(rows: Rows, fit: TorqueFit, shape: Array) -> tuple[Array, A
     return matrix, vector, square
 
 
-def essential_parameters(matrix: Array, values: Array, std: Array, base: int, *, ratio: float = 10.0) -> Array:
-    """Return which base parameters are essential: the rest may be zero without the fit showing it.
+def essential_parameters(matrix: Array, values: Array, std: Array, base: int) -> Array:
+    """Return which base parameters are essential: the others may be zero without a visible change of the fit.
 
     Backward elimination (Pham and Gautier, 1991): the parameter with the largest relative deviation
-    goes, the rest is estimated again from the normal matrix, until no relative deviation is larger
-    than ``ratio`` times the smallest, or than 10 %.
+    is dropped and the others are estimated again from their covariance, until no relative deviation is larger
+    than 10 times the smallest, or than 10 %.
 
     Parameters
     ----------
@@ -384,7 +382,6 @@ def essential_parameters(matrix: Array, values: Array, std: Array, base: int, *,
     values, std : ndarray, shape (P,)
     base : int
         Number of base parameters, the only ones to be dropped.
-    ratio : float
 
     Returns
     -------
@@ -398,9 +395,9 @@ def essential_parameters(matrix: Array, values: Array, std: Array, base: int, *,
             break
         relative = np.sqrt(np.maximum(np.diag(covariance)[active], 0.0)) / np.maximum(np.abs(current[active]), 1e-300)
         worst = int(active[np.argmax(relative)])
-        if relative.max() <= max(ratio * float(relative.min()), _NEGLIGIBLE):
+        if relative.max() <= max(_ESSENTIAL_RATIO * float(relative.min()), _NEGLIGIBLE):
             break
-        # conditioning on this parameter being zero: the other estimates and variances follow
+        # the estimate and covariance of the others, given that this parameter is zero
         gain = covariance[:, worst] / covariance[worst, worst]
         current = current - gain * current[worst]
         covariance = covariance - np.outer(gain, covariance[worst])

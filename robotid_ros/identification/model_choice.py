@@ -7,10 +7,10 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""From datasets to a model that can be fitted: bandwidth, cutoff and delays of the signals, and the friction."""
+"""Choices before the fit: bandwidth, cutoff and delays of the signals, and the friction model."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -64,7 +64,7 @@ class Data:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """A model that competes: friction with its shape, the signal's bandwidth, friction data where there are some."""
+    """The rows of the training data, the chosen friction and, where there are some, friction data."""
 
     rows: Rows
     choice: FrictionChoice
@@ -118,7 +118,7 @@ def choose_model(
     report: Progress,
     strokes: FrictionStrokes | None = None,
 ) -> Chosen:
-    """Choose the friction model and, where it was not asked for, whether it pays at all."""
+    """Choose the friction model, its springs and its torque ripple."""
     report(0.2, 'choose the friction model')
     rows = Rows(base, samples.coarse())
     name = config.friction
@@ -157,7 +157,7 @@ def _choice_by_strokes(name: str, strokes: FrictionStrokes) -> FrictionChoice:
     found = stroke_friction(friction, strokes)
     if not tells_static(friction, found, strokes):
         raise IdentificationError(
-            f'the friction data do not tell the static friction of {name}: they need strokes below '
+            f'the friction data do not determine the static friction of {name}: they need strokes below '
             f'{BREAKAWAY_SPEED:g} rad/s of every joint (sweep_slowest); or choose a model without, coulomb_viscous '
             'for example'
         )
@@ -173,17 +173,17 @@ def _choice_by_strokes(name: str, strokes: FrictionStrokes) -> FrictionChoice:
 
 
 def stroke_prior(chosen: Chosen, variance: float = 1.0) -> Prior | None:
-    """Return what the strokes say of the friction parameters, beside rows of this variance; None without strokes.
+    """Return the friction parameters of the strokes as a prior, for rows of this variance; None without strokes.
 
-    The normal equations count every sample, also those that are correlated; the strokes count in the same proportion.
+    The normal equations count correlated samples as independent ones; the strokes are weighted in the same proportion.
     """
     if chosen.strokes is None:
         return None
     found = stroke_friction(chosen.choice.friction, chosen.strokes)
     weight = variance / chosen.rows.samples.independent_per_sample
-    return Prior.of_strokes(found.weighted(weight), len(chosen.rows.base.independent))
+    return Prior.of_strokes(replace(found, weight=weight), len(chosen.rows.base.independent))
 
 
 def without_ripple(name: str) -> str:
-    """Return a friction model's name without the option whose frequencies the data have to tell."""
+    """Return a friction model's name without the option ``ripple``, whose frequencies are found in the data."""
     return '+'.join(part for part in name.split('+') if part != 'ripple')

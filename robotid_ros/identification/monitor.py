@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Predicted against measured torque while the arm moves: the residual that shows contact."""
+"""Predicted and measured torque while the arm moves; their difference shows contact."""
 
 from dataclasses import dataclass, field
 
@@ -29,7 +29,7 @@ class TorqueResidual:
     external : ndarray
         measured - predicted: what acts on the arm from outside, or what the model lacks.
     velocity : ndarray
-        At which that was predicted [rad/s]: at standstill friction is anything between two bounds.
+        Of the prediction [rad/s]; at standstill friction is indeterminate.
     """
 
     predicted: Array
@@ -40,7 +40,7 @@ class TorqueResidual:
 
 @dataclass(slots=True)
 class TorqueMonitor:
-    """Predicts the torque of each joint state that comes, causally.
+    """Predicts the torque of each joint state as it comes.
 
     Position, velocity, acceleration (the slope of the filtered velocity) and torque pass the same
     two first-order low-passes, so that they are delayed alike.

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What was added behind the last link: its mass, centre of mass and inertia, and drive gains from a known one.
+"""Payload of the last link: its mass, centre of mass and inertia; and drive gains from a known payload.
 
 With the arm's own parameters known, or identified from runs without the payload, the rest of the
 torque is linear in the ten parameters of the payload, expressed in the frame of the link that
@@ -52,7 +52,7 @@ class PayloadResult:
     std : ndarray, shape (10,)
         Standard deviations of the unconstrained ones; inf where the motion does not tell a parameter.
     rmse_without, rmse_with : ndarray, shape (n,)
-        Torque error along the runs with the payload, ignoring it and knowing it [N m].
+        Torque error along the runs with the payload, of the arm without and with it [N m].
     """
 
     link: str
@@ -98,7 +98,7 @@ class PayloadResult:
 
 
 def identify_payload(
-    loaded: Dataset | Sequence[Dataset], model: RobotModel, arm: IdentificationResult, *, refit_friction: bool = True
+    loaded: Dataset | Sequence[Dataset], model: RobotModel, arm: IdentificationResult
 ) -> PayloadResult:
     """Return the payload that the last link carried.
 
@@ -109,8 +109,6 @@ def identify_payload(
     model : RobotModel
     arm : IdentificationResult
         From runs without it; frozen.
-    refit_friction : bool
-        Let Coulomb and viscous friction change with the payload.
 
     Raises
     ------
@@ -123,7 +121,7 @@ def identify_payload(
     predictor = TorquePredictor(model, arm)
     samples = samples.with_bandwidth(arm.torque_bandwidth).coarse()
     rest = samples.target - samples.filtered(predictor.torque(samples.q, samples.dq, samples.ddq))
-    rows = samples.filtered(_payload_rows(model, samples, refit_friction))
+    rows = samples.filtered(_payload_rows(model, samples))
     precision = np.ones(samples.n)
     for _ in range(10):
         weight = samples.weight * precision
@@ -135,7 +133,7 @@ def identify_payload(
     found = solve(matrix, vector, len(vector), None)
     inverse = found.inverse
     root = np.sqrt(samples.weight)
-    # every parameter is common to all joints here, so that all stand in the place of base parameters
+    # every parameter is common to all joints here, as base parameters are
     covariance = covariance_of_estimate(
         rows * root[..., None], residual * root, samples.run_labels, precision, inverse, rows.shape[2], 1
     )
@@ -150,11 +148,9 @@ def identify_payload(
     )
 
 
-def _payload_rows(model: RobotModel, samples: Samples, refit_friction: bool) -> Array:
+def _payload_rows(model: RobotModel, samples: Samples) -> Array:
     """Return the columns of the last link's parameters, and of changes in friction, shape (N, n, 10 + 2 n)."""
     last = regressor(model, samples.q, samples.dq, samples.ddq)[:, :, -10:]
-    if not refit_friction:
-        return last
     own = friction_model('coulomb_viscous').columns(samples.dq, np.zeros((samples.n, 0)))
     spread = own[:, :, :, None] * np.eye(samples.n)[:, None, :]
     return np.concatenate([last, spread.reshape(len(samples), samples.n, -1)], axis=2)
@@ -163,11 +159,11 @@ def _payload_rows(model: RobotModel, samples: Samples, refit_friction: bool) -> 
 def _physical(matrix: Array, vector: Array, square: float, model: RobotModel) -> tuple[Array, Array]:
     """Return the physically consistent payload, and all parameters with it."""
     rest = slice(10, len(vector))
-    # friction is free: it is eliminated from the normal equations first
-    gain = np.linalg.lstsq(matrix[rest, rest], matrix[rest, :10], rcond=1e-12)[0] if len(vector) > 10 else None
-    own = np.linalg.lstsq(matrix[rest, rest], vector[rest], rcond=1e-12)[0] if len(vector) > 10 else np.zeros(0)
-    small = matrix[:10, :10] - (matrix[:10, rest] @ gain if gain is not None else 0.0)
-    right = vector[:10] - (matrix[:10, rest] @ own if gain is not None else 0.0)
+    # friction has no bounds: it is eliminated from the normal equations first
+    gain = np.linalg.lstsq(matrix[rest, rest], matrix[rest, :10], rcond=1e-12)[0]
+    own = np.linalg.lstsq(matrix[rest, rest], vector[rest], rcond=1e-12)[0]
+    small = matrix[:10, :10] - matrix[:10, rest] @ gain
+    right = vector[:10] - matrix[:10, rest] @ own
     one = RobotModel(
         name='payload',
         joint_names=('carrier',),
@@ -176,11 +172,9 @@ def _physical(matrix: Array, vector: Array, square: float, model: RobotModel) ->
         axes=np.array([[0.0, 0.0, 1.0]]),
         inertial=np.array([[0.01, 0.0, 0.0, 0.01, 0.0, 0.01, 0.0, 0.0, 0.0, 1.0]]),
     )
-    explained = vector[rest] @ own if gain is not None else 0.0
-    fit = physical_parameters(small, right, square - float(explained), np.eye(10), one)
+    fit = physical_parameters(small, right, square - float(vector[rest] @ own), np.eye(10), one)
     inertial = fit.inertial[0]
-    others = own - gain @ inertial if gain is not None else own
-    return inertial, np.concatenate([inertial, others])
+    return inertial, np.concatenate([inertial, own - gain @ inertial])
 
 
 def drive_gains(
@@ -192,9 +186,9 @@ def drive_gains(
 ) -> tuple[Array, Array]:
     """Return the factor by which each joint's measured torque must be multiplied, from a known payload.
 
-    A wrong torque constant scales everything that is identified with it, and no motion of the arm
-    alone can tell. The additional torque of a payload of known parameters can (Gautier and Briot,
-    ICRA 2014): for joint j, over the loaded runs,
+    A wrong torque constant scales everything that is identified with it, which no motion of the arm
+    alone reveals. The additional torque of a known payload does (Gautier and Briot, ICRA 2014): for
+    joint j, over the loaded runs,
 
         k_j (tau_measured - tau_arm)_j = (Y_link pi_payload)_j + friction,
 
@@ -229,13 +223,16 @@ def drive_gains(
     )
     misfit = check.target - check.filtered(predictor.torque(check.q, check.dq, check.ddq))
     if np.sum(misfit**2) > 0.25 * np.sum(check.target**2):
-        raise IdentificationError('the arm model does not explain the runs without payload; identify it from them')
+        raise IdentificationError(
+            'the arm model leaves more than half of the torque of the runs without payload unexplained; identify it '
+            'from these runs'
+        )
     rest = samples.target - samples.filtered(predictor.torque(samples.q, samples.dq, samples.ddq))
     added = samples.filtered(regressor(model, samples.q, samples.dq, samples.ddq)[:, :, -10:] @ payload)
     own = samples.filtered(friction_model('coulomb_viscous').columns(samples.dq, np.zeros((samples.n, 0))))
     gains, std = np.ones(samples.n), np.full(samples.n, np.inf)
     for j in range(samples.n):
-        # rest = (1/k) added + friction: the noise is in the torque, so that stands on the left
+        # rest = (1/k) added + friction: the measured torque has the noise and is the left side
         rows = np.concatenate([added[:, j, None], own[:, j]], axis=1) * np.sqrt(samples.weight[:, j, None])
         right = rest[:, j] * np.sqrt(samples.weight[:, j])
         if np.linalg.norm(added[:, j]) < 1e-3 * max(float(np.linalg.norm(samples.target[:, j])), 1e-12):

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Physically consistent standard parameters: every link a body that can exist.
+"""Physically consistent standard parameters: each link has the parameters of a real body.
 
 A link's parameters belong to a real body exactly when its pseudo-inertia J(pi), a linear function
 of them, is positive definite (Wensing, Kim and Slotine, 2018). Minimised is
@@ -34,10 +34,10 @@ from robotid_ros.model.inertia import pseudo_inertia
 from robotid_ros.model.robot_model import RobotModel
 
 _TO_MATRIX = pseudo_inertia(np.eye(10)).reshape(10, 16).T  # vec J = _TO_MATRIX @ pi
-_STEP = 0.1
+_STEP = 0.1  # factor between two values of gamma
 _GAP = 1e-4  # of the misfit: a divergence that weighs less is only a barrier
-_LEAST = 1e-8
-_RISE = 0.005
+_LEAST = 1e-8  # of the misfit: smallest gamma that is tried
+_RISE = 0.005  # of the torque error, which the largest gamma may cause: far below what recordings can tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,15 +99,13 @@ class _Objective:
     def value(self, x: Array, gamma: float, barrier: float) -> float:
         pi = x[: 10 * self.links].reshape(-1, 10)
         sign, logdet = np.linalg.slogdet(pseudo_inertia(pi))
-        if (sign <= 0.0).any() or (x[self.positive] <= 0.0).any() or not self._definite(pi):
+        if (sign <= 0.0).any() or (x[self.positive] <= 0.0).any():
+            return np.inf
+        if (np.linalg.eigvalsh(pseudo_inertia(pi))[:, 0] <= 0.0).any():
             return np.inf
         divergence = np.sum(self.gradient_prior * pi) - np.sum(logdet)
         walls = -np.sum(np.log(x[self.positive]))
         return float(0.5 * x @ self.matrix @ x - self.vector @ x + gamma * divergence + barrier * walls)
-
-    @staticmethod
-    def _definite(pi: Array) -> bool:
-        return bool((np.linalg.eigvalsh(pseudo_inertia(pi))[:, 0] > 0.0).all())
 
     def newton(self, x: Array, gamma: float, barrier: float) -> tuple[Array, float]:
         """Return the Newton direction and the decrement."""
@@ -124,7 +122,7 @@ class _Objective:
         scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-30 * float(np.diag(hessian).max())))
         scaled = hessian * np.outer(scale, scale)
         diagonal = np.diag_indices_from(scaled)
-        for jitter in (1e-14, 1e-12, 1e-10, 1e-8):  # round-off may hide directions that only the prior holds
+        for jitter in (1e-14, 1e-12, 1e-10, 1e-8):  # round-off may hide directions that only the prior determines
             scaled[diagonal] += jitter
             with suppress(LinAlgError):
                 step = -scale * cho_solve(cho_factor(scaled), scale * gradient)
@@ -137,7 +135,7 @@ class _Objective:
         value = self.value(x, gamma, barrier)
         for count in range(limit):
             step, decrement = self.newton(x, gamma, barrier)
-            if decrement < 1e-4 * gamma + 1e-13 * abs(value):  # far below what gamma itself blurs
+            if decrement < 1e-4 * gamma + 1e-13 * abs(value):  # far below the effect of gamma itself
                 return x, count
             length = 1.0
             while length > 1e-12:
@@ -160,7 +158,6 @@ def physical_parameters(
     *,
     friction: FrictionModel | None = None,
     regularisation: float | None = None,
-    prior: Array | None = None,
 ) -> PhysicalFit:
     """Return the physically consistent parameters that explain the torques best.
 
@@ -175,15 +172,13 @@ def physical_parameters(
         Base parameters from standard ones, inertial columns and rotor inertias.
     model : RobotModel
     friction : FrictionModel, optional
-        Owner of the parameters after the base; None if there are none.
+        Model of the parameters after the base; None if there are none.
     regularisation : float, optional
         gamma; by default the largest that raises the torque error by no more than 0.5 % over the
-        best physically consistent one, so that the description fills in what the data leave open and
-        no more, however wrong it is.
-    prior : ndarray, shape (n, 10), optional
-        By default the model's own values, see :func:`believable_prior`.
+        best physically consistent one, so that the description decides only what the data leave
+        open, however wrong it is.
     """
-    prior = believable_prior(model) if prior is None else prior
+    prior = believable_prior(model)
     objective = _Objective(matrix, vector, grouping, prior, friction)
     free = np.linalg.lstsq(matrix, vector, rcond=1e-12)[0]
     square = max(square, 1e-12)

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Any friction model in the two numbers that a URDF has for it."""
+"""Coulomb and viscous friction, as a URDF has them, closest to any friction model."""
 
 import numpy as np
 from scipy.optimize import nnls
@@ -17,7 +17,7 @@ from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.information import BaseRegressor
 from robotid_ros.identification.samples import Samples
 
-_SAMPLES = 20000
+_SAMPLES = 20000  # at most
 
 
 def plain_friction(
@@ -32,8 +32,8 @@ def plain_friction(
 
         min sum w (tau_f(v, load, q) - fc sign v - fv v - o)^2,  fc, fv >= 0
 
-    A parameter of the model that is called Coulomb or viscous is not the same: beside an arctangent, a
-    Stribeck or a load term it is a part of the friction only. The offset o is not returned.
+    They differ from the model's own Coulomb and viscous parameters, which are only a part of the friction beside
+    an arctangent, a Stribeck or a load term. The offset o is not returned.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def plain_friction(
     base_values : ndarray, shape (b,)
     friction_parameters : ndarray, shape (n, k + s)
     samples : Samples
-        The motion: position, speed and load at which the model is looked at.
+        Positions, speeds and loads along the motion.
     drives : ndarray, shape (n, n)
         Motors over joints; the friction returned is that of the joints.
 

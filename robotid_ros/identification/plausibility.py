@@ -7,8 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-
-"""Recordings held against the arm's description: degrees, joints that moved unseen, torques of another unit or sign."""
+"""Checks of recordings against the robot description: degrees, joints that should stand, unit and sign of torques."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,20 +30,20 @@ from robotid_ros.model.urdf_tree import MOVING, parse_urdf
 from robotid_ros.signals import check_motor_side, prior_factors
 from robotid_ros.signals.late_stamps import late_stamps_remark
 
-_STILL = 0.05  # rad or m: what a joint that holds its position may sway
+_STILL = 0.05  # rad or m: largest motion of a joint that holds its position
 _FAST = 5.0  # times the speed limit
-_TURNS = 4.0 * np.pi  # rad: few arms turn a joint twice, in degrees it is a small motion
+_TURNS = 4.0 * np.pi  # rad: few arms turn a joint twice; 13 degrees are a small motion
 _ENOUGH = 20_000  # samples that tell a factor
-_OTHER_UNIT = 100.0  # times the description's torque: no masses are that far off
-_DRIVING = 0.02  # of the mean power: friction that drives a joint by more is no noise
+_OTHER_UNIT = 100.0  # times the description's torque: no description has masses that wrong
+_DRIVING = 0.02  # of the mean power: noise makes friction drive a joint by less
 _TURNED = 1.1  # factor by which all errors must fall, in the geometric mean, before a sign counts as reversed
-_AT_LIMIT = 0.02  # share of samples at an extreme: noise is there less often
-_CLIPPED = 3.0  # times the samples just beside the extreme: a sine has more of them there, a clipped torque hardly any
+_AT_LIMIT = 0.02  # share of samples at an extreme that noise does not reach
+_CLIPPED = 3.0  # times the samples just beside the extreme: a clipped torque has hardly any there, a sine has many
 _EXTREME, _BESIDE = 0.01, 0.05  # of the range, from its end: resampling blurs a clipped value by less than the first
 
 
 def require_radians(datasets: Sequence[Dataset], model: RobotModel) -> None:
-    """Refuse motion that only makes sense in degrees.
+    """Refuse positions in degrees.
 
     That is certain where a revolute joint turns more than twice, leaving its range by more than that range
     or exceeding its speed limit five times, and everything fits once it is divided by 57.3.
@@ -53,12 +52,12 @@ def require_radians(datasets: Sequence[Dataset], model: RobotModel) -> None:
     ----------
     datasets : sequence of Dataset
     model : RobotModel
-        Its limits; those that are infinite or empty say nothing.
+        Gives the limits; infinite or empty ones are ignored.
 
     Raises
     ------
     IdentificationError
-        With the joint that shows it.
+        With the name of a joint that shows it.
     """
     limits = model.limits
     revolute = np.array([kind == 'revolute' for kind in model.joint_types])
@@ -71,13 +70,13 @@ def require_radians(datasets: Sequence[Dataset], model: RobotModel) -> None:
         speed = np.abs(dataset.dq[:, columns]).max(axis=0)
         beyond = ranged & (np.maximum(limits.lower - low, high - limits.upper) > span)
         fast = paced & (speed > _FAST * limits.velocity)
-        odd = (beyond | fast) & (high - low > _TURNS)
+        suspect = (beyond | fast) & (high - low > _TURNS)
         scale = np.pi / 180.0
         within = ~ranged | ((scale * low > limits.lower - 0.1 * span) & (scale * high < limits.upper + 0.1 * span))
         within &= ~paced | (scale * speed < 1.5 * limits.velocity)
-        if not (odd.any() and within[revolute].all()):
+        if not (suspect.any() and within[revolute].all()):
             continue
-        j = int(np.flatnonzero(odd)[0])
+        j = int(np.flatnonzero(suspect)[0])
         allowed = f'from {limits.lower[j]:.4g} to {limits.upper[j]:.4g} rad' if ranged[j] else 'any turn'
         raise IdentificationError(
             f'joint {model.joint_names[j]}: expected positions in rad, got {low[j]:.4g} to {high[j]:.4g} at up to '
@@ -100,7 +99,7 @@ def held_joints(model: RobotModel) -> tuple[str, ...]:
 
 
 def require_held(joints: Sequence[str], position: Array, model: RobotModel) -> tuple[str, ...]:
-    """Refuse motion of joints that the model holds at zero, and say which of them stand elsewhere.
+    """Refuse motion of joints that the model holds at zero; return a note for each that stands elsewhere.
 
     The inertia and the gravity of what such a joint moves act on all joints before it, which the model of a
     subset of the joints has no parameters for.
@@ -139,7 +138,7 @@ def require_held(joints: Sequence[str], position: Array, model: RobotModel) -> t
 
 
 def remarks(datasets: Sequence[Dataset], model: RobotModel) -> tuple[str, ...]:
-    """Return a sentence for everything that looks wrong in training data, none of it certain.
+    """Return a sentence for each thing in training data that looks wrong but is not certain.
 
     Raises
     ------
@@ -158,10 +157,10 @@ def remarks(datasets: Sequence[Dataset], model: RobotModel) -> tuple[str, ...]:
 
 
 def doubts(datasets: Sequence[Dataset], model: RobotModel) -> str:
-    """Return a sentence where all joints' torques are far beyond what the arm can have; else nothing.
+    """Return a sentence where the torques of all joints are far beyond what the arm can have; else nothing.
 
-    A torque in mN m fits as well as one in N m, and a controller that believes the result drives the arm
-    with a thousand times the torque. Where the description's masses say nothing, its effort limits may.
+    A torque in mN m fits as well as one in N m, but a controller with that result would send a thousand times the
+    torque. It is compared with the masses of the description or, where these are placeholders, with effort limits.
     """
     if not is_placeholder(model):
         factors = prior_factors(*_beside_prior(datasets, model))
@@ -185,7 +184,7 @@ def doubts(datasets: Sequence[Dataset], model: RobotModel) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TorqueFault:
-    """What is wrong with one joint's torque.
+    """A fault of one joint's torque.
 
     Attributes
     ----------
@@ -193,9 +192,9 @@ class TorqueFault:
     reason : str
     advice : str
     spreads : bool
-        Whether it spoils the parameters that the joint shares with the others, as a reversed sign does.
+        Whether it falsifies parameters that the joint shares with others, as a reversed sign does.
     turned : bool
-        Whether the sign is reversed, so that turning it mends the torque.
+        Whether the sign is reversed, so that turning it corrects the torque.
     """
 
     joint: int
@@ -206,14 +205,12 @@ class TorqueFault:
 
 
 def torque_faults(rows: Rows) -> tuple[TorqueFault, ...]:
-    """Return what is wrong with joints' torques that no mass in the description is needed for.
+    """Return the faults of the measured torques that can be told without masses in the description.
 
-    - Friction takes energy, whatever the masses are: Coulomb and viscous friction fitted without bounds that
-      drive a joint mean a reversed sign, where all joints fit better once it is turned.
-    - A joint whose sign is reversed spoils the parameters that it shares with the others: with the sign turned, all
-      joints fit clearly better.
-    - A torque that stays at its own extreme has hit a limit, or the range of the signal.
-    - A torque that is zero throughout was not recorded.
+    - Reversed sign: Coulomb and viscous friction fitted without bounds drive the joint, and all joints fit better
+      with the sign turned; or they fit clearly better with it turned.
+    - Saturated: the torque stays at its own extreme.
+    - Not recorded: the torque is zero throughout.
     """
     samples = rows.samples
     friction = friction_model('coulomb_viscous+offset')
@@ -231,49 +228,30 @@ def torque_faults(rows: Rows) -> tuple[TorqueFault, ...]:
         torque = samples.measured[:, j]
         if not moving[j]:
             continue
+        spreads = turned = False
         if not np.any(torque):
-            faults.append(
-                TorqueFault(
-                    joint=j, reason='its torque is zero throughout', advice='record its effort or current', spreads=True
-                )
-            )
-            continue
-        if wrong_sign[j]:
-            why = 'turned, all joints fit better'
-            why = f'friction would drive it with {-power[j]:.3g} W' if drives[j] else why
-            faults.append(
-                TorqueFault(
-                    joint=j,
-                    reason=f'its torque has the wrong sign: {why}',
-                    advice='turn the sign of its torque, of its torque constant, or of its position',
-                    spreads=True,
-                    turned=True,
-                )
-            )
+            reason, advice, spreads = 'its torque is zero throughout', 'record its effort or current', True
+        elif wrong_sign[j]:
+            why = f'friction would drive it with {-power[j]:.3g} W' if drives[j] else 'turned, all joints fit better'
+            reason, spreads, turned = f'its torque has the wrong sign: {why}', True, True
+            advice = 'turn the sign of its torque, of its torque constant, or of its position'
         elif drives[j]:
-            faults.append(
-                TorqueFault(
-                    joint=j,
-                    reason=f'its friction would drive it with {-power[j]:.3g} W',
-                    advice='check its torque signal; excite it more, or over more of its range',
-                )
-            )
+            reason = f'its friction would drive it with {-power[j]:.3g} W'
+            advice = 'check its torque signal; excite it more, or over more of its range'
         elif (share := _saturated(torque)) > _AT_LIMIT:
-            faults.append(
-                TorqueFault(
-                    joint=j,
-                    reason=f'its torque stands at one extreme in {100.0 * share:.0f} % of the samples: it is saturated',
-                    advice='move it more slowly, or raise the limit of the drive or of the signal',
-                )
-            )
+            reason = f'its torque stands at one extreme in {100.0 * share:.0f} % of the samples: it is saturated'
+            advice = 'move it more slowly, or raise the limit of the drive or of the signal'
+        else:
+            continue
+        faults.append(TorqueFault(joint=j, reason=reason, advice=advice, spreads=spreads, turned=turned))
     return tuple(faults)
 
 
 def open_parameters(rows: Rows) -> BoolArray:
     """Return which base parameters no sample depends on, shape (b,).
 
-    An offset of the friction is left out of the question: gravity on a vertical slide and the offset are one
-    parameter, which the data determine.
+    The friction has no offset here: on a vertical slide, gravity and an offset are one parameter, which the data
+    determine.
     """
     info = rows.information(friction_model('coulomb_viscous'), np.zeros((rows.samples.n, 0)), None)
     power = np.maximum(info.gram[:, -1, -1] / np.maximum(info.count, 1e-300), 1e-300)
@@ -284,9 +262,9 @@ def open_parameters(rows: Rows) -> BoolArray:
 def _reversed(info: Information, precision: Array, drives: BoolArray, takes: BoolArray) -> list[bool]:
     """Return which joints' torques have the wrong sign.
 
-    Friction that drives a joint shows it, where all fit better with the sign turned: with that of this joint, or of all
-    such joints, since two that are reversed may fit together as they are. A joint with little friction must fit
-    clearly better. One whose friction takes power has the right sign, and another one is reversed to it.
+    Where friction drives a joint, all joints must fit better with its sign turned, or with the signs of all such
+    joints turned, since two reversed joints may fit together as they are. Where friction is small, they must fit
+    clearly better. A joint whose friction takes power has the right sign.
     """
     together = np.flatnonzero(drives).tolist()
     all_turned = _better_turned(info, together, precision) if together else 0.0
@@ -314,8 +292,8 @@ def _better_turned(info: Information, joints: list[int], precision: Array) -> fl
 def _saturated(torque: Array) -> float:
     """Return the share of samples at the largest or the smallest value; 0 where as many stand just beside it.
 
-    A torque in coarse steps repeats every value, its extremes less often than those beside them. A clipped one
-    repeats its extremes alone.
+    A coarsely quantised torque repeats every value, its extremes less often than the values beside them. A clipped one
+    repeats only its extremes.
     """
     span = float(np.ptp(torque))
     if span <= 0.0:
@@ -340,7 +318,7 @@ def _beside_prior(datasets: Sequence[Dataset], model: RobotModel) -> tuple[Array
 
 
 def _beyond_limits(dataset: Dataset, model: RobotModel) -> list[str]:
-    """Say which joints went where they cannot: another unit, another arm, or zeros elsewhere."""
+    """Return a note for each joint beyond its limits: another unit, another arm, or another zero position."""
     notes = []
     for j, column in enumerate(joint_columns(dataset, model)):
         position = dataset.q[:, column]

@@ -56,8 +56,8 @@ class TorquePredictor:
             first = next((f"'{name}'" for name in result.base_names if name not in mine), 'none')
             other = next((f"'{name}'" for name in self.base.names if name not in its), 'none')
             raise IdentificationError(
-                f'the result is of another arm than {model.name}: of its base parameters {first} is none of '
-                f"{model.name}'s, which has {other} instead; give the URDF it was identified with"
+                f'the result belongs to another arm than {model.name}, which has no base parameter {first}, but '
+                f'has {other}; give the URDF it was identified with'
             )
         self.friction = result.friction
 
@@ -111,7 +111,7 @@ class TorquePredictor:
         return self.at_joints(load + self.friction.torque(dq, self.result.friction_values, load, q))
 
     def measured_torque(self, datasets: Dataset | Sequence[Dataset]) -> Array:
-        """Return what the arm's torque signal should show along datasets: through its bandwidth, with friction at rest.
+        """Return the predicted recorded torque along datasets: with the signal's bandwidth and friction at rest.
 
         Returns
         -------
@@ -125,7 +125,7 @@ class TorquePredictor:
         return evenly_weighted(listed, self.model, self.result.torque_bandwidth)
 
     def prepared(self, datasets: Dataset | Sequence[Dataset]) -> list[Dataset]:
-        """Return recordings as those of the training were: same signs and filter, without their own delays."""
+        """Return recordings prepared like those of the training: same signs and filter, own delays taken out."""
         listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
         listed = with_turned(listed, self.result.provenance.get('turned', ()))
         automatic = any(decision.subject.startswith('delay of the torque') for decision in self.result.decisions)

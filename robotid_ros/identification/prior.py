@@ -7,9 +7,9 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What is known of the inertial parameters before any motion: the description's, as far as it can be believed."""
+"""Prior of the inertial parameters: those of the robot description, with an uncertainty."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,15 +19,15 @@ from robotid_ros.identification.stroke_friction import StrokeFriction
 from robotid_ros.model.inertia import pseudo_inertia, pseudo_inertia_parameters
 from robotid_ros.model.robot_model import RobotModel
 
-_FARTHEST = 10.0  # m, of a centre of mass that can be believed
-_MASS = 0.3  # deviation of a described mass, as a share: what published descriptions of one arm differ by
+_FARTHEST = 10.0  # m, of a plausible centre of mass
+_MASS = 0.3  # relative deviation of a described mass: published descriptions of one arm differ by as much
 _UNKNOWN_MASS = 5.0  # kg, of a link of an arm of which no mass is known
 _SIZE = 0.1  # m, least extent of a link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prior:
-    """A normal distribution of the base parameters, to be believed more or less.
+    """A normal distribution of the base parameters, with a weight.
 
         -2 log p(beta) = strength (beta - mean)^T precision (beta - mean)
 
@@ -36,9 +36,9 @@ class Prior:
     mean : ndarray, shape (b,)
     precision : ndarray, shape (b, b)
     strength : float
-        1 takes it at its word, for independent samples; 0 ignores it.
+        Weight; 1 for independent samples, 0 ignores the prior.
     friction : StrokeFriction, optional
-        What a friction sweep says of the friction parameters; believed as it is.
+        Friction parameters of a friction sweep, with their own information.
     """
 
     mean: Array
@@ -48,12 +48,8 @@ class Prior:
 
     @classmethod
     def of_strokes(cls, friction: StrokeFriction, base: int) -> 'Prior':
-        """Return a prior that knows nothing of the base parameters."""
+        """Return a prior of the friction parameters only."""
         return cls(mean=np.zeros(base), precision=np.zeros((base, base)), strength=0.0, friction=friction)
-
-    def scaled(self, strength: float) -> 'Prior':
-        """Return the same prior, believed so much."""
-        return replace(self, strength=strength)
 
     def add(self, matrix: Array, vector: Array, factor: float = 1.0) -> None:
         """Add it to normal equations, shapes (P, P) and (P,), in place."""
@@ -96,10 +92,10 @@ class Prior:
 
 
 def is_placeholder(model: RobotModel) -> bool:
-    """Return whether the inertial parameters of a description say nothing.
+    """Return whether the inertial parameters of a description are placeholders.
 
-    That is so where there are none, or where two links or more have all the same mass, or all the same inertia
-    about the centre of mass: numbers that somebody put in so that a simulator would load the file.
+    That is so where there are none, or where all links (three or more) have the same mass or the same inertia about
+    the centre of mass, as in files that were filled in for a simulator.
     """
     mass = model.inertial[:, 9]
     if (mass <= 0.0).all():
@@ -120,7 +116,7 @@ def description_prior(model: RobotModel, base: BaseParameters, *, rotor_inertia:
 
     A link of mass m and extent L, the larger of the distance to the next joint and of its centre of mass, has
     standard deviations of 0.3 m, 0.3 m L and 0.3 m L^2 of its mass, first moments and inertia; where the
-    description says nothing, of m, m L and m L^2 about zero. Rotor inertias, which descriptions leave out, are zero
+    description has placeholders, of m, m L and m L^2 about zero. Rotor inertias, which descriptions leave out, are zero
     with a deviation of m L^2 of the link that they move.
 
     Parameters
@@ -153,7 +149,7 @@ def description_prior(model: RobotModel, base: BaseParameters, *, rotor_inertia:
 
 
 def believable_prior(model: RobotModel) -> Array:
-    """Return the description's inertial parameters, made those of real bodies where they are not.
+    """Return the description's inertial parameters, corrected where they are not those of real bodies.
 
     A mass below 1 % of the mean, or second moments below those of a ball of 1 cm radius, are raised
     to that; a description without masses counts as links of 1 kg and 10 cm.

@@ -10,11 +10,10 @@
 """Recursive identification: an information filter over incoming datasets.
 
 Every dataset adds its Gram matrices; the estimate at any time is the weighted least-squares
-solution of all that has come, at the cost of one small linear system. A run that goes on hands in a
-better average of the same period again and again: its earlier contribution is taken out first.
+solution of all data so far, at the cost of one small linear system. While a run continues, better averages
+of the same period replace the earlier ones.
 
-The friction here is Coulomb, viscous and an offset, which is linear, so that nothing has to be
-searched for between two messages; the final identification chooses its model by itself.
+The friction here is Coulomb, viscous and an offset, which is linear; the final identification chooses its own model.
 """
 
 from collections.abc import Sequence
@@ -34,12 +33,12 @@ from robotid_ros.identification.samples import as_samples
 from robotid_ros.model.robot_model import RobotModel
 
 _FRICTION = 'coulomb_viscous+offset'
-_EXCITED = 300.0  # condition number above which an excitation does not count as persistent
+_EXCITED = 300.0  # largest condition number that counts as persistent excitation; good designs have less than 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecursiveEstimate:
-    """The estimate so far.
+    """The running estimate.
 
     Attributes
     ----------
@@ -48,11 +47,11 @@ class RecursiveEstimate:
     base_values, std : ndarray, shape (b,)
         With their standard deviations by the white-noise formula; infinite where the data leave one open.
     torque_std : ndarray, shape (b,)
-        What a parameter's standard deviation makes of torque, as a share of the torque [%].
+        Torque that one standard deviation of the parameter causes, as a share of the torque [%].
     linear : ndarray, shape (n, k)
         Friction parameters.
     relative_std : ndarray, shape (b,)
-        100 std / |value| by the white-noise formula, to watch it fall [%].
+        100 std / |value| [%].
     condition : float
         Condition number with unit columns.
     persistently_exciting : bool
@@ -83,8 +82,8 @@ class RecursiveEstimate:
         Parameters
         ----------
         wanted : sequence of str
-            Base parameters, whose standard deviation counts relative to their value; of all of them, where none is
-            named, that of the torque counts, for parameters near zero have no relative deviation worth waiting for.
+            Base parameters, whose standard deviation counts relative to their value; where none
+            is named, ``torque_std`` of all counts, since the relative deviation of parameters near zero stays large.
 
         Raises
         ------

@@ -7,15 +7,15 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Friction of a joint that stands: what is left from the direction in which it moved last.
+"""Friction of a joint at rest, from the direction of its last motion.
 
-A joint that comes to rest keeps a part of its friction, wound up in gears and seals, against the direction of the
-last motion. The model's sign(v) is noise there. With d(t) the direction in which the joint last moved faster than
+A joint that comes to rest keeps a part of its friction torque against the direction of the last motion, in elastic
+gears and seals. The model's sign(v) is noise there. With d(t) the direction in which the joint last moved faster than
 v0, the torque at rest is taken as
 
     tau_f = rho d(t)    where |v| < v0,
 
-one coefficient rho per joint. It belongs to the recorded torque, not to a controller's feed-forward.
+one coefficient rho per joint. It is used to predict recorded torque, not as feed-forward.
 """
 
 from collections.abc import Sequence

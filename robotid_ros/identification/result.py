@@ -50,7 +50,7 @@ class IdentificationResult:
     base_values, base_std : ndarray, shape (b,)
         Standard deviations are inf where the data leave a parameter open.
     base_essential : tuple of bool
-        Whether the data need the parameter.
+        Whether the parameter is essential, see ``essential_parameters``.
     inertial : ndarray, shape (n, 10)
         Physically consistent standard parameters, about the link frames' origins.
     rotor_inertia : ndarray, shape (n,)
@@ -79,7 +79,7 @@ class IdentificationResult:
     condition_si, condition_scaled : float
     usable : bool
     reason : str
-        Why the result is not usable, or what to know about it.
+        Why the result is not usable, or a remark.
     metrics : mapping of str to Metrics
         'training', and 'validation' and 'test' where there was data.
     consistent_metrics : mapping of str to Metrics
@@ -87,11 +87,11 @@ class IdentificationResult:
     joints : tuple of JointVerdict
         Whether each joint can be used, why not, and what to do.
     notes : tuple of str
-        What looked wrong in the data, and is for the user to judge.
+        What looked wrong in the data but is not certain.
     decisions : tuple of Decision
         What was chosen automatically, with the alternatives and their errors, in order.
     rest_friction : RestFriction or None
-        Friction of joints that stand.
+        Friction of joints at rest.
     provenance : mapping
         Plain numbers, strings and lists.
     """
@@ -148,14 +148,10 @@ class IdentificationResult:
         put('rotor_inertia', (n,))
         put('friction_values', (n, f))
         put('friction_std', (n, f), False)
-        if self.drives is not None:
-            put('drives', (n, n))
-        if self.plain_friction is not None:
-            put('plain_friction', (n, 2))
-        if self.velocity_scale is not None:
-            put('velocity_scale', (n,))
-        if self.ripple_frequency is not None:
-            put('ripple_frequency', (n,))
+        optional = {'drives': (n, n), 'plain_friction': (n, 2), 'velocity_scale': (n,), 'ripple_frequency': (n,)}
+        for name, shape in optional.items():
+            if getattr(self, name) is not None:
+                put(name, shape)
 
     @property
     def friction(self) -> FrictionModel:
@@ -210,7 +206,7 @@ class IdentificationResult:
             'torque_bandwidth': None if self.torque_bandwidth is None else float(self.torque_bandwidth),
             'cutoff': None if self.cutoff is None else float(self.cutoff),
             'rotor_inertia_identified': bool(self.has_rotor_inertia),
-            'drives': None if self.drives is None else dict(zip(self.joint_names, self.drives.tolist(), strict=True)),
+            'drives': self._by_joint(self.drives),
             'base_parameters': base,
             'friction': self._friction_dict(),
             'standard_parameters': standard,
@@ -232,12 +228,11 @@ class IdentificationResult:
             }
             for j, joint in enumerate(self.joint_names)
         }
-        scale, ripple, plain = self.velocity_scale, self.ripple_frequency, self.plain_friction
-        rest = self.rest_friction
+        plain, rest = self.plain_friction, self.rest_friction
         return {
             'model': self.friction_name,
-            'velocity_scale': None if scale is None else dict(zip(self.joint_names, scale.tolist(), strict=True)),
-            'ripple_frequency': None if ripple is None else dict(zip(self.joint_names, ripple.tolist(), strict=True)),
+            'velocity_scale': self._by_joint(self.velocity_scale),
+            'ripple_frequency': self._by_joint(self.ripple_frequency),
             'ripple_limit': float(self.ripple_limit),
             'rest': None
             if rest is None
@@ -253,6 +248,9 @@ class IdentificationResult:
                 for joint, (coulomb, viscous) in zip(self.joint_names, plain.tolist(), strict=True)
             },
         }
+
+    def _by_joint(self, values: Array | None) -> dict[str, Any] | None:
+        return None if values is None else dict(zip(self.joint_names, values.tolist(), strict=True))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> 'IdentificationResult':
@@ -336,7 +334,7 @@ class IdentificationResult:
 
 
 def _digest(content: Mapping[str, Any]) -> str:
-    """Return the hash of all entries; YAML keeps every digit, so that it is the same after reading."""
+    """Return the hash of all entries, which is the same after reading: YAML keeps every digit."""
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -354,12 +352,16 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
     names = tuple(friction['joints'][joints[0]])
     inertial = np.array([[link[name] for name in INERTIAL_NAMES] for link in standard.values()], dtype=float)
     _require_bodies(inertial, tuple(standard))
-    scale, ripple, plain = friction['velocity_scale'], friction['ripple_frequency'], friction.get('urdf')
-    drives = data.get('drives')
+    rest = friction['rest']
 
     def table(key: str) -> Array:
         rows = [[friction['joints'][joint][name][key] for name in names] for joint in joints]
         return np.array(rows, dtype=float).reshape(len(joints), len(names))
+
+    def by_joint(values: Mapping[str, Any] | None, *keys: str) -> Array | None:
+        if values is None:
+            return None
+        return np.array([[values[j][key] for key in keys] if keys else values[j] for j in joints], dtype=float)
 
     return {
         'robot': data['robot'],
@@ -376,18 +378,16 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         'inertial': inertial,
         'rotor_inertia': np.array([link['Ia'] for link in standard.values()], dtype=float),
         'has_rotor_inertia': bool(data['rotor_inertia_identified']),
-        'drives': None if drives is None else np.array([drives[joint] for joint in joints], dtype=float),
+        'drives': by_joint(data.get('drives')),
         'friction_name': friction['model'],
-        'velocity_scale': None if scale is None else np.array([scale[joint] for joint in joints], dtype=float),
-        'ripple_frequency': None if ripple is None else np.array([ripple[joint] for joint in joints], dtype=float),
+        'velocity_scale': by_joint(friction['velocity_scale']),
+        'ripple_frequency': by_joint(friction['ripple_frequency']),
         'ripple_limit': float(friction['ripple_limit']),
         'friction_names': names,
         'friction_units': tuple(tuple(friction['joints'][joint][name]['unit'] for name in names) for joint in joints),
         'friction_values': table('value'),
         'friction_std': table('std'),
-        'plain_friction': None
-        if plain is None
-        else np.array([[plain[joint]['friction'], plain[joint]['damping']] for joint in joints], dtype=float),
+        'plain_friction': by_joint(friction.get('urdf'), 'friction', 'damping'),
         'torque_bandwidth': None if data['torque_bandwidth'] is None else float(data['torque_bandwidth']),
         'cutoff': None if data['cutoff'] is None else float(data['cutoff']),
         'condition_si': float(data['condition_number']['si']),
@@ -405,10 +405,10 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         'notes': tuple(str(note) for note in data['notes']),
         'decisions': tuple(_decision(entry) for entry in data['decisions']),
         'rest_friction': None
-        if friction['rest'] is None
+        if rest is None
         else RestFriction(
-            speed=np.array([friction['rest'][joint]['speed'] for joint in joints], dtype=float),
-            torque=np.array([friction['rest'][joint]['torque'] for joint in joints], dtype=float),
+            speed=np.array([rest[joint]['speed'] for joint in joints], dtype=float),
+            torque=np.array([rest[joint]['torque'] for joint in joints], dtype=float),
         ),
         'provenance': data['provenance'],
     }

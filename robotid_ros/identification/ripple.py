@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Torque ripple found in the data: its frequency per joint, where the evidence is beyond doubt."""
+"""Torque ripple: its frequency per joint, where held-out data confirm it."""
 
 from dataclasses import dataclass
 
@@ -19,22 +19,22 @@ from robotid_ros.identification.samples import Samples
 
 _FREQUENCIES = (20.0, 1000.0)  # 1/rad: 2 N of a gear of 10 to 4 N of one of 250
 _EVIDENCE = 10.0  # gain of the log-likelihood, beyond what the best of so many frequencies gains by chance
-_SHARE = 0.3  # of the residual's sum of squares: what matters less is left alone
-_PREDICTED = 0.1  # of the squares of motion that neither frequency nor amplitudes were found in
-_MOST = 1500
-_BLOCK = 250
+_SHARE = 0.3  # least share of the residual's squares that a ripple must explain
+_PREDICTED = 0.1  # least share of the squares that it must explain in held-out motion
+_MOST = 1500  # frequencies tried at most
+_BLOCK = 250  # frequencies computed at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unexplained:
-    """What a fit without ripple leaves, and its friction columns.
+    """Residual of a fit without ripple, and its friction columns.
 
     Attributes
     ----------
     filtered, recorded : ndarray, shape (N, n)
         Residual of the torque as filtered for the fit, and as recorded [N m].
     own, own_recorded : ndarray, shape (N, n, k)
-        Friction columns, out of the channel of the one and of the other.
+        Friction columns, filtered like the one and like the other.
     """
 
     filtered: Array
@@ -45,7 +45,7 @@ class Unexplained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RippleEvidence:
-    """What the data say of a torque ripple of each joint.
+    """Evidence of a torque ripple, joint by joint.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class RippleEvidence:
         Of the log-likelihood, beyond chance.
     predicted : ndarray, shape (n,)
         Share of a held-out fold's squared residual that a ripple found in the other folds takes away; 0
-        where the gain was too small to ask.
+        where the gain was too small to be tested.
     """
 
     frequency: Array
@@ -64,16 +64,15 @@ class RippleEvidence:
 
 
 def find_ripple(samples: Samples, unexplained: Unexplained, limit: float, fold: IntArray) -> RippleEvidence:
-    """Look for the ripple of each joint, and hold it against motion it was not found in.
+    """Find the ripple of each joint, and test it on held-out motion.
 
     For every frequency of a grid as fine as the joint's range of motion allows, what the two ripple
     columns explain of the residual beyond the friction columns:
     gain = N_e/2 log(rss_0 / rss), with N_e = 2 f T independent samples of a channel of bandwidth f.
 
-    Errors at reversals are no noise: they stand where the motion has them, and among a thousand
-    frequencies one fits them all. Frequency and amplitudes are therefore found again without each fold,
-    and together have to explain a part of the squares that were held out, in the torque as filtered and as
-    recorded.
+    Errors at reversals are systematic, and among a thousand frequencies one fits them all. Frequency and
+    amplitudes are therefore found again without each fold, and have to explain a part of the squares of that fold,
+    in the torque as filtered and as recorded.
 
     Parameters
     ----------

@@ -21,19 +21,19 @@ from robotid_ros.identification.samples import Samples
 
 _CHUNK = 2048  # samples whose regressor stays in the processor's cache
 _LONGEST_RUN = 20_000  # samples of a run that is filtered at once; its ends are a negligible part of it
-_KEEP_BYTES = 400e6
+_KEEP_BYTES = 400e6  # a regressor up to this size is kept, a larger one is computed again for each pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Some of the rows.
+    """A contiguous piece of the rows.
 
     Attributes
     ----------
     rows : slice
     samples : Samples
     rigid : ndarray, shape (M, n, b)
-        Base regressor out of the filters.
+        Base regressor, filtered.
     """
 
     rows: slice
@@ -41,13 +41,13 @@ class Piece:
     rigid: Array
 
     def own(self, friction: FrictionModel, shape: Array, load: Array | None) -> Array:
-        """Return the friction columns out of the filters, shape (M, n, k); ``load`` is that of all rows."""
+        """Return the filtered friction columns, shape (M, n, k), for the load of all rows, shape (N, n)."""
         some = None if load is None else load[self.rows]
         return self.samples.filtered(friction.columns(self.samples.dq, shape, some, self.samples.q))
 
 
 class Rows:
-    """Rows of the linear torque model, as they come out of the low-passes that the torque went through.
+    """Rows of the linear torque model, filtered by the low-passes that the torque went through.
 
     The base regressor is computed once and kept where it fits into memory.
     """

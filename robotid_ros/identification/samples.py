@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Datasets brought into the one form that every estimator reads."""
+"""Samples of datasets: the one form of the data that every estimator reads."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,14 +21,14 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.signals.filtering import zero_phase_low_pass
 
-_EXCERPTS = 8
-_FILTERED = 0.45  # of the rate: a low-pass above this changes nothing that could be seen
-_PER_PERIOD = 25.0  # samples in one period of the narrowest low-pass, after which more of them are redundant
+_EXCERPTS = 8  # stretches that a long recording is cut down to, spread over its whole duration
+_FILTERED = 0.45  # share of the sampling rate; a low-pass with a higher cutoff has no visible effect
+_PER_PERIOD = 25.0  # samples kept in one period of the narrowest low-pass; more are redundant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledRun:
-    """A stretch of samples that is continuous in time, and what its torque went through.
+    """Samples that are contiguous in time, and the low-passes that their torque went through.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class SampledRun:
 
     @property
     def narrowest(self) -> float:
-        """Bandwidth of what can be compared [Hz]."""
+        """The lowest of cutoff, torque bandwidth and Nyquist frequency [Hz]."""
         return min(x for x in (self.cutoff, self.bandwidth, 0.5 * self.rate) if x is not None)
 
 
@@ -116,20 +116,16 @@ class Samples:
         """Whether no low-pass stands between the model's torque and the target."""
         return all(run.narrowest >= _FILTERED * run.rate for run in self.runs)
 
-    def weighted(self, weight: Array) -> 'Samples':
-        """Return the same samples with other weights, shape (N, n)."""
-        return replace(self, weight=weight)
-
     def with_bandwidth(self, bandwidth: float | None) -> 'Samples':
         """Return the same samples with a torque signal of this bandwidth [Hz], or an unlimited one."""
         return replace(self, runs=tuple(replace(run, bandwidth=bandwidth) for run in self.runs))
 
     def filtered(self, values: Array) -> Array:
-        """Return values of the model, shape (N, ...), through the torque's bandwidth and the recording's low-pass."""
+        """Return model values, shape (N, ...), filtered like ``target``: by the torque's bandwidth and the cutoff."""
         return self._passed(values, [(run.bandwidth, run.cutoff) for run in self.runs])
 
     def recorded(self, values: Array) -> Array:
-        """Return values of the model, shape (N, ...), as the torque as recorded would show them."""
+        """Return model values, shape (N, ...), filtered like ``measured``: by the torque's bandwidth only."""
         return self._passed(values, [(run.bandwidth,) for run in self.runs])
 
     def _passed(self, values: Array, passes: list[tuple[float | None, ...]]) -> Array:
@@ -157,7 +153,7 @@ class Samples:
                 yield self._of([(run, slice(start, stop), 1)])
 
     def excerpts(self, at_most: int) -> 'Samples':
-        """Return stretches from all over the samples, each as a run of its own, at most that many samples in all."""
+        """Return at most that many samples, in stretches spread over all of them; each stretch is a run of its own."""
         if len(self) <= at_most:
             return self
         parts = []
@@ -170,12 +166,12 @@ class Samples:
         return self._of(parts)
 
     def thinned(self, at_most: int) -> 'Samples':
-        """Return every k-th sample, so that about that many are left at most."""
+        """Return every k-th sample, so that at most about that many are left."""
         step = max(1, -(-len(self) // at_most))
         return self if step == 1 else self._of([(run, slice(run.start, run.stop), step) for run in self.runs])
 
     def coarse(self, per_period: float = _PER_PERIOD) -> 'Samples':
-        """Return fewer samples where a low-pass makes the rest redundant: so many in each period of its cutoff."""
+        """Return ``per_period`` samples for each period of the narrowest low-pass, where the run has more."""
         steps = [
             1 if run.narrowest >= _FILTERED * run.rate else max(1, int(run.rate / (per_period * run.narrowest)))
             for run in self.runs
@@ -278,23 +274,3 @@ def as_samples(
 def evenly_weighted(datasets: Sequence[Dataset], model: RobotModel, bandwidth: float | None) -> Samples:
     """Return datasets as samples to judge by: each counts the same, and the torque has a bandwidth [Hz] or none."""
     return as_samples(datasets, model, standstill_speed=0.0, standstill_weight=1.0).with_bandwidth(bandwidth)
-
-
-def require_moving(samples: Samples, model: RobotModel, unknowns: int) -> None:
-    """Refuse data that cannot tell anything.
-
-    Raises
-    ------
-    IdentificationError
-        If there are fewer equations than unknowns, or nothing moves.
-    """
-    equations = len(samples) * samples.n
-    if equations < unknowns:
-        raise IdentificationError(
-            f'{len(samples)} samples of {samples.n} joints give {equations} equations for {unknowns} parameters; '
-            'record a longer trajectory'
-        )
-    if not (np.ptp(samples.q, axis=0) > 1e-6).any():
-        raise IdentificationError(
-            f'no joint moves in the data ({", ".join(model.joint_names)}); record an exciting trajectory'
-        )

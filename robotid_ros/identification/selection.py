@@ -62,14 +62,7 @@ TRAINING = ('auto', 'alternating', 'ols', 'wls', 'irls')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionConfig(Settings):
-    """Whether and how the recordings compete.
-
-    Attributes
-    ----------
-    select : bool
-    friction_sequence : tuple of str
-        In the order in which the friction models get their turn.
-    """
+    """Settings of the selection among recordings."""
 
     error = IdentificationError
 
@@ -92,7 +85,7 @@ class SelectionConfig(Settings):
         Raises
         ------
         IdentificationError
-            If there is a sequence of friction models and nothing to take turns in.
+            If there is a sequence of friction models without the selection.
         """
         if self.select:
             return partial(select, friction_models=self.friction_sequence)
@@ -103,7 +96,7 @@ class SelectionConfig(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Which trajectory serves what; every index occurs once."""
+    """Indices of the trajectories for training, validation and test; every index occurs once."""
 
     training: tuple[int, ...]
     validation: tuple[int, ...]
@@ -143,7 +136,7 @@ def select(
     validation: Sequence[Dataset] = (),
     progress: Progress | None = None,
 ) -> IdentificationResult:
-    """Return the model that training, validation and test agree on.
+    """Return the model that wins the selection.
 
     Parameters
     ----------
@@ -296,7 +289,7 @@ class _Contest:
         shape = np.zeros((rows.samples.n, 0))
         if friction.shape_names and self.strokes is not None:
             shape = stroke_friction(friction, self.strokes).shape
-        elif friction.shape_names and self.config.estimator != 'alternating':  # which finds it by itself
+        elif friction.shape_names and self.config.estimator != 'alternating':  # it finds the shape by itself
             shape = separable_least_squares(rows.rigid(), rows.samples, friction, fit_scale=False).shape
         choice = FrictionChoice(friction=friction, shape=shape, decisions=())
         fit, _ = estimate(Chosen(rows=rows, choice=choice, strokes=self.strokes), self.model, self.config)
@@ -324,7 +317,7 @@ class _Contest:
         return np.asarray(np.sqrt(np.mean(self._residual(rows, winner, parameters) ** 2, axis=0)))
 
     def consolation(self, name: str) -> _Winner:
-        """Return the best unusable model with the last friction model, so that there is something to look at."""
+        """Return the unusable model of all training trajectories and the last friction model, for inspection."""
         winner, _ = self._trained([self.runs[k] for k in self.split.training], self.split.training[0], name)
         self.log.append(
             f'{name}: all training trajectories together, {winner.error:.4g} N m in the validation, not usable'
@@ -332,7 +325,7 @@ class _Contest:
         return winner
 
     def result(self, winner: _Winner) -> IdentificationResult:
-        """Put the winner into the form that users get."""
+        """Return the result of the winner."""
         run = self.runs[winner.run]
         rows = self._rows([run])
         fit: TorqueFit = fit_of_parameters(

@@ -24,15 +24,16 @@ from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.information import Information, quick_solve
 from robotid_ros.identification.samples import Samples
 
-_SCALES = (0.002, 0.008, 0.02, 0.05, 0.12, 0.3)  # of the largest speed, spanning a step to a bend
+_SCALES = (0.002, 0.008, 0.02, 0.05, 0.12, 0.3)  # of the largest speed: from nearly a step to nearly a line
 _SHAPES = (0.15, 0.4, 0.65, 0.9)  # of the logarithmic range of a shape parameter
-_SCALE_RANGE = (1e-3, 0.5)
-_STEP = 1e-4
+_SCALE_RANGE = (1e-3, 0.5)  # of the largest speed
+_STEP = 1e-4  # of a logarithm, for central differences
+_TOLERANCE = 1e-6  # relative decrease of the cost that counts as converged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeparableFit:
-    """What the search found.
+    """Result of the search.
 
     Attributes
     ----------
@@ -202,7 +203,6 @@ def separable_least_squares(
     filtered: Array | None = None,
     start: Array | None = None,
     iterations: int = 25,
-    tolerance: float = 1e-6,
 ) -> SeparableFit:
     """Return base, friction and shape parameters of all joints at the weighted minimum.
 
@@ -222,8 +222,6 @@ def separable_least_squares(
         Logarithms of the shapes, and of the width, to start from; by default the best of a grid.
     iterations : int
         Gauss-Newton steps at most.
-    tolerance : float
-        Relative decrease of the cost that counts as converged.
     """
     problem = _Problem(rigid, samples, friction, fit_scale, filtered)
     theta = _start(problem) if start is None else np.clip(start, problem.lower, problem.upper)
@@ -238,7 +236,7 @@ def separable_least_squares(
         load = problem.load
         trial, trial_cost, trial_squares = problem.solve(trial_theta)
         if trial_cost < cost:
-            converged = cost - trial_cost < tolerance * cost
+            converged = cost - trial_cost < _TOLERANCE * cost
             theta, parameters, damping = trial_theta, trial, damping * 0.3
             problem.reweigh(trial_squares)
             cost = float(trial_squares @ problem.precision)

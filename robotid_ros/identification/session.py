@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""An identification that grows while recordings come in: what the node and other live users drive."""
+"""Identification while recordings come in, for the node and other live users."""
 
 from dataclasses import dataclass, field
 
@@ -110,7 +110,7 @@ class IdentificationSession:
         return self._running(config).base.names
 
     def _running(self, config: IdentificationConfig | None) -> RecursiveIdentifier:
-        """Return the running estimate, made anew where another one is asked for."""
+        """Return the running estimate; it is made anew where rotor inertias are switched on or off."""
         rotor_inertia = (config or IdentificationConfig()).rotor_inertia
         if self._recursive is None or self._recursive.rotor_inertia != rotor_inertia:
             self._recursive = RecursiveIdentifier(self.model, rotor_inertia)
@@ -134,13 +134,13 @@ class IdentificationSession:
     ) -> tuple[IdentificationResult, str | None]:
         """Return the result from all datasets, and the calibrated URDF where the robot came from one.
 
-        Friction sweeps that have come count too; runs for validation are what the result is judged by.
+        Friction sweeps are used too; runs for validation judge the result.
 
         Parameters
         ----------
         config : IdentificationConfig, optional
         selection : SelectionConfig, optional
-            Whether the recordings compete.
+            Whether to select among the recordings.
         progress : callable, optional
 
         Raises

@@ -7,7 +7,9 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""How much of the description a fit keeps, chosen by held-out torque; and whether more than the plain model pays."""
+"""Weight of the robot description in a fit, chosen by held-out torque."""
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -38,10 +40,10 @@ def choose_prior(
     *,
     dissipative: bool = True,
 ) -> tuple[Prior | None, HeldOut, Decision]:
-    """Return the prior with the strength that held-out torque asks for, its errors, and the choice.
+    """Return the prior with the strength chosen by held-out torque, its errors, and the decision.
 
-    Where the data determine a parameter, no strength changes much; where they are silent, least squares
-    extrapolates from noise and the description does not. The strongest prior whose held-out error is within 2 % of
+    A prior hardly changes parameters that the data determine; for the others least squares fits noise, which the
+    prior prevents. The strongest prior whose held-out error is within 2 % of
     the best, joint by joint in the geometric mean and over all joints in the root mean square, is taken.
 
     Parameters
@@ -59,7 +61,7 @@ def choose_prior(
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     own = friction.columns(samples.dq, shape, load, samples.q)
     parts = LinearFolds.of(samples, Folds.of(samples), rigid, own)
-    # The normal equations count every sample; a prior counts as one independent one.
+    # The normal equations count every sample; the prior is scaled to independent ones.
     unit = 1.0 / samples.independent_per_sample
 
     def errors(candidate: Prior | None) -> HeldOut:
@@ -71,7 +73,7 @@ def choose_prior(
 
     tried: list[tuple[str, Prior | None, HeldOut]] = [('none', None, errors(None))]
     for strength in _STRENGTHS:
-        candidate = prior.scaled(strength * unit)
+        candidate = replace(prior, strength=strength * unit)
         tried.append((f'{strength:g}', candidate, errors(candidate)))
     scores = np.array([np.mean(np.log(np.maximum(found.rmse, 1e-300))) for _, _, found in tried])
     totals = np.log([max(total_error(found), 1e-300) for _, _, found in tried])

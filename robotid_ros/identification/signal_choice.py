@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What the signals went through before they were recorded or are compared, chosen by torque that was held out.
+"""Filters and delays of the signals, chosen by held-out torque.
 
 Three choices, each over a small grid, with a plain model (Coulomb, viscous, offset; weighted least squares):
 
@@ -35,25 +35,25 @@ from robotid_ros.identification.samples import Samples
 from robotid_ros.signals.filtering import motion_band
 
 PLAIN = 'coulomb_viscous+offset'
-_CUTOFFS = (3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 33.0)  # of the motion's band: from hardly any margin to nearly no filter
-_SAME = 0.02  # of the error: cutoffs that predict alike to this share; the one nearest to the usual is taken
-_USUAL = 7.0  # of the motion's band
+_CUTOFFS = (3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 33.0)  # times the motion's band, from a strong filter to a weak one
+_SAME = 0.02  # relative: of cutoffs whose errors differ by less, the one nearest to the usual is taken
+_USUAL = 7.0  # times the motion's band
 _SAMPLES = 2500
-_SLOWEST = 1.6  # of the motion's band: a torque channel below it hides a wrong model instead of describing a drive
-_FASTEST = 25.0  # Hz; a faster channel blurs a reversal by less than it can matter
+_SLOWEST = 1.6  # times the motion's band: a lower bandwidth hides errors of the model
+_FASTEST = 25.0  # Hz; a higher bandwidth hardly changes the torque at a reversal
 _BANDWIDTHS = 8
 _GAIN = 0.02  # fall of the error that a bandwidth must bring
 _REFINEMENTS = 2  # by a parabola through the best delay and its neighbours
-_PER_UNKNOWN = 20  # equations, below which a recording fits any delay
-_DELAY_GAIN = 0.10  # that a delay must bring: a wrong friction model asks for delays that bring 5 to 8 %
+_PER_UNKNOWN = 20  # equations; with fewer, a recording fits any delay
+_DELAY_GAIN = 0.10  # fall of the error that a delay must bring; a wrong friction model brings 5 to 8 % by a false delay
 
 
-def plain_errors(base: BaseRegressor, samples: Samples, folds: Folds | None = None, *, equal: bool = False) -> HeldOut:
+def plain_errors(base: BaseRegressor, samples: Samples, *, equal: bool = False) -> HeldOut:
     """Return the held-out errors of the plain model: exact sign, weighted (or ordinary) least squares."""
     friction = friction_model(PLAIN)
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     own = friction.columns(samples.dq, np.zeros((samples.n, 0)))
-    parts = LinearFolds.of(samples, Folds.of(samples) if folds is None else folds, rigid, own)
+    parts = LinearFolds.of(samples, Folds.of(samples), rigid, own)
 
     def solve(info: Information) -> Array:
         return weighted_solution(info, friction, np.ones(samples.n), equal=equal)[0].parameters
@@ -151,7 +151,7 @@ def choose_cutoff(
 
 
 def _shifted(dataset: Dataset, delay: float) -> Dataset:
-    """Return a dataset whose motion is that of so many seconds earlier [s]: what the delayed torque belongs to."""
+    """Return a dataset with its motion shifted by the delay of its torque [s]."""
     step = delay * dataset.rate
     edge = int(np.ceil(abs(step))) + 1
     keep = np.zeros(len(dataset), dtype=bool)
@@ -168,10 +168,10 @@ def _shifted(dataset: Dataset, delay: float) -> Dataset:
 
 
 def _vertex(tried: dict[float, HeldOut], best: float) -> float | None:
-    """Return the delay [s] between the tried ones, to a tenth of a millisecond, where the error should be least.
+    """Return the delay [s] of least error between those tried, to a tenth of a millisecond.
 
-    The squared error of a smooth torque grows with the square of what a delay is off: a parabola through the best
-    and its neighbours has its vertex at the delay. None where there is no neighbour on one side.
+    The squared error of a smooth torque is a parabola in the delay; this is the vertex of the one through the best
+    and its neighbours. None where there is no neighbour on one side.
     """
     delays = sorted(tried)
     k = delays.index(best)
@@ -190,7 +190,7 @@ def _vertex(tried: dict[float, HeldOut], best: float) -> float | None:
 def choose_delay(
     dataset: Dataset, base: BaseRegressor, samples_of: Callable[[Sequence[Dataset]], Samples]
 ) -> tuple[Dataset, Decision]:
-    """Return a recording with the delay of its torque taken out, where held-out torque confirms that there is one.
+    """Return a recording with the delay of its torque taken out, where held-out torque confirms it.
 
     Parameters
     ----------
@@ -241,10 +241,10 @@ def like_training(
     base: BaseRegressor,
     samples_of: Callable[[Sequence[Dataset]], Samples] | None,
 ) -> tuple[list[Dataset], list[Decision]]:
-    """Return held-out recordings through the filter of the training, each without its own delay, and the delays.
+    """Return held-out recordings filtered like the training, each with its own delay taken out, and the delays.
 
-    A delay belongs to a recording, not to the arm: it is found by a plain fit to the recording itself, and the
-    model that is judged has no part in it.
+    A delay belongs to a recording, not to the arm. It is found by a plain fit to the recording itself, not with the
+    model that is judged.
 
     Parameters
     ----------

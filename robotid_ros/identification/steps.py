@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The one way from datasets to an identified model: rows, choices, fit, verdict."""
+"""Identification from datasets to result: rows, choices, fit, verdict."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +39,7 @@ from robotid_ros.identification.plausibility import (
 )
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.rows import Rows
-from robotid_ros.identification.samples import Samples, evenly_weighted, require_moving
+from robotid_ros.identification.samples import Samples, evenly_weighted
 from robotid_ros.identification.signal_choice import like_training, plain_errors, with_turned
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.identification.verdict import judge_joints, moved, overall
@@ -47,11 +47,11 @@ from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
 
 _LOAD_PASSES = 3
-_SIGN_SAMPLES = 3000
+_SIGN_SAMPLES = 3000  # at most, by which the two signs are compared
 # Fall of the held-out error, over all joints and in the geometric mean, that turned signs must bring: of an arm on a
 # tilted base that the description has upright, five seem reversed, and turned they fit one joint better and four worse.
 _SIGN_GAIN = 0.10
-_CONSISTENT = 0.10  # rise of the training error at which parameters of bodies that can exist are still taken
+_CONSISTENT = 0.10  # largest rise of the training error at which physically consistent parameters are taken
 
 
 def identify(
@@ -89,7 +89,7 @@ def identify(
     Returns
     -------
     IdentificationResult
-        With a verdict per joint; ``usable`` is False, with the reason, where the data do not carry the model.
+        With a verdict per joint; ``usable`` is False, with the reason, where the data do not support the model.
 
     Raises
     ------
@@ -239,7 +239,7 @@ def conclude(
     friction_data: Sequence[FrictionStrokes] = (),
     faults: tuple[TorqueFault, ...] = (),
 ) -> IdentificationResult:
-    """Make a fit physically consistent, judge it on all data, and put it into the form that users get.
+    """Make a fit physically consistent, judge it on all data, and return the result.
 
     Parameters
     ----------
@@ -251,13 +251,13 @@ def conclude(
     sets : dict
         Datasets of 'training', and of 'validation' and 'test' where there are some.
     doubt : str
-        What speaks against the data as a whole, or empty.
+        What is wrong with the data as a whole, or empty.
     notes : tuple of str
     decisions : tuple of Decision
     cutoff : float or None
         Of the low-pass that was chosen [Hz].
     sources : list of Dataset
-        The training data as they came.
+        The training data as given.
     friction_data : sequence of FrictionStrokes
     faults : tuple of TorqueFault
         Of torques that were mended for the fit, to be named beside those that are left.
@@ -267,7 +267,7 @@ def conclude(
     limit = thresholds(config, model)
     solid = fit
     for _ in range(_LOAD_PASSES if fit.friction.needs_load else 1):
-        # Friction that grows with the load is solved for the load of the pass before.
+        # Load-dependent friction uses the load of the previous pass.
         physical = consistent(rows, solid, model, base, config)
         shape = fit.friction_parameters[:, physical.linear.shape[1] :]
         solid = replace(
@@ -337,7 +337,7 @@ def conclude(
 
 
 def _spreading(faults: Sequence[TorqueFault], turned: Sequence[int], model: RobotModel) -> str:
-    """Return the faults that spoil what the joints share, as one sentence, or nothing."""
+    """Return the faults that falsify shared parameters as one sentence, or nothing."""
     spoiling = [fault for fault in faults if fault.spreads]
     named = '; '.join(f'{model.joint_names[each.joint]}: {each.reason}; {each.advice}' for each in spoiling)
     if not spoiling:
@@ -357,17 +357,25 @@ def _no_numbers(fit: TorqueFit, samples: Samples) -> str:
 
 def require_data(
     datasets: Sequence[Dataset], model: RobotModel, base: BaseParameters, config: IdentificationConfig
-) -> Samples:
-    """Return the samples of datasets that can tell something.
+) -> None:
+    """Refuse data that nothing can be identified from.
 
     Raises
     ------
     IdentificationError
-        If there is nothing to identify from.
+        If there are no samples, fewer equations than unknowns, or nothing moves.
     """
     samples = samples_of_datasets(datasets, model, config)
-    require_moving(samples, model, len(base.independent) + 2 * model.n)
-    return samples
+    equations, unknowns = len(samples) * samples.n, len(base.independent) + 2 * model.n
+    if equations < unknowns:
+        raise IdentificationError(
+            f'{len(samples)} samples of {samples.n} joints give {equations} equations for {unknowns} parameters; '
+            'record a longer trajectory'
+        )
+    if not (np.ptp(samples.q, axis=0) > 1e-6).any():
+        raise IdentificationError(
+            f'no joint moves in the data ({", ".join(model.joint_names)}); record an exciting trajectory'
+        )
 
 
 def _listed(datasets: Dataset | Sequence[Dataset]) -> list[Dataset]:

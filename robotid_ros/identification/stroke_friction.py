@@ -9,20 +9,20 @@
 
 """Friction from the steady strokes of a friction sweep.
 
-At a constant velocity, with all other joints at rest, a joint's torque is gravity and friction. Gravity leaves
+At a constant velocity, with all other joints at rest, a joint's torque is gravity and friction. Gravity is removed
 
 - by pairs: at the same place in both directions, tau(v) - tau(-v) = tau_f(v) - tau_f(-v), whatever the masses are;
 - or by the model: tau - g(q) = tau_f(v).
 
-Pairs say nothing of what is the same in both directions: an offset, a torque ripple, a difference between the
-directions. The model says it, as far as its gravity is right.
+Pairs do not show what is the same in both directions: an offset, a torque ripple, a difference between the
+directions. The model does, as far as its gravity is right.
 
-A torque that lags behind the motion by delta, in a filter for example, shows the gravity of another place in either
-direction: - delta v g'(q), which would pass for viscous friction. Where the strokes confirm it, delta is estimated too;
-g'(q) is the slope of the torque that both directions have in common.
+A torque delayed by delta, by a filter for example, has the gravity of an earlier place: the error - delta v g'(q)
+looks like viscous friction. Where the strokes confirm it, delta is estimated too; g'(q) is the slope of the torque
+that both directions have in common.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,24 +36,24 @@ STROKE_MODELS = tuple(
     name + option for name in ('coulomb_viscous', 'static', 'stribeck', 'daemi_heimann') for option in ('', '+load')
 )
 
-_OPEN = 1e-6  # share of a parameter in directions that the rows do not determine, from which on it counts as open
-_RANK = 1e-9
-_EVIDENCE = 10.0  # fall of the squared error, in variances, that confirms a delay: one in 600 by chance; see below too
+_OPEN = 1e-6  # share of a parameter in undetermined directions above which it counts as undetermined
+_RANK = 1e-9  # relative eigenvalue below which a direction counts as undetermined
+_EVIDENCE = 10.0  # fall of the squared error, in variances, that confirms a delay: by chance in one of 600 recordings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrokeFriction:
-    """Friction parameters that a friction sweep tells, joint by joint.
+    """Friction parameters of a friction sweep, joint by joint.
 
     Attributes
     ----------
     parameters : ndarray, shape (n, k + s)
-        Zero where the strokes tell nothing.
+        Zero where the strokes do not determine them.
     covariance : ndarray, shape (n, k + s, k + s)
     determined : ndarray of bool, shape (n, k + s)
-        Which parameters the strokes tell.
+        Which parameters the strokes determine.
     information : ndarray, shape (n, k + s, k + s)
-        Inverse of the covariance; zero where the strokes tell nothing.
+        Inverse of the covariance; zero for undetermined parameters.
     linear : int
         Number k of linear parameters.
     noise : ndarray, shape (n,)
@@ -61,9 +61,9 @@ class StrokeFriction:
     delay : ndarray, shape (n,)
         By which the torque lags behind the motion [s]; 0 where the strokes show none.
     criterion : float
-        Bayesian information criterion over all joints: what a better model has less of.
+        Bayesian information criterion over all joints; lower is better.
     weight : float
-        How often the information counts in the normal equations of a fit to other data too.
+        Weight of the information in the normal equations of a fit to other data.
     """
 
     parameters: Array
@@ -78,7 +78,7 @@ class StrokeFriction:
 
     @property
     def std(self) -> Array:
-        """Standard deviations, shape (n, k + s); infinite where the strokes tell nothing."""
+        """Standard deviations, shape (n, k + s); infinite for undetermined parameters."""
         deviation = np.sqrt(np.maximum(np.einsum('nkk->nk', self.covariance), 0.0))
         return np.where(self.determined, deviation, np.inf)
 
@@ -86,10 +86,6 @@ class StrokeFriction:
     def shape(self) -> Array:
         """Shape parameters, shape (n, s)."""
         return self.parameters[:, self.linear :]
-
-    def weighted(self, weight: float) -> 'StrokeFriction':
-        """Return the same, counting so often."""
-        return replace(self, weight=weight)
 
     def add(self, matrix: Array, vector: Array, base: int) -> float:
         """Add the linear parameters' information to normal equations, in place; return what the squares grow by.
@@ -170,19 +166,19 @@ def stroke_friction(model: FrictionModel, strokes: FrictionStrokes, gravity: Arr
         Of the strokes' n joints.
     strokes : FrictionStrokes
     gravity : ndarray, shape (N,), optional
-        Torque of the joint that moves, without friction [N m or N]; by default gravity leaves by pairs.
+        Torque of the joint that moves, without friction [N m or N]; by default gravity is removed by pairs.
 
     Raises
     ------
     IdentificationError
-        If no stroke has a partner in the opposite direction, where gravity has to leave by pairs.
+        If gravity is to be removed by pairs and no stroke has a partner in the opposite direction.
     """
     if gravity is None:
         ahead, back = strokes.pairs()
         if not len(ahead):
             raise IdentificationError(
-                'no stroke of the friction sweep has a partner in the opposite direction over the same places, which '
-                'gravity needs to leave the friction torque'
+                'no stroke of the friction sweep has a partner in the opposite direction over the same places, '
+                'with which gravity is removed'
             )
         sides = [(1.0, strokes.velocity[ahead]), (-1.0, strokes.velocity[back])]
         torque = strokes.torque[ahead] - strokes.torque[back]
@@ -250,7 +246,7 @@ def _fitted(rows: '_Rows') -> tuple['_Rows', Array, float]:
 class _Rows:
     """The rows of one joint, each weighted by the root of the time it was averaged over.
 
-    With a ``lag``, shape (N,), the torque per unit of delay, everything along it is taken out of torques and columns.
+    ``lag``, shape (N,), is the torque per unit of delay; torques and columns are projected onto its complement.
     """
 
     def __init__(

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""A fitted torque model: what every estimator hands back."""
+"""A fitted torque model, the result of every estimator."""
 
 from dataclasses import dataclass
 
@@ -37,7 +37,7 @@ class TorqueFit:
     covariance : ndarray, shape (P, P)
         Of ``[base_values, friction_parameters.ravel()]``, sample correlation taken into account.
     determined : ndarray of bool, shape (P,)
-        False where the data leave a parameter open.
+        False for a parameter that the data do not determine.
     condition_si, condition_scaled : float
         Condition number of the weighted observation matrix, in SI units and with unit columns.
     bounded : bool
@@ -50,9 +50,9 @@ class TorqueFit:
     rest : RestFriction or None
         Friction of joints that stand.
     strokes : StrokeFriction or None
-        What a friction sweep added.
+        Information of a friction sweep.
     consistent : bool
-        Whether the parameters are to be those of bodies that can exist.
+        Whether the parameters are to be physically consistent.
     search : ndarray or None, shape (cycles + 1,)
         Relative squared error of a search before its first cycle and after each.
     """
@@ -76,7 +76,7 @@ class TorqueFit:
 
     @property
     def std(self) -> Array:
-        """Standard deviation of all parameters, shape (P,); inf where the data leave one open."""
+        """Standard deviation of all parameters, shape (P,); inf for undetermined ones."""
         deviation = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
         return np.where(self.determined, deviation, np.inf)
 
@@ -89,7 +89,7 @@ def predicted_torque(
     samples: Samples,
     rest: RestFriction | None = None,
 ) -> Array:
-    """Return what the torque as recorded should show along some samples.
+    """Return the prediction of the recorded torque along some samples.
 
     tau = Y_b(q, dq, ddq) beta + tau_f(dq, parameters, load = Y_b beta), through the bandwidth of the torque signal.
 

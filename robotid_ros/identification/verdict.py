@@ -17,21 +17,21 @@ import numpy as np
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.identification.metrics import Metrics
 
-_WRONG = 50.0  # %, of a joint's torque unexplained: worse than half of it is no model
-_NOISE = 1.5  # times the noise of the torque signal: an error that small is as good as the recording allows
-_STILL = 0.03  # rad or m: a joint that moves less tells nothing of its friction
+_WRONG = 50.0  # % of a joint's torque: a model that leaves more than half unexplained is of no use
+_NOISE = 1.5  # times the noise of the torque signal: a smaller error is as good as the recording allows
+_STILL = 0.03  # rad or m: the friction of a joint that moves less cannot be identified
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointVerdict:
-    """What can be said of one joint.
+    """Verdict of one joint.
 
     Attributes
     ----------
     joint : str
     usable : bool
     reason : str
-        Why it is not, or what to know; empty where there is nothing to say.
+        Why it is not usable, or a remark; may be empty.
     advice : str
         What to do next.
     """
@@ -73,7 +73,7 @@ def judge_joints(
         Root mean square of what the torque as recorded has above the filter's cutoff [N m].
     moving : ndarray of bool, shape (n,)
     faults : sequence of (reason, advice) or None, length n
-        What is wrong with the measured torque of each joint.
+        Fault of the measured torque of each joint.
     limit : ndarray, shape (n,), optional
         Largest acceptable torque error [N m].
     judged_by : str
@@ -81,49 +81,25 @@ def judge_joints(
     """
     result = []
     for j, joint in enumerate(metrics.joint_names):
-        own = faults[j]
+        fault, usable = faults[j], False
         error, relative = float(metrics.rmse[j]), float(metrics.relative_error[j])
         if not moving[j]:
-            result.append(
-                JointVerdict(
-                    joint=joint,
-                    usable=False,
-                    reason='it did not move, so that its friction and rotor inertia are not identified',
-                    advice='excite it, or do not use its friction',
-                )
-            )
-        elif own is not None:
-            reason, advice = own
-            result.append(JointVerdict(joint=joint, usable=False, reason=reason, advice=advice))
+            reason = 'it did not move, so that its friction and rotor inertia are not identified'
+            advice = 'excite it, or do not use its friction'
+        elif fault is not None:
+            reason, advice = fault
         elif limit is not None and error > limit[j]:
-            result.append(
-                JointVerdict(
-                    joint=joint,
-                    usable=False,
-                    reason=f'its torque error is {error:.3g} N m in {judged_by}, above the threshold of {limit[j]:.3g}',
-                    advice='excite the arm better, or choose another friction model',
-                )
-            )
+            reason = f'its torque error is {error:.3g} N m in {judged_by}, above the threshold of {limit[j]:.3g}'
+            advice = 'excite the arm better, or choose another friction model'
         elif relative > _WRONG and error > _NOISE * noise[j]:
-            result.append(
-                JointVerdict(
-                    joint=joint,
-                    usable=False,
-                    reason=f'the model leaves {relative:.0f} % of its torque unexplained in {judged_by}',
-                    advice='check its torque signal; excite it more, or over more of its range',
-                )
-            )
+            reason = f'the model leaves {relative:.0f} % of its torque unexplained in {judged_by}'
+            advice = 'check its torque signal; excite it more, or over more of its range'
         elif relative > _WRONG:
-            result.append(
-                JointVerdict(
-                    joint=joint,
-                    usable=True,
-                    reason=f'its torque is mostly noise ({noise[j]:.3g} N m of {error:.3g} N m error)',
-                    advice='average over more periods',
-                )
-            )
+            usable, reason = True, f'its torque is mostly noise ({noise[j]:.3g} N m of {error:.3g} N m error)'
+            advice = 'average over more periods'
         else:
-            result.append(JointVerdict(joint=joint, usable=True))
+            usable, reason, advice = True, '', ''
+        result.append(JointVerdict(joint=joint, usable=usable, reason=reason, advice=advice))
     return tuple(result)
 
 
@@ -146,7 +122,7 @@ def overall(
     metrics : Metrics
         On the data that judge.
     doubt : str
-        What speaks against all joints, or empty.
+        What is wrong with all joints, or empty.
     still_open : sequence of str
         Names of the base parameters that no sample depends on, although every joint moved.
     base : int
