@@ -40,7 +40,7 @@ BATCH = 4096  # messages decoded at a time
 
 @dataclass(slots=True)
 class Bag:
-    """A bag, its files one after the other.
+    """A bag of one or more data files.
 
     Attributes
     ----------
@@ -99,12 +99,12 @@ class Bag:
 
     @property
     def complete(self) -> bool:
-        """Whether every file has its end."""
+        """Whether every file was written to its end."""
         return all(file.complete for file in self.files)
 
     @property
     def faults(self) -> dict[str, int]:
-        """Counts of what was damaged in the part that was read."""
+        """Counts of damaged parts, of what was read so far."""
         found: dict[str, int] = {}
         for file in self.files:
             for name, count in file.faults.items():
@@ -113,7 +113,7 @@ class Bag:
 
     @property
     def description(self) -> dict[str, Any]:
-        """What the recorder node says about the recording; empty for other bags."""
+        """Description that the recorder node has written; empty for other bags."""
         try:
             return dict(json.loads(self.files[0].metadata[DESCRIPTION]['description']))
         except (KeyError, ValueError, TypeError):
@@ -125,7 +125,7 @@ class Bag:
         Raises
         ------
         DataError
-            If there is none, or several and it is not said which.
+            If there is none, or if there are several and none is given.
         """
         kind = JOINT_STATE.replace('/msg/', '/')
         names = sorted(name for name, its in self.topics.items() if its == kind)
@@ -154,7 +154,7 @@ class Bag:
             before += file.path.stat().st_size
 
     def provenance(self, topic: str, lost: int) -> dict[str, Any]:
-        """Return where the data come from, once the messages were read."""
+        """Return file names, hashes, format, topic and faults; to be called after the messages were read."""
         path = self.path.parent if self.path.name == METADATA else self.path
         kind = DATA_FILE.search(self.names[0].name)
         own = {'description': self.description} if self.description else {}
@@ -169,7 +169,7 @@ class Bag:
         }
 
     def _unpack(self, path: Path) -> Path:
-        """Return a data file without the compression of the whole file."""
+        """Return the decompressed copy of a data file that is compressed as a whole."""
         if self._unpacked is None:
             self._unpacked = tempfile.TemporaryDirectory(prefix='robotid-bag-')
         target = Path(self._unpacked.name) / path.stem
@@ -228,7 +228,7 @@ def read_bag(path: str | Path, topic: str | None = None, joints: Sequence[str] |
 
 
 def batched(chunks: Iterator[MessageChunk]) -> Iterator[MessageChunk]:
-    """Yield the same messages, more at a time where there are few in a chunk."""
+    """Yield the same messages in chunks of at least :data:`BATCH`, but for the last."""
     held: list[MessageChunk] = []
     for chunk in chunks:
         held.append(chunk)
@@ -253,18 +253,18 @@ def _assemble(
 ) -> Recording:
     """Return decoded messages as one recording; those without all joints or without stamp are counted and left out.
 
-    Where no message has a stamp, the times of arrival stand in for them.
+    Where no message has a stamp, the times of arrival are used.
 
     Parameters
     ----------
     decoder : JointStateDecoder
-        Knows the joints and layouts.
+        Has the joints and layouts.
     batches : sequence of JointStateBatch
         In the order of arrival.
     arrival : ndarray of int64
         When each message was written or received [ns].
     provenance : dict
-        What is known already; counts are added.
+        Counts are added to it.
     """
     reason = np.concatenate([b.reason for b in batches])
     stamps = np.concatenate([b.stamp for b in batches])
@@ -335,7 +335,7 @@ def _locate(path: Path) -> tuple[list[Path], bool]:
 
 
 def _metadata(path: Path) -> dict[str, Any]:
-    """Return what metadata.yaml says; nothing where it is missing or damaged, as after a crash."""
+    """Return the contents of metadata.yaml; empty where it is missing or damaged, as after a crash."""
     try:
         return dict(yaml.safe_load(path.read_text(encoding='utf-8'))['rosbag2_bagfile_information'])
     except (OSError, ValueError, KeyError, TypeError, RecursionError, yaml.YAMLError):
@@ -351,6 +351,6 @@ def _zstandard() -> Any:
 
 
 def _listed(names: Collection[str]) -> str:
-    """Return names for a message, cut where there are many."""
+    """Return names as text for a message, shortened where there are many."""
     text = ', '.join(names)
     return text if len(text) <= 160 else f'{text[:150]} ... ({len(names)} in all)'

@@ -28,7 +28,7 @@ from robotid_ros.files import write_text
 
 LARGEST_FILE = 1 << 30  # [bytes]; about an hour at 1 kHz. The writer keeps an index of the present file in memory.
 LARGEST_CHUNK = 1 << 20  # [bytes]
-DESCRIBE = 10.0  # [s] between versions of metadata.yaml, so that players find their way in what a crash leaves
+DESCRIBE = 10.0  # [s] between versions of metadata.yaml, so that a bag can be played after a crash
 # Version 5 is that of ROS 2 Humble; later releases read it too. Durations of this length mean "without end".
 VERSION = 5
 FOREVER = {'sec': 9223372036, 'nsec': 854775807}
@@ -131,7 +131,7 @@ class BagWriter:
             raise DataError(f'cannot record to {folder}: {cause.strerror}') from cause
 
     def add_topic(self, topic: str, kind: str) -> None:
-        """Take in a topic that appears while others are recorded; one that is known stays as it is."""
+        """Add a topic while others are recorded; a known one is left as it is."""
         if topic not in self.topics:
             self._register(topic, kind)
             self.topics[topic], self.messages[topic] = kind, 0
@@ -176,7 +176,7 @@ class BagWriter:
         Parameters
         ----------
         summary : mapping, optional
-            What the recording was found to hold; plain values, kept as a metadata record.
+            Counts and results of the recording; plain values, kept as a metadata record.
 
         Raises
         ------
@@ -190,7 +190,7 @@ class BagWriter:
     def abandon(self) -> None:
         """Close the file as it is, without its end."""
         with suppress(OSError, ValueError):
-            self._file.raw.close()  # what a full disk has left in the buffer is not tried once more
+            self._file.raw.close()  # without flushing what a full disk left in the buffer
 
     def _open(self) -> None:
         path = self.folder / f'{self.folder.name}_{len(self._files)}.mcap'
@@ -228,7 +228,7 @@ class BagWriter:
         self._write_metadata()
 
     def _cut(self) -> None:
-        """Remove what was written in part."""
+        """Remove an incomplete record at the end of the file."""
         with suppress(OSError):  # if this fails too, the first error is the one to report
             os.ftruncate(self._file.fileno(), self._written)
 
@@ -277,7 +277,7 @@ class BagWriter:
         write_text(self.folder / 'metadata.yaml', text)
 
     def _quality(self, topic: str) -> str:
-        """Return the quality of service with which a topic is to be played, as rosbag2 spells it."""
+        """Return the quality of service with which a topic is to be played, in the format of rosbag2."""
         profile = {
             'history': 1,  # keep last
             'depth': 1 if topic in self.latched else 10,

@@ -11,7 +11,7 @@
 
 import struct
 
-HEADER = 4  # encapsulation bytes; alignment counts from behind them
+HEADER = 4  # encapsulation bytes; alignment is relative to their end
 
 
 class CdrReader:
@@ -22,7 +22,7 @@ class CdrReader:
     data : bytes
         Encapsulation header and plain CDR, either byte order.
     aligned_empty : bool
-        Whether the place of the first element is aligned where an array of doubles is empty: implementations differ.
+        Whether the position is aligned to 8 bytes after an empty array of doubles too: implementations differ.
 
     Raises
     ------
@@ -40,11 +40,11 @@ class CdrReader:
         self.fixed: list[tuple[int, int]] = [(0, 2)]  # encapsulation, lengths and strings: the message's layout
 
     def align(self, size: int) -> None:
-        """Go on to the next multiple of a size."""
+        """Advance to the next multiple of a size."""
         self.at += -(self.at - HEADER) % size
 
     def skip(self, size: int) -> None:
-        """Go on by some bytes."""
+        """Advance by some bytes."""
         self.at += size
         if self.at > len(self.data):
             raise ValueError('the message ends too early')
@@ -80,7 +80,7 @@ class CdrReader:
         return tuple(self.string() for _ in range(self.length(len(self.data) // 5)))
 
     def skip_doubles(self) -> tuple[int, int]:
-        """Go on behind an array of doubles; return how many there are, and the place of the first."""
+        """Skip an array of doubles; return their number and the position of the first."""
         count = self.length(len(self.data) // 8)
         if count or self.aligned_empty:
             self.align(8)

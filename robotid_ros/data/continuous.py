@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""From a recording that does not repeat to a dataset: one zero-phase filter on every signal."""
+"""Dataset of a recording that is not periodic: one zero-phase filter on every signal."""
 
 import itertools
 from collections.abc import Mapping
@@ -37,8 +37,8 @@ def filtered_dataset(
 ) -> Dataset:
     """Return the dataset of a recording that is not periodic.
 
-    Runs are what lies between the breaks and between gaps too long to interpolate. Each is brought
-    to even sampling where it is not (cubic interpolation), filtered, differentiated, and trimmed.
+    Breaks, and gaps too long to interpolate, separate the runs. Each run is resampled evenly where needed (cubic
+    interpolation), filtered, differentiated, and trimmed.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def filtered_dataset(
         Strictly increasing between breaks [s].
     position, torque : ndarray, shape (N, n)
     breaks : ndarray of int
-        Samples at which something new begins.
+        First samples of new runs.
     step : float
         Sampling interval [s].
     settings : ProcessingSettings
@@ -119,10 +119,10 @@ def _is_even(time: Array) -> bool:
 
 
 def _even(time: Array, values: Array, step: float, smooth: int) -> tuple[Array, Array]:
-    """Return evenly sampled signals; those that are even already, as they are.
+    """Return evenly sampled signals; signals that are sampled evenly are returned as they are.
 
-    Stamps that scatter may be right, or be those of a logger beside a robot that samples evenly.
-    The data tell: taken for the wrong ones, the smooth signals look noisier.
+    Jitter of the stamps may be real, or come from a logger while the robot samples evenly. With the wrong
+    assumption the positions are rougher, by which the right one is chosen.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def _even(time: Array, values: Array, step: float, smooth: int) -> tuple[Array, 
     step : float
         [s]
     smooth : int
-        How many of the signals, the first ones, are smooth by nature: the positions.
+        Number of smooth signals, the positions, which come first.
     """
     if len(time) < 8 or _is_even(time):
         return time, values

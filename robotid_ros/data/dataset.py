@@ -10,7 +10,7 @@
 """A processed dataset: aligned joint motion and torque, ready for identification."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,14 +21,15 @@ from robotid_ros.errors import DataError
 if TYPE_CHECKING:
     from robotid_ros.data.even import EvenRecording
 
+_COLUMNS = ('time', 'q', 'dq', 'ddq', 'tau', 'tau_filtered')
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """N samples of the motion of n joints and of the torque that went with it.
+    """N samples of the motion and the torque of n joints.
 
     All of ``q, dq, ddq, tau_filtered`` went through the same zero-phase filter (or the same period
-    averaging), so they are aligned; ``tau`` is what was measured, unfiltered, and is what every
-    published error is computed against.
+    averaging), so they are aligned; ``tau`` is the measured torque, unfiltered; every error is computed against it.
 
     Attributes
     ----------
@@ -47,8 +48,7 @@ class Dataset:
         Bandwidth of the filter [Hz]; half the rate where nothing was filtered. Samples closer
         than 1/(2 cutoff) are correlated.
     noise_std : ndarray, shape (n,), or None
-        Standard deviation of the noise of one sample of ``tau`` [N m] (that is, after averaging), where
-        repetitions tell it.
+        Standard deviation of the noise of one sample of ``tau``, after averaging [N m]; known where periods repeat.
     periods : int
         Number of periods averaged into each sample; 1 for a plain recording.
     trajectory : ndarray of int, shape (N,)
@@ -114,21 +114,12 @@ class Dataset:
         """Return some samples, given by a boolean mask or increasing indices; labels are renumbered."""
         labels = self.trajectory[mask]
         kept, renumbered = np.unique(labels, return_inverse=True)
-        return Dataset(
-            joint_names=self.joint_names,
-            time=self.time[mask],
-            q=self.q[mask],
-            dq=self.dq[mask],
-            ddq=self.ddq[mask],
-            tau=self.tau[mask],
-            tau_filtered=self.tau_filtered[mask],
-            rate=self.rate,
-            cutoff=self.cutoff,
-            noise_std=self.noise_std,
-            periods=self.periods,
+        return replace(
+            self,
+            **{name: getattr(self, name)[mask] for name in _COLUMNS},
             trajectory=renumbered.astype(np.int64),
             sources=tuple(self.sources[k] for k in kept),
-            provenance=self.provenance,
+            unfiltered=None,
         )
 
     def trajectories(self) -> 'list[Dataset]':
@@ -157,12 +148,7 @@ def concatenate(datasets: Sequence[Dataset]) -> Dataset:
     noise = [d.noise_std for d in datasets if d.noise_std is not None]
     return Dataset(
         joint_names=names,
-        time=np.concatenate([d.time for d in datasets]),
-        q=np.concatenate([d.q for d in datasets]),
-        dq=np.concatenate([d.dq for d in datasets]),
-        ddq=np.concatenate([d.ddq for d in datasets]),
-        tau=np.concatenate([d.tau for d in datasets]),
-        tau_filtered=np.concatenate([d.tau_filtered for d in datasets]),
+        **{name: np.concatenate([getattr(d, name) for d in datasets]) for name in _COLUMNS},
         rate=min(d.rate for d in datasets),
         cutoff=min(d.cutoff for d in datasets),
         noise_std=np.sqrt(np.mean(np.square(noise), axis=0)) if len(noise) == len(datasets) else None,

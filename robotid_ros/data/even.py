@@ -50,7 +50,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvenRecording:
-    """A recording that does not repeat, before any filter: what a cutoff can still be chosen for.
+    """A recording that is not periodic, before any filter, so that a cutoff can be chosen.
 
     Attributes
     ----------
@@ -60,8 +60,8 @@ class EvenRecording:
         Sampling rate of all runs [Hz].
     differentiation : {'central', 'savitzky-golay'}
     trimmed : float or None
-        Seconds cut off at both ends of each run; None takes one period of the cutoff, which is how far the
-        ends of a run reach into the filtered signals.
+        Seconds cut off at both ends of each run; None takes one period of the cutoff, as far as the filter
+        carries the influence of an end.
     """
 
     joint_names: tuple[str, ...]
@@ -72,7 +72,7 @@ class EvenRecording:
 
     @property
     def fastest(self) -> float:
-        """Largest cutoff that leaves the filter some room below half the sampling rate [Hz]."""
+        """Largest cutoff for the filter, a fifth below the Nyquist frequency [Hz]."""
         return 0.4 * self.rate
 
     def filtered(self, cutoff: float, provenance: Mapping[str, Any] | None = None) -> Dataset:
@@ -105,7 +105,7 @@ class EvenRecording:
         smooth = signals if cutoff >= 0.5 * self.rate else zero_phase_low_pass(signals, self.rate, cutoff)
         q = smooth[:, :n]
         # A quartic through five samples is the central difference; half a period of the cutoff is the widest window
-        # whose polynomial follows whatever the filter has left.
+        # whose polynomial follows the filtered signal.
         window = 5 if self.differentiation == 'central' else max(7, int(0.5 * self.rate / cutoff) // 2 * 2 + 1)
         dq, ddq = (savitzky_golay(q, self.rate, window, 4, derivative) for derivative in (1, 2))
         inner = slice(edge, len(run) - edge)

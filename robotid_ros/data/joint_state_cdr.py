@@ -33,7 +33,7 @@ COMPLETE, UNDECODABLE, OTHER_JOINTS, INCOMPLETE = 0, 1, 2, 3
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where things are in a message, and which of its bytes never change.
+    """Positions of the fields in a message, and the bytes that are the same in all messages of its kind.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class JointStateBatch:
     reason : ndarray of uint8, shape (M,)
         0 for a complete message; 1 undecodable, 2 none of the joints in it, 3 some joint missing.
     order : ndarray of int64, shape (M,)
-        Which order the wanted joints came in, numbered as they appeared; -1 where undecodable.
+        Number of the order of the wanted joints, in order of appearance; -1 where undecodable.
     """
 
     stamp: IntArray
@@ -106,18 +106,18 @@ class JointStateBatch:
 
 @dataclass(slots=True)
 class JointStateDecoder:
-    """Decodes streams of serialised JointState messages; remembers the layouts it met.
+    """Decodes streams of serialised JointState messages; remembers their layouts.
 
     Attributes
     ----------
     joints : tuple of str
         The joints wanted, in the order wanted; empty takes those of the message with the most
-        joints among the first ones (a gripper may speak on the same topic).
+        joints among the first ones (a gripper may publish on the same topic).
     layouts : list of Layout
-        Every layout met so far.
+        Every layout so far.
     """
 
-    MOST_LAYOUTS: ClassVar[int] = 64  # beyond that, messages are not worth remembering
+    MOST_LAYOUTS: ClassVar[int] = 64  # more of them are not a stream of joint states
 
     joints: tuple[str, ...] = ()
     layouts: list[Layout] = field(default_factory=list)
@@ -130,7 +130,7 @@ class JointStateDecoder:
         return self.decode_block(np.frombuffer(b''.join(messages), dtype=np.uint8), lengths)
 
     def decode_block(self, payload: ByteArray, lengths: IntArray) -> JointStateBatch:
-        """Return messages that lie one behind the other as arrays.
+        """Return concatenated messages as arrays.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ def _alike(rows: ByteArray, pattern: ByteArray, mask: ByteArray) -> NDArray[np.b
     """Return which rows agree with a pattern where the mask says so; four bytes at a time where they fit."""
     if rows.shape[1] % 4 == 0:
         words = rows.view(np.uint32)
-        last = int(np.flatnonzero(mask)[-1]) // 4 + 1  # nothing but doubles may follow
+        last = int(np.flatnonzero(mask)[-1]) // 4 + 1  # only doubles follow
         difference = (words[:, :last] ^ pattern.view(np.uint32)[:last]) & mask.view(np.uint32)[:last]
     else:
         difference = (rows ^ pattern) & mask

@@ -9,9 +9,9 @@
 
 """MCAP files, thousands of messages at a time, complete or cut off.
 
-The records of a file lie one behind the other, each with its length; messages lie in chunks, which may be
-compressed and have a checksum. The summary at the end of a complete file lists topics and chunks. It is not
-needed: a file without it, as a crash leaves it, is read up to its last whole record.
+A file is a sequence of records, each with its length; messages are in chunks, which may be compressed and have a
+checksum. The summary at the end of a complete file lists topics and chunks. A file without it, as after a crash, is
+read up to its last whole record.
 Format: https://mcap.dev/spec.
 """
 
@@ -33,7 +33,7 @@ FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, STATISTICS, METADATA, METADATA_INDEX, D
 RECORD = struct.Struct('<BQ')  # opcode, length of the content
 MESSAGE_HEAD = 22  # bytes of a message's content before its data: channel, sequence, log time, publish time
 FOOTER_SIZE = RECORD.size + 20 + len(MAGIC)
-LARGEST_CHUNK = 1 << 30  # [bytes]; what claims to be larger is damaged
+LARGEST_CHUNK = 1 << 30  # [bytes]; a chunk with a larger size is damaged
 WINDOW = 1 << 20  # [bytes] of messages outside of chunks that are read at a time
 RUN = 256  # messages compared at a time
 
@@ -49,10 +49,10 @@ class McapFile:
     metadata : dict of str to dict
         Metadata records by their name.
     complete : bool
-        Whether the file has its end.
+        Whether the file was written to its end.
     faults : dict of str to int
-        ``cut_off_bytes`` behind the last whole record, ``damaged_chunks`` that were left out,
-        ``absent_messages`` that the summary counts and that were not found.
+        ``cut_off_bytes`` after the last whole record, ``damaged_chunks`` that were left out,
+        ``absent_messages`` that the summary counts but were not found.
     """
 
     path: Path
@@ -99,7 +99,7 @@ class McapFile:
         Yields
         ------
         place : int
-            How many bytes of the file were read.
+            Bytes of the file that were read.
         chunks : mapping of str to MessageChunk
             By topic.
         """
@@ -115,7 +115,7 @@ class McapFile:
         self.faults['absent_messages'] = max(0, expected - read)
 
     def _blocks(self, stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-        """Yield the content of each chunk, and messages outside of chunks some at a time."""
+        """Yield the content of each chunk, and blocks of messages outside of chunks."""
         size = stream.seek(0, 2)
         at = len(MAGIC)
         while at < size:
@@ -163,7 +163,7 @@ class McapFile:
             return None
 
     def _define(self, opcode: int, content: bytes) -> None:
-        """Take in a schema, a channel, metadata or counts; a record that is damaged is left out."""
+        """Read a schema, a channel, metadata or counts; a damaged record is left out."""
         from mcap.data_stream import ReadDataStream
         from mcap.records import Channel, Metadata, Schema, Statistics
 
@@ -185,7 +185,7 @@ class McapFile:
             self._damaged()
 
     def _scan(self, block: bytes, topics: Collection[str]) -> tuple[list[int], list[int], list[int]]:
-        """Return where the messages of some topics begin, the length of their records, and their channels."""
+        """Return the positions of the messages of some topics, the lengths of their records, and their channels."""
         offsets: list[int] = []
         lengths: list[int] = []
         channels: list[int] = []
@@ -218,7 +218,7 @@ class McapFile:
         for topic in dict.fromkeys(self.channels[channel][0] for channel in np.unique(channels).tolist()):
             own = np.isin(channels, [key for key, value in self.channels.items() if value[0] == topic])
             at, stride = offsets[own], lengths[own]
-            # Behind opcode, length and channel: the sequence number (4 bytes) and the log time (8 bytes).
+            # After opcode, length and channel: the sequence number (4 bytes) and the log time (8 bytes).
             sequence = data[at[:, None] + np.arange(11, 15)].view('<u4')[:, 0].astype(np.int64)
             arrival = data[at[:, None] + np.arange(15, 23)].view('<i8')[:, 0].astype(np.int64)
             first, step = int(at[0]), int(stride[0])
@@ -239,7 +239,7 @@ class McapFile:
         return found
 
     def _read_summary(self, stream: BinaryIO) -> bool:
-        """Take in channels and metadata from the end of the file; return whether it has one."""
+        """Read channels and metadata from the end of the file; return whether it has one."""
         size = stream.seek(0, 2)
         if size < len(MAGIC) + FOOTER_SIZE:
             return False
@@ -268,7 +268,7 @@ class McapFile:
 
 
 def _run(block: bytes, at: int, stride: int) -> int:
-    """Return how many messages of the same length and channel lie one behind the other."""
+    """Return how many messages of the same length and channel follow each other."""
     head = block[at : at + 11]  # opcode, length, channel
     count = 1
     while block[at + count * stride : at + count * stride + 11] == head:
@@ -285,7 +285,7 @@ def _run(block: bytes, at: int, stride: int) -> int:
 
 
 def _whole_messages(block: bytes) -> int:
-    """Return where the messages end with which a block begins."""
+    """Return the end of the last whole message of those that a block begins with."""
     at = 0
     while at + RECORD.size <= len(block):
         opcode, length = RECORD.unpack_from(block, at)

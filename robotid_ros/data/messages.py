@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Serialised messages, many at a time, with what came along with them."""
+"""Chunks of serialised messages with times of arrival and sequence numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,15 +25,15 @@ class MessageChunk:
     Attributes
     ----------
     payload : ndarray of uint8, shape (sum of lengths,)
-        The messages, one behind the other.
+        The messages, concatenated.
     lengths : ndarray of int64, shape (M,)
         Bytes of each.
     arrival : ndarray of int64, shape (M,)
-        When each was sent (where the middleware tells) or received [ns].
+        Time at which each was sent, where the middleware gives it, or received [ns].
     sequence : ndarray of int64, shape (M,)
-        The publisher's own count of its messages; -1 where it is not known.
+        The publisher's sequence numbers; -1 where unknown.
     publisher : ndarray of int64, shape (M,)
-        Which publisher it was, numbered as they appeared.
+        Number of the publisher, in order of appearance.
     """
 
     payload: NDArray[np.uint8]
@@ -71,7 +71,7 @@ class MessageChunk:
 
 
 class LossCounter:
-    """Counts messages that a publisher numbered and that never arrived."""
+    """Counts messages that are missing in the publishers' sequence numbers."""
 
     def __init__(self) -> None:
         self.lost = 0

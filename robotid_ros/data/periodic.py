@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""From the average over periods to a dataset: Fourier positions and derivatives, smoothed torque."""
+"""Dataset of averaged periods: Fourier positions and derivatives, smoothed torque."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,8 +23,8 @@ from robotid_ros.signals.differentiation import choose_harmonics, fit_fourier, n
 from robotid_ros.signals.filtering import zero_phase_low_pass
 from robotid_ros.signals.smoothing import guarded_smoothing
 
-_LARGEST_SCATTER = 0.2  # of a joint's motion; arms repeat to a thousandth of it, a wrong period leaves a half and more
-MOST_BINS = 50_000  # 100 bytes each, several times
+_LARGEST_SCATTER = 0.2  # of a joint's motion; arms repeat to a thousandth, with a wrong period it is above a half
+MOST_BINS = 50_000  # some hundred bytes each
 
 
 def period_average(
@@ -45,7 +45,7 @@ def period_average(
         Period and sampling interval [s].
     settings : ProcessingSettings
     travel : ndarray, shape (S,), optional
-        Of the reference; periods in which the arm stands while the reference moves are left out [rad].
+        Of the reference [rad]; periods in which the arm stands while the reference moves are left out.
     accelerations : bool
         Whether there is a channel for each joint's acceleration too.
 
@@ -147,7 +147,7 @@ def averaged_dataset(
 
 
 def _require_repeating(average: AveragedPeriod, joints: tuple[str, ...]) -> None:
-    """Refuse an average over something else than the period of the motion: no such motion took place."""
+    """Refuse an average with a period that is not that of the motion."""
     if average.noise_std is None:
         return
     for j, joint in enumerate(joints):
@@ -167,7 +167,7 @@ def standing_still(position: Any, noise_std: Any, joints: tuple[str, ...]) -> li
 
 
 def _warnings(dq: Any, torque: Any) -> list[str]:
-    """Over a closed path only friction takes energy: the motors' work must be positive."""
+    """Return a warning where the motors' work over a period, which friction takes, is negative."""
     power = float(np.mean(np.sum(dq * torque, axis=1)))
     scale = float(np.mean(np.sum(np.abs(dq * torque), axis=1)))
     if power >= -0.02 * scale:

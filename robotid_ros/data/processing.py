@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""A recording to a dataset, whatever kind of recording it is."""
+"""From a recording of any kind to a dataset."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -35,8 +35,8 @@ from robotid_ros.signals.screening import SampleScreen, ScreenedChunk, find_spik
 from robotid_ros.signals.turns import TurnUnwrapper
 
 _LATEST = 4e9  # [s]: 64 bits count nanoseconds for 292 years, a damaged line may state any number
-_AT_ONCE = 65536  # samples, where a copy of all of them is not needed
-_SLOWEST = 0.5  # [s] between samples; times in milliseconds look slower than this up to 2 kHz
+_AT_ONCE = 65536  # samples processed at a time, to save memory
+_SLOWEST = 0.5  # [s] between samples; with times in milliseconds, any rate below 2 kHz looks slower
 
 
 def process_recording(recording: Recording, settings: ProcessingSettings | None = None) -> Dataset:
@@ -56,7 +56,7 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     Returns
     -------
     Dataset
-        ``provenance`` tells what was found.
+        ``provenance`` has the counts and choices.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     kept = usable[~screened.displaced[usable]]
     if settings.start is None:
         kept = kept[_moving(values[kept, : len(joints)])]
-    # Nanoseconds first: a double has no room for the seconds since 1970 and a phase.
+    # Subtracted in nanoseconds: a double cannot hold the seconds since 1970 with enough digits.
     ahead = 0.0 if settings.start is None else (recording.origin - settings.start) * 1e-9
     zero = recording.time[kept[0]] if settings.start is None else 0.0
     average = period_average(joints, settings.period, step, settings)
@@ -107,7 +107,7 @@ def read_strokes(
     path : str or Path
         Anything :func:`read_recording` reads.
     settings : ProcessingSettings, optional
-        Its joints and their motor side count.
+        Its joints and their motor side are used.
     topic : str, optional
         Of a bag.
 
@@ -211,10 +211,10 @@ def _require_seconds(time: Array) -> None:
 
 
 def _moving(position: Array) -> slice:
-    """Return the part between standing still at the start and at the end; all of it where nothing moves."""
+    """Return the part in motion, without rest at the start and at the end; all of it where nothing moves."""
     limit = 0.01 * np.ptp(position, axis=0)
     usual = np.array([np.median(np.abs(np.diff(column))) for column in position.T])
-    clear = limit > 10.0 * usual  # of those that stand still, never
+    clear = limit > 10.0 * usual  # false for joints that stand still
     position, limit = position[:, clear], limit[clear]
     left = np.flatnonzero((np.abs(position - position[0]) > limit).any(axis=1))
     returned = np.flatnonzero((np.abs(position - position[-1]) > limit).any(axis=1))
@@ -229,7 +229,7 @@ def process_file(
     topic: str | None = None,
     progress: Progress | None = None,
 ) -> tuple[Dataset, str]:
-    """Read a recording, process it, and say what was found.
+    """Read and process a recording; return the dataset and a summary.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def process_file(
     topic : str, optional
         Of a bag.
     progress : callable, optional
-        Told the share of a bag with a reference that was read.
+        Called with the share that was read, of a bag with a reference.
 
     Returns
     -------
@@ -271,7 +271,7 @@ def process_file(
 
 
 def summarize(dataset: Dataset) -> str:
-    """Return what a processed dataset's provenance tells, as lines of text."""
+    """Return a summary of a processed dataset, from its provenance."""
     screening = dataset.provenance.get('screening', {})
     source = dataset.provenance.get('recording', {})
     samples, rate = screening.get('samples', 0), screening.get('rate', 0.0)

@@ -10,6 +10,7 @@
 """One function that reads a recording in any of the supported formats."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from robotid_ros.data.bag import read_bag
@@ -68,10 +69,7 @@ def _read(path: Path, topic: str | None, joints: Sequence[str] | None) -> Record
     if path.suffix == '.npz':
         recording = load_recording(path)
         source = {'file': path.name, 'sha256': file_hash(path), 'origin': dict(recording.provenance)}
-        recording = Recording(
-            **{name: getattr(recording, name) for name in Recording.__slots__ if name != 'provenance'},
-            provenance=source,
-        )
+        recording = replace(recording, provenance=source)
     elif path.suffix in ('.csv', '.txt'):
         recording = read_csv(path)
     else:

@@ -10,13 +10,15 @@
 """A raw recording of joint signals, unchanged."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from robotid_ros.arrays import Array, frozen_array, require_names
 from robotid_ros.errors import DataError
+
+_SIGNALS = ('position', 'velocity', 'acceleration', 'effort', 'current')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +30,7 @@ class Recording:
     joint_names : tuple of str
         Names of the n columns.
     time : ndarray, shape (N,)
-        Stamps of the messages [s], counted from ``origin``; finite, not necessarily increasing:
-        a raw recording keeps what came.
+        Stamps of the messages as they came [s], counted from ``origin``; finite, not necessarily increasing.
     position : ndarray, shape (N, n)
         [rad or m]
     velocity, acceleration : ndarray, shape (N, n), or None
@@ -39,8 +40,7 @@ class Recording:
     current : ndarray, shape (N, n), or None
         Motor currents [A].
     origin : int
-        What to add to ``time`` for the stamps as they came [ns]; a double cannot hold the seconds
-        since 1970 to better than 0.2 microseconds.
+        Added to ``time``, it gives the stamps [ns]; a double holds the seconds since 1970 only to 0.2 microseconds.
     arrival : ndarray, shape (N,), or None
         When each message was written or received, by a clock that does not jump with the stamps [s].
     provenance : mapping
@@ -65,7 +65,7 @@ class Recording:
             raise DataError('a recording needs at least one joint; it has none')
         if len(set(self.joint_names)) != shape[1]:
             raise DataError(f'joint names must differ; got {", ".join(self.joint_names)}')
-        for name in ('position', 'velocity', 'acceleration', 'effort', 'current'):
+        for name in _SIGNALS:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, frozen_array(value, name, shape, DataError, finite=False))
@@ -84,41 +84,16 @@ class Recording:
             If a joint is not in the recording.
         """
         index = require_names(joints, self.joint_names, 'joint', 'the recording', DataError)
-
-        def pick(value: Array | None) -> Array | None:
-            return None if value is None else value[:, index]
-
-        return Recording(
-            joint_names=tuple(joints),
-            time=self.time,
-            position=self.position[:, index],
-            velocity=pick(self.velocity),
-            acceleration=pick(self.acceleration),
-            effort=pick(self.effort),
-            current=pick(self.current),
-            origin=self.origin,
-            arrival=self.arrival,
-            provenance=self.provenance,
-        )
+        signals = {name: getattr(self, name) for name in _SIGNALS}
+        picked = {name: value[:, index] for name, value in signals.items() if value is not None}
+        return replace(self, joint_names=tuple(joints), **picked)
 
     def slice(self, start: int, stop: int) -> 'Recording':
         """Return samples ``start`` to ``stop - 1``."""
-
-        def cut(value: Array | None) -> Array | None:
-            return None if value is None else value[start:stop]
-
-        return Recording(
-            joint_names=self.joint_names,
-            time=self.time[start:stop],
-            position=self.position[start:stop],
-            velocity=cut(self.velocity),
-            acceleration=cut(self.acceleration),
-            effort=cut(self.effort),
-            current=cut(self.current),
-            origin=self.origin,
-            arrival=cut(self.arrival),
-            provenance={**self.provenance, 'samples': [int(start), int(min(stop, len(self.time)))]},
-        )
+        columns = {name: getattr(self, name) for name in ('time', 'arrival', *_SIGNALS)}
+        cut = {name: value[start:stop] for name, value in columns.items() if value is not None}
+        span = [int(start), int(min(stop, len(self.time)))]
+        return replace(self, **cut, provenance={**self.provenance, 'samples': span})
 
     @property
     def rate(self) -> float:

@@ -34,9 +34,9 @@ class PeriodicReference:
     sweep : bool
         Whether it is a friction sweep, which is cut into strokes in place of being averaged.
     purpose : str
-        What the run is for, as the frame of the message's header says: ``validation``, for example.
+        Purpose of the run, from the frame of the message's header: ``validation``, for example.
     travel : ndarray, shape (S,), or None
-        How far the joints move in each of S equal parts of the period, see
+        Motion of the joints in each of S equal parts of the period, see
         :func:`~robotid_ros.signals.averaging.travel` [rad].
     """
 
@@ -101,8 +101,8 @@ def _decode(reader: CdrReader) -> PeriodicReference | None:
 def reference_period(times: Array, position: Array, velocity: Array | None) -> float:
     """Return the period of one sampled period, whether or not its last point repeats the first.
 
-    Where the last point is the first one again, the period ends with it; where one step further
-    along its velocity leads to the first point, it ends one step later.
+    Where the last point equals the first, the period ends with it; where one more step along its velocity leads to
+    the first point, it ends one step later.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""One recording as it happens: raw messages to disk, the average in memory."""
+"""A live recording: raw messages on disk, the average in memory."""
 
 import shutil
 import threading
@@ -30,7 +30,7 @@ from robotid_ros.errors import DataError
 
 
 class RecordingSession:
-    """Records from start to finish; may be asked from another thread how it goes.
+    """Records from start to finish; its progress may be read from another thread.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ class RecordingSession:
         Joints wanted; empty takes those of the reference, or of the first messages.
     settings : ProcessingSettings
     description : mapping
-        What the recording shall say about itself: robot, versions.
+        Written into the recording: robot, versions.
     topic, reference_topic : str
-        Where the joint states and the reference come from.
+        Topics of the joint states and of the reference.
 
     Attributes
     ----------
@@ -95,12 +95,12 @@ class RecordingSession:
         message : bytes
             Serialised ``trajectory_msgs/msg/JointTrajectory``; one without points says that the arm stops.
         arrival : int
-            When it came [ns].
+            Time of arrival [ns].
 
         Returns
         -------
         PeriodicReference or None
-            What the message holds.
+            The reference in the message.
 
         Raises
         ------
@@ -122,16 +122,16 @@ class RecordingSession:
 
     @property
     def whole(self) -> bool:
-        """Whether every message that came is on disk; the average may have failed."""
+        """Whether every message is on disk; the average may have failed."""
         return self._writing
 
     @property
     def reference(self) -> PeriodicReference | None:
-        """What the arm follows."""
+        """The reference that the arm follows."""
         return self._processor.reference
 
     def take(self, chunk: MessageChunk) -> None:
-        """Write messages to disk, then add them to the average; where one of the two fails, the other goes on."""
+        """Write messages to disk, then add them to the average; if one of the two fails, the other continues."""
         with self._lock:
             self._write(self._topic, chunk)
             if self._processing:
@@ -169,7 +169,7 @@ class RecordingSession:
                     self._bag.close({'found': found, 'averaging': averaging, 'problem': self.problem})
                 except (OSError, DataError) as cause:
                     self._stop_writing(cause)
-            if sweep:  # cut from what is on the disk, now that all of it is there
+            if sweep:  # cut from the finished recording
                 try:
                     self.strokes = read_strokes(self.folder, self.settings)
                 except DataError as cause:

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""How a recording is turned into a dataset: every setting, with its default."""
+"""Settings of the processing of a recording into a dataset."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

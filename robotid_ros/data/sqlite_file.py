@@ -54,7 +54,7 @@ class SqliteFile:
             If it is no database of rosbag2, or is damaged.
         """
         with _reading(path), closing(_connect(path)) as database:
-            # Of the topics on which little is sent, those on which something was.
+            # Topics of trajectories only where they have messages.
             used = "type NOT LIKE '%JointTrajectory' OR EXISTS (SELECT 1 FROM messages WHERE topic_id = topics.id)"
             rows = database.execute(f'SELECT name, type FROM topics WHERE {used}').fetchall()
         return cls(path, {str(name): str(kind) for name, kind in rows}, unpack)
@@ -71,7 +71,7 @@ class SqliteFile:
         """
         size = self.path.stat().st_size
         with _reading(self.path), closing(_connect(self.path)) as database:
-            # Pages have no checksum: this tells whether they belong together, not whether a number in one was altered.
+            # Pages have no checksum: this checks the structure; altered numbers cannot be found.
             ((found,),) = database.execute('PRAGMA quick_check(1)')
             self.faults['damaged_databases'] = int(found != 'ok')
             names = {key: name for key, name in database.execute('SELECT id, name FROM topics') if name in topics}
@@ -84,7 +84,7 @@ class SqliteFile:
                 yield size * done // max(count, 1), self._chunks(block, names)
 
     def _chunks(self, rows: list[tuple[Any, Any, Any]], names: Mapping[Any, str]) -> dict[str, MessageChunk]:
-        # Every column of a damaged database can hold anything; what is not a message counts as undecodable.
+        # A damaged database can hold anything in a column; what is not a message counts as undecodable.
         chunks = {}
         for key in dict.fromkeys(row[0] for row in rows):
             own = [row for row in rows if row[0] == key and isinstance(row[1], int)]
@@ -108,7 +108,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Turn what sqlite3 raises into one line."""
+    """Turn errors of sqlite3 into a DataError of one line."""
     try:
         yield
     except (sqlite3.Error, OverflowError, UnicodeDecodeError, MemoryError) as cause:

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Files of this package: written whole or not at all, read without executing anything."""
+"""npz files of recordings and datasets; nothing in them is executed when they are read."""
 
 import json
 from collections.abc import Mapping
@@ -106,7 +106,7 @@ def load_dataset(path: str | Path) -> Dataset:
 def _unfiltered(
     header: Mapping[str, Any] | None, joints: tuple[str, ...], arrays: dict[str, Any]
 ) -> EvenRecording | None:
-    """Take the signals before the filter out of a file's arrays."""
+    """Return the unfiltered signals in a file's arrays, and remove them from there."""
     if header is None:
         return None
     edges = np.cumsum([0, *arrays.pop('run_length').tolist()])

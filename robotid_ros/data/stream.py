@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Serialised joint states to a period average as they come: memory that does not grow with the recording."""
+"""Period average of serialised joint states as they come, with constant memory."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -116,7 +116,7 @@ class StreamProcessor:
         self.counts['missing_effort'] += int(without.sum())
         values = np.concatenate([position, effort * self._factors], axis=1)
         stamp = self._late.correct(batch.stamp[complete], batch.position[complete], batch.velocity[complete])
-        # No effort is counted by itself, and not once more as a value that is not finite.
+        # A missing effort has a count of its own and does not count as a value that is not finite.
         judged = np.where(without[:, None] & (np.arange(values.shape[1]) >= position.shape[1]), 0.0, values)
         screened = self._screen.screen(stamp, judged, chunk.arrival[complete])
         self.last_stamp = int(batch.stamp[complete[-1]])
@@ -172,7 +172,7 @@ class StreamProcessor:
         }
 
     def periods(self) -> dict[str, Any]:
-        """Return how far the average is: current period, periods used and left out, noise of single samples."""
+        """Return the state of the average: current period, periods used and left out, noise of single samples."""
         average = self._average
         if average is None:
             return {'current': None, 'used': 0, 'excluded': [], 'noise_std': None}
@@ -185,7 +185,7 @@ class StreamProcessor:
         }
 
     def _prepare(self) -> None:
-        """Settle which columns count, once the joints are known."""
+        """Choose the columns, once the joints are known."""
         wanted = self.joints if self.reference is None else self.reference.joints
         self._index = require_names(wanted, self.joints, 'joint', 'the recording', DataError)
         currents = tuple(self.settings.effort.get(joint) == 'current' for joint in wanted)
@@ -211,7 +211,7 @@ class StreamProcessor:
             return
         elapsed = np.asarray((stamp - self.reference.start) * 1e-9, dtype=np.float64)
         if self._average is None:
-            # The first few samples tell the rate, and the way to the start whether a simulated clock comes late.
+            # The rate is known after the first samples; the motion to the start shows whether a simulated clock is late
             if not self._screen.step or elapsed[-1] < 0.0:
                 return
             self._step = self._late.step
@@ -247,19 +247,18 @@ def average_bag(
 ) -> Dataset:
     """Average the periods of a bag with a reference from disk, some thousand messages at a time.
 
-    Memory does not grow with the recording. Messages behind the end of the reference are left out.
+    Memory does not grow with the recording. Messages after the end of the reference are left out.
 
     Parameters
     ----------
     path : str or Path
         A bag with joint states and what was published on ``excitation/reference``.
     settings : ProcessingSettings
-        Its joints, period and start count where they are given, else those of the reference that was
-        recorded.
+        Its joints, period and start are used where given, otherwise those of the recorded reference.
     topic : str, optional
         Which topic of joint states.
     progress : callable, optional
-        Gets the share that was read and a word.
+        Called with the share that was read and a word.
 
     Raises
     ------
@@ -301,7 +300,7 @@ def has_reference(path: str | Path) -> bool:
 def _with_references(
     blocks: Iterator[Mapping[str, MessageChunk]], announced: str | None
 ) -> Iterator[dict[str, MessageChunk]]:
-    """Yield the same messages, more at a time up to the next reference."""
+    """Yield the same messages in larger chunks that end before each reference."""
     held: dict[str, list[MessageChunk]] = {}
     for block in blocks:
         alone = announced in block

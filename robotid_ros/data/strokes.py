@@ -9,10 +9,9 @@
 
 """Steady strokes of a friction sweep: stretches in which one joint moves at a constant velocity.
 
-A stroke is cut out of a recording by the measured motion alone, so that any recording of a sweep will do. Of two
-strokes of a joint over the same stretch in opposite directions, the torques are averaged at the same places: gravity
-is equal there and cancels in their difference. The friction of a joint that stands still is unknown; the
-velocity of each row is zero but for the joint that moves.
+A stroke is found by the measured motion alone, so that any recording of a sweep can be used. Torques of two strokes
+of a joint over the same stretch in opposite directions are averaged at the same places, where gravity is equal and
+cancels in their difference. Only the joint that moves has a velocity other than zero in a row.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,12 +26,12 @@ from robotid_ros.errors import DataError
 PLACES = 16  # per stroke: gravity is nearly linear between two of them, and each averages many samples
 _FEWEST_SAMPLES = 5  # per place, on average
 _WINDOW = 0.1  # s, over which a velocity is taken to find what moves
-_ALONE = 0.1  # other joints move slower than this part of the one whose stroke it is
-_STEADY = 0.02  # of the velocity: how far it may stray
-_SHORTEST = 0.1  # s
+_ALONE = 0.1  # largest speed of other joints, as a share of that of the moving joint
+_STEADY = 0.02  # largest relative change of the velocity
+_SHORTEST = 0.1  # s, of a stroke
 _TRIMMED = 0.1  # of a stroke at either end, where it still accelerates
 _GAP = 0.1  # s without a sample that end a stroke
-_SAME_SPEED = 0.05
+_SAME_SPEED = 0.05  # largest relative difference of the speeds of a pair
 _SAME_PLACE = 0.02  # rad or m, of the joints that stand still
 
 
@@ -108,7 +107,7 @@ class FrictionStrokes:
 
     @property
     def joint(self) -> IntArray:
-        """Which joint moves, shape (N,)."""
+        """Index of the joint that moves, shape (N,)."""
         return np.asarray(np.argmax(self.dq != 0.0, axis=1), dtype=np.int64)
 
     @property
@@ -134,7 +133,7 @@ class FrictionStrokes:
 
     @property
     def seconds(self) -> Array:
-        """How long the joint took over each place, shape (N,) [s]: what its torque was averaged over."""
+        """Time that the torque of each place was averaged over, shape (N,) [s]."""
         result = np.zeros(len(self))
         for rows in _groups(self.stroke):
             span = np.ptp(self.time[rows])
@@ -213,7 +212,7 @@ def cut_strokes(joint_names: tuple[str, ...], time: Array, position: Array, torq
     Returns
     -------
     FrictionStrokes
-        Strokes that have a partner in the opposite direction share its places.
+        A pair of strokes in opposite directions has the same places.
 
     Raises
     ------
@@ -307,7 +306,7 @@ def _position_noise(position: Array) -> Array:
 
 
 def _partners(strokes: list[_Stroke], position: Array) -> list[tuple[_Stroke, _Stroke | None]]:
-    """Return each stroke with the next, or previous, one over the same stretch the other way."""
+    """Return each stroke with the next, or previous, one over the same stretch in the opposite direction, or None."""
     partner: list[int | None] = [None] * len(strokes)
     for k, stroke in enumerate(strokes):
         for m in range(k + 1, len(strokes)):
@@ -338,8 +337,8 @@ def _averaged(
 ) -> tuple[Array, Array, Array, Array]:
     """Return times, positions, velocities and torques at the places of a stroke, in the order of time.
 
-    Within a place a straight line over the position is fitted, and read in its middle: samples need not lie
-    evenly about it.
+    Within a place the torque is a straight line over the position, read in the middle, so that samples need not be
+    symmetric about it.
     """
     rows = np.arange(stroke.start, stroke.stop)
     where = position[rows, stroke.joint]

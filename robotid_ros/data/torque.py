@@ -22,7 +22,7 @@ from robotid_ros.signals.motor import current_to_torque
 
 
 def torque_factors(joints: tuple[str, ...], settings: ProcessingSettings, currents: tuple[bool, ...]) -> Array:
-    """Return what turns each joint's signal into a torque, shape (n,).
+    """Return the torque per unit of each joint's signal, shape (n,).
 
     Parameters
     ----------
@@ -52,9 +52,8 @@ def torque_factors(joints: tuple[str, ...], settings: ProcessingSettings, curren
 def measured_torque(recording: Recording, settings: ProcessingSettings) -> Array:
     """Return the joint torques of a recording, shape (N, n) [N m].
 
-    A joint's effort is taken, as torque or as current, whichever the settings say it is; its
-    ``current`` where that is all there is, or where the effort is said to be a current too. The
-    settings speak of ``JointState.effort``: in a CSV file effort is a torque by definition.
+    A joint's effort is used, as torque or as current as the settings say; its ``current`` where there is no effort or
+    where the effort is a current too. The settings describe ``JointState.effort``: in a CSV file effort is a torque.
 
     Raises
     ------

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Friction parameters from friction torque alone, kept dissipative."""
+"""Dissipative friction parameters fitted to friction torque alone."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ from scipy.optimize import lsq_linear
 from robotid_ros.arrays import Array
 from robotid_ros.friction.model import FrictionModel
 
-_GRID = 24  # the logarithmic range of a shape in steps of about 20 %
+_GRID = 24  # points of the logarithmic range of a shape, about 20 % apart
 _FINEST = 1e-4  # of a shape parameter, relative: far below its standard deviation in any recording
 
 
@@ -70,7 +70,7 @@ def fit_joint(
     fastest : float
         Largest speed, from which the bounds of the shape follow [rad/s].
     refine : bool
-        Go on from the best grid point to the minimum by golden sections.
+        Continue from the best grid point to the minimum by golden sections.
 
     Returns
     -------
@@ -127,7 +127,7 @@ def initial_guess(
     velocity : ndarray, shape (N, n)
         [rad/s]
     torque : ndarray, shape (N, n)
-        Friction torque, or what is left of the measured torque once the rigid body's is taken away [N m].
+        Friction torque: measured torque less that of the rigid bodies [N m].
     load, position : ndarray, shape (N, n), optional
         Transmitted torque [N m] and joint positions [rad], for models that depend on them.
     weight : ndarray, shape (N, n), optional

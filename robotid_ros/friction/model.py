@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Friction models: lists of terms, and what follows from them."""
+"""Friction models: lists of terms, their names, bounds, columns and torques."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -93,12 +93,12 @@ class FrictionModel:
 
         tau_f = sum_k columns_k(v, load, q, shape) linear_k
 
-    A joint's parameters stand as ``[linear..., shape...]``; those of n joints have the shape (n, k + s).
+    A joint's parameters are ``[linear..., shape...]``; those of n joints have the shape (n, k + s).
 
     Attributes
     ----------
     name : str
-        From which :func:`friction_model` makes it.
+        The argument of :func:`friction_model`.
     terms : tuple of Term
     velocity_scale : ndarray, shape (n,) or (), optional
         Speed at which the smooth sign tanh(v / velocity_scale) reaches 76 % [rad/s]; None for sign(v).
@@ -157,7 +157,7 @@ class FrictionModel:
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
-        """What each parameter measures, linear ones first."""
+        """Physical quantity of each parameter, linear ones first."""
         return (*(each.quantity for each in self._parameters), *(each.quantity for each in self._shapes))
 
     @property
@@ -185,7 +185,7 @@ class FrictionModel:
         return friction_model(name, velocity_scale=self.velocity_scale)
 
     def of_joint(self, joint: int) -> 'FrictionModel':
-        """Return the model of one joint, with scalars in place of what is given per joint."""
+        """Return the model of one joint, with scalars in place of values per joint."""
 
         def own(value: Array | None) -> Any:
             return value if value is None or np.ndim(value) == 0 else value[joint]
@@ -335,8 +335,8 @@ def friction_model(
         ``coulomb``, ``coulomb_viscous``, ``static``, ``stribeck`` or ``daemi_heimann``, optionally
         followed by options, ``'stribeck+load+offset'``: ``asymmetric`` for parameters of their own for each
         direction, ``load`` for Coulomb friction that grows with the transmitted torque, ``offset`` for a
-        constant torque, ``spring`` for one in proportion to the position, ``ripple`` for one that goes up and down
-        with the motor's position.
+        constant torque, ``spring`` for a torque proportional to the position, ``ripple`` for a torque periodic in
+        the motor's position.
     velocity_scale : float or array_like, shape (n,), optional
         Replace sign(v) by tanh(v / velocity_scale) [rad/s].
     ripple_frequency : array_like, shape (n,), optional

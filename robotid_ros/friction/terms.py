@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The terms that friction models are made of, each with its equation written once.
+"""The terms of friction models, each with its equation.
 
 A term is linear in its parameters and has at most one shape parameter, which enters non-linearly:
 
@@ -27,7 +27,7 @@ import numpy as np
 Quantity: TypeAlias = Literal['force', 'damping', 'stiffness', 'velocity', 'inverse velocity', 'ratio']
 
 BREAKAWAY_SPEED = 0.01
-"""Speed below which the model ``static`` takes a joint as sticking [rad/s or m/s]."""
+"""Speed below which a joint sticks in the model ``static`` [rad/s or m/s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ NUMPY = Functions(tanh=np.tanh, exp=np.exp, abs=np.abs, sign=np.sign, atan=np.ar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Motion:
-    """What friction depends on: arrays of shape (N, n), or symbols of one joint.
+    """Arguments of friction: arrays of shape (N, n), or symbols of one joint.
 
     Attributes
     ----------
@@ -152,8 +152,7 @@ VISCOUS = Term(parameters=(Parameter(name='viscous', quantity='damping'),), colu
 def _two_levels(at: Motion) -> tuple[Any, ...]:
     """``static sign(v)`` where ``|v| < BREAKAWAY_SPEED``, and ``coulomb sign(v)`` elsewhere.
 
-    At rest friction is whatever balances the load, up to the static level; the model says zero, the middle of
-    that interval.
+    At rest friction balances the load, up to the static level in both directions; the model gives zero, the middle.
     """
     f = at.functions
     sliding = 0.5 * (1.0 + f.sign(f.abs(at.velocity) - BREAKAWAY_SPEED))
@@ -227,7 +226,7 @@ def _ripple(at: Motion) -> tuple[Any, ...]:
 
     Cogging of the motor and the kinematic error of a strain-wave gear repeat two to four times per turn of the
     motor, nu = 2 N or 4 N in joint angle behind a gear of ratio N (Kennedy and Desai, IEEE/ASME Trans. Mechatronics
-    10 (2005)). The denominator leaves out what is faster than the torque signal can show. nu = 0 means no ripple.
+    10 (2005)). The denominator suppresses ripple that is faster than the torque signal shows. nu = 0 means no ripple.
     """
     f, nu = at.functions, at.ripple_frequency
     pace = nu / (2.0 * math.pi * at.ripple_limit) * at.velocity
@@ -244,8 +243,8 @@ RIPPLE = Term(
     needs_position=True,
 )
 
-# A spring or a counterbalance that acts on the joint, or cables that it winds up: the slope of its torque over the
-# position. The place where it is relaxed is in the offset. Negative where it takes load off the joint.
+# Stiffness of a spring or counterbalance at the joint, or of cables that it winds up. Its relaxed position is part of
+# the offset. Negative where it relieves the joint.
 SPRING = Term(
     parameters=(Parameter(name='stiffness', quantity='stiffness', bound={}),),
     columns=lambda at: (at.spring * at.position,),

@@ -46,7 +46,9 @@ def _robot_model(
     tip_name = chain[-1].child if chain else (tip or tree.root)
     moving = _moving_joints(tree, chain, joints)
     require_few_joints(len(moving))
-    placements, attached, tip_placement, on_base = _lump(tree, chain, base_name, moving, chosen=tip is None and joints is None)
+    placements, attached, tip_placement, on_base = _lump(
+        tree, chain, base_name, moving, chosen=tip is None and joints is None
+    )
     inertial = np.stack([_lumped_inertial(links) for links in attached])
     _warn_of_inertias(moving, attached, inertial)
     _warn_of_limits(moving)

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Averaging over periods, as the samples come, in memory that does not grow with their number."""
+"""Average over periods, computed as the samples come, with constant memory."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -18,9 +18,9 @@ from scipy import ndimage
 
 from robotid_ros.arrays import Array, IntArray
 
-PARTS = 20  # of a period, in which the way of the arm is compared with that of the reference
-_SLOW = 0.2  # of the longest way of a part: where the reference hardly moves, nothing is compared
-_STANDS = 0.1  # of the reference's way: an arm that follows late moves about as far all the same
+PARTS = 20  # parts of a period in which the path lengths of arm and reference are compared
+_SLOW = 0.2  # of the longest path of a part: parts in which the reference moves less are not compared
+_STANDS = 0.1  # of the reference's path: an arm that moves less stands; one that follows late moves about as far
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +85,12 @@ class _Period:
 class PeriodAverage:
     """Accumulates the average of a periodic signal sample by sample.
 
-    A sample's phase comes from its own stamp: bin ``m`` takes what lies within half a bin of phase
-    ``m T / M``. What a bin collects in one period is moved to the bin's centre along the
-    period's own slope, so that neither irregular sampling nor a rate that drifts
-    against the period smears the average or inflates its variance. A complete period is judged
-    before it is added: it must not deviate from the average, in root mean square or
-    anywhere at its largest, by more than ``outlier_factor`` times what periods usually do. The
-    first ``initial`` periods are held back and judged against their median; later ones against a
-    running average that follows slow drift.
+    A sample's phase comes from its own stamp: bin ``m`` takes the samples within half a bin of phase
+    ``m T / M``. The mean of a bin in one period is shifted to the bin's centre along the period's own
+    slope, so that neither irregular sampling nor a drifting rate changes the average or its variance.
+    A complete period is judged before it is added: neither its root-mean-square nor its largest deviation from the
+    average may exceed ``outlier_factor`` times the usual one. The first ``initial`` periods are held back and judged
+    against their median; later ones against a running average that follows slow drift.
 
     Attributes
     ----------
@@ -110,8 +108,8 @@ class PeriodAverage:
     coverage : float
         Smallest share of its bins that a period must fill to count.
     travel : ndarray, shape (S,), or None
-        How far the reference moves in each of S equal parts of the period, see :func:`travel`. A period counts only if
-        the first ``moving`` channels do so too: an arm that has been stopped stands for the rest of its period.
+        Motion of the reference in each of S equal parts of the period, see :func:`travel`. A period in which the first
+        ``moving`` channels stand while the reference moves is left out, as when the arm has been stopped.
     moving : int
         Number of channels that are positions.
     """
@@ -232,11 +230,11 @@ class PeriodAverage:
             self._release()
 
     def _release(self) -> None:
-        """Judge the periods held back against their median, which two bad ones of five do not change."""
+        """Judge the periods held back against their median, which two outliers of five do not change."""
         held, self._held = self._held, []
         if not held:
             return
-        if len(held) < 3:  # of two periods, it is unknown which one is the outlier
+        if len(held) < 3:  # with two periods, the outlier is unknown
             self._recent = held[0].values.copy()
             for period in held:
                 self._merge(period)
@@ -252,9 +250,8 @@ class PeriodAverage:
     def _deviation(self, period: _Period) -> Array:
         """Return root mean square and largest deviation per channel, shape (2, C).
 
-        A reversal of friction that comes a few samples earlier is no fault: the root mean square
-        leaves out the worst twentieth of the bins, and the largest counts from the range of
-        the average within 10 ms.
+        A reversal of friction a few samples earlier is no fault: the root mean square leaves out the
+        worst twentieth of the bins, and the largest deviation is that from the range of the average within 10 ms.
         """
         counted = period.count > 0
         some = np.flatnonzero(counted)[:: max(1, self.bins // 4096)]  # enough for a root mean square
@@ -301,7 +298,7 @@ class PeriodAverage:
 
     @property
     def whole(self) -> int:
-        """Number of whole periods so far that were not left out, those that are still held back among them."""
+        """Number of whole periods so far that were not left out, those held back included."""
         return len(self.used) + len(self._held)
 
     def so_far(self) -> AveragedPeriod | None:
@@ -370,9 +367,9 @@ def _centred(sums: Array) -> Array:
 
 
 def travel(place: Array, position: Array, parts: int = PARTS) -> Array:
-    """Return how far the joints move in each of some equal parts of a period, shape (S,).
+    """Return the motion of the joints in each of S equal parts of a period, shape (S,).
 
-    It is the root of the sum over the joints of their squared ranges.
+    It is the root of the sum of the joints' squared ranges.
 
     Parameters
     ----------

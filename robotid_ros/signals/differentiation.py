@@ -18,8 +18,8 @@ from scipy import signal
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
 
-MOST_HARMONICS = 200  # far more than an excitation has; bounds the size of the fit
-# Noise in a column of a regressor lowers its estimate by the square of its share: by one part in 10^4.
+MOST_HARMONICS = 200  # far above those of an excitation; limits the size of the fit
+# Relative noise of a regressor column lowers its estimate by its square: here by one part in 10^4.
 NOISE_SHARE = 0.01
 
 
@@ -70,7 +70,7 @@ class FourierFit:
     offset : ndarray, shape (n,)
     cosine, sine : ndarray, shape (L, n)
     residual_std : ndarray, shape (n,)
-        Standard deviation of what the series leaves, corrected for its 2 L + 1 coefficients.
+        Standard deviation of the residual, corrected for the 2 L + 1 coefficients.
     """
 
     base_frequency: float
@@ -164,9 +164,9 @@ def fit_fourier(
 def noise_of_one_period(values: Array) -> Array:
     """Return the standard deviation of the white noise on one period, estimated from its spectrum.
 
-    Nothing but noise is left in the upper half of the spectrum of an arm's position. White noise of
+    The upper half of the spectrum of an arm's position holds only noise. White noise of
     deviation s has squared amplitudes there of mean ``4 s^2 / N`` and, since they are exponentially
-    distributed, of median ``4 s^2 log(2) / N``, which single lines do not move.
+    distributed, of median ``4 s^2 log(2) / N``, which single lines do not change.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def noise_of_one_period(values: Array) -> Array:
     Returns
     -------
     ndarray, shape (n,)
-        In the unit of the values; zero where fewer than 16 samples tell nothing.
+        In the unit of the values; zero for fewer than 16 samples.
     """
     count = len(values)
     if count < 16:
@@ -193,7 +193,7 @@ def choose_harmonics(values: Array, noise_std: ArrayLike, period: float) -> int:
     would give, ``4 s^2 / N``: less than one in 10^5 does so by chance. They are taken up to the
     highest that counts, at most 200, but no further than the acceleration noise they let through,
     ``s / sqrt(N) w^2 sqrt(2 sum k^4)``, stays within 1 % of the root-mean-square acceleration of the
-    joint that moves most clearly. There is always one.
+    joint that moves most clearly. The result is at least one.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def choose_harmonics(values: Array, noise_std: ArrayLike, period: float) -> int:
     most = max(1, min(MOST_HARMONICS, (count - 1) // 4))
     squared = np.abs(np.fft.rfft(values, axis=0)[1 : most + 1] * 2.0 / count) ** 2
     expected = 4.0 * np.asarray(noise_std, dtype=np.float64) ** 2 / count
-    # Rounding leaves a floor where there is no noise at all.
+    # Without noise, rounding still leaves a floor.
     rounding = np.maximum(1e-20 * squared.max(axis=0, initial=0.0), 1e-28 * np.abs(values).max(axis=0) ** 2)
     floor = np.maximum(12.0 * expected, rounding)
     significant = np.flatnonzero((squared > floor).any(axis=1))

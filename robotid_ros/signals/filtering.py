@@ -59,8 +59,8 @@ def zero_phase_low_pass(values: Array, rate: float, cutoff: float, order: int = 
     length = x.shape[axis]
     x = np.moveaxis(x, axis, 0)
     edge = min(length - 1, 3 * settling_samples(rate, cutoff))
-    # Odd extension at both ends, and a filter that has settled to the first sample: what scipy's sosfiltfilt does,
-    # without designing the settled state anew at each call.
+    # Odd extension at both ends and a filter in steady state for the first sample, as scipy's sosfiltfilt, but with
+    # the steady state computed once.
     head, tail = 2.0 * x[:1] - x[edge:0:-1], 2.0 * x[-1:] - x[-2 : -edge - 2 : -1]
     state = settled.reshape(*settled.shape, *[1] * (x.ndim - 1))
     y = np.concatenate([head, x, tail]) if edge else x
@@ -78,13 +78,13 @@ def _sections(share: float, order: int) -> tuple[Array, Array]:
 
 
 def settling_samples(rate: float, cutoff: float) -> int:
-    """Return how many samples at each end a filter of this cutoff lets the end influence: one period of the cutoff."""
+    """Return how many samples an end of the signal influences through the filter: one period of the cutoff."""
     return int(np.ceil(rate / cutoff))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bandwidth:
-    """What the spectrum of a motion says about it.
+    """Bandwidth and noise of a motion, from its spectrum.
 
     Attributes
     ----------
@@ -92,15 +92,12 @@ class Bandwidth:
         Proposed for a zero-phase low-pass over all joints [Hz].
     motion : ndarray, shape (n,)
         Below this frequency lie 99.9 % of a joint's velocity power [Hz]; 0 where it stands still.
-    noise_limit : ndarray, shape (n,)
-        A cutoff above this lets too much of a joint's noise through [Hz]; inf without noise.
     noise_std : ndarray, shape (n,)
         Standard deviation of the position's white noise [rad].
     """
 
     cutoff: float
     motion: Array
-    noise_limit: Array
     noise_std: Array
 
     @property
@@ -112,13 +109,12 @@ class Bandwidth:
 def choose_cutoff(position: Array, rate: float, margin: float = 5.0) -> Bandwidth:
     """Choose one cutoff for all signals of an arm from the spectra of its joint positions.
 
-    The white part of a position's spectrum, of deviation ``s``, is read off its highest frequencies;
-    what stands out of it below is motion. Proposed is ``margin`` times the frequency below which
-    99.9 % of the velocity's power lie, for the median of the joints that move. Five is a choice: products of speeds and
-    angles, and the harmonics of friction at reversals, lie above the motion itself, and at five times its
-    bandwidth most of their power is in. That is lowered, down to twice the bandwidth, as far as needed
-    to let through no more acceleration noise, ``s (2 pi)^2 sqrt(2 f^5 / (5 rate))``, than
-    1 % of a moving joint's root-mean-square acceleration.
+    The highest frequencies of a position's spectrum give its white noise, of deviation ``s``; the power above
+    that is motion. The cutoff is ``margin`` times the frequency below which 99.9 % of the velocity's power lie, for
+    the median of the joints that move: products of speeds and angles, and the harmonics of friction at reversals,
+    lie above the motion itself. It is lowered, down to twice the bandwidth, as far as needed to let through no more
+    acceleration noise, ``s (2 pi)^2 sqrt(2 f^5 / (5 rate))``, than 1 % of a moving joint's root-mean-square
+    acceleration.
 
     Parameters
     ----------
@@ -160,12 +156,12 @@ def choose_cutoff(position: Array, rate: float, margin: float = 5.0) -> Bandwidt
         # The median of the joints: a single joint that oscillates or has some wrong samples can have any bandwidth.
         usual = float(np.median(motion[moving]))
         cutoff = max(min(margin * usual, float(np.median(limit[moving]))), 2.0 * usual)
-    return Bandwidth(cutoff=float(min(cutoff, 0.4 * rate)), motion=motion, noise_limit=limit, noise_std=noise_std)
+    return Bandwidth(cutoff=float(min(cutoff, 0.4 * rate)), motion=motion, noise_std=noise_std)
 
 
 def _acceleration_spectrum(q: Array, rate: float) -> tuple[Array, Array, Array, Array]:
     """Return frequencies, acceleration spectra, the part of them that is white position noise, its deviation."""
-    # Differences before the window: the leakage of slow motion would drown everything above it.
+    # Differences before the window: otherwise leakage of slow motion covers the higher frequencies.
     acceleration = np.diff(q, n=2, axis=0) * rate**2
     size = min(len(acceleration), max(256, int(16.0 * rate)))
     frequency, power = signal.welch(

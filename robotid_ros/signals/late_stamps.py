@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Stamps of simulated time that came late: the time of a message, counted in steps of the simulation."""
+"""Late stamps of simulated time, corrected by counting the steps of the simulation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,19 +17,19 @@ import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
 
-_FEWEST = 16  # repeated stamps that a simulated clock is recognised by; a driver that sends a message twice has fewer
-_SHARE = 0.01  # of all messages that have to repeat a stamp
-_ROUNDED = 1000  # ns; steps are taken for whole microseconds, since stamps may come from a file that holds no more
+_FEWEST = 16  # repeated stamps by which a simulated clock is recognised; more than a driver that repeats a message has
+_SHARE = 0.01  # least share of messages with a repeated stamp
+_ROUNDED = 1000  # ns; steps are whole microseconds, since stamps of a file may be rounded to them
 _SHORTEST = 50_000  # ns; no simulation of an arm takes shorter steps
-_STILL = 0.01  # rad/s or m/s; below, the motion does not tell how many steps it took
-_CLEAR = 0.02  # steps; how far from a whole number a count may be
-_DOUBT = 0.25  # steps; how far it may be where messages were lost
-_MOVING, _SURE = 100, 0.5  # messages in motion, and the part of them with a clear count, that show that steps count
-_LOOK = 500  # messages in which a clock that is late is in time at least once
-_AHEAD = 5  # steps; a count that is never less ahead of the stamps is wrong
+_STILL = 0.01  # rad/s or m/s; below this speed steps cannot be counted
+_CLEAR = 0.02  # steps; largest distance of a count from a whole number
+_LOST = 0.25  # steps; the same where messages were lost
+_MOVING, _SURE = 100, 0.5  # messages in motion, and their share with a clear count, that confirm the steps
+_LOOK = 500  # messages within which a late clock is on time at least once
+_AHEAD = 5  # steps; a count that is always further ahead of the stamps is wrong
 _SAME = 1e-6  # of a way; how far it may be from that of one step at its velocity
 _MANY = 0.05  # of the samples; without 26 % of them, base parameters were 5 % off and the error did not show it
-_ENOUGH = 0.5  # of the messages in motion that have to follow on the step before, for their accelerations to be used
+_ENOUGH = 0.5  # least share of the messages in motion that follow on the step before; their accelerations are used then
 
 
 @dataclass(slots=True)
@@ -37,17 +37,17 @@ class LateStamps:
     """Gives every joint state of a simulation the time of its own step.
 
     Controllers in a simulation stamp with the simulated time that has reached them. Where that is late, consecutive
-    messages carry one stamp, and later ones skip some. Each of them still holds the state of a later step than the
-    message before: step ``k`` of length ``h``, with the stamp ``s[k]`` that is never ahead of its time, has
+    messages have one stamp, and later ones skip some. Each message still holds the state of a later step than the one
+    before. The stamp ``s[k]`` is never ahead of the time, so that with steps of length ``h``
 
         ``t[k] = max(t[k-1] + n[k] h, s[k])``
 
-    where ``n[k]``, at least 1, is the number of steps that the arm needed at its velocity for the way since the last
-    message: ``n h = (q[k] - q[k-1]) . v[k] / |v[k]|^2``. More than one means that messages were lost. Of an arm that
-    rests only the stamps tell.
+    where ``n[k]``, at least 1, is the number of steps since the last message, from the motion at its velocity:
+    ``n h = (q[k] - q[k-1]) . v[k] / |v[k]|^2``. It is above one where messages were lost. While the arm rests, only
+    the stamps are known.
 
-    Nothing is changed before stamps were seen to repeat, on a clock all of whose steps are multiples of one, and
-    before the motion has shown whole numbers of steps: stamps of a real arm that were rounded are left as they are.
+    Stamps are changed only after repeated stamps, on a clock whose steps are multiples of one, and motion by whole
+    numbers of steps were seen: rounded stamps of a real arm are left as they are.
 
     A motion that is commanded by a late clock stands still and catches up, and the messages of some steps are lost more
     often than those of others. The mean of the efforts that came is then not that of the mean motion: in Gazebo it
@@ -74,16 +74,16 @@ class LateStamps:
     moved: int = 0
     latest: float = 0.0
     acceleration: Array | None = None
-    _step: int = 0  # ns; 0 until known, -1 for a clock that does not tick
+    _step: int = 0  # ns; 0 until known, -1 for a clock without steps
     _moving: int = 0  # messages in motion
-    _clear: int = 0  # those of them whose way is that of a whole number of steps
+    _clear: int = 0  # those of them that moved by a whole number of steps
     _single: int = 0  # those of them that follow on the step before
     _stamp: int | None = None
     _time: int = 0  # of the last message, as counted [ns]
     _position: Array | None = None
     _velocity: Array | None = None
-    _least: int = 0  # by how much the count was ahead of the stamps, at least [ns]
-    _looked: int = 0  # in how many messages
+    _least: int = 0  # least lead of the count over the stamps [ns]
+    _looked: int = 0  # messages that it was taken over
 
     def correct(self, stamp: IntArray, position: Array, velocity: Array) -> IntArray:
         """Return the times of the next messages.
@@ -117,7 +117,7 @@ class LateStamps:
             self._time, self._least, self._looked = self._stamp, 0, 0
             return stamp
         counted = np.cumsum(count) * self._step
-        # A reset of the world, a pause of the recorder: from there on, the stamps are what is known.
+        # After a reset of the world or a pause of the recorder, the count begins again at the stamps.
         breaks = np.flatnonzero(np.abs(steps) > _LOOK * self._step).tolist()
         time = np.empty_like(stamp)
         for start, stop in zip([0, *breaks], [*breaks, len(stamp)], strict=True):
@@ -147,7 +147,7 @@ class LateStamps:
         return repeats and self._moving >= _MOVING and self._clear >= _SURE * self._moving
 
     def _look_at(self, steps: IntArray) -> None:
-        """Find the step of the clock, or that it has none."""
+        """Find the step of the clock, if it has one."""
         ahead = steps[steps > 0]
         if self._step < 0 or not len(ahead):
             return
@@ -175,11 +175,11 @@ class LateStamps:
         self._moving += int(moving.sum())
         self._clear += int((moving & (whole >= 1.0) & (off <= _CLEAR)).sum())
         # Where messages were lost, the velocity at the end is not that of the whole way.
-        clear = off <= np.minimum(_CLEAR * np.maximum(whole, 1.0) ** 2, _DOUBT)
+        clear = off <= np.minimum(_CLEAR * np.maximum(whole, 1.0) ** 2, _LOST)
         return np.where(clear, np.maximum(whole, 1.0), 1.0).astype(np.int64)
 
     def _check(self, late: IntArray) -> None:
-        """Take back a count that got ahead: the clock is in time now and then."""
+        """Correct a count that is ahead of the stamps: the clock is on time now and then."""
         least = int(late.min())
         self._least = least if self._looked == 0 else min(self._least, least)
         self._looked += len(late)
@@ -190,13 +190,13 @@ class LateStamps:
 
 
 def late_stamps_remark(found: Mapping[str, Any]) -> str:
-    """Return what is to be said of stamps that came late or repeat, from the counts of a recording; else nothing.
+    """Return a sentence on stamps that came late or repeat, from the counts of a recording; empty where there are none.
 
     Parameters
     ----------
     found : mapping
-        With ``samples``, ``repeated``, ``late_stamps`` and ``latest_stamp``, as datasets have it in
-        ``provenance['screening']``.
+        With ``samples``, ``repeated``, ``late_stamps`` and ``latest_stamp``, as in ``provenance['screening']`` of a
+        dataset.
     """
     samples = max(found.get('samples', 0), 1)
     if found.get('late_stamps', 0):

@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
 
+_ALLOWED = 1.8  # largest factor to the prior, and to the other joints' median: described masses are wrong by less
+
 
 def current_to_torque(current: Array, torque_constant: ArrayLike, gear_ratio: ArrayLike) -> Array:
     """Return the joint torque of motor currents, ``tau_j = r_j K_j i_j``.
@@ -49,7 +51,7 @@ def current_to_torque(current: Array, torque_constant: ArrayLike, gear_ratio: Ar
 
 
 def prior_factors(torque: Array, prior: Array, velocity: Array, acceleration: Array) -> Array:
-    """Return how many times a prior model's torque each joint's measured torque is.
+    """Return the factor between each joint's measured torque and that of a prior model.
 
     Per joint ``tau = s tau_prior + c sign(dq) + v dq + I ddq + o`` is fitted by least squares, so that
     friction, the rotor's inertia and an offset do not count.
@@ -64,8 +66,8 @@ def prior_factors(torque: Array, prior: Array, velocity: Array, acceleration: Ar
     Returns
     -------
     ndarray, shape (n,)
-        ``s``; NaN where it is less than six of its standard deviations from zero, counting one independent
-        sample in twenty: there the data speak neither for nor against the prior.
+        ``s``; NaN where it is less than six standard deviations from zero (with one independent sample in
+        twenty), that is, where the data do not determine it.
     """
     factors = np.full(torque.shape[1], np.nan)
     for j in range(torque.shape[1]):
@@ -83,9 +85,9 @@ def prior_factors(torque: Array, prior: Array, velocity: Array, acceleration: Ar
 
 
 def check_motor_side(
-    torque: Array, prior: Array, velocity: Array, acceleration: Array, joint_names: Sequence[str], allowed: float = 1.8
+    torque: Array, prior: Array, velocity: Array, acceleration: Array, joint_names: Sequence[str]
 ) -> tuple[str, ...]:
-    """Compare measured torques with those of a prior model and say what looks wrong.
+    """Compare measured torques with those of a prior model.
 
     The factor of each joint (:func:`prior_factors`) should be near one, and near those of the other joints.
 
@@ -96,8 +98,6 @@ def check_motor_side(
     velocity, acceleration : ndarray, shape (N, n)
         [rad/s, rad/s^2]
     joint_names : sequence of str
-    allowed : float
-        Largest factor between measurement and prior, or that and the other joints' median, either way.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def check_motor_side(
             sentences.append(
                 f'joint {joint}: sign of current or torque looks reversed (measured = {factor:.2g} x prior)'
             )
-        elif max(factor, 1.0 / factor) > allowed or max(factor / usual, usual / factor) > allowed:
+        elif max(factor, 1.0 / factor) > _ALLOWED or max(factor / usual, usual / factor) > _ALLOWED:
             beside = '' if usual == 1.0 else f', of the other joints {usual:.2g} times'
             sentences.append(
                 f'joint {joint}: measured torque is {factor:.2g} times that of the prior model{beside}'
@@ -125,7 +125,7 @@ def check_motor_side(
 
 
 def _likely(factor: float) -> str:
-    """Say what a factor this far off is known for."""
+    """Return the usual cause of such a factor."""
     if 300.0 < factor < 3000.0:
         return ', as if it were in mN m'
     return ', as if it were a current or the torque of the motor' if factor < 0.2 else ''

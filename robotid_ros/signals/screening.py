@@ -7,39 +7,37 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What is wrong with a stream of stamped samples: found, counted, kept out of averages."""
+"""Faults in a stream of stamped samples: found, counted, left out of averages."""
 
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import Array, BoolArray, IntArray
 
-BoolArray = NDArray[np.bool_]
 SECOND = 1_000_000_000
 
-_WIDEST = 5  # samples
+_WIDEST = 5  # samples of a spike, at most
 _CLEAR = 4.0  # times the largest usual change from one sample to the next
 _USUAL = 99.5  # percentile of the changes that counts as their largest
 
 
 @dataclass(slots=True)
 class ScreenCounts:
-    """How often what was found.
+    """Number of faults of each kind.
 
     Attributes
     ----------
     samples : int
-        All that came.
+        All samples.
     unstamped : int
         Stamp zero; left out.
     repeated, backward : int
         Stamp equal to, or before, the latest one; left out.
     stray : int
-        Single stamps more than 0.1 s off, between two that fit together; left out.
+        Single stamps more than 0.1 s off, between two that are consistent; left out.
     clock_jumps : int
         Times the stamps jumped against the clock of arrival, or backward by more than 0.1 s.
     displaced : int
@@ -86,7 +84,7 @@ class ScreenedChunk:
 
 @dataclass(slots=True)
 class SampleScreen:
-    """Screens chunks of one stream, in order of arrival; remembers only the last samples.
+    """Screens chunks of one stream, in order of arrival, with constant memory.
 
     Attributes
     ----------
@@ -123,8 +121,7 @@ class SampleScreen:
             [ns]
         values : ndarray, shape (M, C)
         arrival : ndarray of int64, shape (M,), optional
-            When they were sent or received, by a clock that does not jump [ns]; late arrival does
-            no harm.
+            Times of sending or arrival by a clock that does not jump [ns]; they may be late.
 
         Returns
         -------
@@ -156,7 +153,7 @@ class SampleScreen:
         return ScreenedChunk(usable=usable, displaced=off, jumps=index[jumps])
 
     def _stray(self, times: IntArray) -> BoolArray:
-        """Return which stamps are off by themselves; the last one of a chunk cannot be told from a jump yet."""
+        """Return which single stamps are off; the last one of a chunk cannot yet be distinguished from a jump."""
         stray = np.zeros(len(times), dtype=bool)
         if len(times) < 2:
             return stray
@@ -185,8 +182,8 @@ class SampleScreen:
             jumps.append(int(k))
             self.displacement += amount / SECOND
             self._by_stamps += int(steps[k]) / SECOND - self.step
-            # The one is off by how late the sample came, the other by samples missing just there.
-            if min(abs(self.displacement), abs(self._by_stamps)) < 0.5 * self.jump:  # the clock was set back right
+            # One has the error of a late arrival, the other that of samples missing at the jump.
+            if min(abs(self.displacement), abs(self._by_stamps)) < 0.5 * self.jump:  # the clock was set right again
                 self.displacement = self._by_stamps = 0.0
             displaced[k:] = self.displacement != 0.0
         self.counts.clock_jumps += len(jumps)
@@ -205,7 +202,7 @@ class SampleScreen:
         if lead is None or not (len(recent) or usual):
             back = self.displacement < 0.0 and abs(self.displacement + step / SECOND) < self.jump
             return step if step < 0 or back else 0
-        # What arrives late lowers the lead; nothing but a jump raises it.
+        # A late arrival lowers the lead; only a jump raises it.
         amount = int(lead[k]) - max([*usual, *recent.tolist()])
         return amount if abs(amount) > limit and (amount > 0) == (step > 0) else 0
 
@@ -245,7 +242,7 @@ class SampleScreen:
             self.counts.longest_gap = max(self.counts.longest_gap, float(long.max()))
 
     def finish(self) -> ScreenCounts:
-        """Count what still waits, for a stream shorter than 64 samples, and return the counts."""
+        """Count the gaps of a stream shorter than 64 samples, and return the counts."""
         if sum(len(part) for part in self._steps):
             self._count_gaps()
         return self.counts

@@ -50,7 +50,7 @@ def five_point_cubic(values: Array, periodic: bool = False) -> Array:
 def guarded_smoothing(
     values: Array, passes: int = 1, guard: float = 0.1, periodic: bool = False
 ) -> tuple[Array, IntArray]:
-    """Smooth repeatedly, each column only as long as no sample is moved too far.
+    """Smooth repeatedly; stop for each column before a sample changes by more than the guard.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ def guarded_smoothing(
     passes : int
         How often :func:`five_point_cubic` is applied at most.
     guard : float
-        Largest move of any sample from where it was measured, as a fraction of its column's
-        range (largest less smallest value); the pass that would exceed it is not applied.
+        Largest change of any sample from its measured value, as a fraction of its column's range;
+        the pass that would exceed it is not applied.
     periodic : bool
         The signal repeats after N samples.
 

@@ -16,24 +16,22 @@ import numpy as np
 from robotid_ros.arrays import Array
 
 TURN = 2.0 * np.pi
+_TOLERANCE = 0.7  # rad: own motion between two samples, 2 rad/s over a gap of 0.35 s for example
 
 
 @dataclass(slots=True)
 class TurnUnwrapper:
     """Makes positions continuous that a driver reports within one turn.
 
-    A step between consecutive samples within ``tolerance`` of a whole turn is taken for a jump of the
-    report, not of the arm: no arm turns once around between two samples.
+    A step within 0.7 rad of a whole turn between consecutive samples is a jump of the reported number, since no arm
+    makes a turn between two samples.
 
     Attributes
     ----------
-    tolerance : float
-        [rad]
     wraps : int
         Jumps found.
     """
 
-    tolerance: float = 0.7
     wraps: int = 0
     _last: Array | None = None  # as reported
     _turns: Array | None = None
@@ -56,7 +54,7 @@ class TurnUnwrapper:
         first = position[0] if self._last is None else self._last
         steps = np.diff(position, axis=0, prepend=first[None])
         whole = np.round(steps / TURN)
-        jump = (whole != 0.0) & (np.abs(steps - whole * TURN) < self.tolerance)
+        jump = (whole != 0.0) & (np.abs(steps - whole * TURN) < _TOLERANCE)
         before = np.zeros(position.shape[1]) if self._turns is None else self._turns
         self._last = position[-1].copy()
         if not jump.any():
