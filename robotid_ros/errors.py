@@ -10,8 +10,7 @@
 """The tree of errors this package raises.
 
 Every message says what was expected, what came, and what is available or can be done.
-Errors caused by input are :class:`ValueError` too, so that callers who know nothing of this
-package can still catch them.
+Errors caused by input are also :class:`ValueError`.
 """
 
 
@@ -59,4 +58,4 @@ class MissingDependencyError(RobotIdError, ImportError):
 
 
 class ModelWarning(UserWarning):
-    """A robot description is usable, but something in it deserves a look."""
+    """A robot description is usable, but may be wrong."""

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Files written whole or not at all, and told apart by their hash."""
+"""Files written whole or not at all, and their hashes."""
 
 import hashlib
 import os
@@ -79,12 +79,12 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def require_folder(path: str | Path) -> None:
-    """Raise if a file that is to be written later cannot have this name, or its folder does not exist.
+    """Raise if a file cannot be written under this name; called before long computations.
 
     Raises
     ------
     DataError
-        Naming the folder; better before the work than after it.
+        With the folder's name.
     """
     _require_plain(Path(path).expanduser())
     folder = Path(path).expanduser().resolve().parent
@@ -111,14 +111,14 @@ def output_folder(path: str | Path) -> Path:
 
 
 def remove_unused_folders() -> None:
-    """Remove what :func:`output_folder` has made and nothing was written to: what a refused command would leave."""
+    """Remove the empty folders that :func:`output_folder` has made, after a refused command."""
     while _made:
         with suppress(OSError):  # not empty, or not there any more
             _made.pop(0).rmdir()
 
 
 def _require_plain(path: Path) -> None:
-    """Refuse a name that is taken by something else than a file."""
+    """Refuse the name of a folder, a device or a link."""
     if os.path.islink(path):
         raise DataError(f'cannot write {path}: it is a symbolic link; give the name of a file')
     if os.path.exists(path) and not os.path.isfile(path):

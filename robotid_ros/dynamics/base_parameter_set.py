@@ -39,15 +39,15 @@ from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model import RobotModel
 
 DATA_TOLERANCE = 1e-5
-"""Tolerance for work with data: what is left of a column below this part of it, no measurement shows.
+"""Tolerance for work with data: a column whose independent part is smaller cannot be identified.
 
-Descriptions whose right angles are rounded (1.5708) have such columns: exact in arithmetic, and a
-condition number of a million in an identification.
+Descriptions with rounded right angles (1.5708) have such columns; with them an identification has a condition
+number of a million.
 """
 
-_NEGLIGIBLE = 1e-12
+_NEGLIGIBLE = 1e-12  # coefficients below this are round-off
 _TERMS_IN_NAME = 4
-_SHOWN = 1e-5
+_SHOWN = 1e-5  # least coefficient in a name, relative to the largest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,7 +60,7 @@ class BaseParameters:
     ----------
     model : RobotModel
     rotor_inertia, viscous, coulomb, offset : bool
-        Which columns stand beside the inertial ones.
+        Columns beside the inertial ones.
     independent : ndarray of int, shape (b,)
         Columns of the full regressor that are kept, ascending.
     map : ndarray, shape (b, p)
@@ -68,7 +68,7 @@ class BaseParameters:
     columns : tuple of str, length p
         Names of the standard parameters.
     never_acting : tuple of str
-        Standard parameters that no motion can make felt.
+        Standard parameters without influence on the torques of any motion.
     """
 
     model: RobotModel
@@ -84,12 +84,12 @@ class BaseParameters:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The kept parameter first, then what is regrouped with it: 'Izz1 + Iyy2 + 0.4624*m3 + ...'."""
+        """Names, the kept parameter first, then those regrouped with it: 'Izz1 + Iyy2 + 0.4624*m3 + ...'."""
         return tuple(self._combination(k, limit=_TERMS_IN_NAME, digits=4) for k in range(len(self.independent)))
 
     @property
     def options(self) -> Columns:
-        """The keyword arguments that say which columns the full regressor has."""
+        """Keyword arguments for the columns of the full regressor."""
         return Columns(rotor_inertia=self.rotor_inertia, viscous=self.viscous, coulomb=self.coulomb, offset=self.offset)
 
     @property
@@ -194,7 +194,7 @@ class BaseParameters:
     def _combination(self, k: int, *, limit: int | None, digits: int) -> str:
         head = int(self.independent[k])
         row = self.map[k]
-        # Names leave out what round-off of the description's angles brings in; relations do not.
+        # Names leave out terms from rounded angles of the description; relations have all.
         least = 0.0 if limit is None else _SHOWN * float(np.abs(row).max())
         others = [int(j) for j in np.flatnonzero(np.abs(row) > least) if j != head]
         text = self.columns[head]
@@ -220,10 +220,10 @@ def base_parameters(
     ----------
     model : RobotModel
     rotor_inertia, viscous, coulomb, offset : bool
-        Which drive parameters stand beside the inertial ones.
+        Drive parameters beside the inertial ones.
     tolerance : float
-        A column is dependent when what the columns before it leave of it is smaller than this part
-        of its length. Raise it to, say, 1e-5 for descriptions whose right angles are written with
+        A column is dependent when its part that is independent of the columns before it is smaller
+        than this part of its length. Raise it to, say, 1e-5 for descriptions whose right angles are written with
         five digits.
     rng : numpy.random.Generator, optional
         Source of the random samples; by default one with a fixed seed.

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The chain a recursion walks: each link in a frame whose z axis is the joint's axis."""
+"""Geometry for the recursions: each link in a frame whose z axis is the joint's axis."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -20,9 +20,9 @@ from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import transform_inertial_parameters
 
 Part: TypeAlias = Literal['all', 'gravity', 'kinetic']
-"""Which torques: all, those of gravity alone (at rest), or those of motion alone (without gravity)."""
+"""Part of the torques: all, gravity alone (at rest), or motion alone (without gravity)."""
 
-# Samples per block: long enough for numpy's cost per call to matter little, short enough for the second-level cache.
+# Samples per block: long enough to make numpy's cost per call small, short enough for the second-level cache.
 BLOCK = 2048
 
 
@@ -108,7 +108,7 @@ def checked_samples(model: RobotModel, **arrays: Array) -> list[Array]:
 
 
 def moving(part: Part, dq: Array, ddq: Array) -> tuple[Array, Array]:
-    """Return the velocities and accelerations that count for a part: none for gravity alone.
+    """Return the velocities and accelerations of a part: zero for gravity alone.
 
     Raises
     ------

@@ -7,8 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-
-"""The recursions compiled: one library for all arms, which come to it as tables of numbers."""
+"""The compiled recursions: one library for all arms, which are passed as tables of numbers."""
 
 import hashlib
 import os
@@ -22,7 +21,7 @@ from robotid_ros.dynamics.chain import aligned_chain
 from robotid_ros.dynamics.codegen.compiler import CompiledKernel, compiled_kernels
 from robotid_ros.model import RobotModel
 
-# The library keeps its intermediate values on the stack: 2 MB for this many joints, of usually 8.
+# The library keeps its intermediate values on the stack: 2 MB for so many joints, of a stack of usually 8 MB.
 _MOST_JOINTS = 32
 _DRIVES = ('Ia', 'Fv', 'Fc', 'offset')
 
@@ -77,7 +76,7 @@ def packed_arm(model: RobotModel, falls: bool = True, rotor_inertia: bool = Fals
 
 @lru_cache(maxsize=64)
 def chosen_columns(model: RobotModel, columns: tuple[int, ...], drives: tuple[str, ...]) -> Array:
-    """Return which columns of the regressor are wanted, as recursion.c reads it.
+    """Return the chosen columns of the regressor, as recursion.c reads them.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ from robotid_ros.model.inertia import INERTIAL_NAMES
 
 
 class Columns(TypedDict):
-    """Which columns stand beside the inertial ones; keyword arguments of several functions."""
+    """Columns beside the inertial ones; keyword arguments of several functions."""
 
     rotor_inertia: bool
     viscous: bool
@@ -90,7 +90,7 @@ def full_regressor(
     offset: bool = False,
     part: Part = 'all',
 ) -> Array:
-    """Return the regressor of inertial parameters and of whatever else acts on the joints.
+    """Return the regressor of the inertial and the drive parameters.
 
     tau_i = Y_i delta + Ia_i ddq_i + Fv_i dq_i + Fc_i sign(dq_i) + offset_i
 

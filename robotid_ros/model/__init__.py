@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What a robot is: joints, links, inertias, limits, and where they are read from."""
+"""Robot models: joints, links, inertias, limits, and the files they are read from."""
 
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_config import RobotConfig

@@ -51,7 +51,7 @@ class DHTable:
     joint_types : tuple of {'revolute', 'prismatic'}
         Revolute by default.
     direction : ndarray, shape (n,)
-        +1, or -1 where the controller counts a joint the other way round than the table.
+        +1, or -1 where the controller's coordinate has the opposite sign.
     limits : JointLimits
         Only lower and upper are read from a file.
     gravity : ndarray, shape (3,)
@@ -124,7 +124,7 @@ class DHTable:
             if self.convention == 'standard':
                 placements[i] = below
                 below = about_z @ along_x @ twist @ tilt
-            else:  # a screw about z commutes with the joint's motion, so it may be put before it
+            else:  # a screw about z commutes with the joint's motion
                 placements[i] = twist @ along_x @ tilt @ about_z
         return RobotModel(
             name=self.name,
@@ -185,7 +185,7 @@ def model_of_dh_rows(
     names : sequence of str, optional
         ``joint1``, ``joint2``, ... by default.
     inertial : ndarray, shape (n, 10), optional
-        In the DH frames, which for standard rows stand at the far end of each link; zero by default.
+        In the DH frames, which for standard rows are at the far end of each link; zero by default.
     tip : ndarray, shape (4, 4), optional
         In the last DH frame.
     **options
@@ -206,7 +206,7 @@ def model_of_dh_rows(
         convention=convention,
         **dict(zip(columns, values.T, strict=True)),
     ).robot_model()
-    if inertial is not None and convention == 'standard':  # a link frame of the model stands at the link's near end
+    if inertial is not None and convention == 'standard':  # link frames of the model are at the near ends
         distal = frozen_array(inertial, 'inertial', (model.n, 10), ModelError)
         links = [*model.placements[1:], model.tip]
         inertial = np.stack(

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The arms that come with the package, found by their names."""
+"""The packaged arms, by name."""
 
 from importlib import resources
 from pathlib import Path

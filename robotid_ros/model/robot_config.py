@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The robot configuration: what a URDF does not say about a real arm.
+"""The robot configuration: data of a real arm that a URDF does not have.
 
 One YAML file per arm (``config/<robot>.yaml``) that is a ROS parameter file too:
 
@@ -50,7 +50,7 @@ DESIGN_KEYS = (
     'workspace_lower',
     'workspace_upper',
 )
-"""Settings of an excitation design that belong to an arm and its place: where it must not go."""
+"""Settings of an excitation design that belong to an arm and its workplace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +63,8 @@ class RobotConfig(Settings):
         Kind (lower, upper, velocity, acceleration, jerk, effort) to joint to value, in SI units;
         they override the URDF's.
     drives : mapping of str to mapping of str to float
-        Coupled drives: joint whose motor it is to other joints that turn it too to by how much, scaled to the
-        joints: ``{joint_6: {joint_5: 1.0}}`` where the last motor sits before the joint before it.
+        Coupled drives: for a joint, the other joints that turn its motor too, and by how much, scaled to the joints:
+        ``{joint_6: {joint_5: 1.0}}`` where the last motor is mounted before joint 5.
     design : mapping of str to object
         Settings of an excitation design, of the names in ``DESIGN_KEYS``, that hold for this arm.
 
@@ -81,7 +81,7 @@ class RobotConfig(Settings):
         {}, 'what JointState.effort holds, per joint: joint torque [N m] or motor current [A]'
     )
     torque_constants: Mapping[str, float] = setting(
-        {}, 'motor side; negative where the current counts the other way round', unit='N m/A', range=(-1e6, 1e6)
+        {}, 'motor side; negative where current and torque have opposite signs', unit='N m/A', range=(-1e6, 1e6)
     )
     gear_ratios: Mapping[str, float] = setting({}, 'motor turns per joint turn; 1 where not given', range=(1e-6, 1e6))
     limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -148,7 +148,7 @@ class RobotConfig(Settings):
     def from_dict(cls, content: Mapping[str, Any]) -> 'RobotConfig':
         """Build a configuration from the mapping a file holds; see :meth:`from_yaml`.
 
-        One word stands for the effort of all joints, one number for a limit, constant or ratio of all.
+        A single word is the effort of all joints, a single number the limit, constant or ratio of all.
         """
         known = cls.keys()
         unknown = [key for key in content if key not in known]

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What a robot arm is to this package: a serial chain of moving joints and rigid links."""
+"""The robot model: a serial chain of moving joints and rigid links."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -24,11 +24,11 @@ JointType: TypeAlias = Literal['revolute', 'prismatic']
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 
-MOST_JOINTS = 200  # matrices of a model grow with the square: at 3000 joints a design would ask for tens of GB
+MOST_JOINTS = 200  # memory grows with the square: a design of 3000 joints would need tens of GB
 
 
 def require_few_joints(n: int) -> None:
-    """Refuse a chain that is no arm.
+    """Refuse a chain with too many joints.
 
     Raises
     ------
@@ -101,8 +101,7 @@ class RobotModel:
     tip : ndarray, shape (4, 4)
         Tip frame in the frame of the last link.
     base_inertial : ndarray, shape (10,)
-        Inertial parameters of everything fixed to the base, in the base frame; they matter only
-        where the base floats.
+        Inertial parameters of everything fixed to the base, in the base frame; used only for a floating base.
     base_name, tip_name : str
     attached : tuple of tuple of AttachedLink
         For each moving link, the links of the description that were lumped into it.

@@ -10,7 +10,7 @@
 """Rotations and homogeneous transforms: the one place where their conventions are fixed.
 
 Quaternions have the scalar first, (w, x, y, z). Batches are scipy's; the elementary rotations and URDF's angles are
-written out, because right angles must give exact zeros: the minimal model tells structure from them.
+written out, because right angles must give exact zeros, from which the minimal model finds the structure.
 """
 
 from collections.abc import Sequence
@@ -114,7 +114,7 @@ def nearest_rotation(matrix: Array) -> Array:
     """Return the rotation closest to a 3x3 matrix in the Frobenius norm (Procrustes; Kabsch 1976).
 
     scipy's ``Rotation.align_vectors`` warns of point sets on a line and ``Rotation.from_matrix`` refuses
-    reflections; both occur while frames are searched for, and any rotation will do there.
+    reflections; both occur during the search for frames, where any rotation is acceptable.
     """
     left, _, right = np.linalg.svd(matrix)
     sign = np.where(np.linalg.det(left @ right) < 0.0, -1.0, 1.0)

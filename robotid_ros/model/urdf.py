@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""A serial arm from a URDF's tree: the chain, what is locked and what is lumped."""
+"""A serial arm from a URDF's tree: the chain, locked joints and lumped links."""
 
 import warnings
 from collections.abc import Sequence

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""A URDF as a tree of links and joints, checked while it is read.
+"""A URDF as a tree of links and joints, checked as it is read.
 
 URDF specification: http://wiki.ros.org/urdf/XML. Rotor inertias and gear ratios, which URDF does
 not have, are read from ``<transmission>`` (``mechanicalReduction``, and Drake's

@@ -7,8 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-
-"""The user's cache directory: what was generated and compiled, kept under a hash of what it was made from."""
+"""The user's cache directory: generated and compiled files under a hash of their inputs."""
 
 import hashlib
 import io
@@ -30,7 +29,7 @@ _DIGEST = hashlib.sha256().digest_size
 
 
 def cache_directory() -> Path | None:
-    """Return the directory of compiled kernels, made if need be; None where it cannot be trusted.
+    """Return the directory of compiled kernels, made if needed; None where others can write to it.
 
     ``$XDG_CACHE_HOME/robotid_ros``, by default ``~/.cache/robotid_ros``.
     """
@@ -55,9 +54,9 @@ def _private(path: Path) -> bool:
 def keep(name: str, content: bytes) -> Path | None:
     """Write a file of the cache, whole or not at all; None where it cannot be written.
 
-    The SHA-256 of the content stands behind it (a loader of ELF libraries ignores what follows the
-    last section), so that :func:`kept` recognises a file that was cut or changed. Two processes that
-    write one name at once both leave a whole file.
+    The SHA-256 of the content is appended (a loader of ELF libraries ignores what follows the last
+    section), so that :func:`kept` recognises a damaged file. Two processes may write the same name at
+    once.
     """
     directory = cache_directory()
     if directory is None:
@@ -116,7 +115,7 @@ def content_key(model: RobotModel, parts: Mapping[str, Array | IntArray], text: 
     model : RobotModel
     parts : mapping of str to ndarray
     text : str
-        Whatever else decides the result.
+        Everything else that the result depends on.
     """
     digest = hashlib.sha256(_generator_identity().encode())
     digest.update(text.encode())
@@ -131,7 +130,7 @@ def content_key(model: RobotModel, parts: Mapping[str, Array | IntArray], text: 
 
 @lru_cache(maxsize=1)
 def _generator_identity() -> str:
-    """Return a hash of the modules that make graphs, so that graphs of other versions are not reused."""
+    """Return a hash of the modules that generate graphs, so that those of other versions are not reused."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parents[1].rglob('*.py')):
         digest.update(path.read_bytes())

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Take what depends on parameters alone out of a graph: it is computed once per parameter set."""
+"""Coefficients: the parts of a graph that depend on parameters alone, computed once per parameter set."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ from robotid_ros.dynamics.codegen.expression import Graph, Op
 
 
 class Coefficients:
-    """Collects the linear combinations of parameters that formulas need, each once.
+    """Collects the distinct linear combinations of parameters in formulas.
 
     Parameters
     ----------

@@ -7,7 +7,6 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-
 """Compile C once, keep the library in the user's cache directory, call it with arrays."""
 
 import ctypes
@@ -30,7 +29,7 @@ INCLUDE = Path(__file__).parents[1]
 """The folder from which sources include ``codegen/lanes.h``."""
 
 _FLAGS = ('-std=gnu11', '-O2', '-ftree-vectorize', '-ffp-contract=fast', '-fno-math-errno', '-fPIC', '-shared')
-# Not every compiler knows the processor it runs on.
+# Not every compiler has -march=native.
 _NATIVE = (('-march=native',), ())
 _TIME_LIMIT = 120.0
 # Up to this many bytes, copying an array (0.1 us) is faster than asking numpy for its address (2 us).
@@ -66,9 +65,9 @@ class CompiledKernel:
 def compiled_kernels(
     name: str, key: str, source: Callable[[], str], functions: Sequence[str]
 ) -> dict[str, CompiledKernel] | None:
-    """Return compiled functions, or None where they cannot be had.
+    """Return compiled functions, or None without a compiler or a cache directory.
 
-    The library is looked up by the hash of everything that goes into it: the key, the compiler, its
+    The library is found by a hash of all its inputs: the key, the compiler, its
     flags, the processor, and the header that all sources include. It is loaded only if it and its
     directory belong to this user, nobody else can write them, and its content has the hash that was
     stored with it; otherwise it is built again. ``ROBOTID_NO_COMPILER=1`` in the environment turns
@@ -103,7 +102,7 @@ def compiled_kernels(
                 library = ctypes.CDLL(str(directory / file))
                 return {function: CompiledKernel(library, function) for function in functions}
             except (OSError, AttributeError):
-                continue  # of another machine or compiler: build it here
+                continue  # made by another machine or compiler: build it again
     except OSError:
         pass
     return None
@@ -149,7 +148,7 @@ def _header() -> str:
 
 @lru_cache(maxsize=1)
 def _processor_identity() -> str:
-    """Return what decides the meaning of -march=native."""
+    """Return a text that identifies the processor, and with it the meaning of -march=native."""
     try:
         for line in Path('/proc/cpuinfo').read_text(encoding='utf-8').splitlines():
             if line.startswith(('flags', 'Features')):

@@ -7,8 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-
-"""Formulas of motors turned into those of joints, where a motor turns with more than its own joint."""
+"""Formulas of joints from those of motors, where a motor turns with more than its own joint."""
 
 import numpy as np
 
@@ -26,8 +25,8 @@ def at_joints(function: GraphFunction, drives: Array) -> GraphFunction:
     Parameters
     ----------
     function : GraphFunction
-        Of any of q, dq, ddq, the load (a torque), the direction of the motors' last motion, and what is shared by all
-        samples; to the n torques, or to n rows that give them.
+        Inputs: any of q, dq, ddq, the load (a torque), the direction of the motors' last motion, and shared ones;
+        outputs: the n torques, or n rows that give them.
     drives : ndarray, shape (n, n)
         C, positions of the motors over those of the joints.
     """
@@ -36,7 +35,7 @@ def at_joints(function: GraphFunction, drives: Array) -> GraphFunction:
     slots: list[Expression] = []
     for block in function.inputs:
         given = graph.inputs(len(slots), block.width)
-        kept = block.shared or block.name == 'direction'  # which each motor has of its own
+        kept = block.shared or block.name == 'direction'  # the direction is that of the motor
         slots += given if kept else combined(turned.get(block.name, drives), given)
     made = _copied(function, graph, slots)
     (torque,) = function.outputs

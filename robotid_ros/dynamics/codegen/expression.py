@@ -10,9 +10,9 @@
 """Expression graphs: scalar formulas in which every distinct operation exists once.
 
 Nodes are hash-consed: building an expression that is already there returns the node that holds it,
-so common subexpressions never arise. Constants fold, zeros and ones vanish, and a minus sign is
-carried by the reference to a node rather than by a node of its own; negation therefore costs
-nothing (it turns an addition into a subtraction).
+so common subexpressions never arise. Constants fold, zeros and ones vanish, and a minus sign
+belongs to the reference to a node; negation therefore costs nothing (it turns an addition into a
+subtraction).
 """
 
 import math
@@ -42,7 +42,7 @@ class Op:
 
 
 class Function(NamedTuple):
-    """A function of one argument, and what it is called where."""
+    """A function of one argument, with its names in numpy and C."""
 
     numpy: str
     c: str
@@ -64,7 +64,7 @@ FUNCTIONS = {
 
 
 class OperationCount(tuple[int, int]):
-    """What one evaluation costs: the pair (multiplications, additions).
+    """Operations of one evaluation: the pair (multiplications, additions).
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class Graph:
 
     @classmethod
     def from_arrays(cls, nodes: Array | IntArray, values: Array | IntArray) -> 'Graph':
-        """Return the graph that :meth:`arrays` took apart."""
+        """Return a graph from the arrays of :meth:`arrays`."""
         kind, first, second = (row.astype(int).tolist() for row in nodes)
         return cls.restored(kind, first, second, values.tolist())
 
@@ -228,7 +228,7 @@ class Graph:
         return (self.first[node],) if kind >= Op.SIN else ()
 
     def schedule(self, outputs: Iterable[int]) -> list[int]:
-        """Return the nodes that the outputs need, arguments first, each output as early as it can be.
+        """Return the nodes that the outputs need, arguments first, each output as early as possible.
 
         Going depth-first from one output after the other keeps few intermediate values alive.
         """

@@ -20,7 +20,7 @@ from robotid_ros.dynamics.codegen.expression import FUNCTIONS, Graph, Op, Operat
 
 @dataclass(frozen=True, slots=True)
 class InputBlock:
-    """Consecutive inputs that come as one array.
+    """Consecutive inputs in one array.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class InputBlock:
 
 @dataclass(frozen=True, slots=True)
 class OutputBlock:
-    """Consecutive outputs that go into one array, shape (N, len(references))."""
+    """Consecutive outputs in one array, shape (N, len(references))."""
 
     name: str
     references: tuple[int, ...]
@@ -82,7 +82,7 @@ class GraphFunction:
 
     @property
     def operations(self) -> OperationCount:
-        """What one sample costs."""
+        """Operations of one sample."""
         return self.graph.count(self.references)
 
     @cached_property

@@ -7,8 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-
-"""The fastest way to evaluate a graph function here: compiled where possible, numpy otherwise."""
+"""Kernels that evaluate a graph function: compiled where possible, numpy otherwise."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -24,8 +23,7 @@ from robotid_ros.errors import DataError
 
 _DOUBLE = np.dtype(np.float64)
 
-
-# Samples evaluated together: long enough for numpy's cost per call, short enough for the second-level cache.
+# Samples evaluated together: long enough to make numpy's cost per call small, short enough for the second-level cache.
 _BLOCK = 2048
 
 
@@ -71,7 +69,7 @@ Single: TypeAlias = Callable[[Array, Array, Array], Array | None]
 
 
 def _released(lines: list[str]) -> list[str]:
-    """Return statements with every variable deleted after its last use: arrays then stay in the cache."""
+    """Return statements that delete every variable after its last use, so that arrays stay in the cache."""
     last: dict[str, int] = {}
     for number, line in enumerate(lines):
         last |= dict.fromkeys(re.findall(r'\bv\d+\b', line), number)
@@ -83,7 +81,7 @@ def _released(lines: list[str]) -> list[str]:
 
 
 class KernelStore:
-    """Kernels made at first use; a copy sent to another process starts empty and makes its own."""
+    """Kernels made at first use; a pickled copy is empty."""
 
     __slots__ = ('_kernels', 'single')
 
@@ -97,7 +95,7 @@ class KernelStore:
     def get(self, name: str, key: str, make: Callable[[], GraphFunction], *, compiled: bool = True) -> Kernel:
         """Return the kernel of this name, making it if it is not there.
 
-        Compiled where a C compiler and a cache directory are at hand; else, or if asked for, in numpy.
+        Compiled where there are a C compiler and a cache directory; otherwise, or if asked for, in numpy.
 
         Parameters
         ----------
@@ -125,8 +123,8 @@ def _compiled(name: str, key: str, make: Callable[[], GraphFunction]) -> Compile
 def single_sample(kernel: CompiledKernel, joints: int, shared: Array) -> Single:
     """Return a function that calls a compiled kernel for one sample at the least cost.
 
-    Asking numpy for an array's address takes longer than the kernel: inputs are copied to bytes,
-    the result is written to a buffer whose address is known. The function takes q, dq and ddq, and
+    numpy takes longer to give an array's address than the kernel runs: inputs are therefore copied to
+    bytes, and the result is written to a buffer with a known address. The function takes q, dq and ddq, and
     returns the result, shape (1, n), or None if they are not float64 arrays of that shape.
 
     Parameters

@@ -9,11 +9,11 @@
 
 """Frames in which an arm's equations are shortest.
 
-The joint axes alone matter, so origins slide along them and frames turn about them until as many
-constants as possible vanish. Consecutive joints with parallel axes form a group: the orientations
+Only the joint axes are given: origins can be moved along them and frames turned about them, so that
+as many constants as possible vanish. Consecutive joints with parallel axes form a group: the orientations
 of its links differ by sums of joint angles about one direction. Each group has a frame G fixed in
-the body before it, with z along the common axis and x along the common normal, so that the way
-from that body to G is one turn about x (W. Khalil and J.-F. Kleinfinger, "A new geometric notation
+the body before it, with z along the common axis and x along the common normal, so that
+that body and G differ by one turn about x (W. Khalil and J.-F. Kleinfinger, "A new geometric notation
 for open and closed-loop robots", IEEE ICRA 1986).
 """
 
@@ -210,7 +210,7 @@ def _origins(
             anchor = choices[min(side, len(choices) - 1)]
         for k in revolutes:
             origins[k] = points[k] + z[g] * ((anchor - points[k]) @ z[g])
-        # The origin of a sliding body is free: it starts where the one before it is.
+        # The origin of a sliding body is free: at zero it is that of the body before.
         for position, k in enumerate(group):
             if model.joint_types[k] == 'prismatic':
                 origins[k] = origins[group[position - 1]] if position else origins[revolutes[0]]
@@ -232,7 +232,7 @@ def _foot(point: Array, axis: Array, other_point: Array, other_axis: Array, size
 def _toward(
     position: int, group: Sequence[int], origins: Array, model: RobotModel, z: Sequence[Array], g: int, small: float
 ) -> Array | None:
-    """Return where x of a body's own frame should point: to the next origin, or along the common normal."""
+    """Return the direction for x of a body's own frame: to the next origin, or along the common normal."""
     if position + 1 < len(group):
         gap = origins[group[position + 1]] - origins[group[position]]
         return gap if np.linalg.norm(gap) > small else None
@@ -256,7 +256,7 @@ def _without_needless_turns(turns: list[float], group: Sequence[int], model: Rob
 
 
 def _first_frame(z: Array, gravity: Array) -> Array:
-    """Return the frame of the first group: x along what gravity has across the axis."""
+    """Return the frame of the first group: x along the component of gravity across the axis."""
     across = -gravity + z * (gravity @ z)
     if np.linalg.norm(across) < 1e-9 * max(float(np.linalg.norm(gravity)), 1e-300):
         across = np.eye(3)[int(np.argmin(np.abs(z)))]

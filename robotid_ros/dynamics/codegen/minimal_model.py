@@ -7,41 +7,28 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The minimal model: the shortest inverse dynamics of one arm, as kernels and as source code.
-
-Customised symbolic Newton-Euler in base parameters, after W. Khalil and J.-F. Kleinfinger,
-"Minimum operations and minimum parameters of the dynamic models of tree structure robots", IEEE J.
-Robotics and Automation 3 (1987), with the choices of :mod:`robotid_ros.dynamics.codegen.minimal_recursion`
-searched for the fewest operations.
-"""
+"""The minimal model of one arm: the shortest inverse dynamics, evaluated by kernels or written as source code."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import scipy.linalg
 
-from robotid_ros.arrays import Array, IntArray, frozen_array
-from robotid_ros.dynamics.base_parameter_set import BaseParameters, base_parameters
+from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.dynamics.base_parameter_set import BaseParameters
 from robotid_ros.dynamics.chain import checked_samples
 from robotid_ros.dynamics.codegen.c_source import c_header, c_source, cpp_header
-from robotid_ros.dynamics.codegen.cache import content_key, load_arrays, save_arrays
-from robotid_ros.dynamics.codegen.coefficients import Coefficients
 from robotid_ros.dynamics.codegen.compiler import CompiledKernel
 from robotid_ros.dynamics.codegen.coupled_drives import at_joints
-from robotid_ros.dynamics.codegen.expression import Expression, Graph, Number, Op, OperationCount
-from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock, OutputBlock
+from robotid_ros.dynamics.codegen.expression import Expression, Number, OperationCount
+from robotid_ros.dynamics.codegen.function import GraphFunction
 from robotid_ros.dynamics.codegen.kernel import KernelStore, checked_output, single_sample
-from robotid_ros.dynamics.codegen.minimal_search import shortest_form, trace_torques
 from robotid_ros.dynamics.codegen.python_source import python_source
-from robotid_ros.dynamics.codegen.simplify import simplified
 from robotid_ros.dynamics.codegen.source_parts import GeneratedCode, as_comment, base_parameter_unit
-from robotid_ros.dynamics.codegen.symbolic_regressor import motion_inputs, regressor_function
+from robotid_ros.dynamics.codegen.symbolic_regressor import regressor_function
 from robotid_ros.dynamics.standard_regressor import drive_symbols
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
-
-_RIGID = ('rigid_body', 'gravity')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,13 +65,13 @@ class MinimalModel:
     base : BaseParameters
     friction_model : JointFriction or None
     coefficient_map : ndarray, shape (m, p)
-        What the formulas hold, from the parameters. Computed once per parameter set; m is p,
-        or slightly more where a combination of two parameters is used beside them.
+        Coefficients of the formulas from the parameters, computed once per parameter set; m is p, or slightly
+        more where a combination of two parameters is used too.
     functions : mapping of str to GraphFunction
         ``inverse_dynamics``, ``rigid_body``, ``gravity``, ``friction``, and ``recorded_torque`` where there is
         friction at rest.
     parameters : ndarray, shape (p,)
-        Its own parameters.
+        Parameters of the arm.
     drives : ndarray, shape (n, n), or None
         Positions of the motors over those of the joints, where they are coupled. Base and friction parameters are
         those of the motors then.
@@ -105,7 +92,7 @@ class MinimalModel:
         object.__setattr__(self, '_own_coefficients', self.coefficient_map @ own)
 
     def with_parameters(self, parameters: Array) -> 'MinimalModel':
-        """Return the same formulas with other parameters of their own, shape (p,)."""
+        """Return the same formulas with other parameters, shape (p,)."""
         return replace(self, parameters=parameters)
 
     @property
@@ -168,7 +155,7 @@ class MinimalModel:
         out: Array | None = None,
         compiled: bool = True,
     ) -> Array:
-        """Return the joint torques of everything the parameters hold, friction included.
+        """Return the joint torques, friction included.
 
         Parameters
         ----------
@@ -310,194 +297,3 @@ class MinimalModel:
             self._kernels.single = single_sample(kernel, self.model.n, self._own_coefficients)
         kernel([*samples, self.coefficients(parameters)], [result])
         return result
-
-
-def minimal_model(
-    model: RobotModel,
-    *,
-    rotor_inertia: bool = False,
-    viscous: bool = False,
-    coulomb: bool = False,
-    offset: bool = False,
-    friction: JointFriction | None = None,
-    tolerance: float = 1e-9,
-    snap: float = 1e-12,
-    progress: Callable[[float, str], None] | None = None,
-) -> MinimalModel:
-    """Generate the minimal model of an arm.
-
-    The recursions are traced into an expression graph once for each of several choices of frames
-    and recursions; the shortest is kept, shortened further by common factors and shared sums, and
-    remembered in the user's cache directory.
-
-    Parameters
-    ----------
-    model : RobotModel
-    rotor_inertia, viscous, coulomb, offset : bool
-        Which drive parameters stand beside the inertial ones.
-    friction : JointFriction, optional
-        Added to the torques; its parameters are zero until they are given.
-    tolerance : float
-        Of the base parameters, see :func:`base_parameters`.
-    snap : float
-        Sines of angles, and lengths relative to the arm's, that are taken as zero. Raise it to, say,
-        1e-5 for descriptions whose right angles are written with five digits: the code becomes
-        shorter and the torques change by that part.
-    progress : callable, optional
-        Called with a fraction between 0 and 1 and a text.
-
-    Returns
-    -------
-    MinimalModel
-
-    Raises
-    ------
-    ModelError
-        If ``tolerance`` or ``snap`` is not between 0 and 1.
-
-    References
-    ----------
-    Khalil and Kleinfinger (1987).
-    """
-    if not 0.0 < snap < 1.0:
-        raise ModelError(f'snap: expected a number between 0 and 1, got {snap}')
-    drives = model.drives if model.has_coupled_drives else None
-    model = model.at_motors()
-    base = base_parameters(
-        model, rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, offset=offset, tolerance=tolerance
-    )
-    settings = {'settings': np.array([tolerance, snap])}
-    key = content_key(model, settings, f'minimal model {sorted(base.options.items())}')
-    arrays = load_arrays(key)
-    if arrays is None:
-        arrays = _generate(base, tolerance, snap, progress)
-        save_arrays(key, arrays)
-    if progress is not None:
-        progress(1.0, 'minimal model ready')
-    made = 0 if friction is None else sum(len(joint) for joint in friction.parameters)
-    matrix = scipy.linalg.block_diag(arrays['coefficient_map'], np.eye(made))
-    functions = _functions(model.n, arrays, friction, matrix.shape[0])
-    if drives is not None:
-        functions = {name: at_joints(function, drives) for name, function in functions.items()}
-    return MinimalModel(
-        base=base,
-        friction_model=friction,
-        coefficient_map=frozen_array(matrix, 'coefficient_map', (None, None), ModelError),
-        functions=functions,
-        parameters=np.concatenate([base.values, np.zeros(made)]),
-        drives=drives,
-    )
-
-
-def _functions(
-    n: int, arrays: Mapping[str, Array | IntArray], friction: JointFriction | None, coefficients: int
-) -> dict[str, GraphFunction]:
-    motion, last = motion_inputs(n), InputBlock('coefficients', coefficients, shared=True)
-    rigid = Graph.from_arrays(arrays['rigid_body_nodes'], arrays['rigid_body_values'])
-    rigid_torques = tuple(int(reference) for reference in arrays['rigid_body_outputs'])
-
-    def function(name: str, graph: Graph, outputs: tuple[int, ...], inputs: tuple[InputBlock, ...]) -> GraphFunction:
-        return GraphFunction(name=name, graph=graph, inputs=(*inputs, last), outputs=(OutputBlock('tau', outputs),))
-
-    total = Graph.from_arrays(*rigid.arrays())
-    torques = [Expression(total, reference) for reference in rigid_torques]
-    losses = _friction_torques(total, torques, n, arrays, friction)
-    alone = Graph()
-    lost = _friction_torques(alone, alone.inputs(2 * n, n), n, arrays, friction)
-    sums = tuple((torque + loss).reference for torque, loss in zip(torques, losses, strict=True))
-    recorded = {}
-    if friction is not None and friction.rest is not None:
-        whole = Graph.from_arrays(*rigid.arrays())
-        torques = [Expression(whole, reference) for reference in rigid_torques]
-        speed, held = _at_rest(whole, n, 3 * n + coefficients, friction.rest)
-        losses = _friction_torques(whole, torques, n, arrays, friction, speed)
-        shown = tuple((a + b + c).reference for a, b, c in zip(torques, losses, held, strict=True))
-        recorded['recorded_torque'] = GraphFunction(
-            name='recorded_torque',
-            graph=whole,
-            inputs=(*motion, last, InputBlock('direction', n)),
-            outputs=(OutputBlock('tau', shown),),
-        )
-    gravity = Graph.from_arrays(arrays['gravity_nodes'], arrays['gravity_values'])
-    at_rest = tuple(int(reference) for reference in arrays['gravity_outputs'])
-    return {
-        'inverse_dynamics': function('inverse_dynamics', total, sums, motion),
-        'rigid_body': function('rigid_body', rigid, rigid_torques, motion),
-        'gravity': function('gravity', gravity, at_rest, motion[:1]),
-        'friction': function(
-            'friction', alone, tuple(torque.reference for torque in lost), (*motion[:2], InputBlock('load', n))
-        ),
-        **recorded,
-    }
-
-
-def _at_rest(graph: Graph, n: int, first: int, rest: Array) -> tuple[list[Expression], list[Expression]]:
-    """Return the joints' velocities, zero where a joint rests, and the torques that are left there."""
-    speeds, torques = [], []
-    for dq, direction, (slowest, torque) in zip(graph.inputs(n, n), graph.inputs(first, n), rest.tolist(), strict=True):
-        speed, held = dq, graph.constant(0.0)
-        if slowest > 0.0:
-            # 1 from |dq| = slowest on, 0 below: the inner sign is -1, 0 or 1
-            moving = ((dq.function(Op.ABS) - slowest).sign() + 1.0).sign()
-            speed, held = dq * moving, direction * torque * (1.0 - moving)
-        speeds.append(speed)
-        torques.append(held)
-    return speeds, torques
-
-
-def _friction_torques(
-    graph: Graph,
-    load: Sequence[Expression],
-    n: int,
-    arrays: Mapping[str, Array | IntArray],
-    friction: JointFriction | None,
-    speed: Sequence[Expression] | None = None,
-) -> list[Expression]:
-    """Return the joints' friction in a graph whose inputs are q, dq, n others, and the coefficients."""
-    q, dq = graph.inputs(0, n), graph.inputs(n, n) if speed is None else speed
-    torques = [graph.constant(0.0)] * n
-    first = 3 * n
-    for coefficient, kind, joint in arrays['drives'].astype(int).tolist():
-        factor = (dq[joint], dq[joint].sign(), graph.constant(1.0))[kind]
-        torques[joint] = torques[joint] + factor * graph.input(first + coefficient)
-    if friction is not None:
-        first += len(arrays['coefficient_map'])
-        for joint, parameters in enumerate(friction.parameters):
-            own = graph.inputs(first, len(parameters))
-            torques[joint] = torques[joint] + friction.torque(joint, dq[joint], own, load[joint], q[joint])
-            first += len(parameters)
-    return torques
-
-
-def _generate(
-    base: BaseParameters, tolerance: float, snap: float, progress: Callable[[float, str], None] | None
-) -> dict[str, Array | IntArray]:
-    """Return the rigid body's graphs with coefficients for inputs, and which coefficients are friction's."""
-    n = base.model.n
-    form, chain, local = shortest_form(base, tolerance, snap, progress)
-    coefficients = Coefficients(3 * n, len(local.columns))
-    arrays: dict[str, Array | IntArray] = {}
-    for name in _RIGID:
-        traced = trace_torques(base, chain, local.columns, form, at_rest=name == 'gravity')
-        graph, outputs = coefficients.extract(*simplified(*traced))
-        if name == 'gravity':
-            graph = _without_motion(graph, n)
-        arrays[f'{name}_nodes'], arrays[f'{name}_values'] = graph.arrays()
-        arrays[f'{name}_outputs'] = np.array(outputs, dtype=np.int64)
-    symbols = drive_symbols(base.options)
-    drives = []
-    for position, column in enumerate(local.columns.tolist()):
-        symbol = symbols[(column - 10 * n) // n] if column >= 10 * n else ''
-        if symbol in ('Fv', 'Fc', 'offset'):
-            drives.append((coefficients.single(position), ('Fv', 'Fc', 'offset').index(symbol), column % n))
-    arrays['drives'] = np.array(drives, dtype=np.int64).reshape(-1, 3)
-    arrays['coefficient_map'] = coefficients.matrix @ local.map[:, base.independent]
-    return arrays
-
-
-def _without_motion(graph: Graph, n: int) -> Graph:
-    """Number the coefficients of a function of q alone from n on instead of 3 n."""
-    nodes, values = graph.arrays()
-    moved = (nodes[0] == Op.INPUT) & (nodes[1] >= 3 * n)
-    nodes[1, moved] -= 2 * n
-    return Graph.from_arrays(nodes, values)

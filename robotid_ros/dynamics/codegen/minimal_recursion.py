@@ -13,8 +13,8 @@ Forward, per link: angular velocity w, the matrix U = [dw]x + [w]x [w]x and the 
 the origin; backward: force and moment. Inertias enter as the pseudo-inertia's entries
 S = integral(x x^T dm), with which the moment about the origin is the antisymmetric part of U S:
 n_x = (U S)_zy - (U S)_yz, ... plus first moment x a. For a revolute joint S_zz, the first moment
-mz and the mass act like parameters of the link before and vanish from the base parameters, so that
-each link is a lamina across its axis with two products.
+mz and the mass are regrouped with parameters of the link before, so that each link is a lamina
+across its axis with two products.
 
 A link can be evaluated in its own frame, where its parameters are constants and the motion is
 turned, or in the frame of its group, where the parameters are turned and the motion is not.
@@ -198,7 +198,7 @@ class _Tracer:
         return acceleration, motion
 
     def _slid(self, k: int, acceleration: Vector, motion: _Motion, direction: Vector) -> Vector:
-        """Add what sliding along a direction does: 2 w x dq d + ddq d."""
+        """Add the acceleration of sliding along a direction: 2 w x dq d + ddq d."""
         swing = times(2.0 * self.rate[k], cross(motion.rate, direction))
         return plus(plus(acceleration, swing), times(self.change[k], direction))
 

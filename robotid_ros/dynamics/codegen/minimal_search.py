@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Find the shortest form of an arm's inverse dynamics, and the parameters it is written in."""
+"""Search for the shortest form of an arm's inverse dynamics, and its parameters."""
 
 from dataclasses import dataclass, replace
 from functools import cache
@@ -109,7 +109,7 @@ def trace_torques(
 def shortest_form(
     base: BaseParameters, tolerance: float, snap: float, progress: Progress | None = None
 ) -> tuple[Form, MinimalChain, LocalParameters]:
-    """Return the form with the fewest operations that changing one choice at a time leads to.
+    """Return the form with the fewest operations, found by changing one choice at a time.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Shorten an expression graph: common factors, and partial sums that several sums share.
+"""Simplification of expression graphs: common factors, and partial sums that several sums share.
 
 Sums used once are merged into the sum that uses them, which frees the order of addition. Then, in
 each sum, ``x a + x b`` becomes ``x (a + b)``; and pairs of terms that occur in several sums are

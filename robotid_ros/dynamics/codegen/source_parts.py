@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What a source file is made of: functions, parameters, names and units; shared by C and Python."""
+"""Parts of generated source files: functions, parameters, names and units; shared by C, C++ and Python."""
 
 import re
 from collections.abc import Mapping
@@ -27,20 +27,20 @@ SUMMARY = {
     'rigid_body': 'The same without friction and offsets: inertia, Coriolis and centrifugal forces, gravity.',
     'gravity': 'Joint torques that hold the arm at rest against gravity.',
     'friction': 'Joint torques of friction and offsets alone; load is the torque of rigid_body.',
-    'recorded_torque': 'What the torque signal shows: with the friction that rest keeps against the last direction.',
+    'recorded_torque': 'The measured torque: with the friction of joints at rest, against their last direction.',
     'regressor': 'Regressor of the base parameters, which come first among the parameters.',
 }
 
 REST = (
-    'recorded_torque is inverse_dynamics with the friction of joints that rest, which the recorded torque holds and a',
-    'feed-forward should not. direction: 1 or -1 as the joint last moved at its rest_speed or faster, 0 before;',
+    'recorded_torque is inverse_dynamics with the friction of joints at rest, which measured torque contains and a',
+    'feed-forward should not. direction: 1 or -1, in which the joint last moved at its rest_speed or faster, 0 before;',
     'the caller keeps it.',
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedCode:
-    """Everything that goes into a source file.
+    """Contents of a source file.
 
     Attributes
     ----------
@@ -50,14 +50,14 @@ class GeneratedCode:
     parameters : ndarray, shape (p,)
         Values for the tables.
     base : int
-        How many of them are base parameters.
+        Number of base parameters among them.
     coefficient_map : ndarray, shape (m, p)
     functions : mapping of str to GraphFunction
         By the names in SUMMARY.
     friction : str
-        What friction is in the functions, as half a sentence.
+        "with friction (...)" or "without friction".
     rest : ndarray, shape (n, 2), optional
-        Of joints that rest: see :class:`~robotid_ros.dynamics.codegen.minimal_model.JointFriction`.
+        Of joints at rest: see :class:`~robotid_ros.dynamics.codegen.minimal_model.JointFriction`.
     """
 
     model: RobotModel
@@ -81,7 +81,7 @@ class GeneratedCode:
 
 
 def as_comment(text: str) -> str:
-    """Return a name from outside as it may stand in a comment or a string: letters, digits and some signs."""
+    """Return a name that is safe in a comment or a string: letters, digits and some signs."""
     return re.sub(r'[^A-Za-z0-9_ .,:+()\[\]-]', '_', text)[:200]
 
 

@@ -23,7 +23,7 @@ from robotid_ros.model import RobotModel
 Vector: TypeAlias = tuple[Number, Number, Number]
 Rows: TypeAlias = tuple[Vector, Vector, Vector]
 
-# What is smaller than this in a product of rotation matrices is round-off of a right angle.
+# Smaller entries of a product of rotation matrices are round-off of a right angle.
 _ROUND_OFF = 1e-15
 
 
