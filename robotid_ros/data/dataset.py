@@ -146,9 +146,10 @@ def concatenate(datasets: Sequence[Dataset]) -> Dataset:
             raise DataError(f'datasets of different joints: {", ".join(names)} and {", ".join(other.joint_names)}')
     offsets = np.cumsum([0, *(len(d.sources) for d in datasets[:-1])])
     noise = [d.noise_std for d in datasets if d.noise_std is not None]
+    columns: dict[str, Any] = {name: np.concatenate([getattr(d, name) for d in datasets]) for name in _COLUMNS}
     return Dataset(
         joint_names=names,
-        **{name: np.concatenate([getattr(d, name) for d in datasets]) for name in _COLUMNS},
+        **columns,
         rate=min(d.rate for d in datasets),
         cutoff=min(d.cutoff for d in datasets),
         noise_std=np.sqrt(np.mean(np.square(noise), axis=0)) if len(noise) == len(datasets) else None,
