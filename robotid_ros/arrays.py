@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Checks at the boundary: arrays are copied once, checked, and made read-only."""
+"""Checks of input arrays: they are copied once, checked, and made read-only."""
 
 from collections.abc import Sequence
 from typing import TypeAlias, TypeGuard
@@ -32,13 +32,13 @@ def frozen_array(
     Parameters
     ----------
     value : array_like
-        What the caller gave.
+        The input.
     name : str
-        How the message calls it.
+        Its name in messages.
     shape : tuple of int or None
         Expected length of each axis; None takes any length.
     error : type of RobotIdError
-        What to raise.
+        Class of the error.
     finite : bool
         Refuse NaN and infinities.
 

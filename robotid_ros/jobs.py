@@ -76,7 +76,7 @@ def each(
         One for each call.
     jobs : int
         Processes of this machine; -1 for one per core. On a cluster, its workers count. With one process the
-        calls run in this one, and the first that ends it ends everything.
+        calls run in this one.
     """
     waiting = list(range(len(arguments)))
     while waiting:

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What a slow function calls to tell how far it is."""
+"""Progress reports of slow functions."""
 
 from collections.abc import Callable
 from typing import TypeAlias

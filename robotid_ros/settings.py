@@ -11,7 +11,7 @@
 
 A configuration is a frozen dataclass derived from :class:`Settings` whose fields are made by
 :func:`setting`. Every value is checked when the object is made, so Python, the command line, YAML
-and ROS parameters refuse the same values with the same sentence.
+and ROS parameters refuse the same values with the same message.
 """
 
 import math
@@ -77,7 +77,7 @@ def setting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One field of a configuration, as the command line, the nodes and the manual need it.
+    """One field of a configuration, for the command line, the nodes and the manual.
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ def settings_of(kind: type[Settings]) -> tuple[Setting, ...]:
 
 
 def _type(hint: Any, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an annotation says: kind, form, whether None is allowed, choices."""
+    """Return kind, form, whether None is allowed, and choices from an annotation."""
     optional = get_origin(hint) in (Union, UnionType) and NoneType in get_args(hint)
     if optional:
         hint = next(part for part in get_args(hint) if part is not NoneType)

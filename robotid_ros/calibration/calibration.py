@@ -32,8 +32,8 @@ from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 
-_OUTLIER_WEIGHT = 0.5
-_PLENTY = 2.5  # numbers per parameter
+_OUTLIER_WEIGHT = 0.5  # below this weight a measurement counts as an outlier
+_PLENTY = 2.5  # numbers per parameter; with fewer, a warning
 
 
 def calibrate(
@@ -52,7 +52,7 @@ def calibrate(
         p = X_s T(q; geometry) t_k,
 
     over the frames X_s, the targets t_k and every parameter of the geometry that the measurements
-    can tell apart, starting from a closed-form placement of frames and targets.
+    determine, starting from a closed-form placement of frames and targets.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def calibrate(
 
 
 def _fold_count(problem: Problem, can: Identifiable, wanted: int) -> int:
-    """Return the number of folds: more than wanted where few measurements could not spare so large a part."""
+    """Return the number of folds: more than wanted where the rest of so few measurements would not suffice."""
     numbers = np.count_nonzero(problem.scale)
     enough = numbers * (1.0 - 1.0 / wanted) > 1.3 * len(can.free)
     return min(wanted, len(problem)) if enough else len(problem)

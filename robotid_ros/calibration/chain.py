@@ -43,7 +43,7 @@ class Elementary:
     rotates : bool
         About the axis, else along it.
     axis : int
-        0, 1, 2 for x, y, z of the frame it stands in.
+        0, 1, 2 for x, y, z of its frame.
     parameter : int
         Index of its size among the chain's values.
     """

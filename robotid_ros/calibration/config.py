@@ -20,7 +20,7 @@ TERM_KINDS = ('eccentricity', 'second_harmonic', 'compliance')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationConfig(Settings):
-    """What a calibration estimates, and how."""
+    """Settings of a calibration."""
 
     error = CalibrationError
 

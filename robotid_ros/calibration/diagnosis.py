@@ -10,7 +10,7 @@
 """Common mistakes, searched for where the nominal geometry does not fit the measurements."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -21,13 +21,13 @@ from robotid_ros.calibration.placement import place
 from robotid_ros.errors import CalibrationError
 
 _SUSPICIOUS = 0.04  # of the size of the measured volume: no arm's geometry is that wrong
-_ENOUGH = 50  # measurements: enough to tell mistakes apart, few enough to try hundreds of them
+_ENOUGH = 50  # measurements: enough to distinguish mistakes, few enough to try hundreds of them
 _DOUBT = 'the joint zeros, signs or the table may not be those of this robot'
 _ADVICE = (
     'check the order, signs, zeros and units of the joint positions, the units of the points, '
     'and whether the table is of this robot'
 )
-_CONVINCING = 0.3  # a mistake is named if mending it leaves less than this share of the error
+_CONVINCING = 0.3  # a mistake is named if less than this share of the error is left without it
 
 _LENGTH_MISTAKES = (
     (1e-3, "the points look like millimetres given as metres; say so (length unit 'mm')"),
@@ -89,12 +89,12 @@ def check_nominal_fit(
     if misfit >= limit:
         misfit, left, text = _joint_mistakes(chain, measured, limit)
     if misfit < limit:
-        raise CalibrationError(f'{text}; {found}, but {1e3 * left:.4g} mm with that put right')
+        raise CalibrationError(f'{text}; {found}, but {1e3 * left:.4g} mm once that is corrected')
     return f'{found}; {_DOUBT}'
 
 
 def check_fit(chain: KinematicChain, q: Array, error: float) -> None:
-    """Refuse a calibrated geometry that fits hardly better than a wrong one.
+    """Refuse a calibrated geometry that does not fit.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def _joint_mistakes(chain: KinematicChain, measured: _Measured, limit: float) ->
     signs = np.hstack([signs, np.ones((len(signs), chain.n - signs.shape[1]))])
     misfits: list[tuple[float, float]] = []
     for sign in signs:
-        misfits.append(_misfit(chain, _with(measured, measured.q * sign)))
+        misfits.append(_misfit(chain, replace(measured, q=measured.q * sign)))
         if misfits[-1][0] < limit:
             break
     likely = sorted(range(1, len(misfits)), key=lambda k: misfits[k])
@@ -196,7 +196,7 @@ def _joint_mistakes(chain: KinematicChain, measured: _Measured, limit: float) ->
         for _ in range(chain.n):
             if misfit[0] < limit:
                 break
-            trials = [_misfit(chain, _with(measured, change(q))) for change, _ in changes]
+            trials = [_misfit(chain, replace(measured, q=change(q))) for change, _ in changes]
             best = min(range(len(trials)), key=lambda j: trials[j])
             if trials[best][0] > 0.9 * misfit[0]:
                 break
@@ -209,37 +209,19 @@ def _joint_mistakes(chain: KinematicChain, measured: _Measured, limit: float) ->
 
 
 def _changes(chain: KinematicChain) -> list[tuple[Callable[[Array], Array], str]]:
+    """Return functions that correct joint coordinates (N, n) for one mistake each, and its description."""
+    unit = np.eye(chain.n)
     result: list[tuple[Callable[[Array], Array], str]] = []
     for i, name in enumerate(chain.joint_names):
         if chain.prismatic[i]:
             continue
         for quarter in (1, 2, 3):
-            result.append((_shifted(i, 0.5 * np.pi * quarter), f"the zero of '{name}' is off by {90 * quarter} deg"))
+            shift = 0.5 * np.pi * quarter * unit[i]
+            result.append((lambda q, shift=shift: q + shift, f"the zero of '{name}' is off by {90 * quarter} deg"))
         if i > 0 and not chain.prismatic[i - 1]:
             before = chain.joint_names[i - 1]
             for sign in (1.0, -1.0):
-                symbol = '+' if sign > 0.0 else '-'
-                result.append((_coupled(i, sign), f"'{name}' is coupled: its angle is {name} {symbol} {before}"))
+                symbol, added = '+' if sign > 0.0 else '-', sign * np.outer(unit[i - 1], unit[i])
+                text = f"'{name}' is coupled: its angle is {name} {symbol} {before}"
+                result.append((lambda q, added=added: q + q @ added, text))
     return result
-
-
-def _shifted(joint: int, angle: float) -> Callable[[Array], Array]:
-    def change(q: Array) -> Array:
-        result = q.copy()
-        result[:, joint] += angle
-        return result
-
-    return change
-
-
-def _coupled(joint: int, sign: float) -> Callable[[Array], Array]:
-    def change(q: Array) -> Array:
-        result = q.copy()
-        result[:, joint] += sign * q[:, joint - 1]
-        return result
-
-    return change
-
-
-def _with(measured: _Measured, q: Array) -> _Measured:
-    return _Measured(q, measured.position, measured.set_index, measured.point_index)

@@ -26,16 +26,16 @@ _SELECTION_FOLDS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimator:
-    """What is estimated, and from where.
+    """Start, parameters and settings of the fits.
 
     Attributes
     ----------
     start : State
         Frames and targets in closed form, nominal geometry.
     placed : ndarray of int
-        Frame and target parameters that can be told apart.
+        Identifiable frame and target parameters.
     free : ndarray of int
-        All parameters that can be told apart, without joint terms.
+        All identifiable parameters, without joint terms.
     candidates : JointTerms
     groups : tuple of tuple of int
         Candidates that enter together.

@@ -112,7 +112,7 @@ def example_arm(rng: np.random.Generator, *, known_frame: bool = False) -> Simul
     """Return an arm whose parameters differ from those of :func:`example_table` by Gaussian errors.
 
     The errors have the standard deviations 0.55 mm (every d and a) and 1.25 mrad (theta, alpha and, between parallel
-    axes, beta): they put the target some 2 mm from where the nominal table has it, at best fit.
+    axes, beta): the best fit of the nominal table has errors of some 2 mm at the target.
 
     Parameters
     ----------

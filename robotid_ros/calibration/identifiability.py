@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Which parameters can be identified: rank-revealing QR of the column-scaled Jacobian."""
+"""Identifiable parameters, by rank-revealing QR of the column-scaled Jacobian."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -98,13 +98,13 @@ def independent_columns(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identifiable:
-    """Which parameters the measurements determine.
+    """The parameters that the measurements determine.
 
     Attributes
     ----------
     free : ndarray of int
     structural : int
-        How many there would be with unlimited poses.
+        Their number with unlimited poses.
     poses, numbers : int
         Different poses, and independent numbers measured there.
     reasons : mapping of int to str
@@ -127,7 +127,7 @@ def placed_columns(problem: Problem, unknown: IntArray) -> IntArray:
 
 
 def identifiable(problem: Problem, state: State, unknown: IntArray) -> Identifiable:
-    """Decide by rank what can be told apart, first by any measurements of this kind, then by these.
+    """Decide by rank which parameters can be identified, first by any measurements of this kind, then by these.
 
     Frames come before targets and targets before the geometry, so that what is fixed is a
     parameter of the arm with a nominal value; in the geometry the joints' zeros come first.
@@ -169,7 +169,7 @@ def _independent(problem: Problem, state: State, groups: list[IntArray]) -> tupl
 
 
 def _reason(redundancy: Redundancy, names: tuple[str, ...], pattern: str) -> str:
-    """Say why a parameter was left out; the pattern says what cannot "show" it, or "tell" it apart."""
+    """Return why a parameter was left out; the pattern names what cannot "show" it, or "tell" it apart."""
     structural = pattern.startswith('no ')
     if not redundancy.like:
         return pattern.format('shows' if structural else 'show') + ': it does not move the target'

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Joint coordinates at which the calibrated arm has the pose that the nominal arm was meant to have."""
+"""Joint coordinates at which the calibrated arm has the pose that the nominal arm should have."""
 
 from dataclasses import dataclass
 
@@ -21,6 +21,7 @@ from robotid_ros.model.transforms import vector_of_rotation
 _STEPS = 60
 _CLOSE = 1e-10  # [m, rad]
 _LONGEST_STEP = 0.2  # [rad, m]
+_LARGEST_CHANGE = 0.2  # [rad, m]; corrections are a few milliradians, except near singular poses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ class CompensatedJoints:
     q : ndarray, shape (N, n)
         [rad or m]
     position_error : ndarray, shape (N,)
-        What is left at the tool [m].
+        Remaining error at the tool [m].
     angle_error : ndarray, shape (N,)
         [rad]
     converged : ndarray of bool, shape (N,)
@@ -46,7 +47,7 @@ class CompensatedJoints:
 
 
 def compensated_joints(result: CalibrationResult, q: Array, *, tool: Array | None = None) -> CompensatedJoints:
-    """Return what to command so that the real tool is where the nominal arm would have it at ``q``.
+    """Return the joint coordinates at which the real tool has the pose of the nominal arm at ``q``.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def compensated_joints(result: CalibrationResult, q: Array, *, tool: Array | Non
 
 
 def compensated_inverse_kinematics(
-    result: CalibrationResult, poses: Array, start: Array, *, tool: Array | None = None, largest_change: float = 0.2
+    result: CalibrationResult, poses: Array, start: Array, *, tool: Array | None = None
 ) -> CompensatedJoints:
     """Solve T(q) tool = pose for the calibrated arm, joint terms included.
 
@@ -70,7 +71,7 @@ def compensated_inverse_kinematics(
     (Levenberg-Marquardt, each pose with its own damping), from the nominal solution, which is a
     few milliradians away. Where a nominal pose lies at the edge of the workspace, as with a
     stretched elbow, the real arm may not reach it; at a singular wrist it may need another turn of
-    the wrist. There the closest joint coordinates in the neighbourhood come back, not converged.
+    the wrist. There the closest joint coordinates nearby are returned, not converged.
 
     Parameters
     ----------
@@ -81,8 +82,6 @@ def compensated_inverse_kinematics(
         Joint coordinates to start from [rad or m].
     tool : ndarray, shape (4, 4), optional
         Tool in the tip frame; the tip itself by default.
-    largest_change : float
-        Of any joint from where it starts [rad or m].
 
     Raises
     ------
@@ -102,7 +101,7 @@ def compensated_inverse_kinematics(
         normal = transposed @ jacobian + damping[:, None, None] * np.eye(q.shape[1])
         step = np.linalg.solve(normal, transposed @ error[:, :, None])[:, :, 0]
         step *= np.minimum(1.0, _LONGEST_STEP / np.maximum(np.abs(step).max(axis=1), 1e-12))[:, None]
-        trial_q = np.clip(q + step, start - largest_change, start + largest_change)
+        trial_q = np.clip(q + step, start - _LARGEST_CHANGE, start + _LARGEST_CHANGE)
         trial, trial_jacobian = _error(result, trial_q, poses, hand)
         better = np.square(trial).sum(axis=1) < np.square(error).sum(axis=1)
         q[better] = trial_q[better]

@@ -113,16 +113,16 @@ class JointTerms:
         targets = np.concatenate([pose.joint_origins, pose.position[:, :, None]], axis=2)
         down = self.gravity / np.linalg.norm(self.gravity)
         # z . (r x g) = r . (g x z)
-        pull = np.cross(down[None, :, None], pose.joint_axes, axis=1)
-        result: Array = np.einsum('nci,ncj->nij', pull, targets)
-        result -= np.einsum('nci,nci->ni', pull, pose.joint_origins)[:, :, None]
+        moment = np.cross(down[None, :, None], pose.joint_axes, axis=1)
+        result: Array = np.einsum('nci,ncj->nij', moment, targets)
+        result -= np.einsum('nci,nci->ni', moment, pose.joint_origins)[:, :, None]
         return result
 
 
 def joint_terms(
     chain: KinematicChain, kinds: Sequence[str], gravity: Array, model: RobotModel | None = None
 ) -> tuple[JointTerms, tuple[tuple[int, ...], ...]]:
-    """Return every candidate term of the given kinds, and which of them enter together.
+    """Return every candidate term of the given kinds, and the groups that enter together.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def joint_terms(
     gravity : ndarray, shape (3,)
         In the base frame [m/s^2]; without gravity there is no compliance term.
     model : RobotModel, optional
-        For gravity torques; without masses in it, levers stand in.
+        For gravity torques; levers are used where it has no masses.
     """
     terms: list[JointTerm] = []
     groups: list[tuple[int, ...]] = []

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Joint states and the measured target, brought together while the arm rests."""
+"""Pairs of joint states and target measurements while the arm rests."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ from robotid_ros.errors import CalibrationError
 from robotid_ros.model.transforms import mean_quaternion
 from robotid_ros.settings import Settings, setting
 
-_FEWEST = 5  # measurements of the target, of which a mean and a scatter can be told
+_FEWEST = 5  # measurements of the target for a mean and a scatter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairingConfig(Settings):
-    """When a measurement counts, and what it is called."""
+    """Conditions for a measurement, and its labels."""
 
     error = CalibrationError
 
@@ -35,7 +35,7 @@ class PairingConfig(Settings):
     )
     largest_lag: float = setting(
         1.0,
-        'How old the target may be beside the joints, or they beside it',
+        'Largest difference between the newest stamps of joints and target',
         unit='s',
         range=(0.0, 60.0),
         read_only=True,

@@ -25,8 +25,8 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.model.transforms import nearest_rotation
 
 _SUBSET_SIZE = 8
-_OUTLYING = 8.0  # medians of the distance; of Gaussian measurements none is that far
-_COARSE = 100  # measurements of every set and target that tell good starts from bad ones
+_OUTLYING = 8.0  # medians of the distance; no Gaussian measurement is that far
+_COARSE = 100  # measurements of every set and target by which starts are compared
 _POLISH_STEPS = 8
 
 
@@ -41,7 +41,7 @@ class Placement:
     targets : ndarray, shape (K, 3)
         In the tip frame [m].
     distance : ndarray, shape (N,)
-        What is left of each measurement [m].
+        Residual distance of each measurement [m].
     """
 
     frames: Array
@@ -50,7 +50,7 @@ class Placement:
 
     @property
     def error(self) -> float:
-        """Median distance [m]: outliers do not move it."""
+        """Median distance [m], which outliers hardly change."""
         return float(np.median(self.distance))
 
 
@@ -69,7 +69,7 @@ def place(
     """Find frames and targets without any guess.
 
     The linear solution over all measurements and Kabsch's with targets at the tip, and, where
-    outliers show, linear solutions over random small subsets, which an outlier does not spoil, are
+    there are outliers, linear solutions over random small subsets without them, are
     made rotations and polished by alternating Kabsch and linear steps with Cauchy weights; the one
     with the lowest median distance wins.
 

@@ -10,7 +10,7 @@
 """Measured points or poses of targets on the tool, with the joint coordinates they were taken at."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,14 +18,9 @@ from robotid_ros.arrays import Array, BoolArray, IntArray, frozen_array, require
 from robotid_ros.errors import CalibrationError
 
 
-def _unset() -> Array:
-    """Return the empty array that stands for a field's default, which depends on N."""
-    return np.zeros(0)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredPoints:
-    """N measurements of where a target on the tool was.
+    """N measurements of the position or pose of targets on the tool.
 
     Attributes
     ----------
@@ -38,9 +33,9 @@ class MeasuredPoints:
         Unit quaternions (w, x, y, z) of the target's frame; a row of NaN where only the position
         was measured.
     sets : tuple of str
-        Which set each measurement belongs to; every set has a measurement frame of its own.
+        Set of each measurement; every set has a measurement frame of its own.
     points : tuple of str
-        Which target on the tool was measured.
+        Target on the tool that was measured.
     std : ndarray, shape (N, 3), or None
         Standard deviation of the measured coordinates [m].
     angle_std : ndarray, shape (N,), or None
@@ -60,7 +55,7 @@ class MeasuredPoints:
     sets: tuple[str, ...] = ()
     points: tuple[str, ...] = ()
     std: Array | None = None
-    angle_std: Array | None = field(default=None)
+    angle_std: Array | None = None
 
     def __post_init__(self) -> None:
         count, n = len(self.q), len(self.joint_names)
@@ -94,7 +89,7 @@ class MeasuredPoints:
 
     @property
     def has_orientation(self) -> BoolArray:
-        """Which measurements have an orientation, bool, shape (N,)."""
+        """Whether each measurement has an orientation, bool, shape (N,)."""
         if self.orientation is None:
             return np.zeros(len(self), dtype=bool)
         result: BoolArray = np.isfinite(self.orientation[:, 0])
@@ -103,20 +98,17 @@ class MeasuredPoints:
     def select(self, index: BoolArray | IntArray) -> 'MeasuredPoints':
         """Return some measurements, by a boolean mask or indices."""
         rows = np.arange(len(self))[index]
-        return MeasuredPoints(
-            joint_names=self.joint_names,
-            q=self.q[rows],
-            position=self.position[rows],
-            orientation=None if self.orientation is None else self.orientation[rows],
+        arrays = {name: getattr(self, name) for name in ('q', 'position', 'orientation', 'std', 'angle_std')}
+        return replace(
+            self,
+            **{name: value[rows] for name, value in arrays.items() if value is not None},
             sets=tuple(self.sets[k] for k in rows),
             points=tuple(self.points[k] for k in rows),
-            std=None if self.std is None else self.std[rows],
-            angle_std=None if self.angle_std is None else self.angle_std[rows],
         )
 
     @staticmethod
     def joined(*parts: 'MeasuredPoints') -> 'MeasuredPoints':
-        """Return the measurements of several holders, in the joint order of the first.
+        """Return several sets of measurements as one, in the joint order of the first.
 
         Raises
         ------
@@ -159,16 +151,7 @@ class MeasuredPoints:
                 raise CalibrationError(
                     f"joint '{name}' of the points file is not in the robot; it has: {', '.join(joints)}"
                 )
-        return MeasuredPoints(
-            joint_names=tuple(joints),
-            q=self.q[:, index],
-            position=self.position,
-            orientation=self.orientation,
-            sets=self.sets,
-            points=self.points,
-            std=self.std,
-            angle_std=self.angle_std,
-        )
+        return replace(self, joint_names=tuple(joints), q=self.q[:, index])
 
 
 def _unit_quaternions(value: Array, count: int) -> Array:

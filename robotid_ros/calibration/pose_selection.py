@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Which poses to measure: those that show the parameters best."""
+"""Selection of measurement poses that show the parameters best."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class PoseSelection:
     random_index : float
         Mean index of as many candidates chosen at random.
     parameters : tuple of str
-        The m parameters it is about.
+        The m parameters of the index.
     candidates : int
         Number of poses chosen from.
     """

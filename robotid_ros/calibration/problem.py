@@ -33,7 +33,7 @@ AXES = ('x', 'y', 'z', 'rx', 'ry', 'rz')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Values of everything that may be estimated.
+    """Values of all parameters.
 
     Attributes
     ----------
@@ -75,8 +75,8 @@ class Problem:
     set_index, point_index : ndarray of int, shape (N,)
     set_names, point_names : tuple of str
     scale : ndarray, shape (N, 3 or 6)
-        What residuals are multiplied by: 1/std where deviations were given, else 1; zero for an
-        orientation that was not measured.
+        Factor of the residuals: 1/std where deviations were given, else 1; zero for an orientation that was not
+        measured.
     weighted : bool
         Whether the scale comes from given deviations.
     """
@@ -159,7 +159,7 @@ class Problem:
 
     @property
     def blocks(self) -> tuple[slice, slice, slice, slice]:
-        """Where the frame, tool, geometry and term parameters stand in the parameter vector."""
+        """Slices of the frame, tool, geometry and term parameters in the parameter vector."""
         ends = np.cumsum(self.sizes)
         frame, tool, geometry, term = (slice(int(e - s), int(e)) for s, e in zip(self.sizes, ends, strict=True))
         return frame, tool, geometry, term

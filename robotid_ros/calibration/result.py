@@ -67,7 +67,7 @@ class Outlier:
     index : int
         0-based row among the measurements.
     distance : float
-        From where the calibrated arm has it [m].
+        From the prediction of the calibrated arm [m].
     weight : float
     """
 
@@ -104,14 +104,14 @@ class CalibrationResult:
     identifiable : int
         Number of independent parameters, frames and targets included.
     structural : int
-        What it would be with unlimited poses.
+        That number with unlimited poses.
     condition_number : float
         Of the column-scaled Jacobian.
     observability_index : float
         O1, the geometric mean of the Jacobian's singular values over sqrt(N).
     noise : float
-        Standard deviation of one coordinate as the residuals tell it [m]; where deviations were
-        given, their common factor.
+        Standard deviation of one coordinate, from the residuals [m]; where deviations were given, their
+        common factor.
     covariance : ndarray, shape (f, f)
     covariance_names : tuple of str
     residual_before, residual : ndarray, shape (N, 3 or 6)
@@ -164,7 +164,7 @@ class CalibrationResult:
         return self.problem.terms
 
     def joint_offsets(self, q: Array) -> Array:
-        """Return what the joint terms add to the chain coordinates, shape (N, n) [rad]."""
+        """Return the joint terms' offsets of the chain coordinates, shape (N, n) [rad]."""
         shift = np.zeros_like(q)
         basis = self.terms.basis(q)
         for k, term in enumerate(self.terms.terms):
@@ -180,7 +180,7 @@ class CalibrationResult:
         return _tips(self.chain, self.chain.nominal, q, None)
 
     def predict(self, points: MeasuredPoints) -> Array:
-        """Return where the calibrated arm has the targets of some measurements, shape (N, 3) [m].
+        """Return the predicted targets of some measurements, shape (N, 3) [m].
 
         Raises
         ------

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What a calibration writes: result, residuals, the corrected arm."""
+"""Files of a calibration: result, residuals, the corrected arm."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,7 +38,7 @@ def write_result(result: CalibrationResult, folder: Path, provenance: dict[str, 
     folder : Path
         Must exist.
     provenance : dict
-        What result.yaml says about where it came from.
+        Provenance for result.yaml.
     """
     texts = {'result.yaml': yaml.safe_dump({**result.to_dict(), 'provenance': provenance}, sort_keys=False, width=120)}
     if isinstance(result.robot, DHTable):

@@ -28,22 +28,22 @@ from robotid_ros.calibration.problem import Problem, State
 _NOISE_FLOOR = 1e-13  # [m], round-off of a metre-sized arm
 _PRIOR_FLOOR = 1e-7  # [m, rad]
 _MOST_STEPS = 60
-_TUNED_STEPS = 12  # later noise and priors are held, so that the steps can converge
+_TUNED_STEPS = 12  # after these, noise and priors are fixed, so that the steps converge
 _TUNING_ROUNDS = 3
-_CONVEX_STEPS = 20  # the redescending loss starts where the convex one ends; from a poor start it rejects good points
+_CONVEX_STEPS = 20  # of the convex loss first: from a poor start the redescending one rejects good points
 _SETTLED = 0.01  # squared length of a step in standard deviations
 _WIDEST = 10.0  # times the first guess of the prior deviations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """Where the fit ended.
+    """Result of a fit.
 
     Attributes
     ----------
     state : State
     free : ndarray of int, shape (f,)
-        Which parameters were estimated.
+        Indices of the estimated parameters.
     residual : ndarray, shape (N, 3 or 6)
         Measured minus predicted, unscaled [m, rad].
     weights : ndarray, shape (N,)
@@ -136,11 +136,11 @@ def fit(problem: Problem, start: State, free: IntArray, *, loss: str = 'hampel',
         convex = 'huber' if loss == 'hampel' and not settled else loss
         _rebalance(problem, at.residual, balance, convex, len(free))
         at.apply(problem, balance, free)
-        if settled <= _TUNED_STEPS:  # then frozen, so that the steps can converge
+        if settled <= _TUNED_STEPS:  # then fixed
             _tune(balance, at, _offset(problem, at.state, free), groups, prior)
         trial, length, tiny = _descend(problem, at, free, balance)
         if trial is None:
-            reason = 'no step lowers the error any more'
+            reason = 'no further step lowers the error'
             break
         at = trial
         if tiny and (settled or loss != 'hampel'):
@@ -166,7 +166,7 @@ def fit(problem: Problem, start: State, free: IntArray, *, loss: str = 'hampel',
 
 
 def _offset(problem: Problem, state: State, free: IntArray) -> Array:
-    """Return how far the free parameters are from where their priors are centred; zero without prior."""
+    """Return the distance of the free parameters from the means of their priors; zero without prior."""
     geometry, terms = problem.blocks[2:]
     offset = np.zeros(sum(problem.sizes))
     offset[geometry] = state.geometry - problem.chain.nominal
@@ -273,7 +273,7 @@ def _tune(balance: _Balance, at: _Linear, offset: Array, groups: list[IntArray],
 
 
 def _solve(hessian: Array, gradient: Array, damping: float) -> Array:
-    """Solve (H + damping diag H) x = g with unit diagonal; directions without information stay put."""
+    """Solve (H + damping diag H) x = g with unit diagonal; directions without information are left unchanged."""
     if len(gradient) == 0:
         return gradient
     scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Before the first fit: are the measurements usable, and where are frames and targets."""
+"""Checks of the measurements, and the first estimate of frames and targets."""
 
 from collections.abc import Mapping
 

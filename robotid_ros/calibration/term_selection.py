@@ -20,12 +20,12 @@ from robotid_ros.calibration.problem import Problem, State
 from robotid_ros.calibration.solver import Fit
 
 _SMALLEST_GAIN = 0.005  # of the squared error
-_STANDARD_ERRORS = 1.5  # of the gain, which the best of many candidates must exceed
+_STANDARD_ERRORS = 1.5  # of the gain, that the best of many candidates must bring
 _LARGEST_OFFSET = 0.01  # [rad], prior deviation of a term's root mean square
 
 
 def folds_of(q: Array, set_index: IntArray, count: int, rng: np.random.Generator) -> IntArray:
-    """Deal measurements to folds: those of one pose together, every set over all folds.
+    """Assign measurements to folds: those of one pose together, every set over all folds.
 
     Returns
     -------
@@ -53,9 +53,9 @@ def select_terms(
 
     The model is linearised at the geometric fit, so that each candidate costs a few small solves.
     A group of terms enters if it lowers the error by at least half a per cent and by 1.5 standard
-    errors of the gain over the measurements, for every way of splitting them: folds dealt at
-    random are optimistic where successive poses are alike, blocks in the order of measuring where the
-    same poses were measured repeatedly.
+    errors of the gain over the measurements, for every way of splitting them: random folds are
+    optimistic where successive poses are similar, blocks in the order of measuring where the same poses
+    were measured repeatedly.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ from robotid_ros.calibration.problem import Problem, State, labelled
 from robotid_ros.calibration.solver import fit
 from robotid_ros.model.transforms import nearest_rotation
 
-_FEWEST = 4  # poses of a set or target among the other folds, for its part of a fold to count
+_FEWEST = 4  # poses of a set in the other folds, without which its measurements are left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class CrossValidation:
     after : Accuracy
         The model as delivered; joint terms, where there are any, chosen anew in every fold.
     after_inliers, geometric_inliers : Accuracy
-        Without the measurements that the fit to all of them takes for outliers.
+        Without the outliers of the fit to all measurements.
     residual_before, residual_geometric, residual : ndarray, shape (N, 3 or 6)
         Measured minus predicted; NaN for measurements that no fold could predict.
     """

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The workspace of an arm by Monte Carlo: where its tip gets with joints drawn inside their limits."""
+"""The workspace of an arm by Monte Carlo: tip positions for random joints inside their limits."""
 
 from dataclasses import dataclass, field
 
@@ -68,7 +68,7 @@ def sample_workspace(
     target: Array | None = None,
     rng: np.random.Generator | None = None,
 ) -> Workspace:
-    """Draw joint coordinates uniformly inside the limits and return where the target gets.
+    """Return the positions of the target for joint coordinates drawn uniformly inside the limits.
 
     Joints without limits turn from -pi to pi.
 

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The way from where an arm stands to where its motion begins."""
+"""Approach: the move from the present pose to the start of a motion."""
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from robotid_ros.excitation.reference import Move, move_duration
 from robotid_ros.excitation.reference_check import ReferenceCheck
 from robotid_ros.model.robot_model import RobotModel
 
-_TRIES = 60
-_COARSE = 20.0  # [Hz]: a first look at 50 ms, a tenth of a second of the ramp's usual speed of 0.5 rad/s
+_TRIES = 60  # poses to go by
+_COARSE = 20.0  # [Hz], of a first check: 25 mrad apart at the usual 0.5 rad/s
 
 
 def approach(position: Array, goal: Array, check: ReferenceCheck, velocity: float) -> tuple[Move, ...]:
@@ -28,7 +28,7 @@ def approach(position: Array, goal: Array, check: ReferenceCheck, velocity: floa
     Parameters
     ----------
     position, goal : ndarray, shape (n,)
-        Where the arm rests, and where it is to rest [rad or m].
+        Present pose and goal, at rest [rad or m].
     check : ReferenceCheck
     velocity : float
         Highest joint speed [rad/s or m/s].
@@ -36,7 +36,7 @@ def approach(position: Array, goal: Array, check: ReferenceCheck, velocity: floa
     Raises
     ------
     ExcitationError
-        If neither the straight way nor one of the others keeps the limits, with what breaks the straight one.
+        If neither the straight way nor another keeps the limits, with the limit that the straight one breaks.
     """
 
     def move(start: Array, end: Array) -> Move:

@@ -30,7 +30,7 @@ class ExcitationConfig(Settings):
 
     period: float = setting(20.0, 'Period of the trajectory', unit='s', range=(0.1, 1000.0))
     harmonics: int = setting(5, 'Harmonics of the Fourier series', range=(2, 40))
-    criterion: CriterionName = setting('condition', 'What the optimisation makes small')
+    criterion: CriterionName = setting('condition', 'Criterion that the optimisation minimises')
     seed: int = setting(0, 'Seed of the random first guesses', range=(0, 2**31 - 1))
     starts: int = setting(8, 'Independent optimisations; the best one wins', range=(1, 1000))
     iterations: int = setting(300, 'Most iterations of the best start; the others get fewer', range=(5, 100000))
@@ -42,7 +42,7 @@ class ExcitationConfig(Settings):
     noise: tuple[float, ...] = setting(
         (), 'Standard deviation of the torque of each joint; empty: all alike', unit='N m'
     )
-    position_scaling: float = setting(1.0, 'Part of the position range to use, about its middle', range=(0.01, 1.0))
+    position_scaling: float = setting(1.0, 'Share of the position range to use, about its middle', range=(0.01, 1.0))
     velocity_scaling: float = setting(1.0, 'Part of the velocity limits', range=(0.01, 1.0))
     velocity_margin: float = setting(
         0.03,

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Joint and torque limits along a motion: values, exact gradients, and how to name them."""
+"""Joint and torque limits along a motion: excesses, exact gradients and names."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Bound:
     sign : float
         +1 or -1.
     scale : float
-        What an excess is divided by, so that excesses of different units can be compared.
+        Divisor of an excess, so that excesses of different units can be compared.
     """
 
     quantity: str
@@ -56,7 +56,7 @@ class Bound:
         return f'{self.quantity} of {self.subject} {"<=" if self.sign > 0 else ">="} {self.bound:.6g} {self.unit}'
 
     def spell(self, excess: float, time: float | None) -> str:
-        """Return a sentence part that says what broke the bound, by how much and when.
+        """Return a clause that says how the bound was broken, by how much and when.
 
         Parameters
         ----------

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""How well a motion excites the base parameters: condition number, D-, A- and E-optimality.
+"""Criteria of excitation of the base parameters: condition number, D-, A- and E-optimality.
 
 All are functions of the information matrix of the weighted observation matrix W (rows divided by
 each joint's noise, and by the square root of the number of samples):
@@ -28,7 +28,7 @@ from robotid_ros.errors import ExcitationError
 CriterionName: TypeAlias = Literal['condition', 'condition-scaled', 'd-optimal', 'a-optimal', 'e-optimal']
 CRITERIA: tuple[CriterionName, ...] = get_args(CriterionName)
 
-_SCALED_PART = 0.1
+_SCALED_PART = 0.1  # weight of the column-scaled condition number in 'condition', see criterion_gradient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,8 +149,8 @@ def criterion_gradient(information: Array, criterion: CriterionName, sharpness: 
         ln cond ~ (ln tr M^r + ln tr M^-r) / (2 r)
 
     At r = 1 this is the condition number in the Frobenius norm. To 'condition', in SI units, a
-    tenth of the column-scaled one is added: many motions are equally good in SI units, and among
-    them this prefers those that do not owe it to the units.
+    tenth of the column-scaled one is added: of motions that are equally good in SI units, this prefers
+    those that are good in other units too.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The result of a design: a trajectory that keeps its limits, and what is worth saying about it."""
+"""The result of a design: a trajectory that keeps its limits, and its quality."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.verification import Peak
 from robotid_ros.model.joint_limits import JointLimits
 
-_ACTIVE = 0.01
+_ACTIVE = 0.01  # of a bound's scale: closer bounds count as active
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class ExcitationDesign:
         All criteria.
     config : ExcitationConfig
     limits : JointLimits
-        What it was checked against, scaling included.
+        Limits of the check, scaling included.
     base_parameters : int
         Number of base parameters.
     peaks : tuple of Peak
@@ -55,7 +55,7 @@ class ExcitationDesign:
 
     @property
     def active(self) -> tuple[Peak, ...]:
-        """The bounds that hold the trajectory back: reached within one per cent of their range."""
+        """The active bounds: reached within one per cent of their range."""
         return tuple(peak for peak in self.peaks if peak.excess > -_ACTIVE)
 
     def summary(self) -> str:

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Exact extremes of a Fourier trajectory: no grid, so nothing can hide between samples."""
+"""Exact extremes of a Fourier trajectory, without a grid of samples."""
 
 import numpy as np
 

@@ -10,7 +10,7 @@
 """Friction trajectories: one joint at a time, constant velocities, both ways over the same stretch.
 
 At constant velocity only friction and gravity act; over the same stretch in both directions the
-gravity is equal and cancels in the difference, so what is left is the friction at that velocity.
+gravity is equal and cancels in the difference, which is the friction at that velocity.
 """
 
 from collections.abc import Sequence
@@ -24,14 +24,14 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.constraints import Constraint
 from robotid_ros.excitation.geometry import random_positions
 from robotid_ros.excitation.motion import Motion
-from robotid_ros.excitation.reference import Chain, Reference, Rest
+from robotid_ros.excitation.reference import Chain, Reference, Rest, smooth_step
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.settings import Settings, setting
 
 _ROOM = 1.0  # [rad or m] from a start: at 0.6 of usual velocity limits, ramps and a stroke of half a second fit
-_POSES = 200
-_COARSE, _FINE = 16, 200  # positions on each side of a start at which the constraints are looked at
+_POSES = 200  # tried for a start
+_COARSE, _FINE = 16, 200  # positions on each side of a start at which the constraints are evaluated
 _PEAK_JERK = 10.0 / np.sqrt(3.0)
 
 
@@ -67,7 +67,7 @@ class Stroke:
     Attributes
     ----------
     start : ndarray, shape (n,)
-        Where all joints are at first [rad or m].
+        Positions at the start [rad or m].
     joint : int
     velocity : float
         With its sign [rad/s or m/s].
@@ -85,12 +85,12 @@ class Stroke:
 
     @property
     def duration(self) -> float:
-        """How long it takes [s]."""
+        """Duration [s]."""
         return self.steady + 2.0 * self.ramp
 
     @property
     def length(self) -> float:
-        """How far it goes, with its sign [rad or m]."""
+        """Distance, with its sign [rad or m]."""
         return self.velocity * (self.steady + self.ramp)
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
@@ -99,31 +99,20 @@ class Stroke:
         up = np.clip(times / self.ramp, 0.0, 1.0)
         down = np.clip((self.duration - times) / self.ramp, 0.0, 1.0)
 
-        def way(s: Array) -> Array:
-            part: Array = self.ramp * s**4 * (2.5 + s * (s - 3.0))
-            return part
-
-        def step(s: Array) -> Array:
-            value: Array = s**3 * (10.0 + s * (6.0 * s - 15.0))
-            return value
-
-        def slope(s: Array) -> Array:
-            value: Array = 30.0 * s**2 * (1.0 - s) ** 2 / self.ramp
-            return value
-
+        (way_up, rate_up, slope_up), (way_down, rate_down, slope_down) = smooth_step(up), smooth_step(down)
         middle = np.clip(times - self.ramp, 0.0, self.steady)
-        travelled = way(up) + middle + 0.5 * self.ramp - way(down)
+        travelled = self.ramp * way_up + middle + 0.5 * self.ramp - self.ramp * way_down
         position = np.tile(self.start, (len(times), 1))
         velocity, acceleration = np.zeros_like(position), np.zeros_like(position)
         position[:, self.joint] += self.velocity * travelled
-        velocity[:, self.joint] = self.velocity * (step(up) + step(down) - 1.0)
-        acceleration[:, self.joint] = self.velocity * (slope(up) - slope(down))
+        velocity[:, self.joint] = self.velocity * (rate_up + rate_down - 1.0)
+        acceleration[:, self.joint] = self.velocity * (slope_up - slope_down) / self.ramp
         return position, velocity, acceleration
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrictionSweep:
-    """A reference of strokes, and where in it the velocity is constant.
+    """A reference of strokes, and its intervals of constant velocity.
 
     Attributes
     ----------
@@ -164,8 +153,8 @@ def friction_sweep(
         Position, velocity, acceleration and jerk limits are kept.
     config : FrictionSweepConfig, optional
     start : ndarray, shape (n,), optional
-        Where the other joints rest, and where each stroke begins; the middle of the position
-        ranges by default [rad or m]; see :func:`sweep_start`.
+        Pose of the resting joints, and start of each stroke [rad or m]; the middle of the position ranges by
+        default; see :func:`sweep_start`.
     constraints : sequence of Constraint
         Of positions: ground, walls, the arm itself.
 
@@ -214,10 +203,10 @@ def friction_sweep(
 
 
 def sweep_start(model: RobotModel, limits: JointLimits, constraints: Sequence[Constraint], measured: Array) -> Array:
-    """Return where the strokes of a sweep should begin, shape (n,) [rad or m].
+    """Return the pose at which the strokes of a sweep begin, shape (n,) [rad or m].
 
-    It is where the arm stands, if every joint has room for its strokes there; else that of many poses where the joint
-    with the least room has most.
+    It is the present one, if every joint has room for its strokes there; otherwise that of many random poses where the
+    joint with the least room has most.
 
     Parameters
     ----------
@@ -226,7 +215,7 @@ def sweep_start(model: RobotModel, limits: JointLimits, constraints: Sequence[Co
     constraints : sequence of Constraint
         Of positions.
     measured : ndarray, shape (n,)
-        Where the arm stands [rad or m].
+        Present pose [rad or m].
     """
     low, high = _ranges(limits)
     wanted = np.minimum(_ROOM, 0.5 * (high - low))
@@ -261,14 +250,14 @@ def _open(
         motion = Motion(model, np.zeros(len(still)), (q.reshape(still.shape), still, still, still))
         worst = np.hstack([constraint.evaluate(motion)[0] for constraint in constraints]).max(axis=1, initial=-np.inf)
         closed = worst.reshape(len(poses), count) > 0.0
-        # One step short of the first that is closed, since nothing is known between two steps.
+        # One step before the last open one, since nothing is known between two steps.
         first = np.where(closed.any(axis=1), np.maximum(closed.argmax(axis=1) - 2, 0), count - 1)
         room[:, side] *= steps[first]
     return room
 
 
 def _ramp(speed: float, config: FrictionSweepConfig, limits: JointLimits, j: int) -> float:
-    """Return how long the smooth step to a speed takes within the acceleration and jerk limits [s]."""
+    """Return the duration of the smooth step to a speed within the acceleration and jerk limits [s]."""
     acceleration = min(config.sweep_acceleration, limits.acceleration[j])
     return float(max(1.875 * speed / acceleration, np.sqrt(_PEAK_JERK * speed / limits.jerk[j]), 0.05) * (1.0 + 1e-9))
 

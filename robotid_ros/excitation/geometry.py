@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Capsules that stand for the links of an arm, and distances between them."""
+"""Capsules as the geometry of an arm's links, and distances between them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,8 +23,8 @@ from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.reading import read_yaml, refusing
 
-_ALWAYS = 0.95
-_POSES = 400
+_ALWAYS = 0.95  # share of poses in which a pair is close by construction
+_POSES = 400  # random ones for that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +71,7 @@ class Geometry:
         """Return the pairs of capsules to keep apart.
 
         Capsules of the same link, of neighbouring links and of ignored pairs are left out, and so
-        are pairs that are closer than ``distance`` [m] in nearly all poses: they are so by
-        construction.
+        are pairs that are closer than ``distance`` [m] in 95 % of all poses, as by construction.
 
         Raises
         ------

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Sampled joint motion, what is computed from it once, and back-propagation of gradients to it."""
+"""Sampled joint motion with derived quantities, and back-propagation of gradients to it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The base regressor as the optimiser sees it: differentiable, with each joint's noise divided out."""
+"""The base regressor for the optimiser: differentiable, with the noise of each joint."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from robotid_ros.model.robot_model import RobotModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """Which parameters are to be found, how noisy each joint's torque is, and the prior values.
+    """Parameters to be identified, with prior values and the noise of each joint's torque.
 
     Attributes
     ----------

@@ -22,7 +22,7 @@ from robotid_ros.settings import Settings, setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoseTourConfig(Settings):
-    """Which poses are visited, and for how long."""
+    """Settings of a tour of poses."""
 
     error = ExcitationError
 
@@ -41,7 +41,7 @@ class PoseTour:
     poses : ndarray, shape (K, n)
         Those that are visited [rad or m].
     skipped : tuple of str
-        For each pose that is not visited: which limit the way to it breaks.
+        For each pose that is not visited, the limit that the way to it breaks.
     """
 
     reference: Chain

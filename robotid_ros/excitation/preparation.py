@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""From the settings of a design to its limits: what is kept, and what is to be found."""
+"""Limits and parameters of a design, from its settings."""
 
 from dataclasses import replace
 
@@ -25,8 +25,8 @@ from robotid_ros.excitation.workspace import WORKSPACE_SCALE, workspace_constrai
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 
-_OTHER_SEED = 7919
-_POSES = 2000
+_OTHER_SEED = 7919  # added to the seed for the validation's trajectory; any other number would do
+_POSES = 2000  # tried for a clear pose
 _CLEAR = 0.05  # [m]
 
 
@@ -47,7 +47,7 @@ def design_limits(model: RobotModel, config: ExcitationConfig) -> JointLimits:
 
 
 def design_observation(model: RobotModel, config: ExcitationConfig) -> Observation:
-    """Return which parameters a design is to find, and with what noise."""
+    """Return the parameters that a design is for, and their noise."""
     return observation_of(
         model,
         rotor_inertia=config.rotor_inertia,
@@ -77,8 +77,8 @@ def reference_check(model: RobotModel, config: ExcitationConfig) -> ReferenceChe
 def clear_pose(model: RobotModel, config: ExcitationConfig) -> Array:
     """Return a pose to start a simulated arm in, shape (n,): inside its limits, off the ground and off itself.
 
-    It is the middle of the joints' ranges, or the nearest of many others that is 5 cm clear of
-    everything, or else the clearest.
+    It is the middle of the joints' ranges, or the nearest of many others with a clearance of 5 cm, or else the one
+    with the largest clearance.
 
     Raises
     ------

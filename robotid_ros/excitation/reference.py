@@ -7,11 +7,11 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What the arm is to follow over time: pieces that join smoothly, and stops along the path.
+"""References: motions over time, made of pieces that join smoothly, and stops along the path.
 
 A reference is a function of time on [0, duration] that begins and ends at rest. A stop slows the
-clock of the reference down instead of leaving its path: the velocity only shrinks, and no place is
-reached that was not checked.
+clock of the reference down: the velocity only decreases, and the arm stays on the path that was
+checked.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.model.joint_limits import JointLimits
 
 _PEAK_VELOCITY, _PEAK_ACCELERATION, _PEAK_JERK = 1.875, 10.0 / np.sqrt(3.0), 60.0
-_SHORTEST_MOVE = 0.5  # [s], a choice: a small move, too, begins and ends gently
+_SHORTEST_MOVE = 0.5  # [s], so that small moves too have a low acceleration
 
 
 class Reference(Protocol):
@@ -122,7 +122,7 @@ class FourierRun:
     ----------
     trajectory : FourierTrajectory
     start : float
-        Where in the trajectory it begins [s].
+        Time in the trajectory at which it begins [s].
     duration : float
         [s]
     """
@@ -136,14 +136,14 @@ class FourierRun:
         return self.trajectory.evaluate(np.asarray(t, dtype=np.float64) + self.start)
 
 
-def _clock(s: Array) -> tuple[Array, Array, Array]:
-    """Return the integral, value and slope of the smooth step 10 s^3 - 15 s^4 + 6 s^5."""
+def smooth_step(s: Array) -> tuple[Array, Array, Array]:
+    """Return the integral, value and slope of the smooth step 10 s^3 - 15 s^4 + 6 s^5, for s from 0 to 1."""
     integral = s**4 * (2.5 + s * (s - 3.0))
     return integral, s**3 * (10.0 + s * (6.0 * s - 15.0)), 30.0 * s**2 * (1.0 - s) ** 2
 
 
 def _through(reference: Reference, clock: Array, rate: Array, change: Array) -> tuple[Array, Array, Array]:
-    """Return the motion of a reference read with another clock: chain rule for q(phi(t))."""
+    """Return the motion q(phi(t)) of a reference with another clock, by the chain rule."""
     position, velocity, acceleration = reference.evaluate(clock)
     rate, change = rate[:, None], change[:, None]
     return position, velocity * rate, acceleration * rate**2 + velocity * change
@@ -154,13 +154,13 @@ class SlowedDown:
     """A reference brought to rest along its path.
 
     Its clock phi runs at full rate and slows to zero smoothly within ``duration``:
-    phi' = 1 - (10 s^3 - 15 s^4 + 6 s^5), so it gets duration/2 further.
+    phi' = 1 - (10 s^3 - 15 s^4 + 6 s^5), so that it advances by duration/2.
 
     Attributes
     ----------
     reference : Reference
     at : float
-        Where in the reference the slowing begins [s].
+        Time in the reference at which the slowing begins [s].
     duration : float
         [s]
     """
@@ -172,7 +172,7 @@ class SlowedDown:
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration; see :class:`Reference`."""
         s = np.atleast_1d(np.asarray(t, dtype=np.float64)) / self.duration
-        integral, value, slope = _clock(s)
+        integral, value, slope = smooth_step(s)
         clock = np.minimum(self.at + self.duration * (s - integral), self.reference.duration)
         return _through(self.reference, clock, 1.0 - value, -slope / self.duration)
 
@@ -185,7 +185,7 @@ class SpedUp:
     ----------
     reference : FourierRun
     at : float
-        Where in the reference full rate is reached [s]; it begins duration/2 before.
+        Time in the reference at which full rate is reached [s]; it begins duration/2 before.
     duration : float
         [s]
     """
@@ -197,7 +197,7 @@ class SpedUp:
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration; see :class:`Reference`."""
         s = np.atleast_1d(np.asarray(t, dtype=np.float64)) / self.duration
-        integral, value, slope = _clock(s)
+        integral, value, slope = smooth_step(s)
         clock = self.at + self.duration * (integral - 0.5)
         return _through(self.reference, clock, value, slope / self.duration)
 
@@ -214,7 +214,7 @@ class Chain:
 
     @cached_property
     def starts(self) -> Array:
-        """When each part begins, and when the last one ends, shape (k + 1,) [s]."""
+        """Start of each part, and end of the last one, shape (k + 1,) [s]."""
         return np.concatenate([[0.0], np.cumsum([part.duration for part in self.parts])])
 
     @property

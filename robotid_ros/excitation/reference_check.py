@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Whether a reference keeps all limits: joints, torques, workspace and clearances."""
+"""Check of a reference against all limits: joints, torques, workspace and clearances."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ from robotid_ros.excitation.verification import Peak, require_within
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 
-_CHECK_RATE = 250.0
+_CHECK_RATE = 250.0  # [Hz]: 12 mrad apart at 3 rad/s
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceCheck:
-    """The limits a reference has to keep, whatever it is made of.
+    """The limits that every reference has to keep.
 
     Attributes
     ----------

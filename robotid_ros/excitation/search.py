@@ -10,8 +10,8 @@
 """The search for the best trajectory: several starts in rounds, then a finish inside all limits.
 
 Each start is minimised by L-BFGS in rounds of growing penalty and sharpness; after every round
-the worse half of the starts is given up. The last one is moved inside the limits, between the
-samples too.
+the worse half of the starts is dropped. The last one is moved inside the limits, also between
+samples.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ from robotid_ros.progress import Progress
 _ROUNDS = ((1.0, 30.0, 0.2), (2.0, 200.0, 0.25), (4.0, 500.0, 0.25), (10.0, 1000.0, 0.3))
 _GUESSES = 8
 _SETTLING, _TRIALS = 25, 4
-_MARGIN = 0.002  # aimed inside the limits, for what lies between the samples
+_MARGIN = 0.002  # kept from the limits, for the motion between the samples
 _GLANCE_RATE, _FULL_RATE = 100.0, 10_000.0  # Hz
 
 
@@ -44,7 +44,7 @@ class _Cancelled(Exception):  # noqa: N818  # not an error
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Where one start stands between two rounds."""
+    """State of one start between two rounds."""
 
     index: int
     variables: Array

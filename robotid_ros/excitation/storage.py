@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Excitation files: enough YAML to repeat a trajectory, and its design, to the last digit."""
+"""Excitation files: YAML from which a trajectory and its design can be repeated to the last digit."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -96,7 +96,7 @@ def design_from_dict(content: Mapping[str, Any]) -> ExcitationDesign:
 def _require_consistent(
     content: Mapping[str, Any], trajectory: FourierTrajectory, joints: Sequence[str], limits: JointLimits
 ) -> None:
-    """Refuse a file that says two different things, or a motion that breaks the limits beside it."""
+    """Refuse a file that contradicts itself, or whose motion breaks its limits."""
     advice = 'the file was changed after it was written; design anew, or correct it'
     for name, actual in (('period', trajectory.period), ('harmonics', trajectory.harmonics)):
         if name in content and not math.isclose(float(content[name]), actual, rel_tol=1e-6):

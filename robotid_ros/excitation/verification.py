@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The final check of a trajectory, between the samples too, and scaling back inside the limits."""
+"""Final check of a trajectory, also between samples, and scaling into the limits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,13 +26,13 @@ from robotid_ros.model.robot_model import RobotModel
 
 _FINE_RATE, _COARSE_RATE = 10_000.0, 1_000.0
 _CHUNK = 4_000
-_NEAR = 0.01
-_TOLERANCE = 1e-9
+_NEAR = 0.01  # normalised distance from a bound below which a maximum is resolved finely
+_TOLERANCE = 1e-9  # normalised excess that is round-off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak:
-    """How close a motion comes to one bound.
+    """Closest approach of a motion to one bound.
 
     Attributes
     ----------
@@ -61,9 +61,8 @@ def worst_excesses(
 ) -> list[Peak]:
     """Return, for every bound, how close one period of the trajectory comes to it.
 
-    The motion is looked at with 1 kHz, and with ``rate`` around every local maximum that comes
-    within one per cent of a bound or beyond it: what a smooth excess can do between two samples at
-    1 kHz is far less.
+    The motion is sampled at 1 kHz, and at ``rate`` around every local maximum within one per cent of a
+    bound or beyond it; between two samples at 1 kHz a smooth excess changes by far less.
 
     Parameters
     ----------

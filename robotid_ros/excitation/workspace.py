@@ -31,7 +31,7 @@ from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 
 WORKSPACE_SCALE = 0.1
-"""Excess in space is counted in decimetres, comparable with a tenth of a joint's range."""
+"""Excess in space is divided by 1 dm, comparable with a tenth of a joint's range."""
 
 
 class PointBox:
@@ -187,7 +187,7 @@ def ground_clearance(model: RobotModel, capsules: Sequence[Capsule], height: flo
         floor = np.array([-np.inf, -np.inf, height + distance + capsule.radius])
         ends = [capsule.start] if np.array_equal(capsule.start, capsule.end) else [capsule.start, capsule.end]
         heights = [reached[:, 2] for reached in capsule_ends(model, capsule, poses)]
-        # An end that no joint lifts or lowers, as on a base that turns about the vertical, is where it is.
+        # Ends whose height is constant, as on a base that turns about the vertical, are left out.
         points += [
             (f"capsule of '{capsule.frame}'", capsule.frame, end, floor, np.full(3, np.inf))
             for end, height in zip(ends, heights, strict=False)

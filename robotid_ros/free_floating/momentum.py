@@ -15,8 +15,8 @@ twist V_0 are related by
 
     h = M V_0 + sum_j C_j s_j dq_j,      M = C_0,
 
-so that without momentum V_0 = -M^-1 sum_j C_j s_j dq_j. All of it depends on the joints alone: the
-pose of the base only turns the result.
+so that without momentum V_0 = -M^-1 sum_j C_j s_j dq_j. In the base frame all of it depends on the
+joints alone.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from robotid_ros.model.robot_model import RobotModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MomentumMap:
-    """What relates base twist and joint rates to momentum, at N configurations.
+    """Momentum as a linear function of base twist and joint rates, at N configurations.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class MomentumMap:
         return momentum
 
     def base_twist(self, dq: Array) -> Array:
-        """Return the twist of the base that goes with joint rates at zero momentum, shape (N, 6).
+        """Return the twist of the base for joint rates at zero momentum, shape (N, 6).
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class MomentumMap:
             df/ddq_j = (y + C_j mu)^T s_j
             df/dq_j  = (y + C_j mu)^T ad(V_j) s_j + K_j^T ad(mu) s_j
 
-        where V_0 follows the joints so that the momentum stays zero.
+        where V_0 is the base twist at zero momentum.
 
         Parameters
         ----------

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Least squares sample by sample, on the triangular factor (QR-RLS), and how the estimate converges."""
+"""Recursive least squares on the triangular factor (QR-RLS), and the convergence of its estimate."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from robotid_ros.excitation.criteria import condition_numbers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvergenceHistory:
-    """What the estimate was after each sample.
+    """The estimate after each sample.
 
     Attributes
     ----------

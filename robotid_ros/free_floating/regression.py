@@ -17,7 +17,7 @@ The equations of the method, with Q = P^ - P and with L^ about p_n:
 P^ and L^ are the momenta of the known bodies (base and links 1 .. n - 1); P and L those of the
 whole system about the inertial origin, zero unless said otherwise. All rows are turned into the
 frame of body n, which changes neither the solution nor any condition number; the columns of I are
-those of the tensor's entries (Ixy = -integral(x y dm)), so no sign is carried along.
+those of the tensor's entries (Ixy = -integral(x y dm)).
 """
 
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class Regression:
 
 
 def momentum_in_base(measurement: FloatingMeasurement, momentum: Array) -> Array:
-    """Return a constant momentum as each sample's base sees it.
+    """Return a constant momentum in the base frame of each sample.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def target_regression(
     Parameters
     ----------
     robot : FreeFloatingRobot
-        Its ``body`` plays no part.
+        Its ``body`` is not used.
     measurement : FloatingMeasurement
     momentum : ndarray, shape (6,), optional
         Constant momentum [P; L] about the inertial origin; zero if absent.
@@ -140,10 +140,9 @@ def residual_covariance(
 ) -> Array:
     """Return the covariance that sensor noise gives the residual A x - Y of each sample.
 
-    With x given, the residual is the momentum of the whole system less what it should be: its
-    linear part divided by body n's mass, and its angular part about body n's centre of mass (substituting
-    Q for body n's own momentum moves it there from p_n). So its derivatives
-    are those of the momentum.
+    For a given x, the residual is the error of the momentum of the whole system: its linear part divided by
+    body n's mass, and its angular part about body n's centre of mass (substituting Q for body n's own momentum
+    moves it there from p_n). Its derivatives are therefore those of the momentum.
 
     Parameters
     ----------
@@ -193,7 +192,7 @@ def _noise_of_momentum(
 def whitening_of(covariance: Array) -> Array:
     """Return lower-triangular factors W with W covariance W^T = E, shape (N, 6, 6).
 
-    Directions that no sensor's noise reaches get the least noise the others allow numerically.
+    Directions without noise get the smallest noise that is numerically possible beside the others.
     """
     floor = 1e-13 * np.trace(covariance, axis1=1, axis2=2)[:, None, None] * np.eye(6)
     whitening: Array = np.linalg.inv(np.linalg.cholesky(covariance + floor))

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The regressor of the last body, and what it tells about a motion.
+"""The regressor of the last body, and the information of a motion.
 
 Written in the frame of body n, a sample's regressor depends on six numbers only, its angular velocity w and the
 momentum of the known bodies u (see :mod:`robotid_ros.free_floating.regression`), and is linear in them:

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Fourier trajectories that start and end at rest where they should, and never leave their bounds.
+"""Fourier trajectories that start and end at rest in a given position, within bounds.
 
 No constrained optimiser is needed. The end conditions are linear and are eliminated. The bounds become a
 scale factor per joint: all trajectories of a joint with given ends form a linear space, and scaling one
@@ -24,8 +24,8 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.fourier import FourierTrajectory, fourier_basis
 from robotid_ros.model.joint_limits import JointLimits
 
-_NORM = 60
-_CORNER = 8
+_NORM = 60  # order of the norm: above the largest ratio by at most 10 % on 300 samples
+_CORNER = 8  # sharpness of the transition to the bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class RestToRestSeries:
     q, dq, ddq : ndarray, shape (N, 2 L - 2)
         Basis at the grid: position relative to the start, velocity, acceleration.
     above, below : ndarray, shape (n,)
-        Room from the start up and down [rad or m]; infinite where there is no limit.
+        Distance from the start to the upper and lower limit [rad or m]; infinite where there is none.
     velocity, acceleration : ndarray, shape (n,)
         Bounds.
     """
@@ -71,8 +71,8 @@ class RestToRestSeries:
     ) -> 'RestToRestSeries':
         """Return the space of trajectories within limits.
 
-        The bounds are tightened by cos(pi L / N): a trigonometric polynomial of degree L that keeps
-        to that on N equidistant points keeps to the bound everywhere (Ehlich and Zeller,
+        The bounds are tightened by cos(pi L / N): a trigonometric polynomial of degree L that keeps this
+        bound on N equidistant points keeps the original one everywhere (Ehlich and Zeller,
         Mathematische Zeitschrift 86, 1964).
 
         Parameters
@@ -142,7 +142,7 @@ class RestToRestSeries:
         return len(self.start), self.elimination.shape[1]
 
     def _gauge(self, free: Array) -> tuple[Array, Array]:
-        """Return how far each joint reaches relative to its bounds, and the derivative, shapes (n,), (n, 2 L - 2).
+        """Return the reach of each joint relative to its bounds, and the derivative, shapes (n,), (n, 2 L - 2).
 
         A p-norm over the grid, never less than the largest ratio.
         """

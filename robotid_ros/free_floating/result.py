@@ -37,7 +37,7 @@ class TargetIdentification:
     body : RigidBody
         The last link merged with the target, in the last link's frame.
     target : RigidBody
-        The target alone: what ``body`` has more than the bare last link.
+        The target alone: ``body`` less the bare last link.
     unknowns : ndarray, shape (10,)
         [1/m, c, Ixx Ixy Ixz Iyy Iyz Izz about c] of ``body``.
     covariance : ndarray, shape (10, 10)
@@ -61,7 +61,7 @@ class TargetIdentification:
     samples : int
     usable : bool
     reason : str
-        Why it is not usable, or what to keep in mind; empty where there is nothing to say.
+        Why it is not usable, or a remark; may be empty.
     provenance : mapping
     """
 
@@ -181,7 +181,7 @@ def _judge(body: RigidBody, deviation: Array, converged: bool, scale: float) -> 
     if violation is not None:
         return False, f'the estimate is no physical body: {violation}'
     if deviation[0] > 0.5 * body.mass:
-        return False, f'the mass is known to {100.0 * deviation[0] / body.mass:.0f} % only'
+        return False, f'the mass has a standard deviation of {100.0 * deviation[0] / body.mass:.0f} %'
     if not converged:
         return False, 'the weights did not settle'
     if scale > _SUSPICIOUS:
@@ -199,7 +199,7 @@ def _noise_scale(residual: Array, covariance: Array, unknowns: int) -> float:
 
 
 def _estimate_covariance(jacobian: Array, whitening: Array | None, covariance: Array) -> Array:
-    """Return (J^T W J)^-1 J^T W S W J (J^T W J)^-1, right whether or not W is the inverse of S."""
+    """Return (J^T W J)^-1 J^T W S W J (J^T W J)^-1, valid for any W."""
     rows = jacobian if whitening is None else whitening @ jacobian
     scale = np.sqrt(np.sum(rows**2, axis=(0, 1)))
     scaled = rows / scale

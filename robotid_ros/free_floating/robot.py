@@ -26,8 +26,8 @@ class FreeFloatingRobot:
     Attributes
     ----------
     arm : RobotModel
-        Known: the base (``arm.base_inertial``, in the base frame) and all links. Gravity plays no
-        part, and neither do rotor inertias: momentum is that of the bodies.
+        Known: the base (``arm.base_inertial``, in the base frame) and all links. Gravity and rotor inertias
+        are not used.
     body : RigidBody
         Body n, the last link merged with the target: a prior, an estimate or the truth.
 
@@ -99,12 +99,12 @@ class FreeFloatingRobot:
         return self.arm.with_inertial(inertial)
 
     def require_physical_body(self) -> None:
-        """Refuse to go on with a body n that cannot be: an estimate or a difference may be any.
+        """Refuse a body n that is not physical, as an estimate or a difference may be.
 
         Raises
         ------
         ModelError
-            Saying what is wrong with it.
+            With the reason.
         """
         if self.body.mass <= 0.0:
             raise ModelError(
@@ -116,7 +116,7 @@ class FreeFloatingRobot:
 
     @property
     def target(self) -> RigidBody:
-        """What body n has more than the bare last link, unchecked."""
+        """Body n less the bare last link, unchecked."""
         return RigidBody.from_parameters(self.body.parameters - self.arm.inertial[-1])
 
     def with_body(self, body: RigidBody) -> 'FreeFloatingRobot':

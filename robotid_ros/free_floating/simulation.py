@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Base motion that joint motion causes, by conservation of momentum."""
+"""Motion of the base from that of the joints, by conservation of momentum."""
 
 from collections.abc import Sequence
 
@@ -25,6 +25,7 @@ from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import rotation_of_quaternion
 
 _MOST_STEPS = 1 << 18
+_TOLERANCE = 1e-12  # largest error of the pose [m, 1], relative to its size where that is larger than one
 
 
 def simulate(
@@ -35,7 +36,6 @@ def simulate(
     momentum: Sequence[float] | Array = (0.0,) * 6,
     position: Sequence[float] | Array = (0.0, 0.0, 0.0),
     orientation: Sequence[float] | Array = (1.0, 0.0, 0.0, 0.0),
-    tolerance: float = 1e-12,
 ) -> FloatingMeasurement:
     """Return the perfect measurement of a joint trajectory on a floating base.
 
@@ -43,7 +43,7 @@ def simulate(
 
     The pose is integrated with a Runge-Kutta method of order 8 (Hairer, Norsett and Wanner, Solving
     Ordinary Differential Equations I, section II.5) in equal steps between the samples, halved until
-    the pose changes by less than the tolerance; the twist follows from the momentum at that pose.
+    the pose changes by less than 1e-12; the twist follows from the momentum at that pose.
 
     Parameters
     ----------
@@ -59,8 +59,6 @@ def simulate(
         Initial origin of the base frame in the inertial frame [m].
     orientation : sequence of float, shape (4,)
         Initial quaternion (w, x, y, z) of the base frame.
-    tolerance : float
-        Largest error of the pose [m, 1], relative to its size where that is larger than one.
 
     Returns
     -------
@@ -69,9 +67,9 @@ def simulate(
     Raises
     ------
     ModelError
-        If the trajectory has another number of joints, or body n cannot be.
+        If the trajectory has another number of joints, or body n is not physical.
     DataError
-        If times do not increase, an initial value is malformed or the tolerance is out of reach.
+        If times do not increase, an initial value is malformed or the tolerance is not reached.
     """
     if trajectory.n != robot.n:
         raise ModelError(f'the trajectory moves {trajectory.n} joints, the arm has {robot.n}')
@@ -84,7 +82,7 @@ def simulate(
     if abs(float(np.linalg.norm(quaternion)) - 1.0) > 1e-6:
         raise DataError(f'orientation: expected a unit quaternion, got length {np.linalg.norm(quaternion):g}')
     start = np.concatenate([frozen_array(position, 'position', (3,), DataError), quaternion])
-    poses = _converged_poses(robot.model, trajectory, time, total, start, tolerance)
+    poses = _converged_poses(robot.model, trajectory, time, total, start)
     q, dq, _ = trajectory.evaluate(time)
     offset, compliance = _twist_law(robot.model, q, dq)
     return FloatingMeasurement(
@@ -100,7 +98,7 @@ def simulate(
 
 
 def _converged_poses(
-    model: RobotModel, trajectory: FourierTrajectory, time: Array, total: Array, start: Array, tolerance: float
+    model: RobotModel, trajectory: FourierTrajectory, time: Array, total: Array, start: Array
 ) -> Array:
     longest = float(np.diff(time).max(initial=0.0))
     substeps = max(1, int(np.ceil(longest * trajectory.harmonics * trajectory.base_frequency * 8.0)))
@@ -108,12 +106,11 @@ def _converged_poses(
     while 2 * substeps * len(time) <= _MOST_STEPS:
         substeps *= 2
         fine = _integrate(model, trajectory, time, total, start, substeps)
-        if np.abs(fine - coarse).max() <= tolerance * max(1.0, np.abs(fine).max()):
+        if np.abs(fine - coarse).max() <= _TOLERANCE * max(1.0, np.abs(fine).max()):
             return fine
         coarse = fine
     raise DataError(
-        f'the base motion could not be integrated to {tolerance:g} within {_MOST_STEPS} steps; '
-        'simulate a shorter time or allow a larger tolerance'
+        f'the base motion could not be integrated to {_TOLERANCE:g} within {_MOST_STEPS} steps; simulate a shorter time'
     )
 
 

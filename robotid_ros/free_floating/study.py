@@ -25,7 +25,7 @@ PRIORS: dict[str, tuple[float, float, float]] = {
     'inertia': (1.0, 1.0, 0.5),
     'all three': (0.5, 0.5, 0.5),
 }
-"""What is off, and the factors on mass, centre of mass and inertia."""
+"""Wrong priors: factors on mass, centre of mass and inertia."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class PriorCase:
     ----------
     criterion : str
     prior : str
-        What was off.
+        What was wrong.
     expected_si, expected_scaled : float
         Condition numbers the design expected, with the prior.
     true_si, true_scaled : float
