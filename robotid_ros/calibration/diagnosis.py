@@ -9,7 +9,7 @@
 
 """Common mistakes, searched for where the nominal geometry does not fit the measurements."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -196,32 +196,31 @@ def _joint_mistakes(chain: KinematicChain, measured: _Measured, limit: float) ->
         for _ in range(chain.n):
             if misfit[0] < limit:
                 break
-            trials = [_misfit(chain, replace(measured, q=change(q))) for change, _ in changes]
+            trials = [_misfit(chain, replace(measured, q=q @ matrix + shift)) for matrix, shift, _ in changes]
             best = min(range(len(trials)), key=lambda j: trials[j])
             if trials[best][0] > 0.9 * misfit[0]:
                 break
-            q, misfit = changes[best][0](q), trials[best]
-            told.append(changes[best][1])
+            matrix, shift, text = changes[best]
+            q, misfit = q @ matrix + shift, trials[best]
+            told.append(text)
         found.append((*misfit, ' and '.join(told)))
         if misfit[0] < limit:
             break
     return min(found)
 
 
-def _changes(chain: KinematicChain) -> list[tuple[Callable[[Array], Array], str]]:
-    """Return functions that correct joint coordinates (N, n) for one mistake each, and its description."""
+def _changes(chain: KinematicChain) -> list[tuple[Array, Array, str]]:
+    """Return a matrix A and a vector c for each mistake, so that q A + c corrects it, and its description."""
     unit = np.eye(chain.n)
-    result: list[tuple[Callable[[Array], Array], str]] = []
+    result: list[tuple[Array, Array, str]] = []
     for i, name in enumerate(chain.joint_names):
         if chain.prismatic[i]:
             continue
         for quarter in (1, 2, 3):
-            shift = 0.5 * np.pi * quarter * unit[i]
-            result.append((lambda q, shift=shift: q + shift, f"the zero of '{name}' is off by {90 * quarter} deg"))
+            result.append((unit, 0.5 * np.pi * quarter * unit[i], f"the zero of '{name}' is off by {90 * quarter} deg"))
         if i > 0 and not chain.prismatic[i - 1]:
             before = chain.joint_names[i - 1]
             for sign in (1.0, -1.0):
-                symbol, added = '+' if sign > 0.0 else '-', sign * np.outer(unit[i - 1], unit[i])
-                text = f"'{name}' is coupled: its angle is {name} {symbol} {before}"
-                result.append((lambda q, added=added: q + q @ added, text))
+                text = f"'{name}' is coupled: its angle is {name} {'+' if sign > 0.0 else '-'} {before}"
+                result.append((unit + sign * np.outer(unit[i - 1], unit[i]), np.zeros(chain.n), text))
     return result
