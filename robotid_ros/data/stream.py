@@ -218,7 +218,7 @@ class StreamProcessor:
             self._average = period_average(
                 self.reference.joints,
                 self.reference.period,
-                self._screen.step,
+                max(self._screen.step, 4.0 * self._step),  # of four steps hardly ever all are without an acceleration
                 self.settings,
                 self.reference.travel,
                 accelerations=self._step > 0.0,
