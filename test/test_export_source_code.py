@@ -118,7 +118,7 @@ def test_generated_code_holds_the_friction_at_rest(tmp_path: Path, name: str) ->
     np.testing.assert_allclose(got, expected, **tolerance)
     np.testing.assert_allclose(module['recorded_torque'](q, dq, ddq, np.array(directions)), expected, **tolerance)
     header = write_code(minimal, tmp_path, 'cpp')[0].read_text(encoding='ascii')
-    assert 'direction: 1 or -1 as the joint last moved' in header
+    assert 'direction: 1 or -1, in which the joint last moved' in header
     assert 'constexpr double rest_speed[3]' in header
     assert 'const double direction[3], const double coefficients[' in header
 

@@ -284,7 +284,7 @@ def _better_turned(info: Information, joints: list[int], precision: Array) -> fl
 
     def cost(parts: Information) -> float:
         solution, _ = weighted_solution(parts, None, precision)
-        return float(np.mean(np.log(parts.residual_squares(solution.parameters))))
+        return float(np.mean(np.log(np.maximum(parts.residual_squares(solution.parameters), 1e-300))))
 
     return float(np.exp(0.5 * (cost(info) - cost(turned))))
 
