@@ -82,13 +82,14 @@ PASSED = (
 )
 # A world can be paused, and on a busy computer /clock comes late: the commanded motion stands still and jumps ahead. No
 # arm can be damaged by it.
-TOLERANT = {
+IN_GAZEBO = {
     'joint_state_timeout': 60.0,
     'controller_timeout': 20.0,
     'start_timeout': 20.0,
     'tracking_tolerance': 0.6,
     'path_distance': 0.3,
     'delay_tolerance': 0.5,
+    'rotor_inertia': False,  # a joint in Gazebo has no motor
 }
 LINK_RADIUS = 0.05  # of an arm that is known from its URDF alone [m]
 
@@ -225,7 +226,7 @@ def actions(context):
         after(spawn, [in_namespace(broadcaster)]),
         after(broadcaster, [in_namespace(trajectory)]),
         # Only now: the clock runs, and every use_sim_time node starts at a time that is not zero.
-        after(trajectory, [GroupAction([*(SetParameter(name, value) for name, value in TOLERANT.items()), nodes])]),
+        after(trajectory, [GroupAction([*(SetParameter(name, value) for name, value in IN_GAZEBO.items()), nodes])]),
     ]
 
 

@@ -102,9 +102,8 @@ def test_the_services_lead_to_the_base_parameters_of_the_arm_in_gazebo(environme
         assert process.wait() == 0, process.output
     assert result['gravity'] == [0.0, 0.0, -9.7]
     model = RobotModel.from_urdf(arm_description('ur10e'), gravity=(0.0, 0.0, -9.7))
-    # Gazebo knows no rotor inertia: the base parameters are those of the links alone.
-    base = base_parameters(model, rotor_inertia=True, tolerance=DATA_TOLERANCE)
-    true = base.map @ np.concatenate([model.inertial.ravel(), np.zeros(model.n)])
+    base = base_parameters(model, tolerance=DATA_TOLERANCE)
+    true = base.map @ model.inertial.ravel()
     found = np.array([entry['value'] for entry in result['base_parameters']])
     error = np.linalg.norm(found - true) / np.linalg.norm(true)
     assert result['usable'], result['reason']

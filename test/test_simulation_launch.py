@@ -226,6 +226,8 @@ def test_another_arm_gets_controllers_a_configuration_and_a_start_of_its_own(env
     assert '- -1.62' in texts
     assert 'ground_height: -0.25' in texts
     assert 'ground: true' in texts
+    for name in ('excitation', 'identification'):
+        assert 'rotor_inertia:=False' in seen[name][0]['arguments'], seen[name][0]
 
 
 def test_every_argument_is_described_and_has_a_default(environment) -> None:
