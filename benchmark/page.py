@@ -66,7 +66,7 @@ def _section(title: str, rows: Sequence[Row], *, remarks: bool = True) -> list[s
         return []
     lines = ['', f'### {title}', '', _line(HEAD), '|---' * len(HEAD) + '|', *(_line(_cells(row)) for row in rows)]
     known = {row.what: ', '.join(filter(None, (row.runs, row.note))) for row in rows if row.values and remarks}
-    remarked = [f'- {what}: {text}' for what, text in known.items() if text]
+    remarked = [f'- {what}: {text}' for what, text in known.items() if text not in ('', 'one run')]
     return [*lines, '', *remarked] if remarked else lines
 
 
