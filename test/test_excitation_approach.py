@@ -55,6 +55,15 @@ def test_a_simulated_arm_starts_clear_of_everything():
         clear_pose(model, replace(settings, ground_height=3.0))
 
 
+def test_the_way_to_the_start_leaves_a_part_of_the_velocity_limits():
+    model, _, check = _table()
+    a, b = np.array([0.0, -1.6, 0.3, -1.5, -1.57, 0.0]), np.array([2.5, -1.6, 0.3, -1.5, -1.57, 0.0])
+    limits = replace(model.limits, velocity=np.full(6, 1.0), acceleration=np.full(6, 100.0))
+    (move,) = approach(a, b, replace(check, limits=limits), 5.0)
+    fastest = np.abs(move.evaluate(np.linspace(0.0, move.duration, 2001))[1]).max()
+    assert fastest == pytest.approx(0.97, abs=1e-5)
+
+
 def test_the_way_to_the_start_goes_round_what_is_in_the_straight_way():
     """From one side of the table to the other the straight way dips the arm into it."""
     model, _, check = _table()
