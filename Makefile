@@ -50,7 +50,7 @@ TEST_PROCESSES ?= 2
 PYTEST := $(BIN)/python -m pytest --durations 15
 SPREAD := --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 test: $(VENV)/.test
-	@echo 'two groups of tests, about six minutes; each is printed when it has ended'
+	@echo 'two groups of tests, about eight minutes; each is printed when it has ended'
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target test-nodes test-core
 
 test-nodes: $(VENV)/.test
