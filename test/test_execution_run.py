@@ -102,7 +102,7 @@ def test_a_move_uses_what_the_limits_allow_and_no_more():
     _, velocity, acceleration = move.evaluate(t)
     jerk = np.gradient(acceleration, t, axis=0)
     used = [
-        np.abs(velocity).max(axis=0) / np.minimum(bounds.velocity, 1.5),
+        np.abs(velocity).max(axis=0) / np.minimum(0.97 * bounds.velocity, 1.5),
         np.abs(acceleration).max(axis=0) / bounds.acceleration,
         np.abs(jerk).max(axis=0) / bounds.jerk,
     ]

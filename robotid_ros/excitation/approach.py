@@ -9,8 +9,6 @@
 
 """Approach: the move from the present pose to the start of a motion."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from robotid_ros.arrays import Array
@@ -21,9 +19,6 @@ from robotid_ros.excitation.reference_check import ReferenceCheck
 from robotid_ros.model.robot_model import RobotModel
 
 _TRIES = 60  # poses to go by
-# Part of the velocity limits that is used: at the limit itself, a controller that clamps its commands loses the path.
-# In Gazebo a joint limited to 2.0 rad/s, led at 2.0, went 0.6 rad too far.
-_SHARE = 0.97
 _COARSE = 20.0  # [Hz], of a first check: 25 mrad apart at the usual 0.5 rad/s
 
 
@@ -36,17 +31,18 @@ def approach(position: Array, goal: Array, check: ReferenceCheck, velocity: floa
         Present pose and goal, at rest [rad or m].
     check : ReferenceCheck
     velocity : float
-        Highest joint speed [rad/s or m/s]; 97 % of the velocity limits are kept as well.
+        Highest joint speed [rad/s or m/s].
 
     Raises
     ------
     ExcitationError
         If neither the straight way nor another keeps the limits, with the limit that the straight one breaks.
     """
-    limits = replace(check.limits, velocity=_SHARE * check.limits.velocity)
 
     def move(start: Array, end: Array) -> Move:
-        return Move(start=np.array(start), goal=np.array(end), duration=move_duration(start, end, limits, velocity))
+        return Move(
+            start=np.array(start), goal=np.array(end), duration=move_duration(start, end, check.limits, velocity)
+        )
 
     straight = move(position, goal)
     try:
