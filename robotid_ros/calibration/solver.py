@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.calibration.problem import Problem, State
@@ -246,7 +246,7 @@ def _quantiles(probability: float, dof: IntArray) -> Array:
 
 @lru_cache(maxsize=8)
 def _quantile_pair(probability: float) -> tuple[float, float]:
-    return float(chi2.ppf(probability, 3)), float(chi2.ppf(probability, 6))
+    return float(chdtri(3, 1.0 - probability)), float(chdtri(6, 1.0 - probability))
 
 
 def _tune(balance: _Balance, at: _Linear, offset: Array, groups: list[IntArray], prior: float | None) -> None:

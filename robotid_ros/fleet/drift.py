@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2, t
+from scipy.special import chdtri, stdtrit
 
 from robotid_ros.arrays import Array
 from robotid_ros.fleet.outcome import Outcome
@@ -169,7 +169,7 @@ def _changes(members: Sequence[Series], drifts: int, arms: int) -> Iterator[Chan
             for ends, deviations, _, freedom in lines
             if freedom == 0
         ]
-    scale = max(1.0, float(np.median([np.sqrt(s / chi2.median(f)) for s, f in repeated]))) if repeated else 1.0
+    scale = max(1.0, float(np.median([np.sqrt(s / chdtri(f, 0.5)) for s, f in repeated]))) if repeated else 1.0
     freedom = sum(f for _, f in repeated) // 2  # a median is about half as efficient as a sum
     drift_limit = _limit(freedom, drifts)
     last = np.array([ends[1] for ends, *_ in lines])
@@ -194,7 +194,7 @@ def _changes(members: Sequence[Series], drifts: int, arms: int) -> Iterator[Chan
 
 
 def _limit(freedom: float, count: int) -> float:
-    return float(t.ppf(1.0 - 0.5 * FALSE_ALARM / max(count, 1), freedom)) if freedom > 0 else np.inf
+    return float(stdtrit(freedom, 1.0 - 0.5 * FALSE_ALARM / max(count, 1))) if freedom > 0 else np.inf
 
 
 def _of_arm(arm: str, outcomes: Sequence[Outcome]) -> Iterator[Series]:

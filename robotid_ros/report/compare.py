@@ -12,7 +12,7 @@
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import IdentificationError
@@ -111,7 +111,7 @@ def threshold(count: int) -> float:
 
     By Bonferroni's inequality.
     """
-    return float(norm.ppf(1.0 - 0.5 * _FALSE_ALARM / max(count, 1)))
+    return float(ndtri(1.0 - 0.5 * _FALSE_ALARM / max(count, 1)))
 
 
 def _table(results: Sequence[tuple[str, IdentificationResult]]) -> tuple[list[str], list[str], Array, Array]:

@@ -12,7 +12,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.signal import welch
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
@@ -121,6 +120,8 @@ def residual_spectrum_figure(run: Run, joint_types: Sequence[str]) -> Figure:
 
     Welch's estimate over the longest trajectory, with a window of a quarter of it.
     """
+    from scipy.signal import welch  # not at the top: see robotid_ros.signals.filtering
+
     dataset, title = run.dataset, run.title
     rows = dataset.trajectory == int(np.bincount(dataset.trajectory).argmax())
     count = int(rows.sum())

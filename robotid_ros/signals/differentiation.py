@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import signal
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
@@ -54,7 +53,9 @@ def savitzky_golay(values: Array, rate: float, window: int, order: int = 4, deri
             f'Savitzky-Golay: expected an odd window above the order {order} and at most {len(x)} samples, '
             f'and a derivative up to the order; got window {window}, derivative {derivative}'
         )
-    return np.asarray(signal.savgol_filter(x, window, order, deriv=derivative, delta=1.0 / rate, axis=0, mode='interp'))
+    from scipy.signal import savgol_filter  # not at the top: see filtering.py
+
+    return np.asarray(savgol_filter(x, window, order, deriv=derivative, delta=1.0 / rate, axis=0, mode='interp'))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,14 +7,16 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Zero-phase low-pass filters, and a cutoff chosen from the data."""
+"""Zero-phase low-pass filters, and a cutoff chosen from the data.
+
+scipy.signal takes as long to import as everything else that a node needs, so it is imported where it is used.
+"""
 
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import signal
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
@@ -54,6 +56,8 @@ def zero_phase_low_pass(values: Array, rate: float, cutoff: float, order: int = 
     """
     if not 0.0 < cutoff < 0.5 * rate:
         raise DataError(f'filter: expected a cutoff between 0 and half the rate, {0.5 * rate:g} Hz; got {cutoff:g} Hz')
+    from scipy import signal
+
     x = np.asarray(values, dtype=np.float64)
     sections, settled = _sections(cutoff / rate, order)
     length = x.shape[axis]
@@ -72,6 +76,8 @@ def zero_phase_low_pass(values: Array, rate: float, cutoff: float, order: int = 
 @lru_cache(maxsize=64)
 def _sections(share: float, order: int) -> tuple[Array, Array]:
     """Return the sections of one pass, for a cutoff as a share of the rate, and their state at a constant of one."""
+    from scipy import signal
+
     warped = np.tan(np.pi * share) * (np.sqrt(2.0) - 1.0) ** (-0.5 / order)
     sections = np.asarray(signal.butter(order, 2.0 / np.pi * np.arctan(warped), output='sos'), dtype=np.float64)
     return sections, np.asarray(signal.sosfilt_zi(sections), dtype=np.float64)
@@ -161,6 +167,8 @@ def choose_cutoff(position: Array, rate: float, margin: float = 5.0) -> Bandwidt
 
 def _acceleration_spectrum(q: Array, rate: float) -> tuple[Array, Array, Array, Array]:
     """Return frequencies, acceleration spectra, the part of them that is white position noise, its deviation."""
+    from scipy import signal
+
     # Differences before the window: otherwise leakage of slow motion covers the higher frequencies.
     acceleration = np.diff(q, n=2, axis=0) * rate**2
     size = min(len(acceleration), max(256, int(16.0 * rate)))
@@ -193,6 +201,8 @@ def motion_band(velocity: Array, rate: float) -> float:
     rate : float
         [Hz]
     """
+    from scipy import signal
+
     size = min(len(velocity), max(256, len(velocity) // 2))
     frequency, power = signal.welch(velocity, rate, nperseg=size, detrend=False, axis=0)
     total = power.sum(axis=0)

@@ -10,7 +10,6 @@
 """Five-point cubic smoothing."""
 
 import numpy as np
-from scipy.signal import savgol_filter
 
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.errors import DataError
@@ -43,6 +42,8 @@ def five_point_cubic(values: Array, periodic: bool = False) -> Array:
     x = np.asarray(values, dtype=np.float64)
     if len(x) < 5:
         raise DataError(f'five-point smoothing: expected at least 5 samples, got {len(x)}')
+    from scipy.signal import savgol_filter  # not at the top: see filtering.py
+
     smooth: Array = savgol_filter(x, 5, 3, axis=0, mode='wrap' if periodic else 'interp')
     return smooth
 
