@@ -15,6 +15,7 @@ import os
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,7 @@ from hypothesis import strategies as st
 from robotid_ros.dynamics import base_parameters, full_regressor, inverse_dynamics, minimal_model
 from robotid_ros.dynamics.codegen.cache import cache_directory
 from robotid_ros.dynamics.codegen.compiler import compiled_kernels, find_compiler
-from robotid_ros.errors import ModelError
+from robotid_ros.errors import DataError, ModelError
 from robotid_ros.export.source_code import write_code
 from robotid_ros.model import RobotModel
 
@@ -94,6 +95,46 @@ def test_real_arms_move_as_pinocchios(name):
         np.testing.assert_allclose(got, expected, rtol=0, atol=1e-10)
 
 
+@needs_compiler
+@pytest.mark.parametrize('name', ['ur10', 'panda'])
+def test_one_sample_after_the_other_moves_as_pinocchios(name):
+    model = arm(name)
+    minimal = minimal_model(model, tolerance=1e-11)
+    q, dq, ddq = motion(model.n, 21)
+    expected = PinocchioArm(model).inverse_dynamics(q, dq, ddq)
+    wide = np.asfortranarray(np.stack([q, dq, ddq], axis=1).repeat(2, axis=2))[:, :, ::2]  # not contiguous
+    got = [minimal.inverse_dynamics(*row[:, None]) for row in wide]  # the first compiles the function of one sample
+    np.testing.assert_allclose(np.concatenate(got), expected, rtol=0, atol=1e-10)
+    one = q[:1], dq[:1], ddq[:1]
+    for changed in (one[0].astype(np.float32).astype('>f8'), one[0].astype(int), one[0].tolist()):
+        mixed = minimal.inverse_dynamics(changed, *one[1:])
+        batch = minimal.inverse_dynamics(*(np.repeat(x, 2, axis=0) for x in (changed, *one[1:])))
+        np.testing.assert_allclose(mixed[0], batch[1], rtol=0, atol=1e-10)
+    for wrong in (one[0].T, one[0][0], one[0][:, :-1], np.repeat(one[0], 2, axis=0), None):
+        with pytest.raises(DataError):
+            minimal.inverse_dynamics(one[0], wrong, one[2])
+    doubled = minimal.with_parameters(2.0 * minimal.parameters)
+    for _ in range(2):
+        np.testing.assert_allclose(doubled.inverse_dynamics(*one), 2.0 * expected[:1], rtol=0, atol=1e-10)
+
+
+@needs_compiler
+def test_one_sample_in_several_threads_at_once():
+    model = arm('ur10')
+    minimal = minimal_model(model)
+    q, dq, ddq = motion(model.n, 4)
+    expected = minimal.inverse_dynamics(q, dq, ddq)
+
+    def largest(row):
+        return max(
+            float(np.abs(minimal.inverse_dynamics(*(x[row : row + 1] for x in (q, dq, ddq))) - expected[row]).max())
+            for _ in range(3000)
+        )
+
+    with ThreadPoolExecutor(4) as pool:
+        assert max(pool.map(largest, range(4))) < 1e-10
+
+
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(dh_robots(), st.tuples(*[st.booleans()] * 3))
 def test_all_paths_agree_on_random_arms(robot, flags):
@@ -122,7 +163,7 @@ def test_all_paths_agree_on_random_arms(robot, flags):
 @given(dh_robots(largest=4))
 def test_compiled_and_numpy_kernels_agree(robot):
     minimal = minimal_model(robot, viscous=True, coulomb=True, offset=True)
-    for count in (1, 7, 8, 19):
+    for count in (1, 1, 7, 8, 19):  # from the second call on, one sample has a function of its own
         q, dq, ddq = motion(robot.n, count, seed=9)
         one, other = (minimal.inverse_dynamics(q, dq, ddq, compiled=compiled) for compiled in (True, False))
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-12 * max(1.0, float(np.abs(other).max(initial=0.0))))

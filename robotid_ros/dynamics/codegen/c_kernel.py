@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""C source of a graph function: the batch kernel that the package compiles for itself."""
+"""C source of a graph function that the package compiles for itself: for batches, and for single samples."""
 
 from robotid_ros.dynamics.codegen.expression import Op
 from robotid_ros.dynamics.codegen.function import GraphFunction, statements, value_of
@@ -48,6 +48,33 @@ def batch_source(function: GraphFunction) -> str:
     source += [f'    {line}' for line in body + writes + ends]
     source += ['}', '', *_driver(function, parameters)]
     return '\n'.join(source) + '\n'
+
+
+def sample_source(function: GraphFunction) -> str:
+    """Return C with ``void sample(const double *input..., double *block)`` for one sample.
+
+    The block holds the shared input, which is the last, and behind it gets the output.
+    """
+    *given, shared = function.inputs
+    (output,) = function.outputs
+
+    def read(number: int) -> str:
+        block, column = function.input_places[number]
+        return f'block[{column}]' if block == len(given) else f'in{block}[{column}]'
+
+    arguments = [f'const double *in{b}' for b in range(len(given))]
+    values = (value_of(function, reference) for reference in output.references)
+    return '\n'.join(
+        [
+            '#include <math.h>',
+            'static inline double sign_of(double x) { return (double)(x > 0.0) - (double)(x < 0.0); }',
+            f'void sample({", ".join([*arguments, "double *block"])})',
+            '{',
+            *(f'    {line}' for line in statements(function, read, 'c')),
+            *(f'    block[{shared.width + k}] = {value};' for k, value in enumerate(values)),
+            '}\n',
+        ]
+    )
 
 
 def _driver(function: GraphFunction, parameters: list[str]) -> list[str]:

@@ -49,21 +49,21 @@ class CompiledKernel:
         self.call = getattr(library, name)
         self.call.restype = None
 
-    def takes(self, arrays: int) -> None:
-        """Set how many arrays the function takes; otherwise the first call sets it."""
-        self.call.argtypes = [ctypes.c_long, *[ctypes.c_void_p] * arrays]
-
     def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Fill the output arrays, which must be contiguous; see :meth:`NumpyKernel.__call__`."""
         if self.call.argtypes is None:
-            self.takes(len(inputs) + len(outputs))
+            self.call.argtypes = [ctypes.c_long, *[ctypes.c_void_p] * (len(inputs) + len(outputs))]
         ready = [np.ascontiguousarray(x, dtype=np.float64) for x in inputs]
         given = [x.tobytes() if x.nbytes <= _COPIED else x.ctypes.data for x in ready]
         self.call(len(outputs[0]), *given, *[y.ctypes.data for y in outputs])
 
 
 def compiled_kernels(
-    name: str, key: str, source: Callable[[], str], functions: Sequence[str]
+    name: str,
+    key: str,
+    source: Callable[[], str],
+    functions: Sequence[str],
+    loader: type[ctypes.CDLL] = ctypes.CDLL,
 ) -> dict[str, CompiledKernel] | None:
     """Return compiled functions, or None without a compiler or a cache directory.
 
@@ -83,6 +83,8 @@ def compiled_kernels(
         Returns the C source; called only if it has to be compiled.
     functions : sequence of str
         Names of the functions in it.
+    loader : type
+        ctypes.PyDLL for functions that keep the interpreter's lock.
     """
     compiler = find_compiler()
     if compiler is None or cache_directory() is None:
@@ -99,7 +101,7 @@ def compiled_kernels(
             if directory is None:
                 return None
             try:
-                library = ctypes.CDLL(str(directory / file))
+                library = loader(str(directory / file))
                 return {function: CompiledKernel(library, function) for function in functions}
             except (OSError, AttributeError):
                 continue  # made by another machine or compiler: build it again

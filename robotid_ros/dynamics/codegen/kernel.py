@@ -9,6 +9,7 @@
 
 """Kernels that evaluate a graph function: compiled where possible, numpy otherwise."""
 
+import ctypes
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -16,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.codegen.c_kernel import batch_source
+from robotid_ros.dynamics.codegen.c_kernel import batch_source, sample_source
 from robotid_ros.dynamics.codegen.compiler import CompiledKernel, compiled_kernels
 from robotid_ros.dynamics.codegen.function import GraphFunction, statements, value_of
 from robotid_ros.errors import DataError
@@ -120,39 +121,48 @@ def _compiled(name: str, key: str, make: Callable[[], GraphFunction]) -> Compile
     return None if found is None else found[name]
 
 
-def single_sample(kernel: CompiledKernel, joints: int, shared: Array) -> Single:
-    """Return a function that calls a compiled kernel for one sample at the least cost.
+def single_sample(function: GraphFunction, coefficients: Array) -> Single | None:
+    """Return a function that evaluates one sample of a function of q, dq and ddq at the least cost.
 
-    numpy takes longer to give an array's address than the kernel runs: inputs are therefore copied to
-    bytes, and the result is written to a buffer with a known address. The function takes q, dq and ddq, and
-    returns the result, shape (1, n), or None if they are not float64 arrays of that shape.
+    One C function without vectors takes a tenth of the time that the call takes. So little is passed: the inputs as
+    bytes, because numpy takes longer to give an array's address, and one block with the coefficients and, behind them,
+    the place of the result. The interpreter's lock is kept: to get it back could cost a loop 5 ms where other threads
+    compute.
 
     Parameters
     ----------
-    kernel : CompiledKernel
-        Of q, dq, ddq and what all samples share.
-    joints : int
-    shared : ndarray
-    """
-    kernel.takes(5)
-    call, shape, kept = kernel.call, (1, joints), np.ascontiguousarray(shared)
-    address = kept.ctypes.data
-    buffers: list[tuple[Array, int]] = []
+    function : GraphFunction
+        Its first inputs are q, dq and ddq, then the coefficients, which all samples share.
+    coefficients : ndarray, shape (m,)
 
-    def evaluate(q: Array, dq: Array, ddq: Array, _kept: Array = kept) -> Array | None:
+    Returns
+    -------
+    callable or None
+        The function takes q, dq and ddq and returns the result, shape (1, n), or None if they are not float64 arrays
+        of that shape. None where there is no compiler.
+    """
+    found = compiled_kernels(
+        f'{function.name}_sample', function.key, lambda: sample_source(function), ['sample'], ctypes.PyDLL
+    )
+    if found is None:
+        return None
+    call, shape, count = found['sample'].call, (1, function.inputs[0].width), len(coefficients)
+    blocks: list[tuple[ctypes.c_void_p, Array]] = []
+
+    def evaluate(q: Array, dq: Array, ddq: Array) -> Array | None:
         try:
             if not (q.shape == dq.shape == ddq.shape == shape and q.dtype is dq.dtype is ddq.dtype is _DOUBLE):
                 return None
         except AttributeError:
             return None
         try:
-            buffer = buffers.pop()  # a buffer in use belongs to one thread
+            address, tau = blocks.pop()  # a block in use belongs to one thread
         except IndexError:
-            made = np.empty(shape)
-            buffer = made, made.ctypes.data
-        call(1, q.tobytes(), dq.tobytes(), ddq.tobytes(), address, buffer[1])
-        result = buffer[0].copy()
-        buffers.append(buffer)
+            block = np.concatenate([coefficients, np.zeros(shape[1])])
+            address, tau = ctypes.c_void_p(block.ctypes.data), block[count:].reshape(shape)
+        call(q.tobytes(), dq.tobytes(), ddq.tobytes(), address)
+        result = tau.copy()
+        blocks.append((address, tau))
         return result
 
     return evaluate

@@ -293,7 +293,8 @@ class MinimalModel:
         result = checked_output(out, samples[0].shape)
         function = self.functions[name]
         kernel = self._kernels.get(name, function.key, lambda: function, compiled=compiled)
-        if name == 'inverse_dynamics' and self._kernels.single is None and isinstance(kernel, CompiledKernel):
-            self._kernels.single = single_sample(kernel, self.model.n, self._own_coefficients)
+        first = len(result) == 1 and name == 'inverse_dynamics' and self._kernels.single is None
+        if first and isinstance(kernel, CompiledKernel):
+            self._kernels.single = single_sample(function, self._own_coefficients)
         kernel([*samples, self.coefficients(parameters)], [result])
         return result
