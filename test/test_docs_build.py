@@ -20,13 +20,15 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_sphinx_builds_without_warnings(tmp_path: Path) -> None:
-    for package in ('sphinx', 'furo', 'myst_parser', 'numpydoc', 'latex2mathml', 'rclpy', 'mujoco'):
+    for package in ('sphinx', 'myst_parser', 'numpydoc', 'latex2mathml', 'rclpy', 'mujoco'):
         pytest.importorskip(package, reason='needs the docs, ros and sim extras')
     source = tmp_path / 'docs'  # API pages are generated beside the sources
     shutil.copytree(ROOT / 'docs', source, ignore=shutil.ignore_patterns('_api', '_build', '__pycache__'))
     shutil.copy(ROOT / 'package.xml', tmp_path)
     out = tmp_path / 'html'
-    command = [sys.executable, '-m', 'sphinx', '-b', 'html', '-W', '--keep-going', '-q', str(source), str(out)]
+    # A plain theme: the navigation that furo writes into every page takes two thirds of a build, and none of it is ours.
+    options = ['-b', 'html', '-W', '--keep-going', '-q', '-D', 'html_theme=basic']
+    command = [sys.executable, '-m', 'sphinx', *options, str(source), str(out)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]
     for page in ROOT.glob('docs/*.md'):
