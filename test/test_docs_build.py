@@ -26,7 +26,7 @@ def test_sphinx_builds_without_warnings(tmp_path: Path) -> None:
     shutil.copytree(ROOT / 'docs', source, ignore=shutil.ignore_patterns('_api', '_build', '__pycache__'))
     shutil.copy(ROOT / 'package.xml', tmp_path)
     out = tmp_path / 'html'
-    # A plain theme: the navigation that furo writes into every page takes two thirds of a build, and none of it is ours.
+    # A plain theme: the navigation that furo writes into every page takes two thirds of a build.
     options = ['-b', 'html', '-W', '--keep-going', '-q', '-D', 'html_theme=basic']
     command = [sys.executable, '-m', 'sphinx', *options, str(source), str(out)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)

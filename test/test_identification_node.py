@@ -10,7 +10,7 @@
 """The identification node over real DDS, in a process of its own."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic
 
@@ -236,11 +236,8 @@ def test_identifies_from_averaged_periods_and_watches_the_torque(loop: tuple[Cli
 
     def step() -> bool:
         k = next(rows)
-        state = JointState(name=['elbow', 'shoulder'], position=q[k, ::-1], velocity=dq[k, ::-1])
         push = np.array([6.0, 0.0]) if k > 150 else np.zeros(2)
-        state.effort = ((torque[k] + push)[::-1] / (0.2 * 50.0)).tolist()  # the driver reports currents of the motors
-        state.header.stamp.sec, fraction = divmod(round(time[k] * 1e9), 1_000_000_000)
-        state.header.stamp.nanosec = fraction
+        state = joint_state(time[k], q[k], dq[k], torque[k] + push)
         client.states.publish(state)
         # The next one goes out when the node has answered this one, or lost it: what it sees is no matter of its speed.
         patience = monotonic() + 0.5
@@ -297,6 +294,27 @@ def test_identifies_from_averaged_periods_and_watches_the_torque(loop: tuple[Cli
     assert 'Traceback' not in node.output
 
 
+def joint_state(time: float, q: np.ndarray, dq: np.ndarray, torque: np.ndarray) -> JointState:
+    """Return what the driver publishes: joints in its own order, currents of the motors."""
+    current = torque / (0.2 * 50.0)
+    state = JointState(name=['elbow', 'shoulder'], position=q[::-1], velocity=dq[::-1], effort=current[::-1])
+    state.header.stamp.sec, state.header.stamp.nanosec = divmod(round(time * 1e9), 1_000_000_000)
+    return state
+
+
+def player(client: Client, seed: int) -> Callable[[], int]:
+    """Return what publishes the joint states of a motion, one at each call, and tells which one it was."""
+    (time, q, dq, _), torque = motion_with_torque(seed)
+    rows = iter(range(len(time)))
+
+    def publish() -> int:
+        k = next(rows)
+        client.states.publish(joint_state(time[k], q[k], dq[k], torque[k]))
+        return k
+
+    return publish
+
+
 def refused_or_sent(client: Client, planned: JointTrajectory) -> bool:
     """Send a trajectory until it comes back: messages may be lost, but come in order."""
     client.planned.publish(planned)
@@ -318,17 +336,9 @@ def test_a_result_that_is_not_usable_gives_no_torques_that_others_act_on(loop: t
     client.until(
         lambda: 'gravity, contact and feed-forward torques are not published' in client.status['message'], 'it'
     )
-    (time, q, dq, ddq), torque = motion_with_torque(1)
-    rows = iter(range(len(time)))
-
-    def step() -> bool:
-        k = next(rows)
-        state = JointState(name=['shoulder', 'elbow'], position=q[k], velocity=dq[k], effort=torque[k] / (0.2 * 50.0))
-        state.header.stamp.sec, state.header.stamp.nanosec = divmod(round(time[k] * 1e9), 1_000_000_000)
-        client.states.publish(state)
-        return {f'/identification/{name}_torque' for name in ('predicted', 'external')} <= set(client.seen) and k > 40
-
-    client.until(step, 'predicted and external torques')
+    publish, told = player(client, 1), {f'/identification/{name}_torque' for name in ('predicted', 'external')}
+    client.until(lambda: publish() > 40 and told <= set(client.seen), 'predicted and external torques')
+    time, q, dq, ddq = motion_with_torque(1)[0]
     planned = trajectory_message(('shoulder', 'elbow'), 1.0, time[:9], q[:9], dq[:9], ddq[:9])
     client.until(lambda: client.planned.publish(planned) or 'the result is not usable' in node.output, 'the warning')
     acted_on = ('gravity_torque', 'contact_torque', 'feedforward')
@@ -344,26 +354,16 @@ def test_torques_are_throttled_and_computed_only_while_somebody_listens(loop: tu
     assert client.call('identify').success
     client.until(lambda: client.states.get_subscription_count() == 1, 'the node follows the joint states')
 
-    (time, q, dq, _), torque = motion_with_torque(1)
-    stamps: list[int] = []
+    publish, stamps = player(client, 1), []
     subscription = client.node.create_subscription(
         JointState,
         '/identification/predicted_torque',
         lambda m: stamps.append(1_000_000_000 * m.header.stamp.sec + m.header.stamp.nanosec),
-        len(time),
+        1000,
     )
     for listener in client.listeners:
         client.node.destroy_subscription(listener)
-    rows = iter(range(len(time)))
-
-    def step() -> bool:
-        k = next(rows)
-        state = JointState(name=['shoulder', 'elbow'], position=q[k], velocity=dq[k], effort=torque[k] / (0.2 * 50.0))
-        state.header.stamp.sec, state.header.stamp.nanosec = divmod(round(time[k] * 1e9), 1_000_000_000)
-        client.states.publish(state)
-        return len(stamps) > 5
-
-    client.until(step, 'six torques')
+    client.until(lambda: publish() and len(stamps) > 5, 'six torques')
     gaps = np.sort(np.diff(stamps))  # joint states come every 10 ms
     assert gaps[1] >= 0.1e9  # one may be shorter: a contact that begins is told at once
 
