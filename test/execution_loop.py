@@ -111,7 +111,8 @@ class Loop:
             self.send(plan.windows.window(0))
         window = 1
         rest_since = None
-        while self.now < self.duration:
+        ends = plan.reference.duration + 1.0  # where nothing stops it before
+        while self.now < (ends if self.stop is None else self.duration):
             if self.now >= self.at:
                 self.fault(self)
             for message in [m for m in self.messages if m[0] <= self.now]:

@@ -163,9 +163,10 @@ class FourierTrajectory:
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration at times ``t`` [s], each of shape (N, n)."""
-        rows = self.coefficients.T
-        phi, dphi, ddphi = fourier_basis(t, self.harmonics, self.base_frequency)
-        return phi @ rows, dphi @ rows, ddphi @ rows
+        angular, sine, cosine = _harmonics(t, self.harmonics, self.base_frequency)
+        a, b = self.a.T, self.b.T
+        position = (sine / angular) @ a - (cosine / angular) @ b + self.offset
+        return position, cosine @ a + sine @ b, (angular * cosine) @ b - (angular * sine) @ a
 
     def position(self, t: ArrayLike) -> Array:
         """Return positions at times ``t`` [s], shape (N, n) [rad or m]."""

@@ -228,11 +228,16 @@ class Chain:
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration; see :class:`Reference`."""
         times = np.atleast_1d(np.asarray(t, dtype=np.float64))
-        index = np.clip(np.searchsorted(self.starts, times, side='right') - 1, 0, len(self.parts) - 1)
+        index = np.searchsorted(self.starts[1:-1], times, side='right')
+        if len(times) and (index == index[0]).all():  # as for a single moment, which a run asks for at each joint state
+            return self._part(int(index[0]), times)
         joints = self.parts[0].evaluate([0.0])[0].shape[1]
         position, velocity, acceleration = (np.empty((len(times), joints)) for _ in range(3))
         for k in np.unique(index):
             chosen = index == k
-            local = np.clip(times[chosen] - self.starts[k], 0.0, self.parts[k].duration)
-            position[chosen], velocity[chosen], acceleration[chosen] = self.parts[k].evaluate(local)
+            position[chosen], velocity[chosen], acceleration[chosen] = self._part(int(k), times[chosen])
         return position, velocity, acceleration
+
+    def _part(self, k: int, times: Array) -> tuple[Array, Array, Array]:
+        part = self.parts[k]
+        return part.evaluate(np.minimum(np.maximum(times - self.starts[k], 0.0), part.duration))
