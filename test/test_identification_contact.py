@@ -10,6 +10,8 @@
 
 """Contact detection: false alarms of a simulated hour, delay of a push, joints that stick."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from dynamics_helpers import arm
@@ -41,6 +43,25 @@ def test_false_alarms_of_a_simulated_hour_are_as_stated() -> None:
     np.testing.assert_allclose(detector.threshold, spread * np.sqrt(2 * np.log(2 * 2 * cutoff * 3600 / 20)), rtol=0.1)
     rare = ContactDetector(spread=spread, bandwidth=cutoff, friction=np.zeros(2), alarms_per_hour=0.01)
     assert (np.abs(residual) < rare.threshold).all()
+
+
+def test_a_torque_that_the_identification_turned_is_turned_as_it_comes() -> None:
+    model = arm('ur10e')
+    result = identified(model, 'coulomb_viscous')
+    names = [model.joint_names[1], model.joint_names[4]]
+    sound, turned = (
+        TorqueMonitor(TorquePredictor(model, replace(result, provenance=provenance)), cutoff=CUTOFF)
+        for provenance in ({}, {'turned': names})
+    )
+    sign = np.where(np.isin(model.joint_names, names), -1.0, 1.0)
+    rng, found = np.random.default_rng(3), []
+    for k in range(40):
+        q, dq, torque = rng.normal(size=(3, 6))
+        found = [sound.update(k / RATE, q, dq, torque), turned.update(k / RATE, q, dq, sign * torque)]
+    one, other = found
+    for name in ('measured', 'external', 'predicted'):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert np.abs(one.measured).min() > 0.0
 
 
 def test_a_push_of_20_n_at_the_tip_is_felt_within_a_tenth_of_a_second() -> None:

@@ -263,6 +263,11 @@ def test_payload_is_weighed() -> None:
     assert found.rmse_without.max() > 1.0
     assert np.linalg.eigvalsh(pseudo_inertia(found.inertial))[0] > 0.0
     assert abs(found.free[9] - 3.0) < 4.0 * found.std[9]
+    # An arm whose identification turned a reversed torque: it is turned in the loaded runs too.
+    sign = np.where(np.arange(6) == 2, -1.0, 1.0)
+    recorded = [replace(run, tau=run.tau * sign, tau_filtered=run.tau_filtered * sign) for run in runs]
+    turned = replace(alone, provenance={**alone.provenance, 'turned': [arm.joint_names[2]]})
+    np.testing.assert_allclose(identify_payload(recorded, arm, turned).free, found.free, rtol=1e-9)
 
 
 def test_drive_gains_come_out_of_a_known_payload() -> None:

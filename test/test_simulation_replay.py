@@ -108,6 +108,20 @@ def test_an_identified_arm_reproduces_motion_that_its_description_does_not(seed:
     assert worse.verdict.startswith('not ready for simulation')
 
 
+def test_a_torque_that_the_identification_turned_is_turned_for_the_replay() -> None:
+    described, true = real_arm(1)
+    dataset, wanted = simulated(true, seconds=6.0, seed=1)
+    reversed_elbow = np.where(np.arange(6) == 2, -1.0, 1.0)
+    recorded = replace(dataset, tau=dataset.tau * reversed_elbow, tau_filtered=dataset.tau * reversed_elbow)
+    turned = replace(result_of(true), provenance={'turned': [true.joint_names[2]]})
+    for command in (None, wanted):
+        sound = replay(described, result_of(true), dataset, command=command)
+        found = replay(described, turned, recorded, command=command)
+        np.testing.assert_allclose(found.identified.relative, sound.identified.relative, rtol=1e-9)
+        np.testing.assert_allclose(found.described.relative, sound.described.relative, rtol=1e-9)
+    assert not replay(described, result_of(true), recorded).ready
+
+
 def test_what_the_torque_signal_hides_is_not_held_against_the_arm() -> None:
     described, true = real_arm(2)
     dataset, _ = simulated(true, seconds=4.0, seed=2)

@@ -51,6 +51,9 @@ def _run(options: argparse.Namespace) -> int:
     datasets, _, summaries = load_datasets([options.recording], settings, topic=options.topic)
     for summary in summaries:
         print(summary)
+    turned = [str(name) for name in result.provenance.get('turned', ())]
+    if turned:
+        print(f'signs      of the torque turned for {", ".join(turned)}, as in the identification')
     dataset = datasets[0]
     command = None
     if options.command is not None:

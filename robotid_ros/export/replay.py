@@ -193,7 +193,7 @@ def replay(
         The arm as described.
     result : IdentificationResult
     dataset : Dataset
-        A recording that was not identified from.
+        A recording that was not identified from. Torques that the identification found reversed are turned.
     command : ndarray, shape (N, n), optional
         Commanded positions at the dataset's instants, joints in the dataset's order: the arms follow it by servos,
         identified from the first half of the samples, and the second half is replayed. By default the arms
@@ -210,6 +210,7 @@ def replay(
     missing = [name for name in model.joint_names if name not in dataset.joint_names]
     if missing:
         raise DataError(f"joint '{missing[0]}' is not in the recording; it has: {', '.join(dataset.joint_names)}")
+    (dataset,) = predictor.with_signs(dataset)
     columns = [dataset.joint_names.index(name) for name in model.joint_names]
     arm = identified_arm(model, result)
     rows = slice(0, None) if command is None else slice(len(dataset.q) // 2, None)

@@ -115,10 +115,9 @@ def identify_payload(
     IdentificationError
         If there is no data, or the result belongs to another arm.
     """
-    datasets = [loaded] if isinstance(loaded, Dataset) else list(loaded)
     model = replace(model, drives=np.eye(model.n))  # a payload acts on the joints
-    samples = as_samples(datasets, model, standstill_speed=0.02, standstill_weight=0.01)
     predictor = TorquePredictor(model, arm)
+    samples = as_samples(predictor.with_signs(loaded), model, standstill_speed=0.02, standstill_weight=0.01)
     samples = samples.with_bandwidth(arm.torque_bandwidth).coarse()
     rest = samples.target - samples.filtered(predictor.torque(samples.q, samples.dq, samples.ddq))
     rows = samples.filtered(_payload_rows(model, samples))
@@ -216,10 +215,11 @@ def drive_gains(
     """
     model = replace(model, drives=np.eye(model.n))
     predictor = TorquePredictor(model, arm)
-    listed = [[each] if isinstance(each, Dataset) else list(each) for each in (without, loaded)]
     check, samples = (
-        as_samples(each, model, standstill_speed=0.02, standstill_weight=0.01).with_bandwidth(arm.torque_bandwidth)
-        for each in listed
+        as_samples(predictor.with_signs(each), model, standstill_speed=0.02, standstill_weight=0.01).with_bandwidth(
+            arm.torque_bandwidth
+        )
+        for each in (without, loaded)
     )
     misfit = check.target - check.filtered(predictor.torque(check.q, check.dq, check.ddq))
     if np.sum(misfit**2) > 0.25 * np.sum(check.target**2):

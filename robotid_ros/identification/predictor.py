@@ -35,6 +35,11 @@ class TorquePredictor:
         Kinematics of the arm; its inertial parameters do not enter.
     result : IdentificationResult
 
+    Attributes
+    ----------
+    signs : ndarray, shape (n,)
+        Factors of recorded torques: -1 for joints whose torque the identification found reversed, and turned.
+
     Raises
     ------
     IdentificationError
@@ -60,6 +65,8 @@ class TorquePredictor:
                 f'has {other}; give the URDF it was identified with'
             )
         self.friction = result.friction
+        turned = [str(name) for name in result.provenance.get('turned', ())]
+        self.signs = np.where(np.isin(model.joint_names, turned), -1.0, 1.0)
 
     def rigid_torque(self, q: Array, dq: Array, ddq: Array) -> Array:
         """Return the torque without friction, shape (N, n) [N m]."""
@@ -124,10 +131,14 @@ class TorquePredictor:
         listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
         return evenly_weighted(listed, self.model, self.result.torque_bandwidth)
 
+    def with_signs(self, datasets: Dataset | Sequence[Dataset]) -> list[Dataset]:
+        """Return recordings with reversed torques turned as the identification turned them."""
+        listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
+        return with_turned(listed, np.array(self.model.joint_names)[self.signs < 0.0].tolist())
+
     def prepared(self, datasets: Dataset | Sequence[Dataset]) -> list[Dataset]:
         """Return recordings prepared like those of the training: same signs and filter, own delays taken out."""
-        listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
-        listed = with_turned(listed, self.result.provenance.get('turned', ()))
+        listed = self.with_signs(datasets)
         automatic = any(decision.subject.startswith('delay of the torque') for decision in self.result.decisions)
         return like_training(listed, self.result.cutoff, self.base, self._samples if automatic else None)[0]
 
