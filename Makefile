@@ -45,20 +45,27 @@ demo: $(VENV)/.demo
 	$(BIN)/robotid demo
 
 # At the same time: those that run nodes, which mostly wait, and, at a lower priority, those that compute, which take what
-# is left of the processor. Those that stop an arm in motion ask how fast it ever was, and run one by one.
-TEST_PROCESSES ?= 2
+# is left of the processor. Those that stop an arm in motion ask how fast it ever was, and run one by one. What takes long
+# comes first, so that no process is left with it at the end.
+NODE_PROCESSES ?= 3
+CORE_PROCESSES ?= 2
 PYTEST := $(BIN)/python -m pytest --durations 15
-SPREAD := --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+SPREAD := --dist loadfile --no-loadscope-reorder --numprocesses
+NODE_FILES = $(filter-out test/test_excitation_%,$(shell grep -l 'mark\.ros' test/test_*.py))
+NODES_FIRST := $(patsubst %,test/test_%.py,demo chain_node recorder_node identification_node calibration_live)
+CORE_FIRST := $(patsubst %,test/test_%.py,docs_blocks export_formats fleet execution_faults excitation_optimizer \
+	identification_estimators dynamics_minimal_model recorder_session docs_build cli)
 test: $(VENV)/.test
-	@echo 'two groups of tests, about eight minutes; each is printed when it has ended'
+	@echo 'two groups of tests, about six minutes; each is printed when it has ended'
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target test-nodes test-core
 
 test-nodes: $(VENV)/.test
 	failed=0; $(PYTEST) -m ros test/test_excitation_*.py || failed=1; \
-	$(PYTEST) $(SPREAD) -m ros $$(grep -l 'mark\.ros' test/test_*.py | grep -v test_excitation_) && exit $$failed
+	$(PYTEST) $(SPREAD) $(NODE_PROCESSES) -m ros $(NODES_FIRST) $(filter-out $(NODES_FIRST),$(NODE_FILES)) && exit $$failed
 
 test-core: $(VENV)/.test
-	nice -n 10 $(PYTEST) $(SPREAD) -m 'not ros'
+	nice -n 10 $(PYTEST) $(SPREAD) $(CORE_PROCESSES) -m 'not ros' $(CORE_FIRST) \
+	$(filter-out $(CORE_FIRST),$(wildcard test/test_*.py))
 
 # Some of them: make mutants MUTANTS='--only execution/'
 MUTANTS ?=
