@@ -30,14 +30,18 @@ hypothesis.settings.register_profile('search', deadline=None, suppress_health_ch
 hypothesis.settings.load_profile(os.environ.get('HYPOTHESIS_PROFILE', 'repeatable'))
 
 
-# Where a test runs that is skipped for want of something, by a word of the reason.
+# Groups of tests that are skipped for want of something: a word of the reason, what it is, where they run.
+_WORKFLOW = '.github/workflows/ros.yml'
 _ELSEWHERE = {
-    'ROS 2': '.github/workflows/ros.yml',
-    'tf2_msgs': '.github/workflows/ros.yml',
-    'control_msgs': '.github/workflows/ros.yml',
-    'ros2_control': '.github/workflows/ros.yml',
-    'extra': 'make test',
-    'recording': 'a checkout beside the recordings',
+    'ament': ('the linters of ament, which come with ROS 2', _WORKFLOW),
+    'launch': ('launch and launch_ros of ROS 2', _WORKFLOW),
+    'control_msgs': ('control_msgs, which is not on PyPI', _WORKFLOW),
+    'tf2_msgs': ('tf2_msgs and nav_msgs, which are not on PyPI', _WORKFLOW),
+    'nav_msgs': ('tf2_msgs and nav_msgs, which are not on PyPI', _WORKFLOW),
+    'ros2_control': ('ros2_control', _WORKFLOW),
+    'ROS 2': ('Gazebo with ROS 2', _WORKFLOW),
+    'extra': ('an extra of this package', 'make test'),
+    'recording': ('recordings of real arms', 'a checkout beside the recordings'),
 }
 
 
@@ -49,10 +53,11 @@ def _logs_of_nodes(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say in one line for each group of skipped tests: which, why, and where they run."""
-    groups: defaultdict[str, set[str]] = defaultdict(set)
+    groups: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for report in terminalreporter.stats.get('skipped', []):
         where, _, reason = report.longrepr
-        groups[reason.removeprefix('Skipped: ')].add(Path(where).name)
-    for reason, files in sorted(groups.items()):
-        place = next((place for word, place in _ELSEWHERE.items() if word in reason), 'wherever that is installed')
-        terminalreporter.write_line(f'SKIPPED {", ".join(sorted(files))}: {reason} (runs in: {place})')
+        reason = reason.removeprefix('Skipped: ')
+        group = next((group for word, group in _ELSEWHERE.items() if word in reason), None)
+        groups[group or (reason.removeprefix('needs '), 'wherever that is installed')].add(Path(where).name)
+    for (what, place), files in sorted(groups.items()):
+        terminalreporter.write_line(f'SKIPPED {", ".join(sorted(files))}: needs {what} (runs in: {place})')
