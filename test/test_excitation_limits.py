@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory
-from robotid_ros.excitation.constraints import TorqueLimits, scaled_limits
+from robotid_ros.excitation.constraints import JointRanges, TorqueLimits, scaled_limits
 from robotid_ros.excitation.criteria import CRITERIA, criterion_gradient, information_matrix, measure_excitation
 from robotid_ros.excitation.geometry import Capsule, Geometry, closest_points, find_frame, load_geometry, skeleton
 from robotid_ros.excitation.motion import Motion, MotionGradient
@@ -48,6 +48,16 @@ def test_criteria_are_those_of_the_stacked_weighted_observation_matrix():
     inverse = np.linalg.inv(stacked.T @ stacked)
     assert found.mean_variance == pytest.approx(np.trace(inverse) / 7, rel=1e-9)
     assert found.worst_variance == pytest.approx(np.linalg.norm(inverse, 2), rel=1e-9)
+
+
+@pytest.mark.parametrize('side', [-1.0, 1.0])
+def test_joint_limits_have_two_sides(side):
+    """q = 1.5 - cos(t) is 0.5 beyond one of the limits of 2, a quarter of 2; its mirror image is beyond the other."""
+    model = planar_arm(2, limits=limits(2, velocity=100.0, acceleration=100.0))
+    swing = FourierTrajectory(
+        a=np.zeros((2, 1)), b=np.array([[1.0], [0.1]]), offset=np.array([1.5 * side, 0.0]), base_frequency=0.5 / np.pi
+    )
+    assert JointRanges(model, model.limits).extreme_excess(swing) == pytest.approx(0.25)
 
 
 def test_singular_information_has_infinite_condition_numbers():
