@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import interpolate
 
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data.dataset import Dataset
@@ -150,5 +149,7 @@ def _resampled(time: Array, values: Array, step: float) -> tuple[Array, Array]:
     count = int((time[-1] - time[0]) / step + 1e-6) + 1
     if count == len(time) and _is_even(time):
         return time, values
+    from scipy.interpolate import CubicSpline  # not at the top: see robotid_ros.signals.filtering
+
     grid = time[0] + step * np.arange(count)
-    return grid, np.asarray(interpolate.CubicSpline(time, values, axis=0)(grid))
+    return grid, np.asarray(CubicSpline(time, values, axis=0)(grid))

@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 
 import joblib
 import numpy as np
-from scipy.optimize import minimize
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
@@ -117,6 +116,8 @@ def _improve(
     problem: ExcitationProblem, task: Start | tuple[int, int], sharpness: float, penalty: float, iterations: int
 ) -> Start:
     """Return a start after one round: a minimisation and an update of the multipliers."""
+    from scipy.optimize import minimize  # not at the top: see robotid_ros.signals.filtering
+
     start = task if isinstance(task, Start) else _first_guess(problem, task)
     result = minimize(
         problem.lagrangian,

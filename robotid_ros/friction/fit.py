@@ -12,7 +12,6 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import lsq_linear
 
 from robotid_ros.arrays import Array
 from robotid_ros.friction.model import FrictionModel
@@ -45,6 +44,8 @@ def dissipative_least_squares(model: FrictionModel, columns: Array, torque: Arra
     signed = np.array(model.signed)
     if ((free >= 0.0) | signed).all():
         return np.asarray(generators @ (free / scale))
+    from scipy.optimize import lsq_linear  # not at the top: see robotid_ros.signals.filtering
+
     lower = np.where(signed, -np.inf, 0.0)
     # the normal equations' root: the same minimum with k rows instead of N
     q, r = np.linalg.qr(design / scale)

@@ -10,7 +10,6 @@
 """Coulomb and viscous friction, as a URDF has them, closest to any friction model."""
 
 import numpy as np
-from scipy.optimize import nnls
 
 from robotid_ros.arrays import Array
 from robotid_ros.friction import FrictionModel
@@ -50,6 +49,8 @@ def plain_friction(
     ndarray, shape (n, 2)
         Coulomb friction [N m] and viscous friction [N m s/rad].
     """
+    from scipy.optimize import nnls  # not at the top: see robotid_ros.signals.filtering
+
     part = samples.thinned(_SAMPLES)
     load = base.regressor(part.q, part.dq, part.ddq) @ base_values
     torque = friction.torque(part.dq, friction_parameters, load, part.q) @ drives

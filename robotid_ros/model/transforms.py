@@ -14,9 +14,9 @@ written out, because right angles must give exact zeros, from which the minimal 
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from robotid_ros.arrays import Array
 
@@ -83,30 +83,37 @@ def rpy_of_rotation(rotation: Array) -> Array:
     return np.array([roll, pitch, np.arctan2(rotation[1, 0], rotation[0, 0])])
 
 
+def _rotations() -> Any:
+    """Return scipy's ``Rotation``: its import takes a quarter of a second, and most processes need none."""
+    from scipy.spatial.transform import Rotation
+
+    return Rotation
+
+
 def rotation_of_vector(vector: Array) -> Array:
     """Return the rotations exp([v]x), shape (..., 3, 3), of rotation vectors [rad], shape (..., 3)."""
-    return np.asarray(Rotation.from_rotvec(vector).as_matrix())
+    return np.asarray(_rotations().from_rotvec(vector).as_matrix())
 
 
 def vector_of_rotation(rotation: Array) -> Array:
     """Return the rotation vectors [rad], shape (..., 3), of rotations, shape (..., 3, 3)."""
-    return np.asarray(Rotation.from_matrix(rotation).as_rotvec())
+    return np.asarray(_rotations().from_matrix(rotation).as_rotvec())
 
 
 def rotation_of_quaternion(quaternion: Array) -> Array:
     """Return the rotations, shape (..., 3, 3), of quaternions (w, x, y, z), which are normalised here."""
-    return np.asarray(Rotation.from_quat(np.roll(quaternion, -1, axis=-1)).as_matrix())
+    return np.asarray(_rotations().from_quat(np.roll(quaternion, -1, axis=-1)).as_matrix())
 
 
 def quaternion_of_rotation(rotation: Array) -> Array:
     """Return the unit quaternions (w, x, y, z), w >= 0, of rotations, shape (..., 3, 3)."""
-    quaternion = np.roll(Rotation.from_matrix(rotation).as_quat(), 1, axis=-1)
+    quaternion = np.roll(_rotations().from_matrix(rotation).as_quat(), 1, axis=-1)
     return np.asarray(np.where(quaternion[..., :1] < 0.0, -quaternion, quaternion))
 
 
 def mean_quaternion(quaternion: Array) -> Array:
     """Return the mean rotation of quaternions (w, x, y, z) of shape (N, 4), shape (4,)."""
-    mean = Rotation.from_quat(np.roll(quaternion, -1, axis=-1)).mean()
+    mean = _rotations().from_quat(np.roll(quaternion, -1, axis=-1)).mean()
     return quaternion_of_rotation(mean.as_matrix())
 
 
