@@ -22,7 +22,6 @@ from robotid_ros.model.inertia import split_inertial_parameters
 
 ROBOTS = Path(__file__).parents[1] / 'robotid_ros' / 'robots'
 UR10E = ROBOTS / 'ur10e.urdf'
-REAL_DATA = Path(__file__).parents[2] / 'shared' / 'data' / 'ur10_exciting'
 
 TWO_LINKS = """<?xml version="1.0"?>
 <!-- a planar arm in the vertical plane, with a tool fixed to its second link -->

@@ -25,7 +25,9 @@ from robotid_ros.commands.robot_options import load_robot
 from robotid_ros.demo.configuration import configuration_text
 from robotid_ros.errors import ModelError
 from robotid_ros.excitation.storage import FORMAT
+from robotid_ros.identification import IdentificationResult
 from robotid_ros.model import RobotConfig, RobotModel
+from robotid_ros.model.inertia import pseudo_inertia
 
 BAG = Path(__file__).parents[2] / 'shared' / 'data' / 'ur10_exciting'
 needs_bag = pytest.mark.skipif(not BAG.exists(), reason='the recording of a real UR10 is not beside this checkout')
@@ -285,6 +287,8 @@ def test_the_real_arm_is_predicted_better_than_any_published_fit(tmp_path: Path)
     result = yaml.safe_load((tmp_path / 'result.yaml').read_text(encoding='utf-8'))
     found = list(result['metrics']['validation']['rmse'].values())
     assert np.all(np.array(found) < BEST_KNOWN), found
+    inertial = IdentificationResult.load(tmp_path / 'result.yaml').inertial
+    assert (np.linalg.eigvalsh(pseudo_inertia(inertial))[:, 0] > 0.0).all()
     for name in ('calibrated.urdf', 'report.html'):
         assert (tmp_path / name).stat().st_size > 1000
     # the same data, judged by the stored model alone

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from identification_helpers import REAL_DATA, TWO_LINKS, UR10E, dataset, fourier_motion, pinocchio_torque, swept
+from identification_helpers import TWO_LINKS, UR10E, dataset, fourier_motion, pinocchio_torque, swept
 
-from robotid_ros.data import Dataset, process_recording, read_recording
+from robotid_ros.data import Dataset
 from robotid_ros.dynamics import base_parameters, standard_parameters
 from robotid_ros.errors import IdentificationError, ModelWarning
 from robotid_ros.friction import friction_model
@@ -174,19 +174,6 @@ def test_recovers_the_truth_of_a_mujoco_plant_within_its_error_bars() -> None:
     assert np.mean(deviation < 2.0) > 0.85
     np.testing.assert_allclose(result.friction_values[:, 0], truth.friction.coulomb, rtol=0.03)
     np.testing.assert_allclose(result.friction_values[:, 1], truth.friction.viscous, rtol=0.03)
-
-
-@pytest.mark.skipif(not REAL_DATA.is_dir(), reason=f'needs the recording in {REAL_DATA}')
-def test_beats_the_published_fits_on_a_real_arm_with_default_settings() -> None:
-    model = RobotModel.from_urdf(REAL_DATA / 'ur10.urdf')
-    recording = read_recording(REAL_DATA)
-    half = len(recording) // 2
-    training = process_recording(recording.slice(0, half))
-    validation = process_recording(recording.slice(half, len(recording)))
-    result = identify(training, model, validation=validation)
-    published = np.array([4.06, 3.73, 1.77, 0.76, 0.64, 1.32])
-    assert (result.metrics['validation'].rmse < published).all()
-    assert (np.linalg.eigvalsh(pseudo_inertia(result.inertial))[:, 0] > 0.0).all()
 
 
 def test_the_bee_colony_comes_down_to_separable_least_squares_and_not_below() -> None:
