@@ -63,8 +63,9 @@ class DemoSettings(Settings):
     config: Path = setting(Path(), 'robot configuration of the simulated arm')
     folder: Path = setting(Path(), 'where results go')
     period: float = setting(10.0, 'of the excitation', unit='s', range=(0.1, 1000.0))
-    periods: int = setting(4, 'whole periods run for the fit', range=(1, 1000))
-    validation_periods: int = setting(3, 'whole periods run for the validation', range=(1, 1000))
+    # The recorder leaves out the first period, in which the arm is not yet in a steady state.
+    periods: int = setting(4, 'whole periods run for the fit, the first of them left out', range=(2, 1000))
+    validation_periods: int = setting(3, 'the same for the validation', range=(2, 1000))
     seed: int = setting(0, 'of the simulated truth, the noise and the designs', range=(0, 2**31 - 1))
 
 

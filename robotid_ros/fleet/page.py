@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The page of a fleet: every arm's verdict, what drifted, what stands out; the conspicuous first."""
+"""The page of a fleet: every arm's verdict, what drifted, what stands out; arms with findings first."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -60,12 +60,12 @@ def fleet_report(outcomes: Sequence[Outcome], title: str = 'Fleet') -> Report:
         kind='Fleet',
         title=title,
         summary=f'{integer(len(outcomes))} recordings of {integer(len(arms))} arms, each identified on its own. A '
-        'parameter has drifted when the straight line through its values rises or falls further than their scatter '
-        'allows, and an arm stands out when its last value does not belong to those of the others; in an unchanged '
-        f'fleet each of the two is said of anything once in {1.0 / FALSE_ALARM:.0f} pages.',
+        'parameter has drifted when the straight line through its values over time changes by more than their scatter '
+        'explains. An arm stands out when its last value is too far from the median of the arms. In a fleet where '
+        f'nothing changes, each of these two tests gives a false alarm on one page in {1.0 / FALSE_ALARM:.0f}.',
         verdict=_verdict(levels, rows, failed, refused),
         facts=(
-            Fact(label='Arms', value=integer(len(arms)), note=f'{levels.count("good")} without a remark'),
+            Fact(label='Arms', value=integer(len(arms)), note=f'{levels.count("good")} without a finding'),
             Fact(
                 label='Recordings',
                 value=integer(len(outcomes)),
@@ -87,7 +87,7 @@ def _name(change: Change) -> str:
 
 
 def _arm(name: str, outcomes: Sequence[Outcome], changes: Sequence[Change]) -> _Row:
-    """Return by what an arm is sorted, its traffic light, and its row."""
+    """Return the sort key of an arm, its level, and its row of the table."""
     own = [change for change in changes if change.series.arm == name]
     moved = [change for change in own if change.moved]
     apart = [change for change in own if change.outlying]
@@ -143,18 +143,18 @@ def _verdict(levels: Sequence[Level], rows: Sequence[_Row], failed: int, refused
     reasons = []
     if named:
         more = f' and {len(named) - 8} more' if len(named) > 8 else ''
-        reasons.append(f'Look at {", ".join(named[:8])}{more}, in this order.')
+        order = ', the most urgent first' if len(named) > 1 else ''
+        reasons.append(f'To look at{order}: {", ".join(named[:8])}{more}.')
     if failed or refused:
         reasons.append(
-            f'Recordings that failed: {integer(failed)}; with a result that is not usable: {integer(refused)}. The '
-            'table at the end says why.'
+            f'Recordings that failed: {integer(failed)}. Results that are not usable: {integer(refused)}. The table of '
+            'recordings gives the reasons.'
         )
     if 'bad' in levels:
-        return Verdict(
-            level='bad', headline=f'Arms without a present model: {levels.count("bad")}', reasons=tuple(reasons)
-        )
+        headline = f'No usable result from the last recording of {levels.count("bad")} of {len(rows)} arms'
+        return Verdict(level='bad', headline=headline, reasons=tuple(reasons))
     if named or reasons:
-        return Verdict(level='caution', headline=f'Arms to look at: {len(named)}', reasons=tuple(reasons))
+        return Verdict(level='caution', headline=f'{len(named)} of {len(rows)} arms to look at', reasons=tuple(reasons))
     return Verdict(level='good', headline='Nothing stands out', reasons=('Every recording gave a usable result.',))
 
 
@@ -165,13 +165,13 @@ def _arm_table(rows: Sequence[_Row]) -> Table:
             *words('Arm'),
             *quantities('Usable'),
             *words('Last'),
-            *quantities('Torque error [last usable]'),
+            *quantities('Torque error, last usable'),
             *words('Finding'),
         ),
         rows=tuple(row for _, _, row in rows),
         levels=tuple(level for _, level, _ in rows),
-        reading='Red: the last recording failed or its result is not usable. Amber: something drifted, stands out, or '
-        'an earlier recording is not usable.',
+        reading='Red: the last recording failed, or its result is not usable. Amber: a parameter has drifted or stands '
+        'out, or an earlier recording is not usable.',
     )
 
 
@@ -182,7 +182,7 @@ def _change_table(changes: Sequence[Change]) -> Table:
             *words('Arm', 'Parameter'),
             *quantities('First', 'Last'),
             *words('Unit'),
-            *quantities('Drift [σ]', 'limit [σ]', 'From the others [σ]', 'limit [σ]'),
+            *quantities('Drift [σ]', 'limit [σ]', 'From the median [σ]', 'limit [σ]'),
         ),
         rows=tuple(
             (
@@ -199,9 +199,9 @@ def _change_table(changes: Sequence[Change]) -> Table:
             for change in changes[:_ROWS]
         ),
         levels=tuple('caution' if change.moved or change.outlying else 'good' for change in changes[:_ROWS]),
-        reading='First and last are those of the straight line through all recordings of the arm; the deviation is '
-        'that of their difference, as large as the recordings of one arm scatter. Base parameters hold the masses: '
-        'only combinations of them act on the torque.',
+        reading='First and last are values of the straight line through all recordings of the arm. Behind ± is the '
+        'standard deviation of their difference, from the scatter of the recordings. Masses act on the torque only in '
+        'combinations, the base parameters.',
     )
 
 
@@ -278,8 +278,8 @@ def _error_figure(arms: dict[str, list[Outcome]], rows: Sequence[_Row]) -> Figur
     return Figure(
         name='fleet_errors',
         caption='Torque error of every recording',
-        reading='Of all joints together, on held-out motion where there was some. A jump tells of a recording, or of '
-        'an arm, that has changed.',
+        reading='Of all joints together, on held-out motion where there was some. After a jump, compare the two '
+        'recordings: either the arm or the way of recording has changed.',
         charts=(chart,),
         wide=True,
     )
