@@ -159,6 +159,9 @@ def test_windows_stay_within_runs_and_errors_are_their_definitions() -> None:
     assert error.relative_total == pytest.approx(100 * np.sqrt(4 * 0.25 / (1 + 4 + 9 + 16)))
     with pytest.raises(DataError, match='no run of the recording lasts 2 s'):
         windows_of(recorded, 2.0)
+    for seconds in (0.0, -1.0, 0.1, np.nan, np.inf):
+        with pytest.raises(DataError, match='at least two steps'):
+            windows_of(recorded, seconds)
 
 
 def test_a_pendulum_falls_as_its_closed_form_says() -> None:
@@ -224,3 +227,7 @@ def test_the_command_replays_a_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert 'servo delay' in capsys.readouterr().out
     assert main([*start, '--window', '100']) == 2
     assert 'lasts 100 s' in capsys.readouterr().err
+    for wrong in ('0', '-1', 'nan', 'long'):
+        with pytest.raises(SystemExit, match='2'):
+            main([*start, '--window', wrong])
+        assert 'argument --window: expected 0.1 to 1000' in capsys.readouterr().err

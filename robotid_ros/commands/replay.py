@@ -19,6 +19,7 @@ import yaml
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
 from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
+from robotid_ros.commands.settings import number
 from robotid_ros.commands.tables import joint_table
 from robotid_ros.data import read_recording
 from robotid_ros.errors import DataError, ModelError
@@ -38,7 +39,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--command', metavar='CSV', help='commanded positions on the same clock: the arm follows them by its servos'
     )
-    parser.add_argument('--window', type=float, metavar='S', help='start anew so often (default: 0.25, or 2 by servos)')
+    # In shorter windows nothing is seen but the recorded state from which they start.
+    parser.add_argument(
+        '--window',
+        type=number(float, 0.1, 1000.0),
+        metavar='S',
+        help='start again from the recorded state so often (default: 0.25, or 2 with --command)',
+    )
     add_robot_arguments(parser, required=False)
     add_processing_arguments(parser)
     parser.add_argument('--out', metavar='DIR', help='write replay.yaml there (default: beside the result)')

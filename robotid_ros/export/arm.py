@@ -41,7 +41,9 @@ def identified_arm(model: RobotModel, result: IdentificationResult) -> RobotMode
         If the arm's joints are coupled: simulators' joints are independent.
     """
     if not np.array_equal(model.coupling, np.eye(model.n)):
-        raise ModelError('the joints of this arm are coupled, which no simulator format says; export c or python')
+        raise ModelError(
+            'the joints of this arm are coupled, which no simulator format can describe; export to c, cpp or python'
+        )
     plain = np.zeros((model.n, 2)) if result.plain_friction is None else result.plain_friction
     drives = np.eye(model.n) if result.drives is None else result.drives
     return model.with_inertial(
@@ -128,4 +130,4 @@ def require_masses(arm: RobotModel) -> None:
     mass, _, _ = split_inertial_parameters(arm.inertial)
     if (mass <= 0.0).any():
         name = arm.link_names[int(np.argmax(mass <= 0.0))]
-        raise ModelError(f"link '{name}' has no mass, which simulators do not take; give it one in the description")
+        raise ModelError(f"link '{name}' has no mass, which simulators refuse; give it one in the description")

@@ -125,12 +125,12 @@ def export(
     if to not in _FORMATS:
         raise ModelError(f"format '{to}' is unknown; there are: {', '.join(FORMATS)}")
     if mjcf is not None and to != 'mjcf':
-        raise ModelError(f'an MJCF to put the numbers into belongs to the format mjcf, not to {to}')
+        raise ModelError(f'a given MJCF (--mjcf) belongs to the format mjcf, not to {to}')
     require_usable(result, force=force)
     form = _FORMATS[to]
     files = form.files(model, result, None if mjcf is None else Path(mjcf))
     if form.whole:
-        statement = f'the identified torque whole, friction {result.friction_name or "none"} included'
+        statement = f'the whole identified torque, with friction {result.friction_name or "none"}'
     else:
         statement = str(loss_of(model, result, rotor_inertia=form.rotor_inertia))
     target = output_folder(folder)

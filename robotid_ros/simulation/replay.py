@@ -76,9 +76,11 @@ def windows_of(recorded: Recorded, seconds: float) -> list[slice]:
     Raises
     ------
     DataError
-        If no run is as long.
+        If a window has fewer than two steps, or no run is as long.
     """
-    length = max(round(seconds * recorded.rate), 2)
+    if not 2.0 <= seconds * recorded.rate < np.inf:
+        raise DataError(f'windows: expected at least two steps, {2.0 / recorded.rate:g} s, got {seconds:g} s')
+    length = round(seconds * recorded.rate)
     windows = []
     for run in np.unique(recorded.trajectory):
         rows = np.flatnonzero(recorded.trajectory == run)
