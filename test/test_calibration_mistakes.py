@@ -127,15 +127,6 @@ def test_held_out_points_of_another_frame_or_unit(arm: SimulatedArm, points: Mea
         assert "label in the column 'set'" in message
 
 
-def test_predictions_of_labels_that_were_not_calibrated(arm: SimulatedArm, points: MeasuredPoints) -> None:
-    result = calibrate(arm.nominal, points, CalibrationConfig(folds=0))
-    np.testing.assert_allclose(result.predict(points), points.position, atol=1e-3)
-    with pytest.raises(CalibrationError, match="set 'B' is not in the calibration"):
-        result.predict(replace(points, sets=('B',) * len(points)))
-    with pytest.raises(CalibrationError, match="target '2' is not in the calibration"):
-        result.predict(replace(points, points=('2',) * len(points)))
-
-
 def test_unknown_and_missing_joints(arm: SimulatedArm, points: MeasuredPoints) -> None:
     renamed = replace(points, joint_names=('joint1', 'joint2', 'elbow', 'joint4', 'joint5', 'joint6'))
     message = _message(arm, renamed)

@@ -9,7 +9,7 @@
 
 """Statistics of the distance between predicted and measured positions and orientations."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -44,17 +44,8 @@ class Accuracy:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers for a YAML file [m, rad]."""
-        result: dict[str, Any] = {
-            'measurements': self.count,
-            'mean': self.mean,
-            'rms': self.rms,
-            'percentile_95': self.percentile_95,
-            'max': self.max,
-            'axis_rms': list(self.axis_rms),
-        }
-        if self.angle_rms is not None:
-            result |= {'angle_rms': self.angle_rms, 'angle_max': self.angle_max}
-        return result
+        values = {name: value for name, value in asdict(self).items() if value is not None}
+        return {'measurements': values.pop('count'), **values, 'axis_rms': list(self.axis_rms)}
 
 
 def accuracy(residual: Array, oriented: BoolArray | None = None) -> Accuracy:

@@ -21,7 +21,7 @@ Every term adds ``coefficient * basis(q)`` to the coordinate of one joint:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -94,11 +94,16 @@ class JointTerms:
                 result[:, k] = lever[:, term.joint, term.target]
         return result
 
+    def offsets(self, basis: Array, coefficients: Array) -> Array:
+        """Return what the terms add to the chain coordinates, shape (N, n), from their basis (N, T)."""
+        shift = np.zeros((len(basis), self.chain.n))
+        for k, term in enumerate(self.terms):
+            shift[:, term.joint] += coefficients[k] * basis[:, k]
+        return shift
+
     def selected(self, index: Sequence[int]) -> 'JointTerms':
         """Return some of the terms."""
-        return JointTerms(
-            chain=self.chain, gravity=self.gravity, model=self.model, terms=tuple(self.terms[k] for k in index)
-        )
+        return replace(self, terms=tuple(self.terms[k] for k in index))
 
     def _torque(self, q: Array) -> Array:
         if self.model is None:

@@ -21,11 +21,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robotid_ros.arrays import Array, BoolArray, IntArray, require_names
+from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.calibration.chain import KinematicChain
 from robotid_ros.calibration.joint_terms import JointTerms
 from robotid_ros.calibration.points import MeasuredPoints
-from robotid_ros.errors import CalibrationError
 from robotid_ros.model.transforms import rotation_of_quaternion, rotation_of_vector, vector_of_rotation
 
 AXES = ('x', 'y', 'z', 'rx', 'ry', 'rz')
@@ -105,17 +104,9 @@ class Problem:
         set_names: Sequence[str] | None = None,
         point_names: Sequence[str] | None = None,
     ) -> 'Problem':
-        """Return the problem of some measurements; labels may be given to fix their order.
-
-        Raises
-        ------
-        CalibrationError
-            If a measurement has a label that is not among those given.
-        """
+        """Return the problem of some measurements; all their labels, and others, may be given to fix their order."""
         sets = tuple(dict.fromkeys(points.sets)) if set_names is None else tuple(set_names)
         targets = tuple(dict.fromkeys(points.points)) if point_names is None else tuple(point_names)
-        for what, labels, known in (('set', points.sets, sets), ('target', points.points, targets)):
-            require_names(tuple(dict.fromkeys(labels)), known, what, 'the calibration', CalibrationError)
         oriented = points.has_orientation
         rotation = None
         if points.orientation is not None and oriented.any():
@@ -215,9 +206,7 @@ class Problem:
         jacobian : ndarray, shape (N, 3 or 6, number of parameters)
         """
         frames = state.frames[self.set_index]
-        shift = np.zeros_like(self.q)
-        for k, term in enumerate(self.terms.terms):
-            shift[:, term.joint] += state.coefficients[k] * self.basis[:, k]
+        shift = self.terms.offsets(self.basis, state.coefficients)
         pose = self.chain.evaluate(state.geometry, self.q, base=frames, shift=shift)
         tools = state.tools[self.point_index]
         predicted = pose.position + np.einsum('nij,nj->ni', pose.rotation, tools[:, :3, 3])

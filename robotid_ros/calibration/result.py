@@ -165,11 +165,7 @@ class CalibrationResult:
 
     def joint_offsets(self, q: Array) -> Array:
         """Return the joint terms' offsets of the chain coordinates, shape (N, n) [rad]."""
-        shift = np.zeros_like(q)
-        basis = self.terms.basis(q)
-        for k, term in enumerate(self.terms.terms):
-            shift[:, term.joint] += self.state.coefficients[k] * basis[:, k]
-        return shift
+        return self.terms.offsets(self.terms.basis(q), self.state.coefficients)
 
     def tip_transforms(self, q: Array) -> Array:
         """Return the calibrated pose of the tip in the base frame, shape (N, 4, 4), for q of shape (N, n)."""
@@ -178,28 +174,6 @@ class CalibrationResult:
     def nominal_tip_transforms(self, q: Array) -> Array:
         """Return the nominal pose of the tip in the base frame, shape (N, 4, 4), for q of shape (N, n)."""
         return _tips(self.chain, self.chain.nominal, q, None)
-
-    def predict(self, points: MeasuredPoints) -> Array:
-        """Return the predicted targets of some measurements, shape (N, 3) [m].
-
-        Raises
-        ------
-        CalibrationError
-            If a joint, set or target is not among those calibrated.
-        """
-        problem = self.problem_of(points)
-        predicted: Array = problem.position - problem.residual(self.state)[:, :3]
-        return predicted
-
-    def problem_of(self, points: MeasuredPoints) -> Problem:
-        """Return the residual problem of other measurements of the same sets and targets."""
-        return Problem.of(
-            points.for_joints(self.chain.joint_names),
-            self.chain,
-            self.terms,
-            set_names=self.problem.set_names,
-            point_names=self.problem.point_names,
-        )
 
     def calibrated_table(self) -> DHTable:
         """Return the corrected DH table.
@@ -230,7 +204,7 @@ class CalibrationResult:
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain numbers, strings and lists [m, rad]."""
         estimated = [p for p in self.parameters if not p.reason]
-        result: dict[str, Any] = {
+        return {
             'robot': self.robot.name,
             'joints': list(self.chain.joint_names),
             'usable': self.converged,
@@ -261,7 +235,6 @@ class CalibrationResult:
                 {'measurement': o.index + 1, 'distance': o.distance, 'weight': o.weight} for o in self.outliers
             ],
         }
-        return result
 
     def _accuracies(self) -> dict[str, Any]:
         result: dict[str, dict[str, Any]] = {

@@ -17,7 +17,6 @@ maximisation as in Gaussian variance components) are re-estimated between the st
 """
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 from scipy.special import chdtri
@@ -240,13 +239,8 @@ def _rebalance(problem: Problem, residual: Array, balance: _Balance, loss: str, 
 
 def _quantiles(probability: float, dof: IntArray) -> Array:
     """Return the quantile of chi-squared for 3 or 6 degrees of freedom each."""
-    three, six = _quantile_pair(probability)
+    three, six = chdtri([3, 6], 1.0 - probability)
     return np.where(dof == 3, three, six)
-
-
-@lru_cache(maxsize=8)
-def _quantile_pair(probability: float) -> tuple[float, float]:
-    return float(chdtri(3, 1.0 - probability)), float(chdtri(6, 1.0 - probability))
 
 
 def _tune(balance: _Balance, at: _Linear, offset: Array, groups: list[IntArray], prior: float | None) -> None:
@@ -274,20 +268,17 @@ def _tune(balance: _Balance, at: _Linear, offset: Array, groups: list[IntArray],
 
 def _solve(hessian: Array, gradient: Array, damping: float) -> Array:
     """Solve (H + damping diag H) x = g with unit diagonal; directions without information are left unchanged."""
-    if len(gradient) == 0:
-        return gradient
-    scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
-    values, vectors = np.linalg.eigh(hessian * np.outer(scale, scale))
-    values = np.where(values > 1e-13 * values[-1], values + damping, np.inf)
-    result: Array = scale * (vectors @ ((vectors.T @ (scale * gradient)) / values))
-    return result
+    values, vectors = _scaled_modes(hessian)
+    return np.asarray(vectors @ ((vectors.T @ gradient) / (values + damping)))
 
 
 def _inverse(hessian: Array) -> Array:
-    if len(hessian) == 0:
-        return hessian
+    values, vectors = _scaled_modes(hessian)
+    return np.asarray((vectors / values) @ vectors.T)
+
+
+def _scaled_modes(hessian: Array) -> tuple[Array, Array]:
+    """Return eigenvalues of H scaled to unit diagonal, infinite where it has no information, and S V of its modes V."""
     scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
     values, vectors = np.linalg.eigh(hessian * np.outer(scale, scale))
-    inverse = np.where(values > 1e-13 * values[-1], 1.0 / np.maximum(values, 1e-300), 0.0)
-    result: Array = (vectors * inverse) @ vectors.T * np.outer(scale, scale)
-    return result
+    return np.where(values > 1e-13 * values.max(initial=0.0), values, np.inf), scale[:, None] * vectors
