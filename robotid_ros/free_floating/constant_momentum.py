@@ -17,7 +17,13 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, IdentificationError
 from robotid_ros.free_floating.body import RigidBody
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
-from robotid_ros.free_floating.regression import Regression, residual_covariance, target_regression, whitening_of
+from robotid_ros.free_floating.regression import (
+    Regression,
+    residual_covariance,
+    scaled_solution,
+    target_regression,
+    whitening_of,
+)
 from robotid_ros.free_floating.regressor import body_regressor
 from robotid_ros.free_floating.robot import FreeFloatingRobot
 from robotid_ros.free_floating.spatial import cross_matrix
@@ -74,17 +80,14 @@ def estimate_with_momentum(
         If the motion does not determine the 16 unknowns.
     """
     rows, transfer, right = _linear_system(robot, measurement)
-    stacked = np.concatenate([rows, -transfer], axis=2).reshape(-1, 16)
-    scale = np.linalg.norm(stacked, axis=0)
-    scale[scale == 0.0] = 1.0
-    solution, _, rank, _ = np.linalg.lstsq(stacked / scale, right.ravel(), rcond=1e-11)
+    solution, rank = scaled_solution(np.concatenate([rows, -transfer], axis=2), right)
     if rank < 16:
         raise IdentificationError(
             f'the motion determines {rank} of the 16 unknowns of target and momentum; '
             'record a longer, more varied motion, or give the momentum'
         )
-    solution = solution / scale
-    body = _body_about_joint(solution[:10])
+    # The order of [m, m c, I about p_n] is not that of the standard parameters.
+    body = RigidBody.from_parameters(np.concatenate([solution[4:10], solution[1:4], solution[:1]]))
     momentum = solution[10:]
     converged = False
     for _ in range(_SWEEPS):
@@ -93,10 +96,8 @@ def estimate_with_momentum(
         jacobian = _jacobian(body, regression, transfer)
         residual = regression.A @ body.unknowns - regression.Y
         white = whitening_of(covariance)
-        weighted = (white @ jacobian).reshape(-1, 16)
-        columns = np.linalg.norm(weighted, axis=0)
-        step, *_ = np.linalg.lstsq(weighted / columns, -(white @ residual[..., None]).ravel(), rcond=None)
-        step /= columns
+        step, _ = scaled_solution(white @ jacobian, -(white @ residual[..., None])[..., 0])
+        columns = np.linalg.norm(white @ jacobian, axis=(0, 1))
         body, momentum = RigidBody.estimated(body.unknowns + step[:10]), momentum + step[10:]
         if np.abs(step * columns).max() <= 1e-12 * np.abs(np.concatenate([body.unknowns, momentum]) * columns).max():
             converged = True
@@ -134,18 +135,15 @@ def check_zero_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasureme
     to_residual[3:, :3] = -cross_matrix(robot.body.center_of_mass)
     white = whitening_of(covariance) @ to_residual
 
-    def fit(matrix: Array) -> tuple[float, Array]:
-        stacked = (white @ matrix).reshape(right.size, -1)
-        scale = np.linalg.norm(stacked, axis=0)
-        scale[scale == 0.0] = 1.0
-        target = (white @ right[..., None]).ravel()
-        solution, *_ = np.linalg.lstsq(stacked / scale, target, rcond=1e-11)
-        return float(np.sum((stacked / scale @ solution - target) ** 2)), solution / scale
+    target = (white @ right[..., None])[..., 0]
 
-    full = np.concatenate([rows, -transfer], axis=2)
+    def fit(matrix: Array) -> tuple[float, Array]:
+        solution, _ = scaled_solution(white @ matrix, target)
+        return float(np.sum((white @ matrix @ solution - target) ** 2)), solution
+
     without, _ = fit(rows)
-    with_it, solution = fit(full)
-    size = float(np.sum((white @ right[..., None]) ** 2))
+    with_it, solution = fit(np.concatenate([rows, -transfer], axis=2))
+    size = float(np.sum(target**2))
     if without <= 1e-16 * size:
         return
     statistic = (without - with_it) / 6.0 / max(with_it / (right.size - 16), 1e-20 * size)
@@ -176,11 +174,6 @@ def _linear_system(robot: FreeFloatingRobot, measurement: FloatingMeasurement) -
     transfer[:, 3:, 3:] = turn
     transfer[:, 3:, :3] = -turn @ cross_matrix(joint)
     return rows, transfer, -np.concatenate([momentum, angular], axis=1)
-
-
-def _body_about_joint(parameters: Array) -> RigidBody:
-    """Return the body of [m, m c, I about p_n], whose order is not that of the standard parameters."""
-    return RigidBody.from_parameters(np.concatenate([parameters[4:], parameters[1:4], parameters[:1]]))
 
 
 def _jacobian(body: RigidBody, regression: Regression, transfer: Array) -> Array:

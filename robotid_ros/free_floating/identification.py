@@ -10,7 +10,6 @@
 """Identification of the captured target from momentum conservation."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -22,8 +21,14 @@ from robotid_ros.free_floating.body import RigidBody
 from robotid_ros.free_floating.constant_momentum import check_zero_momentum, estimate_with_momentum
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
 from robotid_ros.free_floating.recursive import convergence_history
-from robotid_ros.free_floating.regression import Regression, residual_covariance, target_regression, whitening_of
-from robotid_ros.free_floating.result import TargetIdentification, target_identification
+from robotid_ros.free_floating.regression import (
+    Regression,
+    residual_covariance,
+    scaled_solution,
+    target_regression,
+    whitening_of,
+)
+from robotid_ros.free_floating.result import Estimate, TargetIdentification, target_identification
 from robotid_ros.free_floating.robot import FreeFloatingRobot
 
 Estimator: TypeAlias = Literal['weighted', 'ordinary', 'recursive']
@@ -31,20 +36,6 @@ Estimator: TypeAlias = Literal['weighted', 'ordinary', 'recursive']
 ESTIMATORS: tuple[Estimator, ...] = ('weighted', 'ordinary', 'recursive')
 
 _SWEEPS = 30
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fit:
-    """An estimate and the weights it was made with.
-
-    ``jacobian`` has the columns of everything estimated, ``whitening`` the weights of each sample's
-    rows (None where they are equal).
-    """
-
-    unknowns: Array
-    jacobian: Array
-    whitening: Array | None
-    converged: bool = True
 
 
 def identify_target(
@@ -104,7 +95,7 @@ def identify_target(
     regression = target_regression(robot, measurement, total)
     _require_rank(regression.A)
     if source == 'estimated':
-        fit = _Fit(
+        fit = Estimate(
             unknowns=joint.unknowns,
             jacobian=joint.jacobian,
             whitening=whitening_of(joint.covariance),
@@ -114,7 +105,7 @@ def identify_target(
         # seen from the end, forgetting is a weight that grows from sample to sample
         weight = np.sqrt(forgetting ** np.arange(len(measurement))[::-1])
         whitening = weight[:, None, None] * whitening_of(residual_covariance(robot, measurement, stated, total))
-        fit = _Fit(unknowns=_solve(regression, whitening), jacobian=regression.A, whitening=whitening)
+        fit = Estimate(unknowns=_solve(regression, whitening), jacobian=regression.A, whitening=whitening)
     else:
         fit = _batch_fit(robot, measurement, regression, stated, total, weighted=estimator == 'weighted')
     found = robot.with_body(RigidBody.estimated(fit.unknowns))
@@ -126,10 +117,7 @@ def identify_target(
         measurement=measurement,
         regression=regression,
         residual_covariance=covariance,
-        jacobian=fit.jacobian,
-        whitening=fit.whitening,
-        unknowns=fit.unknowns,
-        converged=fit.converged,
+        estimate=fit,
         history=convergence_history(measurement.time, regression.A, regression.Y, fit.whitening),
         estimator=estimator,
         momentum=total,
@@ -156,8 +144,7 @@ def _require_rank(A: Array) -> None:
     _, scaled = condition_numbers(stacked.T @ stacked)
     if np.isfinite(scaled):
         return
-    scale = np.linalg.norm(stacked, axis=0)
-    rank = int(np.linalg.matrix_rank(stacked / np.where(scale > 0.0, scale, 1.0)))
+    _, rank = scaled_solution(A, np.zeros(A.shape[:2]))
     raise IdentificationError(
         f'the motion determines {min(rank, 9)} of the ten unknowns; at least three samples are needed, with '
         'angular velocities of the last link about different axes: record more of the designed trajectory'
@@ -172,7 +159,7 @@ def _batch_fit(
     total: Array,
     *,
     weighted: bool,
-) -> _Fit:
+) -> Estimate:
     unknowns = _solve(regression, None)
     whitening = None
     converged = not weighted
@@ -183,14 +170,10 @@ def _batch_fit(
         if np.abs(unknowns - previous).max() <= 1e-12 * np.abs(unknowns).max():
             converged = True
             break
-    return _Fit(unknowns=unknowns, jacobian=regression.A, whitening=whitening, converged=converged)
+    return Estimate(unknowns=unknowns, jacobian=regression.A, whitening=whitening, converged=converged)
 
 
 def _solve(regression: Regression, whitening: Array | None) -> Array:
-    rows, right = regression.A, regression.Y[..., None]
-    if whitening is not None:
-        rows, right = whitening @ rows, whitening @ right
-    stacked = rows.reshape(-1, rows.shape[2])
-    scale = np.linalg.norm(stacked, axis=0)
-    solution: Array = np.linalg.lstsq(stacked / scale, right.ravel(), rcond=None)[0] / scale
-    return solution
+    if whitening is None:
+        return scaled_solution(regression.A, regression.Y)[0]
+    return scaled_solution(whitening @ regression.A, (whitening @ regression.Y[..., None])[..., 0])[0]

@@ -36,6 +36,9 @@ class SensorNoise(Settings):
     base_orientation: float = setting(0.0, 'of the orientation of the base', unit='rad', range=(0.0, inf))
 
 
+_SIGNALS = ('time', 'q', 'dq', 'base_twist', 'base_position', 'base_orientation')
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloatingMeasurement:
     """N samples of a floating robot: base pose and twist, joint positions and rates.
@@ -109,19 +112,8 @@ class FloatingMeasurement:
 
     def slice(self, start: int, stop: int) -> 'FloatingMeasurement':
         """Return samples ``start`` to ``stop - 1``."""
-
-        def cut(value: Array | None) -> Array | None:
-            return None if value is None else value[start:stop]
-
-        return replace(
-            self,
-            time=self.time[start:stop],
-            q=self.q[start:stop],
-            dq=self.dq[start:stop],
-            base_twist=self.base_twist[start:stop],
-            base_position=cut(self.base_position),
-            base_orientation=cut(self.base_orientation),
-        )
+        signals = {name: getattr(self, name) for name in _SIGNALS}
+        return replace(self, **{name: value[start:stop] for name, value in signals.items() if value is not None})
 
     def with_noise(self, noise: SensorNoise, rng: np.random.Generator) -> 'FloatingMeasurement':
         """Return a copy with white Gaussian noise on every signal."""

@@ -189,6 +189,21 @@ def _noise_of_momentum(
     return covariance
 
 
+def scaled_solution(rows: Array, right: Array) -> tuple[Array, int]:
+    """Return the least-squares solution of rows x = right, shape (p,), by columns of equal length, and the rank.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (N, k, p)
+    right : ndarray, shape (N, k)
+    """
+    stacked = rows.reshape(-1, rows.shape[2])
+    scale = np.linalg.norm(stacked, axis=0)
+    scale[scale == 0.0] = 1.0
+    solution, _, rank, _ = np.linalg.lstsq(stacked / scale, right.ravel(), rcond=1e-11)
+    return solution / scale, int(rank)
+
+
 def whitening_of(covariance: Array) -> Array:
     """Return lower-triangular factors W with W covariance W^T = E, shape (N, 6, 6).
 

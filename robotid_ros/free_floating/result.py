@@ -117,25 +117,37 @@ class TargetIdentification:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """An estimate and the weights it was made with.
+
+    ``jacobian`` has the columns of everything estimated, ``whitening`` the weights of each sample's
+    rows (None where they are equal).
+    """
+
+    unknowns: Array
+    jacobian: Array
+    whitening: Array | None
+    converged: bool = True
+
+
 def target_identification(
     *,
     robot: FreeFloatingRobot,
     measurement: FloatingMeasurement,
     regression: Regression,
     residual_covariance: Array,
-    jacobian: Array,
-    whitening: Array | None,
-    unknowns: Array,
-    converged: bool,
+    estimate: Estimate,
     history: ConvergenceHistory,
     estimator: str,
     momentum: Array,
     momentum_source: str,
 ) -> TargetIdentification:
     """Judge an estimate: deviations, condition, residual, physical consistency."""
+    unknowns, count = estimate.unknowns, estimate.jacobian.shape[2]
     residual = regression.A @ unknowns - regression.Y
-    scale = _noise_scale(residual, residual_covariance, jacobian.shape[2])
-    full = scale**2 * _estimate_covariance(jacobian, whitening, residual_covariance)
+    scale = _noise_scale(residual, residual_covariance, count)
+    full = scale**2 * _estimate_covariance(estimate.jacobian, estimate.whitening, residual_covariance)
     covariance = full[:10, :10]
     body = RigidBody.estimated(unknowns)
     bare = robot.arm.inertial[-1]
@@ -150,7 +162,7 @@ def target_identification(
     stacked = regression.A.reshape(-1, 10)
     si, scaled = condition_numbers(stacked.T @ stacked)
     body_deviation = _propagated(merged, unknowns, covariance)
-    usable, reason = _judge(body, body_deviation, converged, scale)
+    usable, reason = _judge(body, body_deviation, estimate.converged, scale)
     return TargetIdentification(
         robot_name=robot.arm.name,
         joint_names=robot.arm.joint_names,
@@ -165,7 +177,7 @@ def target_identification(
         residual_rms=np.sqrt(np.mean(residual.reshape(-1, 2, 3) ** 2, axis=(0, 2))),
         noise_scale=scale,
         momentum=np.array(momentum, dtype=float),
-        momentum_deviation=np.sqrt(np.diag(full)[10:]) if jacobian.shape[2] > 10 else None,
+        momentum_deviation=np.sqrt(np.diag(full)[10:]) if count > 10 else None,
         momentum_source=momentum_source,
         estimator=estimator,
         history=history,
