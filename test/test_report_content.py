@@ -297,20 +297,16 @@ def test_a_negative_rotor_inertia_is_pointed_out(identified: Identified) -> None
 def test_ripple_is_shown_where_there_is_some(identified: Identified) -> None:
     _, training, _, _ = identified
     frequency = np.array([0.0, 100.0, 0.0, 0.0, 0.0, 200.0])
-    ripple = np.sin(frequency * training.q) * (frequency > 0.0)
-    position = training.q.min(axis=0) + np.linspace(0.0, 1.0, 50)[:, None] * np.ptp(training.q, axis=0)
-    figure = ripple_figure(
-        training,
-        training.tau + 0.25,
-        ripple,
-        position=position,
-        curve=np.sin(frequency * position),
-        frequency=frequency,
-        joint_types=('revolute',) * 6,
-    )
+
+    def ripple(dq: np.ndarray, q: np.ndarray) -> np.ndarray:
+        return np.sin(frequency * q) * (frequency > 0.0)
+
+    figure = ripple_figure(training, training.tau + 0.25, ripple, frequency, ('revolute',) * 6)
     assert [chart.title for chart in figure.charts] == [training.joint_names[1], training.joint_names[5]]
-    measured, _, fitted = figure.charts[1].traces
+    measured, curve, fitted = figure.charts[1].traces
     np.testing.assert_allclose(measured['y'] - fitted['y'], -0.25)
+    np.testing.assert_allclose(curve['y'], np.sin(200.0 * curve['x']))
+    assert 0.0 < np.ptp(curve['x']) < 10.5 * 2.0 * np.pi / 200.0
 
 
 def test_the_worst_of_several_runs_is_shown(identified: Identified) -> None:

@@ -9,7 +9,7 @@
 
 """Friction curves with the data they were fitted to."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -78,33 +78,32 @@ def friction_figure(subject: Subject) -> Figure:
 def ripple_figure(
     dataset: Dataset,
     predicted: Array,
-    ripple: Array,
-    *,
-    position: Array,
-    curve: Array,
+    ripple: Callable[[Array, Array], Array],
     frequency: Array,
     joint_types: Sequence[str],
 ) -> Figure:
     """Return torque ripple against position for the joints that have some.
 
-    The points are tau - tau_hat + ripple_hat: the measured torque without anything else that is explained.
+    The points are tau - tau_hat + ripple_hat: the measured torque without anything else that is explained. The curve is
+    drawn about where the joint is slowest, over at most ten ripples, at creeping speed.
 
     Parameters
     ----------
     dataset : Dataset
     predicted : ndarray, shape (N, n)
         Whole predicted torque [N m or N].
-    ripple : ndarray, shape (N, n)
-        The ripple in it [N m or N].
-    position : ndarray, shape (K, n)
-        Where the curve is drawn [rad or m], increasing.
-    curve : ndarray, shape (K, n)
-        Ripple there at creeping speed [N m or N].
+    ripple : callable
+        The ripple in it [N m or N] at velocities and positions, all of shape (K, n).
     frequency : ndarray, shape (n,)
         Of the ripple [1/rad]; zero for joints without.
     joint_types : sequence of str
     """
-    points = dataset.tau - predicted + ripple
+    centre = dataset.q[np.abs(dataset.dq).argmin(axis=0), np.arange(dataset.n)]
+    half = 10.0 * np.pi / np.where(frequency > 0.0, frequency, np.inf)
+    low, high = (np.clip(centre + s * half, dataset.q.min(axis=0), dataset.q.max(axis=0)) for s in (-1.0, 1.0))
+    position = low + np.linspace(0.0, 1.0, 400)[:, None] * (high - low)
+    curve, along = ripple(np.full_like(position, 1e-6), position), ripple(dataset.dq, dataset.q)
+    points = dataset.tau - predicted + along
     charts = []
     for j in np.flatnonzero(frequency):
         torque, _, length = units_of(joint_types[int(j)])
@@ -122,7 +121,7 @@ def ripple_figure(
                 traces=(
                     dots('measured', q, points[inside, j], 'measured, the rest subtracted'),
                     line('prior', position[:, j], curve[:, j], 'fitted, at creeping speed'),
-                    dots('predicted', q, ripple[inside, j], 'fitted, along the motion'),
+                    dots('predicted', q, along[inside, j], 'fitted, along the motion'),
                 ),
                 layout={'xaxis': axis(f'position [{length}]'), 'yaxis': axis(f'ripple [{torque}]')},
             )

@@ -196,32 +196,16 @@ def _friction_chart(result: IdentificationResult, k: int, used: BoolArray) -> Ch
 
 
 def _ripple_items(subject: Subject) -> Iterator[Item]:
-    friction, run = subject.result.friction, subject.training
-    if friction.ripple_frequency is None:
+    frequency, run = subject.result.friction.ripple_frequency, subject.training
+    if frequency is None:
         return
-    data = run.dataset
-    frequency = np.asarray(friction.ripple_frequency)
-    slowest = np.abs(data.dq).argmin(axis=0)  # the curve is drawn where the joint creeps, over at most ten ripples
-    centre = data.q[slowest, np.arange(data.n)]
-    half = np.minimum(10.0 * np.pi / np.where(frequency > 0.0, frequency, np.inf), np.inf)
-    low, high = (np.clip(centre + sign * half, data.q.min(axis=0), data.q.max(axis=0)) for sign in (-1.0, 1.0))
-    position = low + np.linspace(0.0, 1.0, 400)[:, None] * (high - low)
-    creeping = np.full_like(position, 1e-6)
 
     def ripple(dq: Array, q: Array) -> Array:
         load = np.zeros_like(dq)
         torque = subject.predictor.friction_torque
         return torque(dq, load, q) - torque(dq, load)
 
-    yield ripple_figure(
-        data,
-        run.predicted,
-        ripple(data.dq, data.q),
-        position=position,
-        curve=ripple(creeping, position),
-        frequency=frequency,
-        joint_types=subject.result.joint_types,
-    )
+    yield ripple_figure(run.dataset, run.predicted, ripple, np.asarray(frequency), subject.result.joint_types)
 
 
 def _parameter_items(subject: Subject) -> Iterator[Item]:
