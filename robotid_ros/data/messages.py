@@ -17,6 +17,25 @@ from numpy.typing import NDArray
 
 from robotid_ros.arrays import IntArray
 
+FAULTS = (
+    'lost_before_capture',
+    'gaps',
+    'missing',
+    'repeated',
+    'late_stamps',
+    'backward',
+    'stray',
+    'unstamped',
+    'clock_jumps',
+    'displaced',
+    'not_a_number',
+    'undecodable',
+    'missing_joints',
+    'missing_effort',
+    'order_changes',
+)
+"""What may be wrong with a stream of joint states: names of the counts that a recorder keeps."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageChunk:

@@ -13,25 +13,8 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
 
+from robotid_ros.data.messages import FAULTS
 from robotid_ros.data.session import RecordingSession
-
-FAULTS = (
-    'lost_before_capture',
-    'gaps',
-    'missing',
-    'repeated',
-    'late_stamps',
-    'backward',
-    'stray',
-    'unstamped',
-    'clock_jumps',
-    'displaced',
-    'not_a_number',
-    'undecodable',
-    'missing_joints',
-    'missing_effort',
-    'order_changes',
-)
 
 
 def recorder_status(

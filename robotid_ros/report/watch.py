@@ -19,6 +19,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from robotid_ros.arrays import Array
+from robotid_ros.data.messages import FAULTS
 
 StatusLevel: TypeAlias = Literal['ok', 'warn', 'error', 'silent']
 
@@ -31,18 +32,6 @@ _SIGNS: dict[StatusLevel, tuple[str, str]] = {
 _BAR = 24
 _STANDSTILL = 0.02
 """Joint speed below which the friction is not known [rad/s or m/s]."""
-_FAULTS = (
-    'lost_before_capture',
-    'gaps',
-    'missing',
-    'repeated',
-    'backward',
-    'clock_jumps',
-    'displaced',
-    'not_a_number',
-    'missing_joints',
-    'missing_effort',
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +139,7 @@ def status_details(values: Mapping[str, str]) -> list[str]:
         if error is not None:
             lines.append(f'tracking error {error} rad')
     if 'rate' in values:
-        faults = ', '.join(f'{values[name]} {name.replace("_", " ")}' for name in _FAULTS if name in values)
+        faults = ', '.join(f'{values[name]} {name.replace("_", " ")}' for name in FAULTS if name in values)
         lines.append(f'{values["rate"]} Hz, {values.get("messages", "0")} messages, {faults or "no gaps"}')
     if 'periods_averaged' in values:
         lines.append(f'{values["periods_averaged"]} periods averaged, {values["periods_left_out"]} left out')
