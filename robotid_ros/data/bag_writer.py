@@ -51,39 +51,12 @@ PARTS = {
     'float64[] effort\nbuiltin_interfaces/Duration time_from_start\n',
 }
 _WITH_COVARIANCE = 'geometry_msgs/PoseWithCovariance pose\ngeometry_msgs/TwistWithCovariance twist\n'
-# Each message definition, followed by those of the types in it, as MCAP's encoding "ros2msg" has them.
 DEFINITIONS = {
-    JOINT_STATE: (
-        f'{HEADER}string[] name\nfloat64[] position\nfloat64[] velocity\nfloat64[] effort\n',
-        ('std_msgs/Header', 'builtin_interfaces/Time'),
-    ),
-    TRAJECTORY: (
-        f'{HEADER}string[] joint_names\ntrajectory_msgs/JointTrajectoryPoint[] points\n',
-        (
-            'std_msgs/Header',
-            'builtin_interfaces/Time',
-            'builtin_interfaces/Duration',
-            'trajectory_msgs/JointTrajectoryPoint',
-        ),
-    ),
-    'geometry_msgs/msg/TwistStamped': (
-        f'{HEADER}geometry_msgs/Twist twist\n',
-        ('std_msgs/Header', 'builtin_interfaces/Time', 'geometry_msgs/Twist', 'geometry_msgs/Vector3'),
-    ),
-    'geometry_msgs/msg/PoseStamped': (
-        f'{HEADER}geometry_msgs/Pose pose\n',
-        (
-            'std_msgs/Header',
-            'builtin_interfaces/Time',
-            'geometry_msgs/Pose',
-            'geometry_msgs/Point',
-            'geometry_msgs/Quaternion',
-        ),
-    ),
-    'nav_msgs/msg/Odometry': (
-        f'{HEADER}string child_frame_id\n{_WITH_COVARIANCE}',
-        ('std_msgs/Header', 'builtin_interfaces/Time', *(name for name in PARTS if name.startswith('geometry_msgs/'))),
-    ),
+    JOINT_STATE: f'{HEADER}string[] name\nfloat64[] position\nfloat64[] velocity\nfloat64[] effort\n',
+    TRAJECTORY: f'{HEADER}string[] joint_names\ntrajectory_msgs/JointTrajectoryPoint[] points\n',
+    'geometry_msgs/msg/TwistStamped': f'{HEADER}geometry_msgs/Twist twist\n',
+    'geometry_msgs/msg/PoseStamped': f'{HEADER}geometry_msgs/Pose pose\n',
+    'nav_msgs/msg/Odometry': f'{HEADER}string child_frame_id\n{_WITH_COVARIANCE}',
 }
 
 
@@ -293,8 +266,15 @@ class BagWriter:
 
 
 def _definition(kind: str) -> str:
-    text, parts = DEFINITIONS[kind]
-    return text + ''.join(f'{"=" * 80}\nMSG: {name}\n{PARTS[name]}' for name in parts)
+    """Return a message definition, followed by those of the types in it, as MCAP's encoding "ros2msg" has them."""
+    used: dict[str, str] = {}
+    waiting = [DEFINITIONS[kind]]
+    while waiting:
+        text = waiting.pop()
+        inside = {name: part for name, part in PARTS.items() if f'{name} ' in text or f'{name}[] ' in text}
+        waiting += [part for name, part in inside.items() if name not in used]
+        used |= inside
+    return DEFINITIONS[kind] + ''.join(f'{"=" * 80}\nMSG: {name}\n{part}' for name, part in used.items())
 
 
 def writing_library() -> Any:
