@@ -240,7 +240,7 @@ def _rebalance(problem: Problem, residual: Array, balance: _Balance, loss: str, 
 def _quantiles(probability: float, dof: IntArray) -> Array:
     """Return the quantile of chi-squared for 3 or 6 degrees of freedom each."""
     three, six = chdtri([3, 6], 1.0 - probability)
-    return np.where(dof == 3, three, six)
+    return np.where(dof == 3, float(three), float(six))
 
 
 def _tune(balance: _Balance, at: _Linear, offset: Array, groups: list[IntArray], prior: float | None) -> None:
