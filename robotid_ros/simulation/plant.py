@@ -52,9 +52,13 @@ class PlantMotion:
     motor_torque: Array
     friction: Array
 
+    def columns(self) -> dict[str, Array]:
+        """Return the signals by name."""
+        return {name: getattr(self, name) for name in PlantMotion.__slots__}
+
     def rows(self, index: slice) -> 'PlantMotion':
         """Return some of the instants."""
-        return PlantMotion(**{name: getattr(self, name)[index] for name in self.__slots__})
+        return PlantMotion(**{name: values[index] for name, values in self.columns().items()})
 
 
 class Plant:

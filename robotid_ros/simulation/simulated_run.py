@@ -16,7 +16,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import DataError
-from robotid_ros.simulation.plant import Plant
+from robotid_ros.simulation.plant import Plant, PlantMotion
 from robotid_ros.simulation.sensors import Sensors
 from robotid_ros.simulation.spline import interpolate
 
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedRun:
-    """A recording of a simulated arm, and what really happened.
+class SimulatedRun(PlantMotion):
+    """A recording of a simulated arm, and what really happened: the true motion, and torques without noise of a sensor.
+
+    ``motor_torque`` is what the drives show, as late as it is seen.
 
     Attributes
     ----------
@@ -34,26 +36,10 @@ class SimulatedRun:
         What the sensors showed: position, velocity, effort [N m] and current [A].
     time : ndarray, shape (N,)
         [s]
-    position, velocity, acceleration : ndarray, shape (N, n)
-        The true motion [rad, rad/s, rad/s^2; or m].
-    torque : ndarray, shape (N, n)
-        What drove the joints, without any noise of a sensor: inverse dynamics of the true motion
-        plus friction [N m or N].
-    motor_torque : ndarray, shape (N, n)
-        What the drives show of it without the noise of a sensor: what the motors exert, as late as it is seen
-        [N m or N].
-    friction : ndarray, shape (N, n)
-        Friction torque [N m or N].
     """
 
     recording: 'Recording'
     time: Array
-    position: Array
-    velocity: Array
-    acceleration: Array
-    torque: Array
-    motor_torque: Array
-    friction: Array
 
 
 def simulate_trajectory(
@@ -130,10 +116,5 @@ def simulate_trajectory(
             provenance={'source': f'simulated {plant.nominal.name}', 'physics_rate': plant.rate},
         ),
         time=instants,
-        position=motion.position,
-        velocity=motion.velocity,
-        acceleration=motion.acceleration,
-        torque=motion.torque,
-        motor_torque=at_motors.motor_torque,
-        friction=motion.friction,
+        **{**motion.columns(), 'motor_torque': at_motors.motor_torque},
     )

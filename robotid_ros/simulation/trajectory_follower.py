@@ -15,6 +15,7 @@ The rules were read in the controller's source (ros-controls/ros2_controllers, j
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -122,16 +123,8 @@ class TrajectoryFollower:
                 q, dq, ddq = self._evaluate(np.array([handover]))
                 state = q[0], dq[0], ddq[0]
             taken = taken.preceded_by(handover - begin, *state)
-        spline = Spline(
-            TrajectoryPoints(
-                time=taken.time + begin,
-                position=taken.position,
-                velocity=taken.velocity,
-                acceleration=taken.acceleration,
-            )
-        )
-        self._paths = [path for path in self._paths if path[0] < handover]
-        self._paths.append((handover, spline))
+        spline = Spline(replace(taken, time=taken.time + begin))
+        self._paths = [*(path for path in self._paths if path[0] < handover), (handover, spline)]
         self._blendable = len(points) > 1
 
     def checked(
