@@ -306,7 +306,7 @@ def test_the_workspace_of_a_planar_arm_is_its_ring() -> None:
 
 
 def test_the_workspace_keeps_the_limits_of_a_slide() -> None:
-    workspace = sample_workspace(scara(), 5000, target=np.zeros(3))
+    workspace = sample_workspace(scara(), 5000)
     # the axis of the slide points down: 0.4 m less the lift (-0.2 to 0) and the tool's 0.05 m
     assert workspace.lower[2] == pytest.approx(0.35, abs=2e-3)
     assert workspace.upper[2] == pytest.approx(0.55, abs=2e-3)

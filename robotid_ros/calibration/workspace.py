@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.arrays import Array
 from robotid_ros.calibration.chain import chain_of
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model.dh_table import DHTable
@@ -62,13 +62,9 @@ def random_configurations(robot: RobotModel | DHTable, count: int, rng: np.rando
 
 
 def sample_workspace(
-    robot: RobotModel | DHTable,
-    samples: int = 100_000,
-    *,
-    target: Array | None = None,
-    rng: np.random.Generator | None = None,
+    robot: RobotModel | DHTable, samples: int = 100_000, *, rng: np.random.Generator | None = None
 ) -> Workspace:
-    """Return the positions of the target for joint coordinates drawn uniformly inside the limits.
+    """Return the positions of the tip for joint coordinates drawn uniformly inside the limits.
 
     Joints without limits turn from -pi to pi.
 
@@ -76,8 +72,6 @@ def sample_workspace(
     ----------
     robot : RobotModel or DHTable
     samples : int
-    target : ndarray, shape (3,), optional
-        In the tip frame [m]; the tip itself by default.
     rng : numpy.random.Generator, optional
 
     Raises
@@ -88,12 +82,10 @@ def sample_workspace(
     rng = np.random.default_rng(0) if rng is None else rng
     chain = chain_of(robot)
     q = random_configurations(robot, samples, rng)
-    point = np.zeros(3) if target is None else frozen_array(target, 'target', (3,), CalibrationError)
     positions = np.empty((samples, 3))
     for first in range(0, samples, 10_000):
         part = slice(first, first + 10_000)
-        pose = chain.evaluate(chain.nominal, q[part])
-        positions[part] = pose.position + pose.rotation @ point
+        positions[part] = chain.evaluate(chain.nominal, q[part]).position
     return Workspace(
         positions=positions,
         lower=positions.min(axis=0),

@@ -9,13 +9,13 @@
 
 """Optimal excitation: one function from an arm and settings to a checked trajectory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from robotid_ros.arrays import frozen_array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.config import ExcitationConfig
-from robotid_ros.excitation.constraints import Constraint, check_reachable
+from robotid_ros.excitation.constraints import check_reachable
 from robotid_ros.excitation.design import ExcitationDesign
 from robotid_ros.excitation.preparation import design_limits, design_observation, other_constraints
 from robotid_ros.excitation.problem import ExcitationProblem
@@ -28,7 +28,6 @@ def optimize_excitation(
     model: RobotModel,
     config: ExcitationConfig | None = None,
     *,
-    constraints: Sequence[Constraint] = (),
     progress: Progress | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> ExcitationDesign:
@@ -44,8 +43,6 @@ def optimize_excitation(
     model : RobotModel
         Its inertial parameters are used for the torque limits only.
     config : ExcitationConfig, optional
-    constraints : sequence of Constraint
-        More limits, besides those of the settings.
     progress : callable, optional
         Called with the part done, 0 to 1, and what is being done.
     cancelled : callable, optional
@@ -74,11 +71,10 @@ def optimize_excitation(
         start = frozen_array(config.start_position, 'start_position', (model.n,), ExcitationError)
     check_reachable(model, limits, None if start is None else start.tolist())
     observation = design_observation(model, config)
-    others = [*other_constraints(model, config, limits, observation), *constraints]
     problem = ExcitationProblem(
         model=model,
         limits=limits,
-        constraints=others,
+        constraints=other_constraints(model, config, limits, observation),
         observation=observation,
         criterion=config.criterion,
         harmonics=config.harmonics,
