@@ -17,7 +17,7 @@ import pytest
 from robotid_ros.errors import ModelError
 from robotid_ros.model.inertia import inertial_parameters, split_inertial_parameters
 from robotid_ros.model.transforms import rpy_rotation, translation
-from robotid_ros.model.urdf_edit import replace_inertials, replace_joint_dynamics, replace_origins
+from robotid_ros.model.urdf_edit import edited_urdf
 
 URDF = """<?xml version="1.0"?>
 <!-- bench arm, mass > guess -->
@@ -55,7 +55,7 @@ def test_new_inertials_are_read_by_an_independent_parser() -> None:
     pin = pytest.importorskip('pinocchio', reason='needs pin')
     rng = np.random.default_rng(3)
     wanted = {'base': _body(rng), 'arm': _body(rng), 'hand': _body(rng)}
-    edited = replace_inertials(URDF, wanted)
+    edited = edited_urdf(URDF, inertials=wanted)
     model = pin.buildModelFromXML(edited)
     for joint, link in ((1, 'arm'), (2, 'hand')):
         mass, com, tensor = split_inertial_parameters(wanted[link])
@@ -66,7 +66,7 @@ def test_new_inertials_are_read_by_an_independent_parser() -> None:
 
 
 def test_everything_else_survives_to_the_letter() -> None:
-    edited = replace_inertials(URDF, {'arm': _body(np.random.default_rng(4))})
+    edited = edited_urdf(URDF, inertials={'arm': _body(np.random.default_rng(4))})
     changed = [(a, b) for a, b in zip(URDF.splitlines(), edited.splitlines(), strict=True) if a != b]
     assert len(changed) == 4  # mass, origin and the two lines of the inertia
     assert '<!-- weighed -->' in edited
@@ -76,8 +76,8 @@ def test_everything_else_survives_to_the_letter() -> None:
 def test_origins_and_dynamics_are_set_or_added() -> None:
     pin = pytest.importorskip('pinocchio', reason='needs pin')
     transform = translation([0.1, -0.2, 0.3]) @ rpy_rotation(0.4, -0.5, 0.6)
-    edited = replace_origins(URDF, {'j1': transform, 'j2': transform})
-    edited = replace_joint_dynamics(edited, {'j1': (0.5, 1.5), 'j2': (0.25, 0.75)})
+    dynamics = {'j1': (0.5, 1.5), 'j2': (0.25, 0.75)}
+    edited = edited_urdf(URDF, origins={'j1': transform, 'j2': transform}, dynamics=dynamics)
     model = pin.buildModelFromXML(edited)
     for k in (1, 2):
         assert model.jointPlacements[k].homogeneous == pytest.approx(transform, abs=1e-15)
@@ -87,15 +87,18 @@ def test_origins_and_dynamics_are_set_or_added() -> None:
 
 
 def test_no_edit_returns_the_same_text() -> None:
-    assert replace_inertials(URDF, {}) == URDF
+    assert edited_urdf(URDF, inertials={}) == URDF
 
 
 @pytest.mark.parametrize(
     ('call', 'message'),
     [
-        (lambda: replace_inertials(URDF, {'leg': np.zeros(10)}), "link 'leg' is not in the URDF; it has: base, arm"),
-        (lambda: replace_origins(URDF, {'j9': np.eye(4)}), "joint 'j9' is not in the URDF; it has: j1, j2"),
-        (lambda: replace_origins('<robot><link', {}), 'not well-formed'),
+        (
+            lambda: edited_urdf(URDF, inertials={'leg': np.zeros(10)}),
+            "link 'leg' is not in the URDF; it has: base, arm",
+        ),
+        (lambda: edited_urdf(URDF, origins={'j9': np.eye(4)}), "joint 'j9' is not in the URDF; it has: j1, j2"),
+        (lambda: edited_urdf('<robot><link', origins={}), 'not well-formed'),
     ],
 )
 def test_bad_input_is_named(call, message) -> None:

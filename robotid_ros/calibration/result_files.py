@@ -12,7 +12,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import yaml
@@ -24,8 +23,8 @@ from robotid_ros.errors import CalibrationError
 from robotid_ros.files import write_text
 from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.model.transforms import rpy_rotation, translation
-from robotid_ros.model.urdf_edit import replace_origins
+from robotid_ros.model.urdf_edit import edited_urdf
+from robotid_ros.model.urdf_tree import parse_urdf
 from robotid_ros.tables import write_table
 
 
@@ -62,24 +61,14 @@ def calibrated_urdf(result: CalibrationResult) -> str:
     robot = result.robot
     if not isinstance(robot, RobotModel) or robot.source is None:
         raise CalibrationError('the arm did not come from a URDF')
-    origins = _origins(robot.source)
+    joints = parse_urdf(robot.source).joints
     calibrated = result.calibrated_model().placements
     changed: dict[str, Array] = {}
     for i, name in enumerate(robot.joint_names):
         if not np.array_equal(calibrated[i], robot.placements[i]):
             motion = np.linalg.solve(robot.placements[i], calibrated[i])
-            changed[name] = origins[name] @ motion
-    return replace_origins(robot.source, changed)
-
-
-def _origins(text: str) -> dict[str, Array]:
-    result: dict[str, Array] = {}
-    for joint in ElementTree.fromstring(text.encode('utf-8')).findall('joint'):
-        element = joint.find('origin')
-        values = {'xyz': '0 0 0', 'rpy': '0 0 0'} | (dict(element.attrib) if element is not None else {})
-        xyz, rpy = ([float(word) for word in values[key].split()] for key in ('xyz', 'rpy'))
-        result[joint.get('name', '')] = translation(xyz) @ rpy_rotation(*rpy)
-    return result
+            changed[name] = joints[name].origin @ motion
+    return edited_urdf(robot.source, origins=changed)
 
 
 def _write_residuals(result: CalibrationResult, path: Path) -> None:

@@ -16,7 +16,7 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.model.inertia import physical_violation, transform_inertial_parameters
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.model.urdf_edit import replace_inertials, replace_joint_dynamics
+from robotid_ros.model.urdf_edit import edited_urdf
 
 
 def link_inertials(model: RobotModel, inertial: Array) -> dict[str, Array]:
@@ -69,9 +69,8 @@ def calibrated_urdf(model: RobotModel, result: IdentificationResult) -> str:
     """
     if model.source is None:
         raise IdentificationError('a calibrated URDF needs a robot that was read from a URDF')
-    text = replace_inertials(model.source, link_inertials(model, result.inertial))
-    dynamics = _joint_dynamics(result)
-    return replace_joint_dynamics(text, dynamics) if dynamics else text
+    inertials = link_inertials(model, result.inertial)
+    return edited_urdf(model.source, inertials=inertials, dynamics=_joint_dynamics(result))
 
 
 def _joint_dynamics(result: IdentificationResult) -> dict[str, tuple[float, float]]:

@@ -99,8 +99,14 @@ class _Splicer:
         return data.decode('utf-8')
 
 
-def replace_inertials(text: str, inertials: Mapping[str, Array]) -> str:
-    """Return the URDF with other inertial parameters of some links.
+def edited_urdf(
+    text: str,
+    *,
+    inertials: Mapping[str, Array] | None = None,
+    origins: Mapping[str, Array] | None = None,
+    dynamics: Mapping[str, tuple[float, float]] | None = None,
+) -> str:
+    """Return a URDF with other numbers, all digits of them, and everything else as it was.
 
     Parameters
     ----------
@@ -108,71 +114,30 @@ def replace_inertials(text: str, inertials: Mapping[str, Array]) -> str:
         A URDF.
     inertials : mapping of str to ndarray, shape (10,)
         Standard inertial parameters about the link frame's origin by link name; they are written
-        as mass, centre of mass and inertia about it, along the link frame's axes, with all digits.
-
-    Raises
-    ------
-    ModelError
-        If a link is not in the URDF or the text is not well-formed.
-    """
-    splicer = _Splicer(text)
-    for link, pi in inertials.items():
-        mass, com, tensor = split_inertial_parameters(np.asarray(pi, dtype=float))
-        wanted = {
-            'origin': {'xyz': _numbers(com), 'rpy': '0 0 0'},
-            'mass': {'value': _numbers(mass)},
-            'inertia': {
-                'ixx': _numbers(tensor[0, 0]),
-                'ixy': _numbers(tensor[0, 1]),
-                'ixz': _numbers(tensor[0, 2]),
-                'iyy': _numbers(tensor[1, 1]),
-                'iyz': _numbers(tensor[1, 2]),
-                'izz': _numbers(tensor[2, 2]),
-            },
-        }
-        _set_children(splicer, splicer.find('link', link), 'inertial', wanted)
-    return splicer.result()
-
-
-def replace_origins(text: str, origins: Mapping[str, Array]) -> str:
-    """Return the URDF with other origins of some joints.
-
-    Parameters
-    ----------
-    text : str
-        A URDF.
+        as mass, centre of mass and inertia about it, along the link frame's axes.
     origins : mapping of str to ndarray, shape (4, 4)
         Joint frame in the parent link's frame at zero position [m], by joint name.
-
-    Raises
-    ------
-    ModelError
-        If a joint is not in the URDF or the text is not well-formed.
-    """
-    splicer = _Splicer(text)
-    for joint, transform in origins.items():
-        values = {'xyz': _numbers(transform[:3, 3]), 'rpy': _numbers(rpy_of_rotation(transform))}
-        _set_child(splicer, splicer.find('joint', joint), 'origin', values)
-    return splicer.result()
-
-
-def replace_joint_dynamics(text: str, dynamics: Mapping[str, tuple[float, float]]) -> str:
-    """Return the URDF with ``<dynamics damping= friction=>`` set on some joints.
-
-    Parameters
-    ----------
-    text : str
-        A URDF.
     dynamics : mapping of str to (float, float)
         Viscous [N m s/rad] and Coulomb [N m] friction by joint name.
 
     Raises
     ------
     ModelError
-        If a joint is not in the URDF or the text is not well-formed.
+        If a link or joint is not in the URDF or the text is not well-formed.
     """
     splicer = _Splicer(text)
-    for joint, (damping, friction) in dynamics.items():
+    for link, pi in (inertials or {}).items():
+        mass, com, tensor = split_inertial_parameters(np.asarray(pi, dtype=float))
+        wanted = {
+            'origin': {'xyz': _numbers(com), 'rpy': '0 0 0'},
+            'mass': {'value': _numbers(mass)},
+            'inertia': {f'i{"xyz"[i]}{"xyz"[j]}': _numbers(tensor[i, j]) for i in range(3) for j in range(i, 3)},
+        }
+        _set_children(splicer, splicer.find('link', link), 'inertial', wanted)
+    for joint, transform in (origins or {}).items():
+        values = {'xyz': _numbers(transform[:3, 3]), 'rpy': _numbers(rpy_of_rotation(transform))}
+        _set_child(splicer, splicer.find('joint', joint), 'origin', values)
+    for joint, (damping, friction) in (dynamics or {}).items():
         values = {'damping': _numbers(damping), 'friction': _numbers(friction)}
         _set_child(splicer, splicer.find('joint', joint), 'dynamics', values)
     return splicer.result()

@@ -23,7 +23,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
-from robotid_ros.model.inertia import inertial_parameters
+from robotid_ros.model.inertia import inertia_matrix, inertial_parameters
 from robotid_ros.model.transforms import rpy_rotation, translation
 from robotid_ros.reading import read_text
 
@@ -163,7 +163,8 @@ def _number(element: ElementTree.Element | None, key: str, default: float, owner
     return float(_numbers(element.get(key), 1, [default], f'{owner}: {key}')[0])
 
 
-def _origin(element: ElementTree.Element, owner: str) -> Array:
+def origin_of(element: ElementTree.Element, owner: str) -> Array:
+    """Return the transform of an element's ``<origin>``, the identity without one; ``owner`` is named in errors."""
     origin = element.find('origin')
     if origin is None:
         return np.eye(4)
@@ -183,17 +184,10 @@ def _inertial(link: ElementTree.Element) -> Array:
     mass = _number(mass_element, 'value', 0.0, owner)
     if mass < 0.0:
         raise ModelError(f'{owner}: the mass is negative ({mass:g} kg)')
-    entries = {key: _number(tensor_element, key, 0.0, owner) for key in ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')}
-    tensor = np.array(
-        [
-            [entries['ixx'], entries['ixy'], entries['ixz']],
-            [entries['ixy'], entries['iyy'], entries['iyz']],
-            [entries['ixz'], entries['iyz'], entries['izz']],
-        ]
-    )
-    origin = _origin(element, owner)
+    tensor = np.array([_number(tensor_element, key, 0.0, owner) for key in ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')])
+    origin = origin_of(element, owner)
     rotation = origin[:3, :3]
-    return inertial_parameters(mass, origin[:3, 3], rotation @ tensor @ rotation.T)
+    return inertial_parameters(mass, origin[:3, 3], rotation @ inertia_matrix(tensor) @ rotation.T)
 
 
 def _joint(element: ElementTree.Element) -> UrdfJoint:
@@ -217,7 +211,7 @@ def _joint(element: ElementTree.Element) -> UrdfJoint:
         kind=kind,
         parent=_attribute(parent, 'link', owner),
         child=_attribute(child, 'link', owner),
-        origin=_origin(element, owner),
+        origin=origin_of(element, owner),
         axis=axis / max(length, 1e-9),
         lower=_number(limit, 'lower', 0.0, owner) if bounded else -np.inf,
         upper=_number(limit, 'upper', 0.0, owner) if bounded else np.inf,

@@ -22,7 +22,7 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.errors import ExcitationError, MissingDependencyError
 from robotid_ros.excitation.geometry import Capsule, Geometry, find_frame, skeleton
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.model.transforms import rpy_rotation
+from robotid_ros.model.urdf_tree import origin_of, parse_urdf
 
 _MOST_FACES = 3000  # of a link; the page moves all of them for every picture
 _SLENDER = 0.05  # radius of a capsule over the length of the arm, where nothing says how thick it is
@@ -118,10 +118,7 @@ def _links(model: RobotModel) -> Iterator[tuple[str, int, Array, ElementTree.Ele
     if model.source is None:
         return
     root = ElementTree.fromstring(model.source)
-    above = {
-        joint.find('child').get('link'): (joint.find('parent').get('link'), _origin(joint))  # type: ignore[union-attr]
-        for joint in root.findall('joint')
-    }
+    above = {joint.child: (joint.parent, joint.origin) for joint in parse_urdf(model.source).joints.values()}
     for element in root.findall('link'):
         name, placement = str(element.get('name')), np.eye(4)
         frame: str | None = name
@@ -134,15 +131,6 @@ def _links(model: RobotModel) -> Iterator[tuple[str, int, Array, ElementTree.Ele
                 continue
             yield name, link, place @ placement, element
             break
-
-
-def _origin(element: ElementTree.Element) -> Array:
-    origin = element.find('origin')
-    if origin is None:
-        return np.eye(4)
-    result = np.array(rpy_rotation(*(float(x) for x in origin.get('rpy', '0 0 0').split())))
-    result[:3, 3] = [float(x) for x in origin.get('xyz', '0 0 0').split()]
-    return result
 
 
 def _piece(element: ElementTree.Element, placement: Array, folder: Path | None) -> tuple[Array, IntArray]:
@@ -167,7 +155,7 @@ def _piece(element: ElementTree.Element, placement: Array, folder: Path | None) 
     else:
         raise ValueError(f"unknown geometry '{shape.tag}'")
     vertices, faces = _reduced(np.asarray(mesh.vertices, dtype=float), np.asarray(mesh.faces, dtype=np.int64))
-    moved = placement @ _origin(element)
+    moved = placement @ origin_of(element, element.tag)
     return vertices @ moved[:3, :3].T + moved[:3, 3], faces
 
 
