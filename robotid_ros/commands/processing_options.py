@@ -64,10 +64,9 @@ def processing_settings(
     values: dict[str, Any] = {'joints': joints, 'period': period, 'cutoff': options.cutoff}
     if options.differentiation:
         values['differentiation'] = options.differentiation
-    if config is not None:
-        meaning = dict(zip(joints, config.meaning(joints), strict=True))
-        values |= {'effort': meaning, 'torque_constants': config.torque_constants, 'gear_ratios': config.gear_ratios}
-    return ProcessingSettings(**values)
+    if config is None:
+        return ProcessingSettings(**values)
+    return ProcessingSettings.for_robot(config, effort=dict(zip(joints, config.meaning(joints), strict=True)), **values)
 
 
 def validation_period(options: argparse.Namespace, joints: tuple[str, ...]) -> float | None:

@@ -18,10 +18,27 @@ from robotid_ros.model.robot_config import EffortMeaning, RobotConfig
 from robotid_ros.settings import Settings, setting
 
 DIFFERENTIATIONS = ('central', 'savitzky-golay')
+_OF_ROBOT = ('joints', 'effort', 'torque_constants', 'gear_ratios')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessingSettings(Settings):
+class AveragingSettings(Settings):
+    """How periods are averaged, by the recorder and from a recording alike."""
+
+    error = DataError
+
+    transient_periods: int = setting(1, 'periods left out at the start', range=(0, 1000))
+    outlier_factor: float = setting(
+        3.0, 'a period that deviates by more than this times the usual is left out', range=(1.0, 1e6)
+    )
+    smoothing_passes: int = setting(1, 'of the five-point cubic over the averaged torque', range=(0, 100))
+    smoothing_guard: float = setting(
+        0.1, 'largest move of a sample by smoothing, per range of its signal', range=(0.0, 1.0)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessingSettings(AveragingSettings):
     """Settings of :func:`robotid_ros.data.process_recording`.
 
     Raises
@@ -29,8 +46,6 @@ class ProcessingSettings(Settings):
     DataError
         If a value makes no sense.
     """
-
-    error = DataError
 
     joints: tuple[str, ...] = setting((), 'joints of the dataset, in order; empty: all of the recording')
     effort: Mapping[str, EffortMeaning] = setting({}, "what a recording's effort holds, per joint; torque by default")
@@ -40,16 +55,8 @@ class ProcessingSettings(Settings):
     start: int | None = setting(
         None, 'stamp at which the first period starts; by default where the arm begins to move', unit='ns'
     )
-    transient_periods: int = setting(1, 'periods dropped at the start', range=(0, 1000))
-    outlier_factor: float = setting(
-        3.0, 'a period is left out that deviates by more than this times the usual', range=(1.0, 1e6)
-    )
     harmonics: int | None = setting(
         None, 'of the Fourier series of averaged positions; by default all above the noise', range=(1, 1000)
-    )
-    smoothing_passes: int = setting(1, 'of the five-point cubic over the averaged torque', range=(0, 100))
-    smoothing_guard: float = setting(
-        0.1, 'largest move of a sample by smoothing, per range of its signal', range=(0.0, 1.0)
     )
     cutoff: float | None = setting(
         None, 'cutoff of the zero-phase low-pass; by default chosen from the data', unit='Hz', range=(1e-3, 1e6)
@@ -80,11 +87,5 @@ class ProcessingSettings(Settings):
 
     @classmethod
     def for_robot(cls, config: RobotConfig, **others: Any) -> 'ProcessingSettings':
-        """Return settings with the joints and the motor side of a robot configuration."""
-        return cls(
-            joints=config.joints,
-            effort=config.effort,
-            torque_constants=config.torque_constants,
-            gear_ratios=config.gear_ratios,
-            **others,
-        )
+        """Return settings with joints and motor side of a robot configuration, as far as no others are given."""
+        return cls(**{name: getattr(config, name) for name in _OF_ROBOT} | others)

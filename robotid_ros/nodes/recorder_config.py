@@ -13,21 +13,21 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from robotid_ros.data import ProcessingSettings
+from robotid_ros.data.settings import AveragingSettings
 from robotid_ros.errors import DataError
 from robotid_ros.model.robot_config import EffortMeaning, RobotConfig
-from robotid_ros.settings import Settings, setting
+from robotid_ros.settings import setting, settings_of
 
 _LEAST_SPACE = 1e9
 """Room for a recording [bytes]: an hour of seven joints at 1 kHz takes about this much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecorderConfig(Settings):
+class RecorderConfig(AveragingSettings):
     """Everything about the recorder that can be set."""
-
-    error = DataError
 
     effort: str = setting(
         '',
@@ -47,16 +47,8 @@ class RecorderConfig(Settings):
     depth: int = setting(5000, 'messages the middleware holds while this process cannot run', range=(1, 1_000_000))
     start_timeout: float = setting(5.0, 'how long start waits for the first joint state', unit='s', range=(0.1, 300.0))
     stale_after: float = setting(1.0, 'silence after which the status is an error', unit='s', range=(0.1, 300.0))
-    transient_periods: int = setting(1, 'periods left out at the start', range=(0, 1000))
-    outlier_factor: float = setting(
-        3.0, 'a period that deviates by more than this times the usual is left out', range=(1.0, 1e6)
-    )
     harmonics: int = setting(
         0, 'of the Fourier series of averaged positions; 0: all that exceed the noise', range=(0, 1000)
-    )
-    smoothing_passes: int = setting(1, 'of the five-point cubic over the averaged torque', range=(0, 100))
-    smoothing_guard: float = setting(
-        0.1, 'largest move of a sample by smoothing, per range of its signal', range=(0.0, 1.0)
     )
     averaged_points: int = setting(5000, 'points of the published average, at most', range=(16, 100_000))
 
@@ -74,9 +66,8 @@ def processing_settings(config: RecorderConfig, robot: RobotConfig | None) -> Pr
             'what JointState.effort holds is not said, and it is never guessed: give a robot configuration with '
             "'effort' per joint (torque [N m], or current [A] with torque constants), or set effort:=torque"
         )
-    joints = () if robot is None else robot.joints
     effort: dict[str, EffortMeaning] = {}
-    for joint in joints:
+    for joint in () if robot is None else robot.joints:
         assert robot is not None
         meaning = robot.effort.get(joint, config.effort)
         if meaning not in ('torque', 'current'):
@@ -85,17 +76,11 @@ def processing_settings(config: RecorderConfig, robot: RobotConfig | None) -> Pr
                 "never guessed: add 'effort' (torque [N m] or current [A])"
             )
         effort[joint] = meaning  # type: ignore[assignment]
-    return ProcessingSettings(
-        joints=joints,
-        effort=effort,
-        torque_constants={} if robot is None else robot.torque_constants,
-        gear_ratios={} if robot is None else robot.gear_ratios,
-        transient_periods=config.transient_periods,
-        outlier_factor=config.outlier_factor,
-        harmonics=config.harmonics or None,
-        smoothing_passes=config.smoothing_passes,
-        smoothing_guard=config.smoothing_guard,
-    )
+    averaging: dict[str, Any] = {item.name: getattr(config, item.name) for item in settings_of(AveragingSettings)}
+    averaging['harmonics'] = config.harmonics or None
+    if robot is None:
+        return ProcessingSettings(**averaging)
+    return ProcessingSettings.for_robot(robot, effort=effort, **averaging)
 
 
 def storage_refusal(folder: Path) -> str:
