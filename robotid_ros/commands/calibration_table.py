@@ -46,13 +46,10 @@ def accuracy_table(result: CalibrationResult) -> str:
 
 def summary(result: CalibrationResult) -> str:
     """Return what a user should know besides the table, a line each."""
-    lines = [
-        f'{result.identifiable} independent parameters (of {result.structural} with unlimited poses), '
-        f'condition number {result.condition_number:.3g}, noise {1e3 * result.noise:.3g} mm per coordinate'
-        if result.points.std is None
-        else f'{result.identifiable} independent parameters (of {result.structural} with unlimited poses), '
-        f'condition number {result.condition_number:.3g}, noise {result.noise:.3g} times the given deviations'
-    ]
+    known = result.points.std is not None
+    noise = f'{result.noise:.3g} times the given deviations' if known else f'{1e3 * result.noise:.3g} mm per coordinate'
+    count = f'{result.identifiable} independent parameters (of {result.structural} with unlimited poses)'
+    lines = [f'{count}, condition number {result.condition_number:.3g}, noise {noise}']
     fixed = [p.name for p in result.parameters if p.reason]
     if fixed:
         lines.append(f'left at nominal: {", ".join(fixed)} (why: result.yaml, under fixed)')

@@ -253,18 +253,7 @@ def _assemble(
 ) -> Recording:
     """Return decoded messages as one recording; those without all joints or without stamp are counted and left out.
 
-    Where no message has a stamp, the times of arrival are used.
-
-    Parameters
-    ----------
-    decoder : JointStateDecoder
-        Has the joints and layouts.
-    batches : sequence of JointStateBatch
-        In the order of arrival.
-    arrival : ndarray of int64
-        When each message was written or received [ns].
-    provenance : dict
-        Counts are added to it.
+    Where no message has a stamp, the times of ``arrival`` [ns] are used.
     """
     reason = np.concatenate([b.reason for b in batches])
     stamps = np.concatenate([b.stamp for b in batches])

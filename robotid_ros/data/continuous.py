@@ -121,16 +121,7 @@ def _even(time: Array, values: Array, step: float, smooth: int) -> tuple[Array, 
     """Return evenly sampled signals; signals that are sampled evenly are returned as they are.
 
     Jitter of the stamps may be real, or come from a logger while the robot samples evenly. With the wrong
-    assumption the positions are rougher, by which the right one is chosen.
-
-    Parameters
-    ----------
-    time : ndarray, shape (N,)
-    values : ndarray, shape (N, m)
-    step : float
-        [s]
-    smooth : int
-        Number of smooth signals, the positions, which come first.
+    assumption the positions, the first ``smooth`` signals, are rougher, by which the right one is chosen.
     """
     if len(time) < 8 or _is_even(time):
         return time, values

@@ -192,13 +192,7 @@ def _without_spikes(usable: IntArray, values: Array, joints: tuple[str, ...], sc
 
 
 def _require_seconds(time: Array) -> None:
-    """Refuse times that must be in another unit.
-
-    Raises
-    ------
-    DataError
-        If the usual step is longer than any recorder of joint states takes.
-    """
+    """Refuse times in another unit: with a usual step that is longer than any recorder of joint states takes."""
     steps = np.diff(time)
     steps = steps[steps > 0.0]
     usual = float(np.median(steps)) if len(steps) else 0.0

@@ -281,19 +281,7 @@ def _screws(chain: Chain, k: int, motion: LinkMotion, angular: Array, linear: Ar
 
 
 def _columns(motion: LinkMotion, angular: Array, linear: Array, weights: Array) -> Array:
-    """Return z . n + v . f for combinations of the ten unit parameters of a link in its aligned frame.
-
-    Parameters
-    ----------
-    motion : LinkMotion
-    angular, linear : ndarray, shape (3, joints, N)
-        Screws z and v of the joints.
-    weights : ndarray, shape (10, c)
-
-    Returns
-    -------
-    ndarray, shape (c, joints, N)
-    """
+    """Return z . n + v . f, shape (c, joints, N), for combinations (10, c) of a link's ten unit parameters."""
     x, y, z = motion.rate
     ax, ay, az = motion.rate_change
     gx, gy, gz = motion.acceleration

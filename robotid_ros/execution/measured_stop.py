@@ -157,17 +157,7 @@ def plan_measured_stop(
 
 
 def _joint_excess(starts: Sequence[JointMotion], goals: Array, limits: JointLimits, durations: Array) -> Array:
-    """Return by how much the worst of several starts breaks a velocity or acceleration limit, relative, shape (D,).
-
-    Parameters
-    ----------
-    starts : sequence of JointMotion
-    goals : ndarray, shape (D, n)
-        [rad or m]
-    limits : JointLimits
-    durations : ndarray, shape (D,)
-        [s]
-    """
+    """Return by how much the worst start breaks a velocity or acceleration limit, relative, shape (D,) as durations."""
     still = np.zeros_like(goals[0])
     position, speed, gain = (
         np.array([still if value is None else value for value in values])

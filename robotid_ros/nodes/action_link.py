@@ -53,30 +53,15 @@ from robotid_ros.nodes.publishing import insist
 
 @dataclass(slots=True, kw_only=True)
 class _Goal:
-    """One trajectory sent.
+    """One trajectory sent."""
 
-    Attributes
-    ----------
-    heard : float
-        When the controller last said something of it, or when it was sent (monotonic) [s].
-    stop : bool
-        It leads to rest.
-    handle : ClientGoalHandle or None
-        Once it is accepted.
-    refused, ended : bool
-    outcome : str
-        What was wrong with its end.
-    told : bool
-        Whether :meth:`ActionLink.fault` has reported its refusal or its end.
-    """
-
-    heard: float
-    stop: bool
-    handle: Any = None
+    heard: float  # when the controller last said something of it, or when it was sent (monotonic) [s]
+    stop: bool  # it leads to rest
+    handle: Any = None  # once it is accepted
     refused: bool = False
     ended: bool = False
-    outcome: str = ''
-    told: bool = False
+    outcome: str = ''  # what was wrong with its end
+    told: bool = False  # fault() has reported its refusal or its end
 
 
 class ActionLink:
@@ -187,13 +172,7 @@ class ActionLink:
         self._listener(feedback)
 
     def _feedback(self, message: Any) -> ControllerFeedback:
-        """Return a feedback message in the order of the joints.
-
-        Raises
-        ------
-        DataError
-            If a joint or a position is missing.
-        """
+        """Return a feedback message in the order of the joints; a DataError where a joint or a position is missing."""
         order = require_names(self._joint_names, message.joint_names, 'joint', 'the feedback', DataError)
         columns = {}
         for name in ('desired', 'actual', 'error'):
