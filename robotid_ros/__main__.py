@@ -16,7 +16,7 @@ import os
 import signal
 import sys
 
-INTERRUPTED = 130  # as in cli.py, which is not imported yet
+from robotid_ros.errors import INTERRUPTED
 
 
 def main() -> int:

@@ -23,12 +23,11 @@ from collections.abc import Callable, Sequence
 
 from robotid_ros import __version__
 from robotid_ros.commands import NAMES, load_command
-from robotid_ros.errors import RobotIdError
+from robotid_ros.errors import INTERRUPTED, RobotIdError
 from robotid_ros.files import remove_unused_folders
 from robotid_ros.threads import use_one_thread
 
 FAULT = 70  # EX_SOFTWARE of sysexits.h
-INTERRUPTED = 130  # as shells say it: 128 + SIGINT
 
 
 def build_parser(names: Sequence[str] = NAMES) -> argparse.ArgumentParser:

@@ -13,6 +13,8 @@ Every message says what was expected, what came, and what is available or can be
 Errors caused by input are also :class:`ValueError`.
 """
 
+INTERRUPTED = 130  # exit code after a Ctrl-C, as shells say it: 128 + SIGINT
+
 
 class RobotIdError(Exception):
     """Root of every error this package raises on purpose."""
