@@ -315,7 +315,7 @@ def test_a_small_delay_is_taken_along():
 
     run = loop('measured', fault=stretch, at=1.0, feedback=True).run()
     assert run.stop is None, run.reason
-    assert 0.004 < run.following.delay_growth < 0.009
+    assert 0.004 < run.following.growth.value < 0.009
     assert_within_limits(run, -0.5)
 
 

@@ -22,6 +22,7 @@ from enum import Enum
 import numpy as np
 
 from robotid_ros.arrays import Array
+from robotid_ros.execution.delay import DelayGrowth, delay_on_path, motion_at
 from robotid_ros.execution.effort_watch import EffortWatch
 from robotid_ros.execution.measured_stop import JointMotion, plan_measured_stop
 from robotid_ros.execution.recent_motion import RecentMotion
@@ -40,26 +41,14 @@ _FRESH = 0.15
 _CONTROLLER_ON_PATH = 5e-3
 """Distance from the path at which a controller's own reference still counts as on it [rad or m]; knots at 50 Hz
 meet the path to 1e-6."""
-_SLOW, _RELATIVE = 0.15, 0.2
-"""How far an arm's velocity may be from that of its path, in rad/s or m/s and as a part of it."""
-_BEFORE, _BEHIND, _STEP = 0.05, 0.3, 0.005
-"""How far a path is searched for the place an arm is at, ahead and behind, and in which steps [s]."""
-_PULL = 0.01
-"""What a delay costs in that search [rad/s]: where the arm hardly moves, none is found."""
 _STEADY = 0.004
 """Change of the delay that a healthy arm shows from place to place [s]; measured positions tell no less."""
-_MEMORY = 0.5
-"""How long motion counts for the delay [s]."""
-_ENOUGH = 0.02
-"""Sum of squared speed over that time from which a delay can be told [rad^2/s]: 0.2 rad/s throughout."""
 _REPEATED = 0.05
 """How long positions stay equal to the last bit before nobody seems to measure them [s]; encoders flicker."""
 _STRETCHED = 0.01
 """Delay from which an arm is no longer stopped along its path [s]: it grows while the message is on its way."""
 _CLOSE = 1.0 / 3.0
 """Part of ``path_distance`` within which an arm that is late counts as late, and not as elsewhere."""
-_GOES_ON = 0.2
-"""Part of the speed of its reference from which an arm counts as going on along it."""
 _FASTER = 1.2
 """Factor on the velocity limits above which a velocity is not believed: no healthy drive gets there."""
 _BLIND = 3.0
@@ -106,8 +95,8 @@ class Following:
     ----------
     confirmed : bool
         The arm, or its controller, was seen to follow.
-    delay_growth : float
-        How much further the arm is behind its reference than at the beginning [s].
+    growth : DelayGrowth
+        How much further the arm is behind its reference than at the beginning.
     pushing : bool
         The efforts show that the arm presses on something.
     clock_lag : float
@@ -133,43 +122,22 @@ class Following:
         self.clock_lag = 0.0
         self.recent = RecentMotion()
         self.confirmed = False
-        self.delay_growth = 0.0
         self._start = plan.reference.evaluate([0.0])[0][0]
+        self.growth = DelayGrowth(len(self._start))
         self._jumped, self._received = False, -np.inf
         self._feedback: tuple[float, float] | None = None
         self._led, self._told = RecentMotion(), RecentMotion()
         self._not_taken = False
-        self._sums = np.zeros(3)
-        self._means = np.zeros((2, len(self._start)))
-        self._compared: float | None = None
-        self._usual_delay: float | None = None
-        self._moving = 0.0
         self._same_since: float | None = None
 
     def reference(self, stamp: float) -> JointMotion:
         """Return the reference at a time of the stamps' clock [s]."""
-        inside = min(max(stamp - self.begin, 0.0), self.plan.reference.duration)
-        position, velocity, acceleration = self.plan.reference.evaluate([inside])
-        return JointMotion(position=position[0], velocity=velocity[0], acceleration=acceleration[0])
+        return motion_at(self.plan.reference, stamp - self.begin)
 
     def receive(
         self, position: Array, velocity: Array | None, stamp: float, now: float, effort: Array | None = None
     ) -> str | None:
-        """Take in a joint state; return why the run cannot go on, or None.
-
-        Parameters
-        ----------
-        position : ndarray, shape (n,)
-            [rad or m]
-        velocity : ndarray, shape (n,), or None
-            [rad/s or m/s]
-        stamp : float
-            When it was measured [s].
-        now : float
-            When it came, on a clock that never stands still [s].
-        effort : ndarray, shape (n,), or None
-            In its own unit.
-        """
+        """Take in a joint state, see :meth:`Watchdog.receive`, and its efforts; return why the run cannot go on."""
         problem = self.watchdog.receive(position, velocity, stamp, now)
         before = self.recent.latest
         if problem is not None:
@@ -228,30 +196,16 @@ class Following:
 
     def _watch_delay(self, expected: JointMotion, stamp: float) -> str | None:
         """Return that the arm falls ever further behind its reference, if it goes on along its path."""
-        motion, before = self.recent.latest, self._compared
-        self._compared = stamp
-        if motion is None or before is None or not 0.0 < stamp - before < _MEMORY:
+        motion, reference, close = self.recent.latest, self.plan.reference, _CLOSE * self.watchdog.config.path_distance
+        if motion is None or not self.growth.receive(motion, expected, stamp):
             return None
-        step, velocity = stamp - before, expected.velocity
-        speed, error = float(velocity @ velocity), expected.position - motion.position
-        # The error grows with the speed where the arm is late; what stays is a load that bends it, or holds it off.
-        self._sums = np.exp(-step / _MEMORY) * self._sums + step * np.array([1.0, speed, float(velocity @ error)])
-        self._means = np.exp(-step / _MEMORY) * self._means + step * np.array([velocity, error])
-        time, squares, products = self._sums
-        changes = squares - float(self._means[0] @ self._means[0]) / time
-        if changes < _ENOUGH or float(velocity @ motion.velocity) < _GOES_ON * speed:
-            return None
-        self._moving += step
-        delay = (products - float(self._means[0] @ self._means[1]) / time) / changes
-        if self._usual_delay is None:
-            if self._moving > _MEMORY:
-                self._usual_delay = delay
-            return None
-        self.delay_growth = delay - self._usual_delay
-        usual = self.watchdog.config.tracking_delay + self._usual_delay
-        if self._place(motion, stamp, _CLOSE * self.watchdog.config.path_distance, usual, at_speed=False) is None:
+        if delay_on_path(reference, motion, self._usual_place(stamp), close, at_speed=False) is None:
             return None  # it is elsewhere
-        return self._delay_problem(self.delay_growth, 'the arm')
+        return self._delay_problem(self.growth.value, 'the arm')
+
+    def _usual_place(self, stamp: float) -> float:
+        """Return where on its path an arm is at a stamp that is as late as at the beginning [s]."""
+        return stamp - self.begin - self.watchdog.config.tracking_delay - self.growth.usual
 
     def _delay_problem(self, growth: float, who: str) -> str | None:
         allowed = self.watchdog.config.delay_tolerance
@@ -301,24 +255,6 @@ class Following:
         problem = self.watchdog.compare(actual, self.reference(stamp - self.watchdog.config.tracking_delay).position)
         return None if problem is None else f'by the state of the controller, {problem}'
 
-    def _place(
-        self, motion: JointMotion, stamp: float, tolerance: float, usual: float = 0.0, *, at_speed: bool = True
-    ) -> float | None:
-        """Return how far behind its usual place on the path a motion is [s], or None if it is not on the path."""
-        delays = np.arange(-_BEFORE, _BEHIND, _STEP)
-        times = np.clip(stamp - self.begin - usual - delays, 0.0, self.plan.reference.duration)
-        positions, velocities, _ = self.plan.reference.evaluate(times)
-        distance = ((positions - motion.position) ** 2).sum(axis=1) + (_PULL * delays) ** 2
-        k = int(np.argmin(distance))
-        behind = float((positions[k] - motion.position) @ velocities[k])
-        behind /= float(velocities[k] @ velocities[k]) + _PULL**2
-        delay = float(delays[k]) + float(np.clip(behind, -_STEP, _STEP))
-        there = self.reference(stamp - usual - delay)
-        slower = np.abs(there.velocity - motion.velocity) > _SLOW + _RELATIVE * np.abs(there.velocity)
-        if np.abs(there.position - motion.position).max() > tolerance or (at_speed and slower.any()):
-            return None
-        return delay
-
     def _controller_place(self, now: float) -> tuple[bool, float | None]:
         """Return whether the controller says where it leads, and how far behind schedule [s]; None: elsewhere."""
         feedback = self._feedback
@@ -326,7 +262,7 @@ class Following:
             return False, None
         led = self._led.latest
         assert led is not None
-        return True, self._place(led, feedback[0], _CONTROLLER_ON_PATH)
+        return True, delay_on_path(self.plan.reference, led, feedback[0] - self.begin, _CONTROLLER_ON_PATH)
 
     def _measured(self, now: float) -> tuple[JointMotion, float, float] | None:
         """Return the newest measured motion, its stamp and its age [s]."""
@@ -353,18 +289,17 @@ class Following:
         now : float
             On the clock of the arrivals [s].
         """
-        measured, config = self._measured(now), self.watchdog.config
+        measured, distance = self._measured(now), self.watchdog.config.path_distance
         if measured is None:
             return 0.0
         motion, stamp, _ = measured
-        usual = config.tracking_delay + (self._usual_delay or 0.0)
-        place = self._place(motion, stamp, config.path_distance, usual)
+        place = delay_on_path(self.plan.reference, motion, self._usual_place(stamp), distance)
         known, led = self._controller_place(now)
         if place is None or (known and led is None):
             return None
         if known:
             return led
-        return self.delay_growth if abs(self.delay_growth) > _STEADY else 0.0
+        return self.growth.value if abs(self.growth.value) > _STEADY else 0.0
 
     def stop(self, elapsed: float, now: float, latency: float) -> Stop:
         """Return how the arm is brought to rest from what it does now.
