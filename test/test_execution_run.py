@@ -26,7 +26,6 @@ from robotid_ros.excitation.reference import Chain, FourierRun, Move, Rest, Slow
 from robotid_ros.excitation.workspace import workspace_constraints
 from robotid_ros.execution.run import RunConfig, plan_run
 from robotid_ros.execution.watchdog import Watchdog, WatchdogConfig
-from robotid_ros.execution.windows import KnotPlan
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import arm_file
 
@@ -78,10 +77,8 @@ def assert_smooth_and_inside(times, position, velocity, acceleration, bounds, sl
                 trajectory=FourierTrajectory(
                     a=np.ones((2, 2)), b=-np.ones((2, 2)), offset=np.zeros(2), base_frequency=0.2
                 ),
-                start=0.0,
                 duration=5.0,
             ),
-            at=0.0,
             duration=0.6,
         ),
     ],
@@ -294,8 +291,6 @@ def test_a_run_that_cannot_be_stopped_within_limits_is_refused():
 def test_windows_too_short_for_a_stop_are_refused(trajectory, check):
     with pytest.raises(ExcitationError, match='windows of 100 knots at 50 Hz are too short'):
         plan_run(START, trajectory, check, replace(RUN, window_points=100))
-    with pytest.raises(ExcitationError, match='more than 2 knots'):
-        KnotPlan(rate=50.0, points=2)
 
 
 def test_a_slow_arm_gets_the_time_it_needs_to_stop():

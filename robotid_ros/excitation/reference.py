@@ -119,24 +119,14 @@ def move_duration(start: Array, goal: Array, limits: JointLimits, velocity: floa
 
 @dataclass(frozen=True, kw_only=True)
 class FourierRun:
-    """Periods of a Fourier trajectory.
-
-    Attributes
-    ----------
-    trajectory : FourierTrajectory
-    start : float
-        Time in the trajectory at which it begins [s].
-    duration : float
-        [s]
-    """
+    """Periods of a Fourier trajectory, from its beginning; the duration is in s."""
 
     trajectory: FourierTrajectory
-    start: float
     duration: float
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration; see :class:`Reference`."""
-        return self.trajectory.evaluate(np.asarray(t, dtype=np.float64) + self.start)
+        return self.trajectory.evaluate(np.asarray(t, dtype=np.float64))
 
 
 def smooth_step(s: Array) -> tuple[Array, Array, Array]:
@@ -182,26 +172,16 @@ class SlowedDown:
 
 @dataclass(frozen=True, kw_only=True)
 class SpedUp:
-    """The way into a periodic motion: along its path, from rest to full rate.
-
-    Attributes
-    ----------
-    reference : FourierRun
-    at : float
-        Time in the reference at which full rate is reached [s]; it begins duration/2 before.
-    duration : float
-        [s]
-    """
+    """The way into a periodic motion, along its path: from rest, duration/2 [s] early, to full rate at its begin."""
 
     reference: FourierRun
-    at: float
     duration: float
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration; see :class:`Reference`."""
         s = np.atleast_1d(np.asarray(t, dtype=np.float64)) / self.duration
         integral, value, slope = smooth_step(s)
-        clock = self.at + self.duration * (integral - 0.5)
+        clock = self.duration * (integral - 0.5)
         return _through(self.reference, clock, value, slope / self.duration)
 
 

@@ -19,13 +19,7 @@ from robotid_ros.excitation.approach import approach
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep
 from robotid_ros.excitation.pose_tour import PoseTour
-from robotid_ros.excitation.reference import (
-    Chain,
-    FourierRun,
-    Reference,
-    Rest,
-    SpedUp,
-)
+from robotid_ros.excitation.reference import Chain, FourierRun, Reference, Rest, SpedUp
 from robotid_ros.excitation.reference_check import ReferenceCheck
 from robotid_ros.execution.path_stop import plan_stop, stop_durations
 from robotid_ros.execution.windows import KnotPlan, WindowPlan
@@ -136,7 +130,7 @@ def plan_run(
     if isinstance(motion, FourierTrajectory):
         before, middle, after = _fourier_parts(motion, check, config.periods)
         period = motion.period
-        repeated: Reference = FourierRun(trajectory=motion, start=0.0, duration=period)
+        repeated: Reference = FourierRun(trajectory=motion, duration=period)
         check.require(repeated, 'the trajectory')
     else:
         before, middle, after = (), motion.reference, ()
@@ -182,14 +176,14 @@ def _fourier_parts(
     trajectory: FourierTrajectory, check: ReferenceCheck, periods: int
 ) -> tuple[tuple[Reference, ...], Reference, tuple[Reference, ...]]:
     """Return the way in, the periods and the way out; the ways are empty if the motion starts at rest."""
-    run = FourierRun(trajectory=trajectory, start=0.0, duration=periods * trajectory.period)
+    run = FourierRun(trajectory=trajectory, duration=periods * trajectory.period)
     _, velocity, acceleration = trajectory.evaluate([0.0])
     if np.abs(velocity).max() < _AT_REST and np.abs(acceleration).max() < 1e3 * _AT_REST:
         return (), run, ()
-    endless = FourierRun(trajectory=trajectory, start=0.0, duration=np.inf)
+    endless = FourierRun(trajectory=trajectory, duration=np.inf)
     durations = stop_durations(run, check.limits)
     entry = min(
-        (SpedUp(reference=endless, at=0.0, duration=duration) for duration in durations),
+        (SpedUp(reference=endless, duration=duration) for duration in durations),
         key=lambda part: max(check.excess(part), 0.0),
     )
     _, way_out = plan_stop(endless, check, [0.0], hurry=False, durations=durations)
