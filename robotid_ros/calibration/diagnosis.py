@@ -18,6 +18,7 @@ import numpy as np
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.calibration.chain import KinematicChain
 from robotid_ros.calibration.placement import place
+from robotid_ros.calibration.problem import Problem
 from robotid_ros.errors import CalibrationError
 
 _SUSPICIOUS = 0.04  # of the size of the measured volume: no arm's geometry is that wrong
@@ -45,23 +46,12 @@ class _Measured:
     point_index: IntArray
 
 
-def check_nominal_fit(
-    chain: KinematicChain,
-    q: Array,
-    position: Array,
-    set_index: IntArray,
-    point_index: IntArray,
-    *,
-    error: float,
-    known_frame: bool,
-) -> str | None:
+def check_nominal_fit(problem: Problem, *, error: float, known_frame: bool) -> str | None:
     """Name the mistake where the best fit of the nominal geometry is far off.
 
     Parameters
     ----------
-    chain : KinematicChain
-    q, position, set_index, point_index : ndarray
-        The measurements.
+    problem : Problem
     error : float
         Median distance of the best fit of frames and targets to the nominal geometry [m].
     known_frame : bool
@@ -78,7 +68,7 @@ def check_nominal_fit(
         If a simple mistake explains the misfit: wrong units, a mirrored frame, a joint's sign, a
         zero position off by a quarter turn, a coupled joint.
     """
-    measured = _some_of(_Measured(q, position, set_index, point_index))
+    chain, measured = problem.chain, _some_of(problem)
     size = _spread(chain, measured.q)
     if error <= _SUSPICIOUS * size:
         return None
@@ -137,12 +127,12 @@ def check_held_out(chain: KinematicChain, q: Array, fitted: Array, residual: Arr
         )
 
 
-def _some_of(measured: _Measured) -> _Measured:
+def _some_of(problem: Problem) -> _Measured:
     """Return a random part of the measurements."""
-    rows = np.sort(np.random.default_rng(0).permutation(len(measured.q))[:_ENOUGH])
-    sets = np.unique(measured.set_index[rows], return_inverse=True)[1].ravel()
-    points = np.unique(measured.point_index[rows], return_inverse=True)[1].ravel()
-    return _Measured(measured.q[rows], measured.position[rows], sets, points)
+    rows = np.sort(np.random.default_rng(0).permutation(len(problem))[:_ENOUGH])
+    sets = np.unique(problem.set_index[rows], return_inverse=True)[1].ravel()
+    points = np.unique(problem.point_index[rows], return_inverse=True)[1].ravel()
+    return _Measured(problem.q[rows], problem.position[rows], sets, points)
 
 
 def _spread(chain: KinematicChain, q: Array) -> float:

@@ -77,15 +77,7 @@ def placed_start(
         targets=tools[:, :3, 3] if config.tool == 'known' else None,
         rng=rng,
     )
-    warning = check_nominal_fit(
-        problem.chain,
-        problem.q,
-        problem.position,
-        problem.set_index,
-        problem.point_index,
-        error=placement.error,
-        known_frame=config.frame == 'known',
-    )
+    warning = check_nominal_fit(problem, error=placement.error, known_frame=config.frame == 'known')
     tools[:, :3, 3] = placement.targets
     turned = problem.rotation is not None and config.tool in ('auto', 'pose')
     if turned:
