@@ -81,19 +81,13 @@ class Setting:
 
     Attributes
     ----------
-    name : str
     kind : {float, int, bool, str, Path}
         Type of the value, of each entry of a list, or of each value of a mapping.
     form : {'one', 'list', 'mapping'}
     optional : bool
         Whether None is allowed.
-    default : object
-    description, unit : str
-    range : (float, float) or None
-    choices : tuple of str
-    length : tuple of int
-    accepted : callable or None
-    read_only : bool
+    name, default, description, unit, range, choices, length, accepted, read_only
+        See :func:`setting`.
     """
 
     name: str

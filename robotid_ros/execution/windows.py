@@ -53,12 +53,6 @@ class KnotPlan:
     points: int = 1000
     history: float = 0.5
 
-    def __post_init__(self) -> None:
-        if not (self.rate > 0.0 and self.points > 2):
-            raise ExcitationError(
-                f'expected a positive rate and more than 2 knots, got {self.rate:g} and {self.points}'
-            )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:

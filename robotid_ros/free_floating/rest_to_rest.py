@@ -97,8 +97,6 @@ class RestToRestSeries:
             raise ExcitationError(
                 f'samples: expected at least {max(200, 8 * harmonics)} points per period, got {samples}'
             )
-        if not np.isfinite(base_frequency) or base_frequency <= 0.0:
-            raise ExcitationError(f'base_frequency: expected a positive number of Hz, got {base_frequency}')
         time = np.arange(samples) / (samples * base_frequency)
         order = np.arange(1, harmonics + 1, dtype=float)
         sines = null_space(np.ones((1, harmonics)))

@@ -212,9 +212,7 @@ class TopicLink:
         """Publish the trajectory."""
         publish(self._publisher, message)
 
-    def stop(self, message: JointTrajectory) -> None:
-        """Publish the trajectory."""
-        publish(self._publisher, message)
+    stop = send
 
     def fault(self) -> LinkFault | None:
         """Return None: a topic does not answer."""

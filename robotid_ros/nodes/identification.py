@@ -10,7 +10,7 @@
 """The node ``identification``: answers with fitted dynamic and friction parameters."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -57,8 +57,7 @@ class IdentificationNode(Node):
         declare_parameters(self, SelectionConfig)
         self._robot = declare_robot_config(self)
         self._session: IdentificationSession | None = None
-        self._early: JointTrajectory | None = None
-        self._early_friction: JointTrajectory | None = None
+        self._early: dict[Callable[[JointTrajectory], None], JointTrajectory] = {}  # came before the description
         self._torque_factor: Array | None = None
         self._periods = 0
         self._run = self._stopped = self._missing = ''
@@ -115,12 +114,9 @@ class IdentificationNode(Node):
             )
         except RobotIdError as cause:
             self._set(DiagnosticStatus.WARN, str(cause))
-        if self._early is not None:
-            early, self._early = self._early, None
-            self._on_averaged(early)
-        if self._early_friction is not None:
-            friction, self._early_friction = self._early_friction, None
-            self._on_friction(friction)
+        while self._early:
+            receive, message = self._early.popitem()
+            receive(message)
 
     @staticmethod
     def _require_fitting(
@@ -150,7 +146,7 @@ class IdentificationNode(Node):
         if not message.points:
             return  # a recorder that has been cleared
         if self._session is None:
-            self._early = message
+            self._early[self._on_averaged] = message
             return
         self._worker.run(self._take, self._session, message).add_done_callback(self._taken)
 
@@ -158,7 +154,7 @@ class IdentificationNode(Node):
         if not message.points:
             return
         if self._session is None:
-            self._early_friction = message
+            self._early[self._on_friction] = message
             return
         names = tuple(message.joint_names)
         try:
@@ -302,7 +298,7 @@ class IdentificationNode(Node):
         if self._session is not None:
             await self._worker.run(self._session.clear)
         self._watch.stop()
-        self._early, self._early_friction, self._values = None, None, {}
+        self._early, self._values = {}, {}
         self._set(DiagnosticStatus.OK, 'all recordings forgotten')
         response.success, response.message = True, 'all recordings forgotten'
         return response
