@@ -18,7 +18,7 @@ from scipy.interpolate import BPoly, CubicHermiteSpline, interp1d
 
 from robotid_ros.errors import DataError
 from robotid_ros.simulation import CommandPoint, TrajectoryFollower
-from robotid_ros.simulation.spline import interpolate
+from robotid_ros.simulation.spline import Spline, TrajectoryPoints
 
 JOINTS = ('a', 'b')
 finite = st.floats(-3.0, 3.0, allow_subnormal=False)
@@ -49,19 +49,23 @@ knots = st.lists(st.floats(0.01, 2.0), min_size=1, max_size=6).map(lambda steps:
 def test_interpolation_is_scipys(data: st.DataObject, time: np.ndarray) -> None:
     position, velocity, acceleration = (data.draw(arrays(float, (len(time), 2), elements=finite)) for _ in range(3))
     at = np.linspace(0.0, time[-1], 57)[:-1]
-    scale = 1.0 / np.diff(time).min()
+    scale, none = 1.0 / np.diff(time).min(), np.full_like(position, np.nan)
 
-    q, dq, _ = interpolate(time, position, None, None, at)
+    def interpolated(velocity: np.ndarray, acceleration: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        points = TrajectoryPoints(time=time, position=position, velocity=velocity, acceleration=acceleration)
+        return Spline(points).sample(at)
+
+    q, dq, _ = interpolated(none, none)
     np.testing.assert_allclose(q, interp1d(time, position, axis=0)(at), atol=1e-12)
     segment = np.searchsorted(time, at, side='right') - 1
     np.testing.assert_allclose(dq, (np.diff(position, axis=0) / np.diff(time)[:, None])[segment], rtol=1e-9)
 
     cubic = CubicHermiteSpline(time, position, velocity)
-    for order, values in enumerate(interpolate(time, position, velocity, None, at)):
+    for order, values in enumerate(interpolated(velocity, none)):
         np.testing.assert_allclose(values, cubic(at, nu=order), atol=1e-9 * scale**order)
 
     quintic = BPoly.from_derivatives(time, np.stack([position, velocity, acceleration], axis=1))
-    for order, values in enumerate(interpolate(time, position, velocity, acceleration, at)):
+    for order, values in enumerate(interpolated(velocity, acceleration)):
         np.testing.assert_allclose(values, quintic(at, nu=order), atol=1e-9 * scale**order)
 
 

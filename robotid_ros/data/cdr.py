@@ -91,4 +91,13 @@ class CdrReader:
     def doubles(self) -> tuple[float, ...]:
         """Read an array of doubles."""
         count, start = self.skip_doubles()
+        return self._doubles_at(start, count)
+
+    def fixed_doubles(self, count: int) -> tuple[float, ...]:
+        """Read doubles whose number the type says."""
+        self.align(8)
+        self.skip(8 * count)
+        return self._doubles_at(self.at - 8 * count, count)
+
+    def _doubles_at(self, start: int, count: int) -> tuple[float, ...]:
         return struct.unpack_from(f'{"<" if self.little_endian else ">"}{count}d', self.data, start)

@@ -9,7 +9,6 @@
 
 """Bags of ROS 2 with the joint states of a free-floating robot and the motion of its base."""
 
-import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,25 +24,17 @@ from robotid_ros.free_floating.measurement import FloatingMeasurement
 _POSE, _TWIST, _COVARIANCE = 7, 6, 36  # doubles
 
 
-def _twist(reader: CdrReader) -> Array:
-    return _doubles(reader, _TWIST)
-
-
 def _odometry(reader: CdrReader) -> Array:
     """Return pose and twist of nav_msgs/Odometry, whose twist is along the axes of the child frame, the base."""
     reader.string()
-    values = _doubles(reader, _POSE + _COVARIANCE + _TWIST)
-    return np.concatenate([values[_POSE + _COVARIANCE :], values[:_POSE]])
-
-
-def _pose(reader: CdrReader) -> Array:
-    return _doubles(reader, _POSE)
+    values = reader.fixed_doubles(_POSE + _COVARIANCE + _TWIST)
+    return np.array([*values[_POSE + _COVARIANCE :], *values[:_POSE]])
 
 
 _READERS: dict[str, Callable[[CdrReader], Array]] = {
     'nav_msgs/Odometry': _odometry,
-    'geometry_msgs/TwistStamped': _twist,
-    'geometry_msgs/PoseStamped': _pose,
+    'geometry_msgs/TwistStamped': lambda reader: np.array(reader.fixed_doubles(_TWIST)),
+    'geometry_msgs/PoseStamped': lambda reader: np.array(reader.fixed_doubles(_POSE)),
 }
 
 
@@ -128,20 +119,12 @@ def _values(bag: Bag, topic: str, path: str | Path) -> tuple[IntArray, Array]:
                 stamps.append(reader.time())
                 reader.string()  # the frame
                 rows.append(read(reader))
-            except (ValueError, struct.error) as cause:
+            except ValueError as cause:
                 raise DataError(f'{path}: message {len(stamps)} of topic {topic} cannot be read: {cause}') from cause
     order, first = np.unique(np.array(stamps, dtype=np.int64), return_index=True)
     if len(order) < 2:
         raise DataError(f'{path}: expected at least two messages with different stamps on {topic}, got {len(order)}')
     return order, np.array(rows)[first]
-
-
-def _doubles(reader: CdrReader, count: int) -> Array:
-    reader.align(8)
-    start = reader.at
-    reader.skip(8 * count)
-    order = '<' if reader.little_endian else '>'
-    return np.array(struct.unpack_from(f'{order}{count}d', reader.data, start))
 
 
 def _continuous(pose: Array) -> Array:

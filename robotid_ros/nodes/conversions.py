@@ -7,13 +7,12 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Between ROS and numpy: stamps, joint states, trajectories, status, and who publishes what."""
+"""Between ROS and numpy: stamps, joint states, trajectories, and who publishes what."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
-from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 from sensor_msgs.msg import JointState
@@ -176,17 +175,3 @@ def trajectory_arrays(
     if position is None:
         raise DataError(f'trajectory: expected {count} positions in every point')
     return times, position, column('velocities'), column('accelerations'), column('effort')
-
-
-def status_message(name: str, level: bytes, message: str, values: Mapping[str, object]) -> DiagnosticStatus:
-    """Return a diagnostic status; values are spelled with four digits where they are numbers."""
-    return DiagnosticStatus(
-        name=name,
-        hardware_id='robotid',
-        level=level,
-        message=message,
-        values=[
-            KeyValue(key=key, value=f'{value:.4g}' if isinstance(value, float) else str(value))
-            for key, value in values.items()
-        ],
-    )

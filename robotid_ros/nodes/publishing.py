@@ -17,12 +17,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
-
-from robotid_ros.nodes.conversions import status_message
 
 Result = TypeVar('Result')
 
@@ -89,8 +87,15 @@ class StatusPublisher:
             logger.error(text)
 
     def publish(self, level: bytes, message: str, values: Mapping[str, object]) -> None:
-        """Publish a status with its values; see :func:`robotid_ros.nodes.conversions.status_message`."""
-        status = status_message(self._node.get_fully_qualified_name(), level, message, values)
+        """Publish a status; its values are spelled with four digits where they are numbers."""
+        spelled = {key: f'{value:.4g}' if isinstance(value, float) else str(value) for key, value in values.items()}
+        status = DiagnosticStatus(
+            name=self._node.get_fully_qualified_name(),
+            hardware_id='robotid',
+            level=level,
+            message=message,
+            values=[KeyValue(key=key, value=value) for key, value in spelled.items()],
+        )
         publish(self._status, status)
         array = DiagnosticArray(status=[status])
         array.header.stamp = self._node.get_clock().now().to_msg()

@@ -18,7 +18,7 @@ from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import DataError
 from robotid_ros.simulation.plant import Plant, PlantMotion
 from robotid_ros.simulation.sensors import Sensors
-from robotid_ros.simulation.spline import interpolate
+from robotid_ros.simulation.spline import Spline, TrajectoryPoints
 
 if TYPE_CHECKING:
     from robotid_ros.data import Recording
@@ -95,7 +95,8 @@ def simulate_trajectory(
     count = int(np.floor((time[-1] - time[0]) * plant.rate * (1.0 + 1e-12) + 1e-6)) + 1
     instants = time[0] + np.arange(count) / plant.rate
     within = np.minimum(instants, np.nextafter(time[-1], time[0]))
-    q, dq, ddq = interpolate(time, q_knot, dq_knot, ddq_knot, within)
+    points = TrajectoryPoints(time=time, position=q_knot, velocity=dq_knot, acceleration=ddq_knot)
+    q, dq, ddq = Spline(points).sample(within)
     plant.reset(q[0], dq[0], ddq[0])
     motion = plant.run(q, dq, ddq).rows(slice(None, None, every))
     instants = instants[::every]

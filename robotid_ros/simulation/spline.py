@@ -88,35 +88,6 @@ class Spline:
         return q, dq, ddq
 
 
-def interpolate(
-    time: Array, position: Array, velocity: Array | None, acceleration: Array | None, at: Array
-) -> tuple[Array, Array, Array]:
-    """Return positions, velocities and accelerations between trajectory points.
-
-    Parameters
-    ----------
-    time : ndarray, shape (K,)
-        Strictly increasing [s].
-    position : ndarray, shape (K, n)
-    velocity, acceleration : ndarray, shape (K, n), or None
-        [rad/s, rad/s^2; or m]
-    at : ndarray, shape (N,)
-        Instants within the time of the points [s]; the last position is held afterwards.
-
-    Returns
-    -------
-    q, dq, ddq : ndarray, shape (N, n)
-    """
-    nothing = np.full_like(position, np.nan)
-    points = TrajectoryPoints(
-        time=time,
-        position=position,
-        velocity=nothing if velocity is None else velocity,
-        acceleration=nothing if acceleration is None else acceleration,
-    )
-    return Spline(points).sample(at)
-
-
 def _coefficients(points: TrajectoryPoints) -> Array:
     """Return c_0 ... c_5 of every segment, shape (6, K - 1, n)."""
     T = np.diff(points.time)[:, None]
