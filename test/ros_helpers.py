@@ -62,6 +62,12 @@ def assert_refused(module: str, cases: dict[str, list[str]], environment: dict[s
         assert ended == 'ended with 2', said
 
 
+def _prepare() -> None:
+    """Let SIGINT end it, also where the tests run in the background of a shell, which ignores that signal."""
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class NodeProcess:
     """One node (or any command) with its output collected line by line."""
 
@@ -74,7 +80,7 @@ class NodeProcess:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
-            preexec_fn=die_with_parent,
+            preexec_fn=_prepare,
         )
         self.lines: list[str] = []
         self._expected = 0
