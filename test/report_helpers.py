@@ -80,6 +80,7 @@ class Chromium:
         self._count = 0
         self._session = ''
         self.events: list[dict[str, Any]] = []
+        self.drawn: tuple[Path, int] | None = None  # a page with all its charts, and its width
         target = self.call('Target.createTarget', url='about:blank')['targetId']
         self._session = self.call('Target.attachToTarget', targetId=target, flatten=True)['sessionId']
         for domain in ('Page', 'Runtime', 'Log', 'Network'):
@@ -136,6 +137,7 @@ class Chromium:
             'Emulation.setDeviceMetricsOverride', width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
         self.events.clear()
+        self.drawn = None
         self.call('Page.navigate', url=address)
         self.wait('Page.loadEventFired')
 
