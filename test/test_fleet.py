@@ -11,6 +11,7 @@
 
 import csv
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from export_helpers import identified
 from fleet_helpers import BEGIN, MONTH, QUICK, record
 from identification_helpers import TWO_LINKS
 from jobs_helpers import square_or_end
@@ -30,9 +32,12 @@ from robotid_ros.cli import main
 from robotid_ros.errors import DataError
 from robotid_ros.excitation import ExcitationConfig, optimize_excitation
 from robotid_ros.fleet.drift import Series, changes_of
-from robotid_ros.fleet.entry import entries_of
+from robotid_ros.fleet.entry import Entry, entries_of
+from robotid_ros.fleet.outcome import Outcome
+from robotid_ros.fleet.page import fleet_report
 from robotid_ros.jobs import each, engine
 from robotid_ros.model import RobotModel
+from robotid_ros.report.content import Figure
 
 DEADLINE = 300.0
 ARMS = ('anna', 'berta', 'clara', 'dora', 'emil')
@@ -122,6 +127,26 @@ def test_the_page_puts_the_conspicuous_arms_first(
     assert 'Nothing.' in said['anna']
     assert 'Nothing.' in said['emil']
     assert 'failed: ' in said['dora']
+
+
+def test_a_page_says_what_it_cannot_show() -> None:
+    entry = Entry(recording=Path('run.csv'), arm='anna', name='run')
+    report = fleet_report([Outcome(entry=entry, result=None, problem='run.csv does not exist')])
+    assert report.verdict.headline == 'No usable result from the last recording of 1 of 1 arms'
+    assert report.verdict.reasons[0] == 'To look at: anna.'
+    assert report.summary.startswith('1 recording of 1 arm, ')
+    assert not any(isinstance(item, Figure) for section in report.sections for item in section.items)
+    model = RobotModel.from_urdf(TWO_LINKS, joints=('shoulder', 'elbow'))
+    good = [
+        Outcome(entry=replace(entry, arm=arm, time=BEGIN + MONTH * month), result=identified(model, 'coulomb_viscous'))
+        for arm in ARMS for month in range(3)
+    ]  # fmt: skip
+    verdict = fleet_report(good).verdict
+    assert verdict.level == 'good'
+    assert re.fullmatch(
+        r'With so few recordings, only a drift of more than \d+ σ would be noticed.', verdict.reasons[-1]
+    )
+    assert fleet_report(good[:1]).verdict.reasons[-1] == 'There are too few recordings to see a drift.'
 
 
 def test_the_page_opens_without_a_complaint(

@@ -113,7 +113,7 @@ class Replayed:
         if not self.ready and self.possible is not None and self.bandwidth is not None:
             text += (
                 f'. The recorded torque ends at {self.bandwidth:.2g} Hz: driven by it, an arm exactly as identified '
-                f'would miss {_share(self.possible.relative_total)}. Driven by its servos (--command), it shows more'
+                f'would miss {_share(self.possible.relative_total)}. Commanded positions (--command) test it better'
             )
         return text
 

@@ -10,7 +10,7 @@
 """The page of a fleet: every arm's verdict, what drifted, what stands out; arms with findings first."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from typing import TypeAlias
 
@@ -29,6 +29,7 @@ _Row: TypeAlias = tuple[tuple[int, float, str], Level, tuple[str, ...]]
 
 _CHARTS = 9  # parameters over time that are drawn, the most conspicuous
 _ROWS = 40  # of the table of changes
+_WIDE = 8.0  # [σ] of the drift; ten recordings of each of five arms have a limit of 5
 _DAY = 86400.0
 _ORDER: dict[Level, int] = {'bad': 0, 'caution': 1, 'good': 2}
 
@@ -55,15 +56,15 @@ def fleet_report(outcomes: Sequence[Outcome], title: str = 'Fleet') -> Report:
     sections = [Section(title='Arms', items=(_arm_table(rows),))]
     if changes:
         sections.append(Section(title='Changes', items=(_change_table(changes), *_figures(changes))))
-    sections.append(Section(title='Recordings', items=(_error_figure(arms, rows), _recording_table(outcomes))))
+    sections.append(Section(title='Recordings', items=(*_error_figure(arms, rows), _recording_table(outcomes))))
     return Report(
         kind='Fleet',
         title=title,
-        summary=f'{integer(len(outcomes))} recordings of {integer(len(arms))} arms, each identified on its own. A '
+        summary=f'{_count(len(outcomes), "recording")} of {_count(len(arms), "arm")}, each identified on its own. A '
         'parameter has drifted when the straight line through its values over time changes by more than their scatter '
         'explains. An arm stands out when its last value is too far from the median of the arms. In a fleet where '
         f'nothing changes, each of these two tests gives a false alarm on one page in {1.0 / FALSE_ALARM:.0f}.',
-        verdict=_verdict(levels, rows, failed, refused),
+        verdict=_verdict(levels, rows, failed, refused, changes),
         facts=(
             Fact(label='Arms', value=integer(len(arms)), note=f'{levels.count("good")} without a finding'),
             Fact(
@@ -76,6 +77,10 @@ def fleet_report(outcomes: Sequence[Outcome], title: str = 'Fleet') -> Report:
         ),
         sections=tuple(sections),
     )
+
+
+def _count(number_of: int, what: str) -> str:
+    return f'{integer(number_of)} {what}{"" if number_of == 1 else "s"}'
 
 
 def _first(changes: Sequence[Change]) -> str:
@@ -138,7 +143,9 @@ def _distance(change: Change) -> str:
     return f'{_name(change)} {number(change.last)} {unit(change.series.unit)} ({number(change.apart, 2)} σ)'
 
 
-def _verdict(levels: Sequence[Level], rows: Sequence[_Row], failed: int, refused: int) -> Verdict:
+def _verdict(
+    levels: Sequence[Level], rows: Sequence[_Row], failed: int, refused: int, changes: Sequence[Change]
+) -> Verdict:
     named = [row[0] for _, level, row in rows if level != 'good']
     reasons = []
     if named:
@@ -155,7 +162,15 @@ def _verdict(levels: Sequence[Level], rows: Sequence[_Row], failed: int, refused
         return Verdict(level='bad', headline=headline, reasons=tuple(reasons))
     if named or reasons:
         return Verdict(level='caution', headline=f'{len(named)} of {len(rows)} arms to look at', reasons=tuple(reasons))
-    return Verdict(level='good', headline='Nothing stands out', reasons=('Every recording gave a usable result.',))
+    reasons.append('Every recording gave a usable result.')
+    limits = [change.drift_limit for change in changes if np.isfinite(change.drift_limit)]
+    if not limits:
+        reasons.append('There are too few recordings to see a drift.')
+    elif max(limits) > _WIDE:
+        reasons.append(
+            f'With so few recordings, only a drift of more than {number(max(limits), 2)} σ would be noticed.'
+        )
+    return Verdict(level='good', headline='Nothing stands out', reasons=tuple(reasons))
 
 
 def _arm_table(rows: Sequence[_Row]) -> Table:
@@ -259,7 +274,7 @@ def _chart(change: Change, changes: Sequence[Change]) -> Chart:
     )
 
 
-def _error_figure(arms: dict[str, list[Outcome]], rows: Sequence[_Row]) -> Figure:
+def _error_figure(arms: dict[str, list[Outcome]], rows: Sequence[_Row]) -> Iterator[Figure]:
     traces = []
     for k, (_, _, row) in enumerate(rows):
         results = [each.result for each in arms[row[0]]]
@@ -268,6 +283,8 @@ def _error_figure(arms: dict[str, list[Outcome]], rows: Sequence[_Row]) -> Figur
             place, error = np.array(errors).T
             style = {'color': SERIES[k % len(SERIES)], 'width': 1.4}
             traces.append(line('accent', place, error, row[0], mode='lines+markers', line=style))
+    if not traces:
+        return
     chart = Chart(
         title='Torque error',
         alt=f'Relative torque error of every recording of {len(rows)} arms.',
@@ -275,7 +292,7 @@ def _error_figure(arms: dict[str, list[Outcome]], rows: Sequence[_Row]) -> Figur
         layout={'xaxis': axis('recording of the arm'), 'yaxis': axis('relative error [%]', log=True)},
         height=340,
     )
-    return Figure(
+    yield Figure(
         name='fleet_errors',
         caption='Torque error of every recording',
         reading='Of all joints together, on held-out motion where there was some. After a jump, compare the two '
