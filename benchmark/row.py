@@ -89,7 +89,7 @@ class Row:
     def bar(self) -> str:
         """What is to be reached, in words; empty where nothing is."""
         if self.times is not None:
-            limits = f'>= {self.times:g} x anchor'
+            limits = f'>= {self.times:.3g} x anchor'
         elif self.low is not None and self.high is not None:
             limits = f'{self.low:g} to {self.high:g}'
         elif self.low is not None:
