@@ -157,6 +157,8 @@ class MinimalModel:
     ) -> Array:
         """Return the joint torques, friction included.
 
+        One sample in float64 arrays of shape (1, n) takes a shorter way, through compiled code of its own.
+
         Parameters
         ----------
         q, dq, ddq : ndarray, shape (N, n)
