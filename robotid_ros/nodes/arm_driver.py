@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from std_msgs.msg import Float64
 from trajectory_msgs.msg import JointTrajectory
@@ -44,6 +43,7 @@ from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.parameters import read_parameters
 from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.runtime import BackgroundWorker
+from robotid_ros.nodes.simulated_time import steady_timer
 
 _MONITOR_PERIOD = 0.02
 _FULL_SPEED = 100.0
@@ -103,9 +103,7 @@ class ArmDriver:
         self._reference = node.create_publisher(JointTrajectory, '~/reference', LATCHED)
         if speed_scaling_topic:
             node.create_subscription(Float64, speed_scaling_topic, self._on_speed_scaling, 10)
-        self._monitor = node.create_timer(
-            _MONITOR_PERIOD, self._guarded(self._on_monitor), clock=Clock(clock_type=ClockType.STEADY_TIME)
-        )
+        self._monitor = steady_timer(node, _MONITOR_PERIOD, self._guarded(self._on_monitor))
         self._monitor.cancel()
 
     # -- what comes in ------------------------------------------------------------------------------

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
@@ -61,6 +60,7 @@ from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.preview import Preview
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.nodes.start_checks import StartChecks
 
 _STATUS_PERIOD = 0.5
@@ -106,7 +106,7 @@ class ExcitationNode(Node):
         self.create_service(Trigger, '~/start', self._on_start, callback_group=services)
         self.create_service(Trigger, '~/stop', self._on_stop, callback_group=services)
         self._preview = Preview(self, self._previewed)
-        self.create_timer(_STATUS_PERIOD, self._status.publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(self, _STATUS_PERIOD, self._status.publish)
         if self._config.urdf_file and self._model is None:
             raise ModelError(self._description_problem)
         self._status.publish()

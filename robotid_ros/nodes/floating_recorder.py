@@ -27,7 +27,6 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, TwistStamped
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
@@ -41,6 +40,7 @@ from robotid_ros.nodes.conversions import reliability_of
 from robotid_ros.nodes.parameters import declare_parameters
 from robotid_ros.nodes.publishing import StatusPublisher
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.settings import Settings, setting
 
 _DEPTH = 5000
@@ -75,9 +75,8 @@ class FloatingRecorder(Node):
         self._status = StatusPublisher(self, 10)
         self.create_service(Trigger, '~/start', self._worker.answering(self._start))
         self.create_service(Trigger, '~/stop', self._worker.answering(self._stop))
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(_LOOK, self._subscribe, clock=steady)
-        self.create_timer(_WRITE, lambda: self._worker.run(self._write), clock=steady)
+        steady_timer(self, _LOOK, self._subscribe)
+        steady_timer(self, _WRITE, lambda: self._worker.run(self._write))
 
     def close(self) -> None:
         """End a recording that is going on, so that nothing of it is lost."""

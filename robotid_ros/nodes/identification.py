@@ -19,7 +19,6 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.task import Future
@@ -41,6 +40,7 @@ from robotid_ros.nodes.identification_config import IdentificationNodeConfig, bu
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import StatusPublisher, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.nodes.torque_watch import TorqueWatch
 from robotid_ros.workflow import Identification, write_identification
 
@@ -84,7 +84,7 @@ class IdentificationNode(Node):
         self._stop = self.create_client(Trigger, 'excitation/stop', callback_group=services)
         self.create_service(Trigger, '~/identify', self._on_identify, callback_group=services)
         self.create_service(Trigger, '~/clear', self._on_clear, callback_group=services)
-        self.create_timer(_STATUS_PERIOD, self._on_timer, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(self, _STATUS_PERIOD, self._on_timer)
         self._publish_status()
 
     # -- what comes in ------------------------------------------------------------------------------

@@ -25,7 +25,6 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseStamped, Quaternion
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
@@ -40,6 +39,7 @@ from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import StatusPublisher
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.settings import Settings, setting
 
 _POLL, _LOOK = 0.02, 0.2  # [s]
@@ -90,7 +90,7 @@ class PoseRecorder(Node):
         }
         if self._config.tf_parent:
             self._wanted['/tf'] = (_tf_message(), self._receive_transforms)
-        self.create_timer(_LOOK, self._subscribe, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(self, _LOOK, self._subscribe)
         # A group of its own: messages come in while the service waits for them.
         self.create_service(Trigger, '~/measure', self._on_measure, callback_group=ReentrantCallbackGroup())
 

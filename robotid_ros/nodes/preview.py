@@ -13,14 +13,13 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep
 from robotid_ros.excitation.pose_tour import PoseTour
-from robotid_ros.nodes.simulated_time import SimulatedTime
+from robotid_ros.nodes.simulated_time import SimulatedTime, steady_timer
 
 _RATE = 50.0  # Hz; RViz draws 30 pictures a second
 _LOOK = 0.5  # between checks for subscribers [s]; 50 checks a second take 4 % of a core
@@ -49,7 +48,7 @@ class Preview:
         self._elapsed = 0.0
         self._last: float | None = None
         self._time = SimulatedTime(node)
-        self._timer = node.create_timer(_LOOK, self._show, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._timer = steady_timer(node, _LOOK, self._show)
 
     def _show(self) -> None:
         now = time.monotonic()

@@ -24,7 +24,6 @@ from datetime import datetime
 from pathlib import Path
 
 import numpy as np
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.qos import ReliabilityPolicy
 from sensor_msgs.msg import JointState
@@ -46,6 +45,7 @@ from robotid_ros.nodes.publishing import StatusPublisher, publish
 from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings, storage_refusal
 from robotid_ros.nodes.recorder_status import recorder_status
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.signals.late_stamps import late_stamps_remark
 
 TOPIC, REFERENCE = 'joint_states', 'excitation/reference'
@@ -81,8 +81,7 @@ class Recorder(Node):
             self.create_service(
                 Trigger, f'~/{name}', self._worker.answering(self._locked(action), self._publish_status)
             )
-        # On a steady clock: the status is published while simulated time stands still, too.
-        self.create_timer(1.0, self._look_around, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(self, 1.0, self._look_around)
         self.get_logger().info(f'records {self.resolve_topic_name(TOPIC)} on ~/start or when a reference starts')
         currents = settings.without_constant
         if currents:

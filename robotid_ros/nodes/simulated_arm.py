@@ -24,8 +24,6 @@ from contextlib import suppress
 from functools import partial
 
 import numpy as np
-from rclpy.clock import Clock as RosClock
-from rclpy.clock import ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy, qos_profile_system_default
 from rosgraph_msgs.msg import Clock
@@ -42,6 +40,7 @@ from robotid_ros.nodes.runtime import run_node
 from robotid_ros.nodes.simulated_arm_action import FollowedGoal, TrajectoryActionServer
 from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, SimulatedFaults, build_parts
 from robotid_ros.nodes.simulated_arm_messages import ClockTemplate, JointStateTemplate
+from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.simulation import CommandPoint, write_truth
 from robotid_ros.simulation.goal_monitor import GoalEnd, GoalVerdict
 from robotid_ros.simulation.wall import Wall
@@ -94,7 +93,7 @@ class SimulatedArm(Node):
         self._commands: deque[tuple[float, Callable[[float], None]]] = deque()
         self._goal: FollowedGoal | None = None
         self._faults = declare_parameters(self, SimulatedFaults)
-        self.create_timer(_FAULT_PERIOD, self._look_for_faults, clock=RosClock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(self, _FAULT_PERIOD, self._look_for_faults)
         self._measured: Array = np.zeros(len(names))
         self._velocity: Array = np.zeros(len(names))
         self._failure: BaseException | None = None

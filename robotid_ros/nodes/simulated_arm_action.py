@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.task import Future
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -25,6 +24,7 @@ from robotid_ros.errors import DataError
 from robotid_ros.nodes.conversions import seconds, time_message
 from robotid_ros.nodes.follow_joint_trajectory import action_name, control_msgs
 from robotid_ros.nodes.publishing import insist
+from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.simulation.goal_monitor import GoalEnd, GoalMonitor, GoalTolerances, GoalVerdict, ToleranceRequest
 
 _MONITOR_PERIOD = 0.05  # the controller's action_monitor_rate
@@ -120,9 +120,7 @@ class TrajectoryActionServer:
             handle_accepted_callback=self._accept,
             cancel_callback=self._cancel,
         )
-        self._monitor = node.create_timer(
-            _MONITOR_PERIOD, self._on_monitor, clock=Clock(clock_type=ClockType.STEADY_TIME)
-        )
+        self._monitor = steady_timer(node, _MONITOR_PERIOD, self._on_monitor)
         self._monitor.cancel()
 
     def _decide(self, request: Any) -> GoalResponse:

@@ -10,14 +10,22 @@
 """Simulated time that is followed only while it is needed."""
 
 import threading
+from collections.abc import Callable
 
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from rclpy.time import Time
+from rclpy.timer import Timer
 from rosgraph_msgs.msg import Clock as ClockMessage
 
 _TOPIC = '/clock'
+
+
+def steady_timer(node: Node, period: float, callback: Callable[[], object]) -> Timer:
+    """Return a timer with a period in real seconds: it goes on while simulated time stands still."""
+    return node.create_timer(period, callback, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
 
 class SimulatedTime:

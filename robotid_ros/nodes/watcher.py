@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
@@ -27,6 +26,7 @@ from std_srvs.srv import Trigger
 
 from robotid_ros.nodes.conversions import seconds
 from robotid_ros.nodes.runtime import run_node
+from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.report.live import LiveServer
 from robotid_ros.report.watch import JointFit, NodeStatus, StatusLevel, progress_share, render_watch, status_details
 
@@ -71,7 +71,7 @@ class Watcher(Node):
         self.create_subscription(JointState, 'identification/predicted_torque', self._on_predicted, 10)
         self.create_subscription(JointState, 'identification/external_torque', self._on_external, 10)
         self._stop = self.create_client(Trigger, 'excitation/stop')
-        self.create_timer(interval, lambda: show(self), clock=Clock(clock_type=ClockType.STEADY_TIME))
+        steady_timer(self, interval, lambda: show(self))
 
     def _keep(self, name: str, message: DiagnosticStatus) -> None:
         self._last[name] = (time.monotonic(), message)
