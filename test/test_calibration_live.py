@@ -69,6 +69,17 @@ def test_measurements_are_refused_with_the_reason() -> None:
             pairs.measure(PairingConfig())
 
 
+def test_joint_states_that_began_after_the_target_ended_are_refused() -> None:
+    config = PairingConfig(averaging_time=1.0, largest_lag=60.0)
+    pairs = RestingPairs(('a', 'b'), config)
+    for k in range(30):
+        pairs.receive_target(0.05 * k, np.zeros(3))
+        pairs.receive_joints(3.0 + 0.05 * k, np.zeros(2))
+    assert not pairs.ready
+    with pytest.raises(CalibrationError, match='no joint state came while the target was measured'):
+        pairs.measure(config)
+
+
 def test_a_tracker_sees_the_arm_with_its_errors() -> None:
     model = RobotModel.from_urdf(arm_description('ur10e'))
     exact = Tracker.of(model, TrackerConfig(length_error=0.0, angle_error=0.0, seed=1))

@@ -81,7 +81,7 @@ class RestingPairs:
     @property
     def ready(self) -> bool:
         """Whether the last averaging time is covered by joint states and by measurements of the target."""
-        return self._problem(self._window()[1]) is None
+        return self._problem(*self._window()) is None
 
     def _window(self) -> tuple[Array, Array]:
         """Return joints (N, n) and targets (M, 7) of the last averaging time that both cover."""
@@ -97,7 +97,7 @@ class RestingPairs:
         )
         return np.array(joints).reshape(-1, len(self.joint_names)), np.array(targets).reshape(-1, 7)
 
-    def _problem(self, targets: Array) -> str | None:
+    def _problem(self, joints: Array, targets: Array) -> str | None:
         """Return what is missing, or None."""
         for queue, what in ((self._joints, 'joint states'), (self._targets, 'measurements of the target')):
             if not queue:
@@ -110,6 +110,8 @@ class RestingPairs:
                 f'the newest joint state and the newest measurement of the target are {apart:.2f} s apart '
                 f'(largest_lag: {self._lag:g} s)'
             )
+        if not len(joints):
+            return 'no joint state came while the target was measured'
         if len(targets) < _FEWEST:
             return f'{len(targets)} measurements of the target came in time; at least {_FEWEST} are needed'
         return None
@@ -123,7 +125,7 @@ class RestingPairs:
             If the arm moves, or joint states or measurements of the target are missing or not finite.
         """
         joints, targets = self._window()
-        problem = self._problem(targets)
+        problem = self._problem(joints, targets)
         if problem is not None:
             raise CalibrationError(problem)
         moved = np.ptp(joints, axis=0)
