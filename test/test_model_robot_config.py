@@ -44,10 +44,11 @@ def test_a_ros_parameter_file_and_a_plain_file_read_alike(tmp_path: Path) -> Non
 
 
 def test_torque_per_ampere_is_constant_times_ratio() -> None:
-    config = RobotConfig.from_dict(GOOD)
-    assert config.torque_per_ampere(['j1']) == pytest.approx([0.125 * 101])
+    assert RobotConfig.from_dict(GOOD).stated_torque_per_effort(['j2', 'j1']) == pytest.approx([1.0, 0.125 * 101])
+    config = RobotConfig.from_dict({**GOOD, 'effort': 'current'})
+    assert config.torque_per_effort(['j1', 'j2']) == pytest.approx([0.125 * 101, np.nan], nan_ok=True)
     with pytest.raises(ModelError, match="joint 'j2' reports a current but has no torque constant"):
-        config.torque_per_ampere(['j1', 'j2'])
+        config.stated_torque_per_effort(['j1', 'j2'])
 
 
 def test_a_negative_torque_constant_turns_a_current_that_counts_the_other_way_round() -> None:

@@ -202,22 +202,6 @@ class RobotConfig(Settings):
                 )
         return tuple(self.effort[joint] for joint in joints)
 
-    def torque_per_ampere(self, joints: Sequence[str]) -> Array:
-        """Return joint torque per motor current, torque constant times gear ratio [N m/A], shape (n,).
-
-        Raises
-        ------
-        ModelError
-            If the torque constant of a joint is not given.
-        """
-        for joint in joints:
-            if joint not in self.torque_constants:
-                raise ModelError(
-                    f"joint '{joint}' reports a current but has no torque constant: give it in 'torque_constants' "
-                    "[N m/A, motor side] from the motor's data sheet, or find it with a known payload (robotid payload)"
-                )
-        return np.array([self.torque_constants[j] * self.gear_ratios.get(j, 1.0) for j in joints])
-
     def torque_per_effort(self, joints: Sequence[str]) -> Array:
         """Return the torque per unit of the effort, shape (n,): 1, or [N m/A]; NaN where it is not stated."""
         constants = {
@@ -225,6 +209,23 @@ class RobotConfig(Settings):
             'current': {j: k * self.gear_ratios.get(j, 1.0) for j, k in self.torque_constants.items()},
         }
         return np.array([constants.get(self.effort.get(j, ''), {}).get(j, np.nan) for j in joints])
+
+    def stated_torque_per_effort(self, joints: Sequence[str]) -> Array:
+        """Return :meth:`torque_per_effort`, all of it stated.
+
+        Raises
+        ------
+        ModelError
+            If the meaning of a joint's effort, or the torque constant of one that is a current, is not given.
+        """
+        self.meaning(joints)
+        factors = self.torque_per_effort(joints)
+        for joint in np.array(joints)[np.isnan(factors)].tolist():
+            raise ModelError(
+                f"joint '{joint}' reports a current but has no torque constant: give it in 'torque_constants' "
+                "[N m/A, motor side] from the motor's data sheet, or find it with a known payload (robotid payload)"
+            )
+        return factors
 
     def drive_coupling(self, joints: Sequence[str]) -> Array:
         """Return the positions of the motors over those of the joints, shape (n, n).

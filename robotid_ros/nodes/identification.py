@@ -36,7 +36,7 @@ from robotid_ros.identification.recursive import RecursiveEstimate
 from robotid_ros.identification.session import IdentificationSession, averaged_period
 from robotid_ros.nodes.conversions import LATCHED, average_label, seconds, trajectory_arrays
 from robotid_ros.nodes.failure import failure
-from robotid_ros.nodes.identification_config import IdentificationNodeConfig, build_model, torque_factor
+from robotid_ros.nodes.identification_config import IdentificationNodeConfig, build_model
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import StatusPublisher, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
@@ -58,7 +58,7 @@ class IdentificationNode(Node):
         self._robot = declare_robot_config(self)
         self._session: IdentificationSession | None = None
         self._early: dict[Callable[[JointTrajectory], None], JointTrajectory] = {}  # came before the description
-        self._torque_factor: Array | None = None
+        self._torque_factor: Array = np.zeros(0)
         self._periods = 0
         self._run = self._stopped = self._missing = ''
         self._stops_asked = 0
@@ -96,7 +96,8 @@ class IdentificationNode(Node):
             self._set(DiagnosticStatus.ERROR, f'the robot description cannot be used: {cause}')
             return
         try:
-            factor = torque_factor(self._robot, model)
+            robot, joints = self._robot, model.joint_names
+            factor = np.ones(model.n) if robot is None else robot.stated_torque_per_effort(joints)
         except RobotIdError as cause:  # recording does not need it, and the end of this node would end the launch
             self._missing = f'nothing can be identified: {cause}'
             self._set(DiagnosticStatus.ERROR, self._missing)

@@ -12,9 +12,6 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from robotid_ros.arrays import Array
 from robotid_ros.errors import IdentificationError
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.settings import Settings, setting
@@ -67,13 +64,3 @@ def build_model(source: str, config: IdentificationNodeConfig, robot: RobotConfi
         options['gravity'] = robot.gravity
     model = RobotModel.from_urdf(source, tip=tip or None, base=base or None, joints=joints or None, **options)
     return model if robot is None else replace(model, drives=robot.drive_coupling(model.joint_names))
-
-
-def torque_factor(robot: RobotConfig | None, model: RobotModel) -> Array | None:
-    """Return what turns the effort of a joint state into a torque, shape (n,), or None where it is one."""
-    if robot is None:
-        return None
-    meaning = np.array(robot.meaning(model.joint_names))
-    if (meaning == 'torque').all():
-        return None
-    return np.where(meaning == 'torque', 1.0, robot.torque_per_ampere(model.joint_names))

@@ -57,24 +57,24 @@ class TorqueWatch:
         self._monitor: TorqueMonitor | None = None
         self._contact: ContactDetector | None = None
         self._joints: tuple[str, ...] = ()
-        self._factor: Array | float = 1.0
+        self._factor: Array = np.zeros(0)
         self._period = self._published = np.inf
 
     def watch(
-        self, model: RobotModel, factor: Array | None, result: IdentificationResult, config: IdentificationNodeConfig
+        self, model: RobotModel, factor: Array, result: IdentificationResult, config: IdentificationNodeConfig
     ) -> None:
         """Compare the joint states with a result from now on.
 
         Parameters
         ----------
         model : RobotModel
-        factor : ndarray, shape (n,), or None
-            Torque per unit of the efforts in the joint states; None where they are torques.
+        factor : ndarray, shape (n,)
+            Torque per unit of the efforts in the joint states; 1 where they are torques.
         result : IdentificationResult
         config : IdentificationNodeConfig
         """
         self.stop()
-        self._joints, self._factor = model.joint_names, 1.0 if factor is None else factor
+        self._joints, self._factor = model.joint_names, factor
         self._predictor, self._usable = TorquePredictor(model, result), result.usable
         if config.monitor_rate <= 0.0:
             return
