@@ -189,6 +189,15 @@ def test_servos_are_found_and_followed() -> None:
     assert (found.servo.match > 97.0).all()
     assert found.ready
     assert found.identified.relative_total < 1.0
+    # Without a torque: the identified model's along the motion.
+    silent = replace(dataset, tau=0.0 * dataset.tau, tau_filtered=0.0 * dataset.tau)
+    found = replay(described, result_of(true), silent, command=command, has_torque=False)
+    np.testing.assert_allclose(found.servo.stiffness, 1500.0, rtol=0.1)
+    np.testing.assert_allclose(found.servo.damping, 90.0, rtol=0.1)
+    assert found.servo.delay == pytest.approx(0.012, abs=0.002)
+    assert found.identified.relative_total < 2.0
+    with pytest.raises(DataError, match='without torque needs the commanded positions'):
+        replay(described, result_of(true), silent, has_torque=False)
     with pytest.raises(DataError, match='the command equals the measured position'):
         replay(described, result_of(true), dataset, command=dataset.q)
     few = np.zeros((30, 1))
@@ -206,6 +215,7 @@ def test_the_command_replays_a_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     for name, kind, arrays in (
         ('run.csv', ('position', 'velocity', 'effort'), (dataset.q, dataset.dq, dataset.tau)),
         ('command.csv', ('position',), (command,)),
+        ('silent.csv', ('position', 'velocity'), (dataset.q, dataset.dq)),
     ):
         heads = ['time', *(f'{each}/{joint}' for each in kind for joint in true.joint_names)]
         table = np.column_stack([dataset.time, *arrays])
@@ -225,6 +235,14 @@ def test_the_command_replays_a_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert again.servo is not None
     assert again.to_dict() == yaml.safe_load((tmp_path / 'replay.yaml').read_text(encoding='utf-8'))
     assert 'servo delay' in capsys.readouterr().out
+    silent = [str(tmp_path / 'silent.csv') if word.endswith('run.csv') else word for word in start]
+    assert main([*silent, '--command', str(tmp_path / 'command.csv'), '--out', str(tmp_path / 'silent')]) == 0
+    assert 'torque     none: servos are identified with' in capsys.readouterr().out
+    found = yaml.safe_load((tmp_path / 'silent' / 'replay.yaml').read_text(encoding='utf-8'))
+    for joint in true.joint_names:
+        assert found['servo']['stiffness'][joint] == pytest.approx(2000.0, rel=0.15)
+    assert main(silent) == 2
+    assert 'has neither effort nor current' in capsys.readouterr().err
     assert main([*start, '--window', '100']) == 2
     assert 'lasts 100 s' in capsys.readouterr().err
     for wrong in ('0', '-1', 'nan', 'long'):

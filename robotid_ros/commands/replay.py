@@ -11,6 +11,7 @@
 """``robotid replay``: does the simulated arm move as the recorded one did?"""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,9 @@ from robotid_ros.commands.processing_options import add_processing_arguments, pr
 from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
 from robotid_ros.commands.settings import number
 from robotid_ros.commands.tables import joint_table
-from robotid_ros.data import read_recording
+from robotid_ros.data import Dataset, ProcessingSettings, process_recording, read_recording
+from robotid_ros.data.processing import summarize
+from robotid_ros.data.storage import is_dataset
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.export.replay import Replayed, replay
 from robotid_ros.files import file_hash, output_folder, write_text
@@ -55,20 +58,23 @@ def _run(options: argparse.Namespace) -> int:
     folder = Path(options.result) if Path(options.result).is_dir() else Path(options.result).parent
     result, model = _result_and_description(options)
     settings = processing_settings(options, load_config(options), model.joint_names)
-    datasets, _, summaries = load_datasets([options.recording], settings, topic=options.topic)
-    for summary in summaries:
-        print(summary)
+    still = None if options.command is None else _without_torque(options, settings)
+    if still is None:
+        (dataset,), _, (summary,) = load_datasets([options.recording], settings, topic=options.topic)
+    else:
+        dataset = still
+        summary = summarize(still) + '\ntorque     none: servos are identified with the torque of the identified model'
+    print(summary)
     turned = [str(name) for name in result.provenance.get('turned', ())]
     if turned:
         print(f'signs      of the torque turned for {", ".join(turned)}, as in the identification')
-    dataset = datasets[0]
     command = None
     if options.command is not None:
         given = read_recording(options.command, None, model.joint_names)
         if given.time[0] > dataset.time[-1] or given.time[-1] < dataset.time[0]:
             raise DataError(f'{options.command}: its times are not those of {options.recording}')
         command = np.stack([np.interp(dataset.time, given.time, column) for column in given.position.T], axis=1)
-    found = replay(model, result, dataset, command=command, window=options.window)
+    found = replay(model, result, dataset, command=command, window=options.window, has_torque=still is None)
     print(_text(found))
     path = (folder if options.out is None else output_folder(options.out)) / REPLAY
     write_text(path, yaml.safe_dump(found.to_dict(), sort_keys=False, allow_unicode=True))
@@ -76,6 +82,17 @@ def _run(options: argparse.Namespace) -> int:
     if options.out is None and (folder / 'training_1.npz').is_file() and can_draw():
         print(f'written: {render_again(folder, model)}')
     return 0
+
+
+def _without_torque(options: argparse.Namespace, settings: ProcessingSettings) -> Dataset | None:
+    """Return a recording without torque as a dataset, its torque zero; None where there is a torque."""
+    if is_dataset(options.recording):
+        return None
+    recording = read_recording(options.recording, options.topic, settings.joints or None)
+    if any(signal is not None and np.isfinite(signal).any() for signal in (recording.effort, recording.current)):
+        return None
+    zero = replace(recording, effort=np.zeros_like(recording.position), current=None)
+    return process_recording(zero, replace(settings, effort={}))
 
 
 def _result_and_description(options: argparse.Namespace) -> tuple[IdentificationResult, RobotModel]:

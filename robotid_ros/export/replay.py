@@ -184,6 +184,7 @@ def replay(
     *,
     command: Array | None = None,
     window: float | None = None,
+    has_torque: bool = True,
 ) -> Replayed:
     """Replay a recording with the identified and with the described arm, as :func:`mjcf_of` writes them.
 
@@ -200,12 +201,18 @@ def replay(
         get the recorded torque.
     window : float, optional
         See :func:`windows_of` [s].
+    has_torque : bool
+        Whether the dataset's torque was measured. If not, servos are identified with the torque of the identified
+        model along the motion.
 
     Raises
     ------
     RobotIdError
-        If the result belongs to another arm, a joint is not in the dataset, or MuJoCo is not installed.
+        If the result belongs to another arm, a joint is not in the dataset, there is neither torque nor command, or
+        MuJoCo is not installed.
     """
+    if command is None and not has_torque:
+        raise DataError('a recording without torque needs the commanded positions, through which servos drive the arm')
     predictor = TorquePredictor(model, result)  # refuses the result of another arm
     missing = [name for name in model.joint_names if name not in dataset.joint_names]
     if missing:
@@ -229,7 +236,10 @@ def replay(
         early = slice(0, rows.start)
         q, dq = dataset.q[early, columns], dataset.dq[early, columns]
         bias = inverse_dynamics(arm, q, dq, np.zeros_like(q))
-        torque = dataset.tau_filtered[early, columns]
+        if has_torque:
+            torque = dataset.tau_filtered[early, columns]
+        else:
+            torque = predictor.torque(q, dq, dataset.ddq[early, columns])
         servo = identify_servo(command[early, columns], q, dq, torque, bias, dataset.rate, dataset.trajectory[early])
 
     def error(of: RobotModel, torque: Array = recorded.tau) -> MotionError:
