@@ -237,30 +237,25 @@ class CalibrationResult:
         }
 
     def _accuracies(self) -> dict[str, Any]:
-        result: dict[str, dict[str, Any]] = {
-            'training': {'before': self.before.to_dict(), 'after': self.after.to_dict()}
-        }
-        if self.before_inliers is not None and self.after_inliers is not None:
-            result['training_without_outliers'] = {
-                'before': self.before_inliers.to_dict(),
-                'after': self.after_inliers.to_dict(),
-            }
+        result: dict[str, dict[str, Any]] = {'training': {'before': self.before, 'after': self.after}}
+        if self.before_inliers is not None:
+            result['training_without_outliers'] = {'before': self.before_inliers, 'after': self.after_inliers}
         if self.cross_validation is not None:
             cross = self.cross_validation
             result['cross_validation'] = {
                 'folds': cross.folds,
-                'before': cross.before.to_dict(),
-                'geometry_only': cross.geometric.to_dict(),
-                'after': cross.after.to_dict(),
-                'after_without_outliers': cross.after_inliers.to_dict(),
+                'before': cross.before,
+                'geometry_only': cross.geometric,
+                'after': cross.after,
+                'after_without_outliers': cross.after_inliers,
             }
         if self.held_out is not None:
-            result['held_out'] = {
-                'before': self.held_out.before.to_dict(),
-                'after': self.held_out.after.to_dict(),
-                'fitted_to_it': list(self.held_out.fitted),
-            }
-        return result
+            apart = self.held_out
+            result['held_out'] = {'before': apart.before, 'after': apart.after, 'fitted_to_it': list(apart.fitted)}
+        return {
+            name: {key: each.to_dict() if isinstance(each, Accuracy) else each for key, each in entries.items()}
+            for name, entries in result.items()
+        }
 
 
 def _tips(chain: KinematicChain, values: Array, q: Array, shift: Array | None) -> Array:
