@@ -39,10 +39,9 @@ from robotid_ros.nodes.conversions import LATCHED
 from robotid_ros.nodes.excitation_config import ExcitationNodeConfig
 from robotid_ros.nodes.excitation_status import ExcitationStatus
 from robotid_ros.nodes.excitation_stream import RunStream
-from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.parameters import read_parameters
 from robotid_ros.nodes.publishing import publish
-from robotid_ros.nodes.runtime import BackgroundWorker
+from robotid_ros.nodes.runtime import BackgroundWorker, failure
 from robotid_ros.nodes.simulated_time import steady_timer
 
 _MONITOR_PERIOD = 0.02

@@ -56,10 +56,9 @@ from robotid_ros.nodes.excitation_config import (
     reordered,
 )
 from robotid_ros.nodes.excitation_status import ExcitationStatus
-from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.preview import Preview
-from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.nodes.start_checks import StartChecks
 

@@ -35,11 +35,10 @@ from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.recursive import RecursiveEstimate
 from robotid_ros.identification.session import IdentificationSession, averaged_period
 from robotid_ros.nodes.conversions import LATCHED, average_label, seconds, trajectory_arrays
-from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig, build_model
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import StatusPublisher, publish
-from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.nodes.torque_watch import TorqueWatch
 from robotid_ros.workflow import Identification, write_identification

@@ -35,10 +35,9 @@ from robotid_ros.calibration import append_points
 from robotid_ros.calibration.pairing import PairingConfig, RestingPairs
 from robotid_ros.errors import CalibrationError, DataError, MissingDependencyError, RobotIdError
 from robotid_ros.nodes.conversions import joint_state_values, reliability_of, seconds
-from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import StatusPublisher
-from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.settings import Settings, setting
 

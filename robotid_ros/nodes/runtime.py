@@ -17,6 +17,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -32,7 +33,6 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
 from robotid_ros.errors import RobotIdError
-from robotid_ros.nodes.failure import failure
 from robotid_ros.nodes.simulated_time import SimulatedTime
 
 Result = TypeVar('Result')
@@ -105,7 +105,7 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
     SimulatedTime(node)  # a node that needs it has one of its own, and follows /clock while it does
     executor = SingleThreadedExecutor()
     executor.add_node(node)
-    failure: list[BaseException] = []
+    failed: list[BaseException] = []
 
     def spin() -> None:
         try:
@@ -114,7 +114,7 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
             pass
         except BaseException as cause:
             if not stop.made:  # errors during the shutdown are no failure
-                failure.append(cause)
+                failed.append(cause)
         finally:
             stop.make()
 
@@ -124,14 +124,29 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
     close = getattr(node, 'close', None)
     if close is not None:
         close()
-    executor.shutdown(timeout_sec=0.0 if failure else 5.0)  # a failed callback counts as running for ever
+    executor.shutdown(timeout_sec=0.0 if failed else 5.0)  # a failed callback counts as running for ever
     thread.join(timeout=5.0)
-    if failure:
-        node.get_logger().fatal(f'stopped by an unexpected error: {failure[0]!r}')
+    if failed:
+        node.get_logger().fatal(f'stopped by an unexpected error: {failed[0]!r}')
     node.destroy_node()
     rclpy.try_shutdown()
     stop.ignore_more()
-    return 1 if failure else 0
+    return 1 if failed else 0
+
+
+def failure(node: Node, cause: Exception) -> str:
+    """Return the line that answers a call; a fault of this package goes to the log with its traceback.
+
+    Parameters
+    ----------
+    node : Node
+    cause : Exception
+        A :class:`RobotIdError` is a refusal, and everything else a fault.
+    """
+    if isinstance(cause, RobotIdError):
+        return str(cause)
+    node.get_logger().error(''.join(traceback.format_exception(cause)))
+    return f'a fault of robotid_ros, please report it with the traceback in the log: {type(cause).__name__}: {cause}'
 
 
 class BackgroundWorker:
