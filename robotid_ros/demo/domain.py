@@ -16,7 +16,7 @@ from collections import deque
 
 from robotid_ros.errors import RobotIdError
 
-# Above domain 101 the ports of DDS lie among those that the system gives to anybody.
+# Above domain 101 the ports of DDS lie in the range that the system hands out to any program.
 _DOMAINS = range(1, 102)
 # Ports of a domain by the RTPS standard (OMG DDSI-RTPS 2.5, section 9.6.2): one for all its participants,
 # and every second one from the eleventh on for each of them.
@@ -27,10 +27,10 @@ _reserved: deque[socket.socket] = deque(maxlen=16)
 
 
 def reserve_domain() -> int:
-    """Return a domain that nobody on this machine uses, and keep it from others who ask here.
+    """Return a domain that no process on this machine uses, and reserve it.
 
-    A random domain alone is not enough: one time in a hundred it would be that of a driver which
-    moves a real arm. It is kept until this process ends or has asked sixteen times more.
+    A random domain alone is not enough: one in a hundred would be that of a driver which moves a real arm. The
+    reservation lasts until this process ends, or has made sixteen more.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def reserve_domain() -> int:
             return domain
         claim.close()
     raise RobotIdError(
-        f'every ROS domain from {_DOMAINS[0]} to {_DOMAINS[-1]} is in use on this machine; end the nodes of some'
+        f'every ROS domain from {_DOMAINS[0]} to {_DOMAINS[-1]} is in use on this machine; end the nodes of one of them'
     )
 
 

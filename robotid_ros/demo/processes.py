@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Node processes that are watched while they run and never outlive their parent."""
+"""Processes of nodes: watched while they run, ended with their parent."""
 
 import ctypes
 import os
@@ -36,7 +36,7 @@ def isolated_environment() -> dict[str, str]:
     """Return an environment in which nodes hear only each other.
 
     A demonstration must never move a real arm that listens on the same network: discovery stays
-    on this machine, in a domain that nobody else is in.
+    on this machine, in a domain of its own.
     """
     environment = dict(os.environ)
     environment['ROS_DOMAIN_ID'] = str(reserve_domain())

@@ -33,12 +33,12 @@ def identified_arm(model: RobotModel, result: IdentificationResult) -> RobotMode
 
     With coupled drives, each joint gets the rotor inertia that it turns when it moves alone.
 
-    Rotor inertias, viscous and Coulomb friction below zero, which no simulator takes, become zero.
+    Negative rotor inertias and friction become zero, because simulators refuse them.
 
     Raises
     ------
     ModelError
-        If the arm's joints are coupled: simulators' joints are independent.
+        If the arm's joints are coupled: in simulators, joints are independent.
     """
     if not np.array_equal(model.coupling, np.eye(model.n)):
         raise ModelError(
@@ -57,7 +57,7 @@ def identified_arm(model: RobotModel, result: IdentificationResult) -> RobotMode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """What a format leaves out of the identified torque, as parts of that torque's root mean square [%].
+    """What a format leaves out of the identified torque, in percent of that torque's root mean square.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Loss:
 def loss_of(model: RobotModel, result: IdentificationResult, *, rotor_inertia: bool) -> Loss:
     """Return what a simulator's description loses, over random states within the arm's limits.
 
-    Speeds up to half the velocity limits, accelerations of a motion of 0.5 Hz at them.
+    Speeds go up to half the velocity limits, accelerations up to those of a sine of 0.5 Hz at such a speed.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def loss_of(model: RobotModel, result: IdentificationResult, *, rotor_inertia: b
 
 
 def require_masses(arm: RobotModel) -> None:
-    """Refuse links without mass, which simulators do not take.
+    """Refuse links without mass, as simulators do.
 
     Raises
     ------

@@ -80,9 +80,9 @@ _FORMATS = {
     'mjcf': _Format(files=_mjcf, rotor_inertia=True),
     'sdf': _Format(
         files=lambda model, result, _: {'calibrated.sdf': sdf_of(identified_arm(model, result))},
-        remark='gravity belongs to the world',
+        remark='set gravity in the world',
     ),
-    'pinocchio': _Format(files=_pinocchio, rotor_inertia=True, remark='rnea leaves out friction: add friction(dq)'),
+    'pinocchio': _Format(files=_pinocchio, rotor_inertia=True, remark='rnea leaves friction out: add friction(dq)'),
     'c': _Format(files=_source('c'), whole=True),
     'cpp': _Format(files=_source('cpp'), whole=True),
     'python': _Format(files=_source('python'), whole=True),
