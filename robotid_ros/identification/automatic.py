@@ -54,19 +54,19 @@ def automatic(
 
     def candidate(
         friction: FrictionModel, shape: Array, few: Samples, dissipative: bool = True
-    ) -> tuple[Prior | None, HeldOut, Decision]:
+    ) -> tuple[Prior | None, tuple[HeldOut, HeldOut], Decision]:
         load = None
         if friction.needs_load:
             fitted = least_squares(Rows(base, few), friction, shape, covariance=False)
             load = Rows(base, few).torque(fitted.base_values)
         return choose_prior(base, few, friction, shape, load, prior, dissipative=dissipative)
 
-    strength, errors, decision = candidate(choice.friction, choice.shape, few)
+    strength, (errors, afar), decision = candidate(choice.friction, choice.shape, few)
     decisions = [decision]
     if config.friction == 'auto' and chosen.strokes is None:
         plain, unlimited = friction_model(PLAIN), few.with_bandwidth(None)
         ordinary = plain_errors(base, unlimited, equal=True)
-        plain_prior, plain_found, plain_decision = candidate(plain, np.zeros((samples.n, 0)), unlimited)
+        plain_prior, (plain_found, plain_afar), plain_decision = candidate(plain, np.zeros((samples.n, 0)), unlimited)
         best_plain = min(total_error(ordinary), total_error(plain_found))
         keep = total_error(errors) <= best_plain
         decisions.append(
@@ -82,11 +82,8 @@ def automatic(
         )
         if not keep:
             rows, few = Rows(base, samples.with_bandwidth(None)), unlimited
-            strength, errors, choice = (
-                plain_prior,
-                plain_found,
-                replace(choice, friction=plain, shape=np.zeros((samples.n, 0))),
-            )
+            strength, errors, afar = plain_prior, plain_found, plain_afar
+            choice = replace(choice, friction=plain, shape=np.zeros((samples.n, 0)))
             decisions[0] = plain_decision
     by_strokes = stroke_prior(chosen)
 
@@ -100,7 +97,7 @@ def automatic(
     fit = fitted(strength, True)
     if fit.bounded:
         # Friction that drives a joint is a fault in the data, which the verdict names; the fit may still describe it.
-        free_strength, free_errors, _ = candidate(choice.friction, choice.shape, few, False)
+        free_strength, (free_errors, _), _ = candidate(choice.friction, choice.shape, few, False)
         free = total_error(free_errors) < (1.0 - _FREE_GAIN) * total_error(errors)
         decisions.append(
             Decision(
@@ -116,30 +113,42 @@ def automatic(
             return fitted(free_strength, False), tuple(decisions)
     if chosen.strokes is not None:
         return fit, tuple(decisions)  # the friction is that of the sweep, which the next step would change
-    held_out = _consistent_errors(base, few, fit, model)
-    rise = total_error(held_out) / max(total_error(errors), 1e-300)
-    joints = float(np.exp(np.mean(np.log(held_out.rmse / np.maximum(errors.rmse, 1e-300)))))
-    keep = rise <= 1.0 + _CONSISTENT and joints <= 1.0 + _CONSISTENT_JOINTS
+    solid, solid_afar = _consistent_errors(base, few, fit, model)
+    keep = _not_worse(solid, errors) and _not_worse(solid_afar, afar)
     decisions.append(
         Decision(
             subject='bodies that can exist',
             chosen='yes' if keep else 'no: held-out torque contradicts them',
             alternatives=(
                 Alternative(name='free', error=errors.rmse),
-                Alternative(name='physically consistent', error=held_out.rmse),
+                Alternative(name='physically consistent', error=solid.rmse),
+                Alternative(name='free, in regions left out', error=afar.rmse),
+                Alternative(name='physically consistent, in regions left out', error=solid_afar.rmse),
             ),
         )
     )
     return replace(fit, consistent=keep), tuple(decisions)
 
 
-def _consistent_errors(base: BaseParameters, samples: Samples, fit: TorqueFit, model: RobotModel) -> HeldOut:
-    """Return the held-out errors of physically consistent parameters, with the friction's shape of a fit."""
+def _not_worse(solid: HeldOut, free: HeldOut) -> bool:
+    """Return whether physically consistent parameters predict held-out torque about as well as free ones."""
+    rise = total_error(solid) / max(total_error(free), 1e-300)
+    joints = float(np.exp(np.mean(np.log(solid.rmse / np.maximum(free.rmse, 1e-300)))))
+    return rise <= 1.0 + _CONSISTENT and joints <= 1.0 + _CONSISTENT_JOINTS
+
+
+def _consistent_errors(
+    base: BaseParameters, samples: Samples, fit: TorqueFit, model: RobotModel
+) -> tuple[HeldOut, HeldOut]:
+    """Return the errors of physically consistent parameters in stretches and in regions that were held out.
+
+    The friction's shape is that of a fit.
+    """
     friction = fit.friction
     k = len(friction.linear_names)
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     own = friction.columns(samples.dq, fit.friction_parameters[:, k:], rigid @ fit.base_values, samples.q)
-    parts = LinearFolds.of(samples, Folds.of(samples), rigid, own)
+    rows = [passed(values) for passed in (samples.filtered, samples.recorded) for values in (rigid, own)]
 
     def solve(info: Information) -> Array:
         _, precision = weighted_solution(info, friction, fit.precision)
@@ -149,7 +158,11 @@ def _consistent_errors(base: BaseParameters, samples: Samples, fit: TorqueFit, m
         values = base.map @ found.standard(rotor_inertia=base.map.shape[1] > 10 * model.n)
         return np.concatenate([values, found.linear.ravel()])
 
-    return parts.errors(solve)
+    in_time, in_space = (
+        LinearFolds.of_rows(samples, folds, *rows).errors(solve)
+        for folds in (Folds.of(samples), Folds.of_regions(samples))
+    )
+    return in_time, in_space
 
 
 def with_rest(fit: TorqueFit, rows: Rows, config: IdentificationConfig) -> tuple[TorqueFit, Decision]:

@@ -16,8 +16,10 @@ priors can be tried without another pass over the samples.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
+from scipy.cluster.vq import kmeans2
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.identification.information import Information, gather
@@ -27,6 +29,8 @@ STRETCHES = 12
 _FOLDS = 4  # each fit learns from three quarters of the data
 _MOST_RECORDINGS = 6  # up to so many recordings, each is a fold; more of them share so many folds
 _SAME_STATE = 0.15  # root-mean-square distance over the joints, in standard deviations of position and speed
+_REGIONS = 4  # as many as folds; with eight, those left are too near to the one held out to tell
+_SLIGHT = 0.1  # of the largest spread of a joint: less counts as so much, so that noise of a parked joint is no motion
 _BLOCK = 256  # samples compared with all earlier ones at a time, for memory
 
 
@@ -147,6 +151,26 @@ class Folds:
             return cls(stretch=stretch, fold=stretch % _FOLDS)
         within = np.minimum(stretch * 3 // STRETCHES, 2)  # three parts of each recording, for a standard error
         return cls(stretch=3 * recording + within, fold=recording % _MOST_RECORDINGS)
+
+    @classmethod
+    def of_regions(cls, samples: Samples) -> 'Folds':
+        """Return folds of regions of joint space: groups of neighbouring positions, by k-means.
+
+        A stretch of time lies between others, and most of the positions in it are near to some that were fitted. The
+        error in a region that was left out tells what the parameters do where the arm has not been (Roberts et al.,
+        Ecography 40 (2017), 913-929: blocks of the predictors' space for extrapolation).
+        """
+        spread = np.std(samples.q, axis=0)
+        places = (samples.q - samples.q.mean(axis=0)) / np.maximum(spread, max(_SLIGHT * float(spread.max()), 1e-9))
+        axis = np.linalg.svd(places, full_matrices=False)[2][0]
+        order = np.argsort(places @ axis, kind='stable')
+        centres = places[order[(2 * np.arange(_REGIONS) + 1) * len(order) // (2 * _REGIONS)]]
+        with catch_warnings():
+            simplefilter('ignore', UserWarning)  # a region may stay empty
+            region = kmeans2(places, centres, minit='matrix')[1]
+        fold = np.unique(region, return_inverse=True)[1].reshape(-1)
+        part = STRETCHES * fold + stretches(samples)
+        return cls(stretch=np.unique(part, return_inverse=True)[1].reshape(-1), fold=fold)
 
     @property
     def held(self) -> list[BoolArray]:

@@ -1,0 +1,89 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+
+"""Folds of regions, and the weight of the description that is chosen by them."""
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from identification_helpers import TWO_LINKS, dataset
+
+from robotid_ros.data import Dataset
+from robotid_ros.friction import friction_model
+from robotid_ros.identification.cross_validation import Folds
+from robotid_ros.identification.prior import Prior
+from robotid_ros.identification.samples import SampledRun, Samples, as_samples
+from robotid_ros.identification.shrinkage import choose_prior
+from robotid_ros.model import RobotModel
+
+
+def samples_of(data: Dataset) -> Samples:
+    return as_samples([data], RobotModel.from_urdf(TWO_LINKS), standstill_speed=0.0, standstill_weight=1.0)
+
+
+def test_regions_are_groups_of_neighbouring_positions() -> None:
+    """One joint moves: its regions are intervals, of about one length, however often they are visited."""
+    time = np.linspace(0.0, 20.0, 2001)
+    moving = 0.8 * np.sin(0.9 * time) + 0.3 * np.sin(2.3 * time)
+    q = np.stack([moving, 0.4 + 1e-5 * np.sin(40.0 * time)], axis=1)
+    motion = (time, q, np.gradient(q, time, axis=0), np.zeros_like(q))
+    folds = Folds.of_regions(samples_of(dataset(RobotModel.from_urdf(TWO_LINKS), motion, np.zeros_like(q))))
+    assert set(folds.fold.tolist()) == {0, 1, 2, 3}
+    within = [(moving[folds.fold == k].min(), moving[folds.fold == k].max()) for k in range(4)]
+    within.sort()
+    assert all(before[1] < after[0] for before, after in pairwise(within))
+    lengths = [high - low for low, high in within]
+    assert max(lengths) < 2.5 * min(lengths)
+    assert len({(a, b) for a, b in zip(folds.stretch, folds.fold, strict=True)}) == len(set(folds.stretch.tolist()))
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """A stand-in for the dynamics of one joint: Y = [q, q^2, ...]."""
+
+    degree: int
+    independent: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    map: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    names: tuple[str, ...] = ()
+
+    def regressor(self, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> np.ndarray:
+        return np.stack([q ** (k + 1) for k in range(self.degree)], axis=2)
+
+
+@pytest.mark.parametrize('degree', [3, 9])
+def test_a_weight_is_chosen_that_holds_where_the_arm_has_not_been(degree: int) -> None:
+    """A polynomial of high degree passes through every stretch of time and fails in a region that was left out."""
+    time = np.arange(3000) / 100.0
+    q = np.sin(0.5 * time + 0.08 * time**2)  # faster each time, so that no state repeats
+    dq = np.gradient(q, time)
+    rng = np.random.default_rng(0)
+    torque = 3.0 * np.sin(1.5 * q) + 0.5 * np.sign(dq) + 0.3 * np.cos(9.0 * q) + 0.01 * rng.standard_normal(q.shape)
+    columns = [each[:, None] for each in (q, dq, 0.0 * q, torque, torque, np.ones_like(q))]
+    run = SampledRun(start=0, stop=len(q), rate=100.0, cutoff=None, bandwidth=None, recording=0)
+    samples = Samples(
+        **dict(zip(('q', 'dq', 'ddq', 'target', 'measured', 'weight'), columns, strict=True)), runs=(run,)
+    )
+    prior = Prior(mean=np.zeros(degree), precision=np.eye(degree))
+    friction = friction_model('coulomb_viscous+offset')
+    _, (stretch, region), decision = choose_prior(Polynomial(degree), samples, friction, np.zeros((1, 0)), None, prior)
+    error = {each.name: float(each.error[0]) for each in decision.alternatives}
+    in_time = {name: value for name, value in error.items() if 'regions' not in name}
+    in_space = {name.split(',')[0]: value for name, value in error.items() if 'regions' in name}
+    assert set(in_time) == set(in_space)
+    best = min(in_time, key=in_time.__getitem__)
+    if degree == 3:
+        assert in_time[decision.chosen] <= 1.02 * in_time[best]
+    else:
+        assert in_space[decision.chosen] < 0.2 * in_space[best]
+        assert in_space[decision.chosen] <= 1.02 * min(in_space.values())
+    assert float(region.rmse[0]) == in_space[decision.chosen]
+    assert float(stretch.rmse[0]) == in_time[decision.chosen]
