@@ -10,15 +10,16 @@
 
 """Folds of regions, and the weight of the description that is chosen by them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from identification_helpers import TWO_LINKS, dataset
+from identification_helpers import TWO_LINKS, dataset, pinocchio_torque
 
 from robotid_ros.data import Dataset
 from robotid_ros.friction import friction_model
+from robotid_ros.identification import IdentificationConfig, identify
 from robotid_ros.identification.cross_validation import Folds
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import SampledRun, Samples, as_samples
@@ -87,3 +88,18 @@ def test_a_weight_is_chosen_that_holds_where_the_arm_has_not_been(degree: int) -
         assert in_space[decision.chosen] <= 1.02 * min(in_space.values())
     assert float(region.rmse[0]) == in_space[decision.chosen]
     assert float(stretch.rmse[0]) == in_time[decision.chosen]
+
+
+def test_friction_that_the_data_leave_open_stays_small_in_the_physically_consistent_fit() -> None:
+    """The elbow turns one way only: its Coulomb friction and its offset are one column."""
+    model, time = RobotModel.from_urdf(TWO_LINKS), np.arange(1500) / 100.0
+    pace = np.stack([np.cos(1.3 * time), 0.1 + 0.09 * np.cos(2.1 * time)], axis=1)
+    q = np.stack([np.sin(1.3 * time) / 1.3, 0.1 * time + 0.09 * np.sin(2.1 * time) / 2.1], axis=1)
+    motion = (time, q, pace, np.gradient(pace, time, axis=0))
+    rng = np.random.default_rng(0)
+    torque = pinocchio_torque(model, *motion[1:]) + 0.5 * np.sign(pace) + 0.05 * rng.standard_normal(q.shape)
+    config = IdentificationConfig(friction='coulomb_viscous+offset', estimator='physical', torque_bandwidth=-1.0)
+    far = replace(model, inertial=model.inertial * np.array([[0.01], [30.0]]))  # so that the description weighs little
+    result = identify(dataset(model, motion, torque), far, config=config)
+    assert result.metrics['training'].relative_error_total < 5.0
+    assert np.abs(result.friction_values).max() < 2.0

@@ -37,6 +37,7 @@ _TO_MATRIX = pseudo_inertia(np.eye(10)).reshape(10, 16).T  # vec J = _TO_MATRIX 
 _STEP = 0.1  # factor between two values of gamma
 _GAP = 1e-4  # of the misfit: a divergence that weighs less is only a barrier
 _LEAST = 1e-8  # of the misfit: smallest gamma that is tried
+_USUAL = 1e-2  # x0 of what must be positive [kg m^2, N m, N m s/rad]; its order of magnitude is enough
 _RISE = 0.005  # of the torque error, which the largest gamma may cause: far below what recordings can tell
 
 
@@ -73,10 +74,20 @@ class PhysicalFit:
 
 
 class _Objective:
-    """Quadratic misfit, divergence, and logarithmic barriers of what must be positive."""
+    """Quadratic misfit, divergence, and x / x0 - log(x / x0) of what must be positive: rotor inertia and friction.
+
+    A logarithm alone drives what the data leave open to infinity: Coulomb friction and offset of a joint that turns
+    one way only.
+    """
 
     def __init__(
-        self, matrix: Array, vector: Array, grouping: Array, prior: Array, friction: FrictionModel | None
+        self,
+        matrix: Array,
+        vector: Array,
+        grouping: Array,
+        prior: Array,
+        rotor_inertia: Array,
+        friction: FrictionModel | None,
     ) -> None:
         self.links = len(prior)
         b, p = grouping.shape
@@ -90,6 +101,11 @@ class _Objective:
             change[b:, p:] = np.kron(np.eye(count), friction.generators)
             positive[p:] = np.tile(~np.array(friction.signed), count)
         self.change, self.positive, self.p = change, np.flatnonzero(positive), p
+        self.start = np.zeros(p + own)
+        self.start[: 10 * self.links] = prior.ravel()
+        self.start[self.positive] = _USUAL
+        self.start[10 * self.links : p] = np.maximum(rotor_inertia[: p - 10 * self.links], _USUAL)
+        self.usual = self.start[self.positive]
         self.matrix = change.T @ matrix @ change
         self.vector = change.T @ vector
         self.prior = pseudo_inertia(prior)
@@ -104,7 +120,8 @@ class _Objective:
         if (np.linalg.eigvalsh(pseudo_inertia(pi))[:, 0] <= 0.0).any():
             return np.inf
         divergence = np.sum(self.gradient_prior * pi) - np.sum(logdet)
-        walls = -np.sum(np.log(x[self.positive]))
+        share = x[self.positive] / self.usual
+        walls = np.sum(share - np.log(share))
         return float(0.5 * x @ self.matrix @ x - self.vector @ x + gamma * divergence + barrier * walls)
 
     def newton(self, x: Array, gamma: float, barrier: float) -> tuple[Array, float]:
@@ -117,7 +134,7 @@ class _Objective:
             rows = slice(10 * i, 10 * i + 10)
             gradient[rows] += gamma * (self.gradient_prior[i] - _TO_MATRIX.T @ inverse[i].ravel())
             hessian[rows, rows] += gamma * _TO_MATRIX.T @ np.kron(inverse[i], inverse[i]) @ _TO_MATRIX
-        gradient[self.positive] -= barrier / x[self.positive]
+        gradient[self.positive] += barrier * (1.0 / self.usual - 1.0 / x[self.positive])
         hessian[self.positive, self.positive] += barrier / x[self.positive] ** 2
         scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-30 * float(np.diag(hessian).max())))
         scaled = hessian * np.outer(scale, scale)
@@ -178,12 +195,11 @@ def physical_parameters(
         best physically consistent one, so that the description decides only what the data leave
         open, however wrong it is.
     """
-    prior = believable_prior(model)
-    objective = _Objective(matrix, vector, grouping, prior, friction)
+    objective = _Objective(matrix, vector, grouping, believable_prior(model), model.rotor_inertia, friction)
     free = np.linalg.lstsq(matrix, vector, rcond=1e-12)[0]
     square = max(square, 1e-12)
     least = max(float(square - vector @ free), 1e-12 * square)
-    x = _start(objective, model, prior)
+    x = objective.start
     total = 0
     misfits: list[tuple[float, float, Array]] = []
     scale = max(least, 1e-9 * square)
@@ -217,15 +233,3 @@ def physical_parameters(
 
 def _misfit(objective: _Objective, x: Array, square: float) -> float:
     return float(x @ objective.matrix @ x - 2.0 * objective.vector @ x + square)
-
-
-def _start(objective: _Objective, model: RobotModel, prior: Array) -> Array:
-    """Return a strictly feasible point: the prior, with small positive rotor inertias and friction."""
-    x = np.zeros(len(objective.vector))
-    n = objective.links
-    x[: 10 * n] = prior.ravel()
-    if objective.p > 10 * n:
-        x[10 * n : objective.p] = np.maximum(model.rotor_inertia, 1e-2)
-    rest = objective.positive[objective.positive >= objective.p]
-    x[rest] = 1e-2
-    return x
