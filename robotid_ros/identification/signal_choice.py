@@ -38,6 +38,7 @@ PLAIN = 'coulomb_viscous+offset'
 _CUTOFFS = (3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 33.0)  # times the motion's band, from a strong filter to a weak one
 _SAME = 0.02  # relative: of cutoffs whose errors differ by less, the one nearest to the usual is taken
 _USUAL = 7.0  # times the motion's band
+_FASTEST_CUTOFF = 0.4  # of the sampling rate
 _SAMPLES = 2500
 _SLOWEST = 1.6  # times the motion's band: a lower bandwidth hides errors of the model
 _FASTEST = 25.0  # Hz; a higher bandwidth hardly changes the torque at a reversal
@@ -65,6 +66,15 @@ def _score(errors: HeldOut) -> float:
     """Return the logarithm of the error: of the mean over the joints and of the total, half each."""
     rmse = np.maximum(errors.rmse, 1e-300)
     return float(0.5 * np.mean(np.log(rmse)) + 0.25 * np.log(max(float(np.mean(rmse**2)), 1e-300)))
+
+
+def _band(velocity: Array, rate: float) -> float:
+    """Return the band of the motion [Hz]; where the rate does not allow the usual cutoff, noise hides the band.
+
+    The cutoffs that are tried then end at the highest that the rate allows.
+    """
+    band, fastest = motion_band(velocity, rate), _FASTEST_CUTOFF * rate
+    return band if _USUAL * band <= fastest else fastest / _CUTOFFS[-1]
 
 
 def with_cutoff(datasets: Sequence[Dataset], cutoff: float, trimmed: float | None = None) -> list[Dataset]:
@@ -128,7 +138,7 @@ def choose_cutoff(
     free = [dataset for dataset in datasets if dataset.unfiltered is not None]
     if not free:
         return list(datasets), None
-    band = float(np.median([motion_band(dataset.dq, dataset.rate) for dataset in free]))
+    band = float(np.median([_band(dataset.dq, dataset.rate) for dataset in free]))
     fastest = max(dataset.unfiltered.fastest for dataset in free if dataset.unfiltered is not None)
     grid = sorted({min(share * band, fastest) for share in _CUTOFFS})
     # All candidates are judged by the same samples: those that the slowest filter leaves, where enough are left.
@@ -272,7 +282,7 @@ def choose_bandwidth(base: BaseRegressor, samples: Samples) -> tuple[float | Non
         With an unlimited torque.
     """
     longest = max(samples.runs, key=len)
-    band = motion_band(samples.dq[longest.start : longest.stop], longest.rate)
+    band = _band(samples.dq[longest.start : longest.stop], longest.rate)
     slowest = max(_SLOWEST * band, 0.2)
     fastest = min(_FASTEST, *(0.2 * run.rate for run in samples.runs))
     if fastest <= 1.2 * slowest:
