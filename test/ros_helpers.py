@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 from robotid_ros.demo.processes import die_with_parent, isolated_environment
 
@@ -26,8 +27,9 @@ FAREWELL = 20.0  # seconds a process has to end by itself after a test
 
 
 def ros_environment() -> dict[str, str]:
-    """Return an environment with a domain of its own, discovery on this machine only."""
-    return {**isolated_environment(), 'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1'}
+    """Return an environment with a domain of its own, discovery on this machine only, and the tests' own modules."""
+    path = os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get('PYTHONPATH', ''))))
+    return {**isolated_environment(), 'PYTHONPATH': path, 'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1'}
 
 
 def wait_until(condition: Callable[[], bool], what: str, deadline: float = DEADLINE) -> None:

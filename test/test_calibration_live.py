@@ -205,7 +205,6 @@ def test_drive_measure_calibrate_is_better_by_ten(tmp_path: Path) -> None:
     write_joints(tmp_path / 'poses.csv', model.joint_names, poses)
     points = tmp_path / 'points.csv'
     environment = ros_environment()
-    environment['PYTHONPATH'] = str(Path(__file__).parent)
 
     def node(name: str, **values: object) -> list[str]:
         given = [part for key, value in values.items() for part in ('-p', f'{key}:={value}')]

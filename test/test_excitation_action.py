@@ -9,7 +9,6 @@
 
 """The excitation node on a controller's action FollowJointTrajectory, over DDS, with every fault it can answer with."""
 
-import os
 import signal
 from pathlib import Path
 
@@ -40,8 +39,6 @@ def program(**settings):
 @pytest.fixture(scope='module')
 def world(tmp_path_factory):
     environment = ros_environment()
-    here = str(Path(__file__).parent)
-    environment['PYTHONPATH'] = os.pathsep.join([here, environment.get('PYTHONPATH', '')]).rstrip(os.pathsep)
     arm = [str(Path(__file__).parent / 'excitation_fake_action.py'), ','.join(JOINTS), ACTION]
     saved = tmp_path_factory.mktemp('design') / 'excitation.yaml'
     settings = {'save_to': saved, 'urdf_file': UR10E, 'window_points': 300}
@@ -265,8 +262,6 @@ def test_a_controller_that_dies_is_noticed(world):
     """In a domain of its own, since the arm is killed in mid-run."""
     _, _, _, saved, arm = world
     environment = ros_environment()
-    here = str(Path(__file__).parent)
-    environment['PYTHONPATH'] = os.pathsep.join([here, environment.get('PYTHONPATH', '')]).rstrip(os.pathsep)
     settings = {'trajectory': saved, 'urdf_file': UR10E, 'joint_state_timeout': 60.0, 'feedback_timeout': 5.0}
     with NodeProcess(program(controller_timeout=0.5, **settings), environment):
         user = User(int(environment['ROS_DOMAIN_ID']))

@@ -42,7 +42,6 @@ from robotid_ros.excitation import load_excitation  # noqa: E402
 @pytest.fixture(scope='module')
 def world(tmp_path_factory):
     environment = ros_environment()
-    environment['PYTHONPATH'] = str(Path(__file__).parent)
     arm = [str(Path(__file__).parent / 'excitation_fake_arm.py'), ','.join(JOINTS)]
     saved = tmp_path_factory.mktemp('design') / 'excitation.yaml'
     with (

@@ -102,7 +102,6 @@ def test_the_stop_button_stops_a_moving_arm(browser: Chromium, tmp_path: Path) -
     from robotid_ros.model import RobotModel
 
     environment = ros_environment()
-    environment['PYTHONPATH'] = f'{Path(__file__).parent}:{environment.get("PYTHONPATH", "")}'
     save_excitation(_design(RobotModel.from_urdf(UR10E)), tmp_path / 'motion.yaml')
     arm = [str(Path(__file__).parent / 'excitation_fake_arm.py'), ','.join(JOINTS)]
     node = [*NODE, *arguments(trajectory=tmp_path / 'motion.yaml', urdf_file=UR10E, periods=20, position_scaling=1.0)]
