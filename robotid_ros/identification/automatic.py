@@ -54,19 +54,19 @@ def automatic(
 
     def candidate(
         friction: FrictionModel, shape: Array, few: Samples, dissipative: bool = True
-    ) -> tuple[Prior | None, tuple[HeldOut, HeldOut], Decision]:
+    ) -> tuple[Prior | None, tuple[HeldOut, HeldOut], tuple[Decision, Decision]]:
         load = None
         if friction.needs_load:
             fitted = least_squares(Rows(base, few), friction, shape, covariance=False)
             load = Rows(base, few).torque(fitted.base_values)
         return choose_prior(base, few, friction, shape, load, prior, dissipative=dissipative)
 
-    strength, (errors, afar), decision = candidate(choice.friction, choice.shape, few)
-    decisions = [decision]
+    strength, (errors, afar), weights = candidate(choice.friction, choice.shape, few)
+    decisions: list[Decision] = [*weights]
     if config.friction == 'auto' and chosen.strokes is None:
         plain, unlimited = friction_model(PLAIN), few.with_bandwidth(None)
         ordinary = plain_errors(base, unlimited, equal=True)
-        plain_prior, (plain_found, plain_afar), plain_decision = candidate(plain, np.zeros((samples.n, 0)), unlimited)
+        plain_prior, (plain_found, plain_afar), plain_weights = candidate(plain, np.zeros((samples.n, 0)), unlimited)
         best_plain = min(total_error(ordinary), total_error(plain_found))
         keep = total_error(errors) <= best_plain
         decisions.append(
@@ -84,7 +84,7 @@ def automatic(
             rows, few = Rows(base, samples.with_bandwidth(None)), unlimited
             strength, errors, afar = plain_prior, plain_found, plain_afar
             choice = replace(choice, friction=plain, shape=np.zeros((samples.n, 0)))
-            decisions[0] = plain_decision
+            decisions[: len(weights)] = plain_weights
     by_strokes = stroke_prior(chosen)
 
     def fitted(strength: Prior | None, dissipative: bool) -> TorqueFit:

@@ -21,6 +21,7 @@ from robotid_ros.identification.least_squares import weighted_solution
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import Samples
 
+_SUBJECT = 'weight of the description'
 _STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 _ALLOWED = 0.02  # rise of the held-out error at which a stronger prior is still taken
 _REGIONS_GAIN = 0.10  # fall of the error in regions left out that another prior than that of the stretches must bring
@@ -40,8 +41,8 @@ def choose_prior(
     prior: Prior,
     *,
     dissipative: bool = True,
-) -> tuple[Prior | None, tuple[HeldOut, HeldOut], Decision]:
-    """Return the prior with the strength chosen by held-out torque, its errors in stretches and regions, the decision.
+) -> tuple[Prior | None, tuple[HeldOut, HeldOut], tuple[Decision, Decision]]:
+    """Return the prior with the strength chosen by held-out torque, its errors and the decisions: stretches, regions.
 
     A prior hardly changes parameters that the data determine; for the others least squares fits noise, which the
     prior prevents. The strongest prior whose held-out error is within 2 % of
@@ -83,20 +84,20 @@ def choose_prior(
 
     in_time, in_space = errors(Folds.of(samples)), errors(Folds.of_regions(samples))
     best, farther = _strongest(in_time), _strongest(in_space)
-    if in_space[best].better(in_space[farther], _REGIONS_GAIN):
-        best = farther
-    decision = Decision(
-        subject='weight of the description',
-        chosen=names[best],
-        alternatives=(
-            *(Alternative(name=name, error=found.rmse) for name, found in zip(names, in_time, strict=True)),
-            *(
-                Alternative(name=f'{name}, in regions left out', error=found.rmse)
-                for name, found in zip(names, in_space, strict=True)
-            ),
+    taken = in_space[best].better(in_space[farther], _REGIONS_GAIN)
+    decisions = (
+        _decision(_SUBJECT, f'{names[best]}, but for regions left out' if taken else names[best], names, in_time),
+        _decision(
+            f'{_SUBJECT}, regions left out', names[farther] if taken else 'no clear gain by another', names, in_space
         ),
     )
-    return candidates[best], (in_time[best], in_space[best]), decision
+    best = farther if taken else best
+    return candidates[best], (in_time[best], in_space[best]), decisions
+
+
+def _decision(subject: str, chosen: str, names: list[str], tried: list[HeldOut]) -> Decision:
+    alternatives = tuple(Alternative(name=name, error=found.rmse) for name, found in zip(names, tried, strict=True))
+    return Decision(subject=subject, chosen=chosen, alternatives=alternatives)
 
 
 def _strongest(tried: list[HeldOut]) -> int:
