@@ -10,6 +10,7 @@
 """What every test relies on: helper modules by their plain names, nothing left to chance, nothing left behind."""
 
 import os
+import signal
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -21,6 +22,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 # Before any test imports rclpy: nothing that a test starts may be heard on the network.
 os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+
+# A shell starts what runs in its background without SIGINT, and so would be all that a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples every time, whatever the machine and its load: a change is judged by what it changes.
 # HYPOTHESIS_PROFILE=search looks for new ones.

@@ -64,12 +64,6 @@ def assert_refused(module: str, cases: dict[str, list[str]], environment: dict[s
         assert ended == 'ended with 2', said
 
 
-def _prepare() -> None:
-    """Let SIGINT end it, also where the tests run in the background of a shell, which ignores that signal."""
-    die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 class NodeProcess:
     """One node (or any command) with its output collected line by line."""
 
@@ -82,7 +76,7 @@ class NodeProcess:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
-            preexec_fn=_prepare,
+            preexec_fn=die_with_parent,
         )
         self.lines: list[str] = []
         self._expected = 0
