@@ -8,22 +8,24 @@
 # specific language governing permissions and limitations under the License.
 
 
-"""Folds of regions, and the weight of the description that is chosen by them."""
+"""Folds of regions, what is chosen by them, and what the data leave open."""
 
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from identification_helpers import TWO_LINKS, dataset, pinocchio_torque
+from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_torque
 
-from robotid_ros.data import Dataset
+from robotid_ros.data import Dataset, Recording, process_recording
+from robotid_ros.dynamics import base_parameters
 from robotid_ros.friction import friction_model
 from robotid_ros.identification import IdentificationConfig, identify
 from robotid_ros.identification.cross_validation import Folds
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import SampledRun, Samples, as_samples
 from robotid_ros.identification.shrinkage import choose_prior
+from robotid_ros.identification.signal_choice import choose_cutoff
 from robotid_ros.model import RobotModel
 
 
@@ -103,3 +105,19 @@ def test_friction_that_the_data_leave_open_stays_small_in_the_physically_consist
     result = identify(dataset(model, motion, torque), far, config=config)
     assert result.metrics['training'].relative_error_total < 5.0
     assert np.abs(result.friction_values).max() < 2.0
+
+
+@pytest.mark.parametrize('noise', [0.0, 3.0])
+def test_noise_that_looks_like_fast_motion_does_not_take_the_slow_cutoffs_away(noise: float) -> None:
+    model, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(0)
+    time, q, dq, ddq = fourier_motion(2, rng, size=0.9)
+    torque = pinocchio_torque(model, q, dq, ddq) + 2.0 * np.sign(dq) + 0.05 * rng.standard_normal(q.shape)
+    data = process_recording(Recording(joint_names=model.joint_names, time=time, position=q, effort=torque))
+    data = replace(data, dq=data.dq + noise * rng.standard_normal(data.dq.shape))
+    base = base_parameters(model, rotor_inertia=False)
+    _, decision = choose_cutoff([data], base, lambda datasets: samples_of(datasets[0]))
+    assert decision is not None
+    tried = [float(each.name.removesuffix(' Hz')) for each in decision.alternatives]
+    assert len(tried) > 4
+    assert min(tried) < 5.0
+    assert max(tried) == pytest.approx(40.0, rel=0.01) if noise else max(tried) < 40.0
