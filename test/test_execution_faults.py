@@ -89,7 +89,7 @@ def test_a_stop_on_request_slows_down_along_the_path(mode, moment, latency, feed
         assert run.stop.rest < run.stopped_at + 1.8
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=8)
 @given(
     mode=modes,
     moment=moments,
@@ -181,7 +181,7 @@ def test_an_arm_whose_joint_states_are_stuck_at_the_start_is_stopped(mode):
     assert np.ptp(np.array(resting.track)[:, 1:], axis=0).max() < 1e-9
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @example(mode='measured', silent=0.6, timeout=1.0)  # at rest at the last look, and far away when it is stopped
 @given(mode=modes, silent=st.floats(-0.3, 4.0), timeout=st.floats(0.1, 1.4))
 def test_an_arm_that_is_no_longer_seen_is_stopped_from_where_it_may_be(mode, silent, timeout):
@@ -262,7 +262,7 @@ def test_an_arm_that_runs_into_something_does_not_leap_when_stopped(mode, moment
     assert (acceleration <= MODEL.limits.acceleration * 1.03).all(), (acceleration, run.reason, run.kind)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(mode=modes, moment=moments, jump=st.floats(0.15, 0.7))
 def test_a_position_that_jumps_does_not_lead_the_arm_away(mode, moment, jump):
     run = loop(mode, at=moment)
@@ -276,7 +276,7 @@ def test_a_position_that_jumps_does_not_lead_the_arm_away(mode, moment, jump):
     assert distance < 0.3 if mode == 'measured' else distance < 0.6
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=8)
 @given(moment=st.floats(1.0, 4.0), jump=st.floats(0.2, 0.7))
 def test_a_stop_that_is_planned_again_after_a_jump_still_doubts_it(moment, jump):
     """A driver that gives no velocity: the slope across the jump is none, and what follows it is no better."""
@@ -374,7 +374,7 @@ def test_a_measured_stop_is_planned_at_once():
     assert min(took) < 8e-3  # 2 ms; with one duration after the other 15
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=50)
 @example(moment=1.98, latency=0.3, jump=0.0)
 @given(moment=st.floats(0.0, 8.0), latency=st.floats(0.0, 0.3), jump=st.floats(0.0, 0.7))
 def test_a_stop_from_a_path_that_gains_speed_does_not_lead_far(moment, latency, jump):

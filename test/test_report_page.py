@@ -195,6 +195,7 @@ def test_charts_of_one_run_zoom_together_and_the_legend_hides_curves(
     assert all((False in chart and True in chart) or chart == [False] for chart in seen)
 
 
+@pytest.mark.parametrize('page', ['identification'], indirect=True)  # the one with the most charts
 def test_it_prints_on_few_pages(page: tuple[Report, Path], browser: Chromium) -> None:
     report, path = page
     browser.open(path, 1280)
