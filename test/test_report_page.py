@@ -141,7 +141,12 @@ def _drawn(browser: Chromium, path: Path, width: int) -> None:
     browser.drawn = path, width
 
 
-@pytest.mark.parametrize('width', [390, 1280])
+# Drawing takes seconds: a telephone and a desk for the page with the most charts, one of them for each of the others.
+@pytest.mark.parametrize(
+    ('page', 'width'),
+    [('calibration', 390), ('free_floating', 1280), ('identification', 390), ('identification', 1280)],
+    indirect=['page'],
+)
 def test_the_browser_shows_everything(page: tuple[Report, Path], browser: Chromium, width: int) -> None:
     report, path = page
     _drawn(browser, path, width)
