@@ -29,6 +29,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from robotid_ros.arrays import Array
 from robotid_ros.friction import FrictionModel
+from robotid_ros.identification.information import solve
 from robotid_ros.identification.prior import believable_prior
 from robotid_ros.model.inertia import pseudo_inertia
 from robotid_ros.model.robot_model import RobotModel
@@ -37,7 +38,7 @@ _TO_MATRIX = pseudo_inertia(np.eye(10)).reshape(10, 16).T  # vec J = _TO_MATRIX 
 _STEP = 0.1  # factor between two values of gamma
 _GAP = 1e-4  # of the misfit: a divergence that weighs less is only a barrier
 _LEAST = 1e-8  # of the misfit: smallest gamma that is tried
-_USUAL = 1e-2  # x0 of what must be positive [kg m^2, N m, N m s/rad]; its order of magnitude is enough
+_LEAST_USUAL = 1e-2  # smallest x0 of what must be positive [kg m^2, N m, N m s/rad]
 _RISE = 0.005  # of the torque error, which the largest gamma may cause: far below what recordings can tell
 
 
@@ -88,6 +89,7 @@ class _Objective:
         prior: Array,
         rotor_inertia: Array,
         friction: FrictionModel | None,
+        fitted: Array,
     ) -> None:
         self.links = len(prior)
         b, p = grouping.shape
@@ -103,8 +105,11 @@ class _Objective:
         self.change, self.positive, self.p = change, np.flatnonzero(positive), p
         self.start = np.zeros(p + own)
         self.start[: 10 * self.links] = prior.ravel()
-        self.start[self.positive] = _USUAL
-        self.start[10 * self.links : p] = np.maximum(rotor_inertia[: p - 10 * self.links], _USUAL)
+        # As large as the links' own second moments, and as the friction of the unconstrained fit.
+        moments = np.maximum(rotor_inertia, prior[:, [0, 3, 5]].sum(axis=1))
+        self.start[10 * self.links : p] = moments[: p - 10 * self.links]
+        self.start[p:] = np.linalg.lstsq(change[b:, p:], fitted, rcond=None)[0]
+        self.start[self.positive] = np.maximum(self.start[self.positive], _LEAST_USUAL)
         self.usual = self.start[self.positive]
         self.matrix = change.T @ matrix @ change
         self.vector = change.T @ vector
@@ -195,8 +200,9 @@ def physical_parameters(
         best physically consistent one, so that the description decides only what the data leave
         open, however wrong it is.
     """
-    objective = _Objective(matrix, vector, grouping, believable_prior(model), model.rotor_inertia, friction)
     free = np.linalg.lstsq(matrix, vector, rcond=1e-12)[0]
+    bounded = solve(matrix, vector, len(grouping), friction).parameters[len(grouping) :]
+    objective = _Objective(matrix, vector, grouping, believable_prior(model), model.rotor_inertia, friction, bounded)
     square = max(square, 1e-12)
     least = max(float(square - vector @ free), 1e-12 * square)
     x = objective.start
