@@ -121,3 +121,19 @@ def test_noise_that_looks_like_fast_motion_does_not_take_the_slow_cutoffs_away(n
     assert len(tried) > 4
     assert min(tried) < 5.0
     assert max(tried) == pytest.approx(40.0, rel=0.01) if noise else max(tried) < 40.0
+
+
+def test_an_arm_a_thousand_times_as_heavy_has_a_thousand_times_the_parameters() -> None:
+    """The physically consistent fit knows no size of arms."""
+    light, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(0)
+    motion = fourier_motion(2, rng, size=0.9)
+    torque = (
+        pinocchio_torque(light, *motion[1:]) + 2.0 * np.sign(motion[2]) + 0.5 * rng.standard_normal(motion[1].shape)
+    )
+    config = IdentificationConfig(friction='coulomb_viscous+offset', estimator='physical', torque_bandwidth=-1.0)
+    found = []
+    for factor in (1.0, 1000.0):
+        model = replace(light, inertial=factor * light.inertial, rotor_inertia=factor * light.rotor_inertia)
+        result = identify(dataset(model, motion, factor * torque), model, config=config)
+        found.append(np.concatenate([result.friction_values.ravel(), result.base_values]) / factor)
+    assert found[1] == pytest.approx(found[0], rel=5e-3, abs=5e-3 * np.abs(found[0]).max())
