@@ -116,7 +116,7 @@ def configured(robot, name, z):
     else:
         path = kept('robot.yaml', configuration_text(model, ground=True, link_radius=LINK_RADIUS))
     config = RobotConfig.from_yaml(path)
-    model = model.with_inertial(model.inertial, limits=config.apply_limits(model.joint_names, model.limits))
+    model = config.applied(model)
     design = ExcitationConfig(**{**config.design, 'ground_height': -z})
     return description, path, model, clear_pose(model, design)
 

@@ -30,7 +30,7 @@ def _table(radius=0.06):
     """Return the shipped arm on its table, the settings of that place, and their check."""
     config = RobotConfig.from_yaml(UR10E.with_suffix('.yaml'))
     model = RobotModel.from_urdf(UR10E)
-    model = model.with_inertial(model.inertial, limits=config.apply_limits(model.joint_names, model.limits))
+    model = config.applied(model)
     settings = ExcitationConfig(**{**config.design, 'link_radius': radius})
     return model, settings, reference_check(model, settings)
 

@@ -374,7 +374,7 @@ def test_a_sweep_keeps_off_the_ground_and_itself():
     """A UR10e above its ground: without the workspace, the wrist would go 0.2 m below it."""
     content = RobotConfig.from_yaml(arm_file('ur10e').with_suffix('.yaml'))
     model = RobotModel.from_urdf(arm_file('ur10e'), tip=content.tip, joints=content.joints, base=content.base)
-    model = model.with_inertial(model.inertial, limits=content.apply_limits(model.joint_names, model.limits))
+    model = content.applied(model)
     config = ExcitationConfig(**content.design)
     bounds, walls = design_limits(model, config), workspace_constraints(model, config)
     check = reference_check(model, config)

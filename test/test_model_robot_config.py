@@ -19,7 +19,8 @@ from robotid_ros.data.torque import measured_torque
 from robotid_ros.errors import ModelError
 from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.model import JointLimits, RobotConfig
-from robotid_ros.model.robot_config import DESIGN_KEYS
+from robotid_ros.model.packaged import arm_file
+from robotid_ros.model.robot_config import DESIGN_KEYS, configured_arm
 from robotid_ros.settings import settings_of
 
 GOOD = {
@@ -75,6 +76,31 @@ def test_limits_take_the_place_of_the_urdfs_and_only_those() -> None:
     assert new.velocity.tolist() == [3.0, 1.5]
     assert new.acceleration.tolist() == [8.0, 8.0]
     assert new.lower.tolist() == [-1.0, -2.0]
+
+
+@pytest.mark.filterwarnings('ignore::robotid_ros.errors.ModelWarning')
+def test_an_arm_is_as_its_configuration_says_and_the_callers_tip_goes_first() -> None:
+    packaged = arm_file('ur10e')
+    whole = configured_arm(packaged, None)
+    joints = whole.joint_names
+    config = RobotConfig.from_dict(
+        {
+            'joints': list(joints[:5]),
+            'gravity': [0.0, 9.81, 0.0],
+            'gear_ratios': {joints[0]: 101.0},
+            'limits': {'velocity': 1.5},
+            'drives': {joints[4]: {joints[3]: 0.5}},
+        }
+    )
+    arm = configured_arm(packaged, config)
+    assert arm.joint_names == joints[:5]
+    assert arm.gravity.tolist() == [0.0, 9.81, 0.0]
+    assert arm.gear_ratio.tolist() == [101.0, *whole.gear_ratio[1:5]]
+    assert arm.limits.velocity.tolist() == [1.5] * 5
+    assert arm.drives[4].tolist() == [0.0, 0.0, 0.0, 0.5, 1.0]
+    assert configured_arm(packaged, None, joints=joints[:2]).joint_names == joints[:2]
+    with pytest.raises(ModelError, match='wrist_1_joint'):
+        configured_arm(packaged, config, tip='forearm_link')
 
 
 def test_effort_without_a_meaning_is_refused_never_guessed() -> None:

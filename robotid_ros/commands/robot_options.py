@@ -20,6 +20,7 @@ from robotid_ros.errors import ModelError
 from robotid_ros.model import STANDARD_GRAVITY, RobotConfig, RobotModel
 from robotid_ros.model.dh_table import read_dh_file
 from robotid_ros.model.packaged import arm_file, packaged_arms
+from robotid_ros.model.robot_config import configured_arm
 
 
 def add_robot_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
@@ -64,25 +65,11 @@ def load_robot(options: argparse.Namespace, config: RobotConfig | None) -> Robot
         If the description cannot be used.
     """
     path = arm_file(options.robot)
-    if path.suffix in ('.yaml', '.yml'):
-        if options.joints or options.tip:
-            raise ModelError('--joints and --tip choose from a URDF; a DH table is taken whole')
-        model = read_dh_file(path).robot_model()
-        if config is not None:
-            model = replace(model, gravity=_gravity(model.gravity, config, path, options.config))
-    else:
-        joints = options.joints or (None if config is None else config.joints)
-        model = RobotModel.from_urdf(
-            path,
-            tip=options.tip or (config.tip if config else None),
-            joints=joints,
-            base=config.base if config else None,
-            gravity=config.gravity if config else (0.0, 0.0, -9.81),
-        )
+    if path.suffix not in ('.yaml', '.yml'):
+        return configured_arm(path, config, tip=options.tip or '', joints=options.joints or ())
+    if options.joints or options.tip:
+        raise ModelError('--joints and --tip choose from a URDF; a DH table is taken whole')
+    model = read_dh_file(path).robot_model()
     if config is None:
         return model
-    return replace(
-        model,
-        limits=config.apply_limits(model.joint_names, model.limits),
-        drives=config.drive_coupling(model.joint_names),
-    )
+    return config.applied(replace(model, gravity=_gravity(model.gravity, config, path, options.config)))

@@ -28,6 +28,7 @@ from robotid_ros.files import write_text
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import arm_file
+from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.progress import Progress
 from robotid_ros.report import write_report
 from robotid_ros.report.design import write_design_page
@@ -117,7 +118,8 @@ def run_demo(settings: DemoSettings, step: Progress) -> DemoOutcome:
         If ROS or the simulator is not installed.
     """
     _require_installed()
-    model, config = _robot(settings)
+    config = RobotConfig.from_yaml(settings.config)
+    model = configured_arm(arm_file(settings.robot), config)
     environment = isolated_environment()
     logs = settings.folder / 'logs'
     logs.mkdir(parents=True, exist_ok=True)
@@ -133,12 +135,6 @@ def _require_installed() -> None:
     for module, package, extra in (('rclpy', 'ros-rclpy', 'ros'), ('mujoco', 'mujoco', 'sim')):
         if find_spec(module) is None:
             raise MissingDependencyError.of(package, extra, 'run the demonstration')
-
-
-def _robot(settings: DemoSettings) -> tuple[RobotModel, RobotConfig]:
-    config = RobotConfig.from_yaml(settings.config)
-    model = RobotModel.from_urdf(arm_file(settings.robot), tip=config.tip, joints=config.joints, base=config.base)
-    return model.with_inertial(model.inertial, limits=config.apply_limits(model.joint_names, model.limits)), config
 
 
 def _capture(

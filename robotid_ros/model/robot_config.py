@@ -24,7 +24,7 @@ Units are never guessed: without ``effort`` a recording's effort cannot become a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -33,6 +33,7 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
 from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.settings import Settings, setting, settings_of
 
@@ -238,3 +239,39 @@ class RobotConfig(Settings):
         """Return the URDF's limits with those of this configuration in their place."""
         values = {kind: np.array([given.get(j, np.nan) for j in joints]) for kind, given in self.limits.items()}
         return limits.overridden(**values)
+
+    def applied(self, model: RobotModel) -> RobotModel:
+        """Return an arm with the limits, coupled drives and gear ratios of this configuration."""
+        joints = model.joint_names
+        ratios = zip(joints, model.gear_ratio, strict=True)
+        return replace(
+            model,
+            limits=self.apply_limits(joints, model.limits),
+            drives=self.drive_coupling(joints),
+            gear_ratio=np.array([self.gear_ratios.get(name, ratio) for name, ratio in ratios]),
+        )
+
+
+def configured_arm(
+    source: str | Path, config: RobotConfig | None, *, base: str = '', tip: str = '', joints: Sequence[str] = ()
+) -> RobotModel:
+    """Return the arm of a URDF, a file or its text, as a configuration describes it.
+
+    ``base``, ``tip`` and ``joints`` take the place of those in the configuration where they are not empty; see
+    :meth:`RobotModel.from_urdf`.
+
+    Raises
+    ------
+    ModelError
+        If the description or the configuration cannot be used.
+    """
+    if config is None:
+        return RobotModel.from_urdf(source, base=base or None, tip=tip or None, joints=joints or None)
+    model = RobotModel.from_urdf(
+        source,
+        base=base or config.base,
+        tip=tip or config.tip,
+        joints=joints or config.joints,
+        gravity=config.gravity,
+    )
+    return config.applied(model)

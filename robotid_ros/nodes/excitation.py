@@ -44,6 +44,7 @@ from robotid_ros.execution.run import RunConfig, RunPlan, plan_run
 from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.execution.windows import Window
 from robotid_ros.model import RobotModel
+from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.nodes.action_link import ActionLink
 from robotid_ros.nodes.arm_driver import ArmDriver
 from robotid_ros.nodes.controller_link import ControllerLink, TopicLink
@@ -52,7 +53,6 @@ from robotid_ros.nodes.excitation_config import (
     ActionLinkConfig,
     ExcitationNodeConfig,
     StartConfig,
-    build_model,
     reordered,
 )
 from robotid_ros.nodes.excitation_status import ExcitationStatus
@@ -152,7 +152,8 @@ class ExcitationNode(Node):
             return
         self._description = source
         try:
-            self._model = build_model(source, self._config, self._robot)
+            base, tip = self._config.base_link, self._config.tip_link
+            self._model = configured_arm(source, self._robot, base=base, tip=tip)
         except ModelError as cause:
             self._description_problem = f'the robot description cannot be used: {cause}'
             self._status.set('idle', DiagnosticStatus.ERROR, self._description_problem)

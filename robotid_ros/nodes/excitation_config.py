@@ -10,14 +10,12 @@
 """Parameters of the excitation node that are not settings of a design, a run or the watchdog."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationDesign, FourierTrajectory
 from robotid_ros.model import RobotModel
-from robotid_ros.model.robot_config import RobotConfig
 from robotid_ros.settings import Settings, setting
 
 _RISKS = (
@@ -131,25 +129,6 @@ class ActionLinkConfig(Settings):
         unit='s',
         range=(0.1, 60.0),
     )
-
-
-def build_model(source: str, config: ExcitationNodeConfig, robot: RobotConfig | None) -> RobotModel:
-    """Return the arm of a URDF, file or text, with the limits of the robot configuration.
-
-    Raises
-    ------
-    ModelError
-        If the description or the configuration cannot be used.
-    """
-    options: dict[str, Any] = {}
-    base, tip = config.base_link, config.tip_link
-    if robot is not None:
-        options = {'joints': robot.joints, 'gravity': robot.gravity}
-        base, tip = base or robot.base or '', tip or robot.tip or ''
-    model = RobotModel.from_urdf(source, tip=tip or None, base=base or None, **options)
-    if robot is not None:
-        model = model.with_inertial(model.inertial, limits=robot.apply_limits(model.joint_names, model.limits))
-    return model
 
 
 def reordered(design: ExcitationDesign, model: RobotModel) -> FourierTrajectory:

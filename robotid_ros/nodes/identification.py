@@ -34,8 +34,9 @@ from robotid_ros.identification import IdentificationConfig, IdentificationResul
 from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.recursive import RecursiveEstimate
 from robotid_ros.identification.session import IdentificationSession, averaged_period
+from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.nodes.conversions import LATCHED, average_label, seconds, trajectory_arrays
-from robotid_ros.nodes.identification_config import IdentificationNodeConfig, build_model
+from robotid_ros.nodes.identification_config import IdentificationNodeConfig
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import StatusPublisher, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node
@@ -90,7 +91,8 @@ class IdentificationNode(Node):
 
     def _take_description(self, source: str) -> None:
         try:
-            model = build_model(source, self._config, self._robot)
+            base, tip, joints = self._config.base_link, self._config.tip_link, self._config.joints
+            model = configured_arm(source, self._robot, base=base, tip=tip, joints=joints)
         except RobotIdError as cause:
             self._set(DiagnosticStatus.ERROR, f'the robot description cannot be used: {cause}')
             return

@@ -9,11 +9,9 @@
 
 """Parameters of the identification node that are not settings of the identification."""
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from robotid_ros.errors import IdentificationError
-from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.settings import Settings, setting
 
 
@@ -47,20 +45,3 @@ class IdentificationNodeConfig(Settings):
         'own; empty: nowhere',
     )
     false_alarms: float = setting(1.0, 'Contacts reported without one, per hour of motion', range=(1e-6, 3600.0))
-
-
-def build_model(source: str, config: IdentificationNodeConfig, robot: RobotConfig | None) -> RobotModel:
-    """Return the arm of a URDF, file or text.
-
-    Raises
-    ------
-    ModelError
-        If the description cannot be used.
-    """
-    base, tip, joints = config.base_link, config.tip_link, config.joints
-    options: dict[str, Any] = {}
-    if robot is not None:
-        base, tip, joints = base or robot.base or '', tip or robot.tip or '', joints or robot.joints
-        options['gravity'] = robot.gravity
-    model = RobotModel.from_urdf(source, tip=tip or None, base=base or None, joints=joints or None, **options)
-    return model if robot is None else replace(model, drives=robot.drive_coupling(model.joint_names))

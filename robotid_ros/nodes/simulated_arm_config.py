@@ -17,7 +17,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.packaged import arm_description
-from robotid_ros.model.robot_config import RobotConfig
+from robotid_ros.model.robot_config import RobotConfig, configured_arm
 from robotid_ros.settings import Settings, setting
 from robotid_ros.simulation import (
     LAWS,
@@ -215,7 +215,8 @@ def build_parts(config: SimulatedArmConfig, robot: RobotConfig | None) -> Simula
             f"parameter 'publish_rate': expected a divisor of physics_rate ({config.physics_rate:g} Hz), "
             f'got {config.publish_rate:g} Hz'
         )
-    model = _described_arm(config, robot)
+    wanted = config.robot or (robot.urdf if robot is not None else None) or _DEFAULT_ROBOT
+    model = configured_arm(arm_description(wanted), robot, tip=config.tip)
     constants = robot.torque_constants if robot is not None else {}
     # Truth and noise have streams of their own: the arm stays the same whatever is measured.
     truth_rng, torque_rng, sensor_rng = (
@@ -276,19 +277,6 @@ def build_parts(config: SimulatedArmConfig, robot: RobotConfig | None) -> Simula
     still = np.zeros((1, model.n))
     plant.reset(parts.of_links((start[None], still, still))[0])
     return parts
-
-
-def _described_arm(config: SimulatedArmConfig, robot: RobotConfig | None) -> RobotModel:
-    wanted = config.robot or (robot.urdf if robot is not None else None) or _DEFAULT_ROBOT
-    source = arm_description(wanted)
-    tip = config.tip or (robot.tip if robot is not None else None)
-    if robot is None:
-        return RobotModel.from_urdf(source, tip=tip)
-    model = RobotModel.from_urdf(source, tip=tip, joints=robot.joints, base=robot.base, gravity=robot.gravity)
-    ratios = [
-        robot.gear_ratios.get(name, ratio) for name, ratio in zip(model.joint_names, model.gear_ratio, strict=True)
-    ]
-    return replace(model, limits=robot.apply_limits(model.joint_names, model.limits), gear_ratio=np.array(ratios))
 
 
 def _initial_position(given: tuple[float, ...], model: RobotModel) -> Array:
