@@ -33,9 +33,9 @@ from robotid_ros.execution.watchdog import Watchdog, WatchdogConfig  # noqa: E40
 from robotid_ros.nodes.arm_driver import ArmDriver  # noqa: E402
 from robotid_ros.nodes.conversions import seconds  # noqa: E402
 from robotid_ros.nodes.excitation_config import ExcitationNodeConfig  # noqa: E402
-from robotid_ros.nodes.excitation_status import ExcitationStatus  # noqa: E402
 from robotid_ros.nodes.excitation_stream import RunStream  # noqa: E402
 from robotid_ros.nodes.parameters import declare_parameters  # noqa: E402
+from robotid_ros.nodes.publishing import Status  # noqa: E402
 
 BEGIN = 1000.0
 
@@ -149,7 +149,7 @@ def driver():
     context.init(domain_id=int(ros_environment()['ROS_DOMAIN_ID']))
     node = rclpy.create_node('driver', context=context, parameter_overrides=[Parameter('use_sim_time', value=True)])
     declare_parameters(node, WatchdogConfig)
-    yield ArmDriver(node, Controller(), ExcitationStatus(node, dict), Worker(), None)
+    yield ArmDriver(node, Controller(), Status(node, 1, dict), Worker(), None)
     node.destroy_node()
     rclpy.shutdown(context=context)
 

@@ -37,10 +37,9 @@ from robotid_ros.nodes.arm_state import ArmState
 from robotid_ros.nodes.controller_link import ControllerFeedback, ControllerLink
 from robotid_ros.nodes.conversions import LATCHED
 from robotid_ros.nodes.excitation_config import ExcitationNodeConfig
-from robotid_ros.nodes.excitation_status import ExcitationStatus
 from robotid_ros.nodes.excitation_stream import RunStream
 from robotid_ros.nodes.parameters import read_parameters
-from robotid_ros.nodes.publishing import publish
+from robotid_ros.nodes.publishing import Status, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, failure
 from robotid_ros.nodes.simulated_time import steady_timer
 
@@ -73,7 +72,7 @@ class ArmDriver:
     node : Node
         With the parameters of :class:`WatchdogConfig` declared.
     link : ControllerLink
-    status : ExcitationStatus
+    status : Status
     worker : BackgroundWorker
     speed_scaling_topic : str or None
         Topic of the speed scaling to watch (``std_msgs/Float64``, 100 is full speed).
@@ -85,7 +84,7 @@ class ArmDriver:
         self,
         node: Node,
         link: ControllerLink,
-        status: ExcitationStatus,
+        status: Status,
         worker: BackgroundWorker,
         speed_scaling_topic: str | None,
         robot: RobotConfig | None = None,
@@ -216,7 +215,7 @@ class ArmDriver:
         reference = self.run.reference_message()
         reference.header.frame_id = config.run
         publish(self._reference, reference)
-        self._status.set('running', DiagnosticStatus.OK, 'on the way to the start')
+        self._status.set(DiagnosticStatus.OK, 'on the way to the start', 'running')
         self._monitor.reset()
 
     def _effort_unit(self, joints: tuple[str, ...]) -> Array:
@@ -281,7 +280,7 @@ class ArmDriver:
             self._bring_to_rest(run, reason, fault=fault)
         publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
         level = DiagnosticStatus.ERROR if fault else DiagnosticStatus.WARN
-        self._status.set('stopping', level, f'stopping: {run.reason}')
+        self._status.set(level, f'stopping: {run.reason}', 'stopping')
         self._monitor.reset()
 
     def _bring_to_rest(self, run: RunStream, reason: str, *, fault: bool) -> None:
@@ -352,7 +351,7 @@ class ArmDriver:
             state, text = 'stopped', f'stopped: {run.reason}'
         if problem:
             level, text = max(level, DiagnosticStatus.WARN), f'{text}; but {problem}'
-        self._status.set(state, level, text)
+        self._status.set(level, text, state)
         self.rested.set()
 
     def values(self) -> dict[str, object]:

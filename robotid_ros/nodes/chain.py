@@ -31,7 +31,7 @@ from robotid_ros.identification import IdentificationResult
 from robotid_ros.nodes.conversions import LATCHED, node_names
 from robotid_ros.nodes.loop_client import LoopClient
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
-from robotid_ros.nodes.publishing import StatusPublisher
+from robotid_ros.nodes.publishing import Status
 from robotid_ros.settings import Settings, setting
 
 NODES = ('excitation', 'recorder', 'identification')
@@ -99,7 +99,7 @@ class _Chain:
     def __init__(self, client: LoopClient) -> None:
         self.client, self.node = client, client.node
         self.config = declare_parameters(self.node, ChainConfig)
-        self.status = StatusPublisher(self.node, LATCHED)
+        self.status = Status(self.node, LATCHED, lambda: {'step': self.step or 'none'})
         self.wanted = self.config.start_at_once
         self.step = ''
         self.node.create_service(Trigger, '~/start', self._on_start)
@@ -120,8 +120,7 @@ class _Chain:
 
     def _tell(self, step: str, text: str, level: bytes = DiagnosticStatus.OK) -> None:
         self.step = step
-        self.status.publish(level, text, {'step': step or 'none'})
-        self.status.log(level, text)
+        self.status.set(level, text)
 
     def run(self) -> int:
         """Run the chain whenever it is asked for; once where it starts at once."""

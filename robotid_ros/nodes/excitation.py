@@ -55,9 +55,9 @@ from robotid_ros.nodes.excitation_config import (
     StartConfig,
     reordered,
 )
-from robotid_ros.nodes.excitation_status import ExcitationStatus
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.preview import Preview
+from robotid_ros.nodes.publishing import Status
 from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.nodes.start_checks import StartChecks
@@ -89,7 +89,7 @@ class ExcitationNode(Node):
         self._busy = ''
         self._cancelled = threading.Event()
         self._worker = BackgroundWorker(self)
-        self._status = ExcitationStatus(self, self._values)
+        self._status = Status(self, LATCHED, self._values, 'no trajectory yet: call ~/design')
         self._link = self._controller_link()
         topic = self._config.speed_scaling_topic or (self._robot.speed_scaling_topic if self._robot else None)
         self._driver = ArmDriver(self, self._link, self._status, self._worker, topic, self._robot)
@@ -135,7 +135,7 @@ class ExcitationNode(Node):
                 self._load(self._model)
             except RobotIdError as cause:
                 self._unreadable = self._config.trajectory
-                self._status.set('idle', DiagnosticStatus.ERROR, str(cause).replace('\n', '; '))
+                self._status.set(DiagnosticStatus.ERROR, str(cause).replace('\n', '; '), 'idle')
         if self._config.trajectory not in ('', self._loaded):
             return None
         return None if self._motion is None else (self._model.joint_names, self._motion)
@@ -156,7 +156,7 @@ class ExcitationNode(Node):
             self._model = configured_arm(source, self._robot, base=base, tip=tip)
         except ModelError as cause:
             self._description_problem = f'the robot description cannot be used: {cause}'
-            self._status.set('idle', DiagnosticStatus.ERROR, self._description_problem)
+            self._status.set(DiagnosticStatus.ERROR, self._description_problem, 'idle')
             return
         self._motion, self._loaded = None, ''
         self.get_logger().info(f'robot {self._model.name}: {", ".join(self._model.joint_names)}')
@@ -188,7 +188,7 @@ class ExcitationNode(Node):
         except Exception as cause:
             response.message = failure(self, cause)
             text = response.message.replace('\n', '; ')
-            self._status.set('ready' if self._motion is not None else 'idle', DiagnosticStatus.ERROR, text)
+            self._status.set(DiagnosticStatus.ERROR, text, 'ready' if self._motion is not None else 'idle')
         finally:
             self._busy = ''
             if self._driver.run is None:
@@ -232,7 +232,7 @@ class ExcitationNode(Node):
         config = read_parameters(self, ExcitationConfig)
         if self._config.run == 'validation':
             config = validation_config(config)
-        self._status.set('designing', DiagnosticStatus.OK, 'optimising the trajectory')
+        self._status.set(DiagnosticStatus.OK, 'optimising the trajectory', 'designing')
 
         def progress(part: float, what: str) -> None:
             self._status.text = f'optimising the trajectory: {100.0 * part:.0f} %, {what}'
@@ -262,7 +262,7 @@ class ExcitationNode(Node):
         self._motion = sweep
         self._motion_values = {'strokes': len(sweep.joint), 'duration': sweep.reference.duration}
         text = f'friction sweep of {len(sweep.joint)} strokes, {sweep.reference.duration:.0f} s'
-        self._status.set('ready', DiagnosticStatus.OK, text)
+        self._status.set(DiagnosticStatus.OK, text, 'ready')
         return text
 
     async def _design_tour(self, model: RobotModel) -> str:
@@ -282,7 +282,7 @@ class ExcitationNode(Node):
         self._motion = tour
         self._motion_values = {'poses': len(tour.poses), 'poses_left_out': len(tour.skipped)}
         text = f'tour of {len(tour.poses)} of {len(poses)} poses, {tour.reference.duration:.0f} s'
-        self._status.set('ready', DiagnosticStatus.OK, text)
+        self._status.set(DiagnosticStatus.OK, text, 'ready')
         return text
 
     def _take_design(self, design: ExcitationDesign, model: RobotModel) -> str:
@@ -295,8 +295,7 @@ class ExcitationNode(Node):
             'harmonics': design.trajectory.harmonics,
         }
         text = design.summary()
-        self.get_logger().info(text)
-        self._status.set('ready', DiagnosticStatus.OK, text.replace('\n', '; '))
+        self._status.set(DiagnosticStatus.OK, text.replace('\n', '; '), 'ready')
         return text
 
     async def _start(self, model: RobotModel) -> str:

@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -38,7 +38,7 @@ from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.nodes.conversions import reliability_of
 from robotid_ros.nodes.parameters import declare_parameters
-from robotid_ros.nodes.publishing import StatusPublisher
+from robotid_ros.nodes.publishing import Status
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.settings import Settings, setting
@@ -72,7 +72,8 @@ class FloatingRecorder(Node):
 
             self._kinds['odom'] = Odometry
         self._unheard = set(self._kinds)
-        self._status = StatusPublisher(self, 10)
+        self._counts: Mapping[str, int] = {}  # messages of the recording, by topic
+        self._status = Status(self, 10, lambda: self._counts)
         self.create_service(Trigger, '~/start', self._worker.answering(self._start))
         self.create_service(Trigger, '~/stop', self._worker.answering(self._stop))
         steady_timer(self, _LOOK, self._subscribe)
@@ -115,6 +116,7 @@ class FloatingRecorder(Node):
         types = dict(self._topic(topic) for topic in sorted(heard))
         self._waiting.clear()
         self._writer = BagWriter(folder, types, {'version': __version__})
+        self._counts = self._writer.messages
         return f'recording to {folder}'
 
     def _topic(self, topic: str) -> tuple[str, str]:
@@ -138,9 +140,9 @@ class FloatingRecorder(Node):
                     writer.append(name, MessageChunk.of(data, arrivals))
             except OSError as cause:
                 self._writer = None
-                self._status.publish(DiagnosticStatus.ERROR, f'recording failed: {cause.strerror}', writer.messages)
+                self._status.set(DiagnosticStatus.ERROR, f'recording failed: {cause.strerror}')
                 return
-        self._status.publish(DiagnosticStatus.OK, f'recording to {writer.folder}', writer.messages)
+        self._status.set(DiagnosticStatus.OK, f'recording to {writer.folder}')
 
     def _stop(self) -> str:
         if self._writer is None:
@@ -152,7 +154,7 @@ class FloatingRecorder(Node):
             raise DataError('the recording failed; see the log')
         writer.close()
         text = f'{sum(writer.messages.values())} messages in {writer.folder}'
-        self._status.publish(DiagnosticStatus.OK, text, writer.messages)
+        self._status.set(DiagnosticStatus.OK, text)
         return text
 
 

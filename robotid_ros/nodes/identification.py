@@ -38,7 +38,7 @@ from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.nodes.conversions import LATCHED, average_label, seconds, trajectory_arrays
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.publishing import StatusPublisher, publish
+from robotid_ros.nodes.publishing import Status, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.nodes.torque_watch import TorqueWatch
@@ -63,19 +63,18 @@ class IdentificationNode(Node):
         self._run = self._stopped = self._missing = ''
         self._stops_asked = 0
         self._values: dict[str, object] = {}
-        self._level, self._text = DiagnosticStatus.OK, 'waiting for the robot description'
         self._worker = BackgroundWorker(self)
         self._result = self.create_publisher(String, '~/result', LATCHED)
         self._calibrated = self.create_publisher(String, '~/robot_description', LATCHED)
         self.add_on_set_parameters_callback(self._refusal)
-        self._status = StatusPublisher(self, LATCHED)
+        self._status = Status(self, LATCHED, lambda: self._values, 'waiting for the robot description')
         self._watch = TorqueWatch(self)
         self.create_subscription(JointTrajectory, 'recorder/averaged', self._on_averaged, LATCHED)
         self.create_subscription(JointTrajectory, 'recorder/friction', self._on_friction, LATCHED)
         if self._config.urdf_file:
             self._take_description(self._config.urdf_file)
             if self._session is None and not self._missing:
-                raise ModelError(self._text)
+                raise ModelError(self._status.text)
         else:
             self.create_subscription(
                 String, 'robot_description', lambda message: self._take_description(message.data), LATCHED
@@ -85,7 +84,7 @@ class IdentificationNode(Node):
         self.create_service(Trigger, '~/identify', self._on_identify, callback_group=services)
         self.create_service(Trigger, '~/clear', self._on_clear, callback_group=services)
         steady_timer(self, _STATUS_PERIOD, self._on_timer)
-        self._publish_status()
+        self._status.publish()
 
     # -- what comes in ------------------------------------------------------------------------------
 
@@ -94,14 +93,14 @@ class IdentificationNode(Node):
             base, tip, joints = self._config.base_link, self._config.tip_link, self._config.joints
             model = configured_arm(source, self._robot, base=base, tip=tip, joints=joints)
         except RobotIdError as cause:
-            self._set(DiagnosticStatus.ERROR, f'the robot description cannot be used: {cause}')
+            self._status.set(DiagnosticStatus.ERROR, f'the robot description cannot be used: {cause}')
             return
         try:
             robot, joints = self._robot, model.joint_names
             factor = np.ones(model.n) if robot is None else robot.stated_torque_per_effort(joints)
         except RobotIdError as cause:  # recording does not need it, and the end of this node would end the launch
             self._missing = f'nothing can be identified: {cause}'
-            self._set(DiagnosticStatus.ERROR, self._missing)
+            self._status.set(DiagnosticStatus.ERROR, self._missing)
             return
         self._missing = ''
         if self._session is not None and self._session.model.source == model.source:
@@ -109,13 +108,13 @@ class IdentificationNode(Node):
         self._session = IdentificationSession(model)
         self._watch.stop()
         self._torque_factor, self._values = factor, {}
-        self._set(DiagnosticStatus.OK, f'robot {model.name}: waiting for recordings')
+        self._status.set(DiagnosticStatus.OK, f'robot {model.name}: waiting for recordings')
         try:  # settings given at the start are checked as soon as the arm is known
             self._require_fitting(
                 read_parameters(self, IdentificationConfig), self._config.stop_parameters, self._session
             )
         except RobotIdError as cause:
-            self._set(DiagnosticStatus.WARN, str(cause))
+            self._status.set(DiagnosticStatus.WARN, str(cause))
         while self._early:
             receive, message = self._early.popitem()
             receive(message)
@@ -166,12 +165,12 @@ class IdentificationNode(Node):
             strokes = FrictionStrokes(joint_names=names, time=time, q=q, dq=dq, tau=tau)
             strokes = strokes.of_joints(self._session.model.joint_names)
         except RobotIdError as cause:
-            self._set(DiagnosticStatus.WARN, f'a friction sweep cannot be used: {cause}')
+            self._status.set(DiagnosticStatus.WARN, f'a friction sweep cannot be used: {cause}')
             return
         self._session.strokes[message.header.frame_id or f'sweep at {seconds(message.header.stamp):.6f} s'] = strokes
         count = sum(each.count for each in self._session.strokes.values())
         self._values['friction_strokes'] = count
-        self._set(DiagnosticStatus.OK, f'{count} steady strokes of friction sweeps')
+        self._status.set(DiagnosticStatus.OK, f'{count} steady strokes of friction sweeps')
 
     def _take(self, session: IdentificationSession, message: JointTrajectory) -> RecursiveEstimate | None:
         names = tuple(message.joint_names)
@@ -191,7 +190,7 @@ class IdentificationNode(Node):
         try:
             estimate: RecursiveEstimate | None = future.result()
         except Exception as cause:
-            self._set(DiagnosticStatus.WARN, f'a recording cannot be used: {failure(self, cause)}')
+            self._status.set(DiagnosticStatus.WARN, f'a recording cannot be used: {failure(self, cause)}')
             return
         if estimate is None or self._session is None:
             return
@@ -217,18 +216,18 @@ class IdentificationNode(Node):
         try:
             name, deviation = estimate.worst(config.stop_parameters)
         except RobotIdError as cause:
-            self._set(DiagnosticStatus.WARN, f'stop_parameters: {cause}')
+            self._status.set(DiagnosticStatus.WARN, f'stop_parameters: {cause}')
             return
         self._values |= {'worst_parameter': name, 'worst_deviation': deviation, 'deviation_asked': config.stop_when}
         text = f'{len(self._session.datasets)} recordings; {estimate.relative_error:.1f} % of the torque unexplained'
         level = DiagnosticStatus.OK if excited else DiagnosticStatus.WARN
-        self._set(level, text if excited else f'{text}; the motion does not excite all parameters')
+        self._status.set(level, text if excited else f'{text}; the motion does not excite all parameters')
         known = 0.0 < deviation <= config.stop_when and self._periods > 1  # the noise of one period is not known
         if known and self._stopped != self._run and self._stop.service_is_ready():
             self._stopped = self._run
             self._stops_asked += 1
             self._values['stops_asked'] = self._stops_asked
-            self._publish_status()  # before the arm rests: the chain tells this stop from a user's by stops_asked
+            self._status.publish()  # before the arm rests: the chain tells this stop from a user's by stops_asked
             self.get_logger().info(
                 f'every deviation is below {config.stop_when:g} % ({name}: {deviation:.2g} %) after {self._periods} '
                 'periods; the excitation is stopped'
@@ -243,7 +242,7 @@ class IdentificationNode(Node):
             response.success = True
         except Exception as cause:
             response.success, response.message = False, failure(self, cause)
-            self._set(DiagnosticStatus.WARN, response.message)
+            self._status.set(DiagnosticStatus.WARN, response.message)
         return response
 
     async def _identify(self) -> str:
@@ -253,7 +252,7 @@ class IdentificationNode(Node):
         self._config = read_parameters(self, IdentificationNodeConfig)
         config = read_parameters(self, IdentificationConfig)
         selection = read_parameters(self, SelectionConfig)
-        self._set(DiagnosticStatus.OK, 'identifying')
+        self._status.set(DiagnosticStatus.OK, 'identifying')
         result, urdf = await self._worker.run(session.identify, config, selection)
         text: str = result.to_yaml()
         publish(self._result, String(data=text))
@@ -271,7 +270,7 @@ class IdentificationNode(Node):
         said = f'identified; {error:.1f} % of the torque unexplained'
         if not result.usable:
             said = f'{result.reason}; gravity, contact and feed-forward torques are not published'
-        self._set(level, '; '.join((said, *result.notes)))
+        self._status.set(level, '; '.join((said, *result.notes)))
         return text
 
     def _write(self, session: IdentificationSession, result: IdentificationResult) -> None:
@@ -301,25 +300,15 @@ class IdentificationNode(Node):
             await self._worker.run(self._session.clear)
         self._watch.stop()
         self._early, self._values = {}, {}
-        self._set(DiagnosticStatus.OK, 'all recordings forgotten')
+        self._status.set(DiagnosticStatus.OK, 'all recordings forgotten')
         response.success, response.message = True, 'all recordings forgotten'
         return response
 
     # -- what goes out ------------------------------------------------------------------------------
 
-    def _set(self, level: bytes, text: str) -> None:
-        """Change the status, publish it, and log it once."""
-        if (level, text) != (self._level, self._text):
-            self._status.log(level, text)
-        self._level, self._text = level, text
-        self._publish_status()
-
     def _on_timer(self) -> None:
         self._watch.look()
-        self._publish_status()
-
-    def _publish_status(self) -> None:
-        self._status.publish(self._level, self._text, self._values)
+        self._status.publish()
 
     def close(self) -> None:
         """End the worker."""

@@ -36,7 +36,7 @@ from robotid_ros.calibration.pairing import PairingConfig, RestingPairs
 from robotid_ros.errors import CalibrationError, DataError, MissingDependencyError, RobotIdError
 from robotid_ros.nodes.conversions import joint_state_values, reliability_of, seconds
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.publishing import StatusPublisher
+from robotid_ros.nodes.publishing import Status
 from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.settings import Settings, setting
@@ -81,7 +81,7 @@ class PoseRecorder(Node):
         self._last: Array | None = None
         self._count = 0
         self._worker = BackgroundWorker(self)
-        self._status = StatusPublisher(self, 10)
+        self._status = Status(self, 10, lambda: {'rows': self._count, 'points_file': self._config.points_file})
         self._wanted: dict[str, tuple[Any, Callable[[Any], None]]] = {
             'joint_states': (JointState, self._receive_joints),
             'measured_pose': (PoseStamped, self._receive_pose),
@@ -186,17 +186,13 @@ class PoseRecorder(Node):
             try:
                 self._count = append_points(self._config.points_file, point)
                 text = f'{self._count} rows in {self._config.points_file}; the target scattered {1e3 * scatter:.3g} mm'
-                self._say(DiagnosticStatus.OK, text)
+                self._status.set(DiagnosticStatus.OK, text)
                 return text
             except RobotIdError as refusal:
-                self._say(DiagnosticStatus.ERROR, str(refusal))
+                self._status.set(DiagnosticStatus.ERROR, str(refusal))
                 raise
 
         return self._worker.run(write)
-
-    def _say(self, level: bytes, text: str) -> None:
-        self._status.log(level, text)
-        self._status.publish(level, text, {'rows': self._count, 'points_file': self._config.points_file})
 
 
 def _tf_message() -> Any:

@@ -60,8 +60,17 @@ def publish(publisher: Any, message: Any) -> None:
     insist(partial(publisher.publish, message))
 
 
-class StatusPublisher:
-    """Publishes what a node says of itself: on ``~/status``, and on ``/diagnostics`` for the tools of ROS.
+class Status:
+    """What a node says of itself: on ``~/status``, and on ``/diagnostics`` for the tools of ROS.
+
+    Attributes
+    ----------
+    text : str
+        May be changed at any time; it goes out with the next message.
+    level : bytes
+        Of ``DiagnosticStatus``.
+    state : str
+        Of a node that has several.
 
     Parameters
     ----------
@@ -69,31 +78,45 @@ class StatusPublisher:
         Its name with the namespace is the name of the status, so that two arms do not collide.
     qos : QoSProfile or int
         Of ``~/status``.
+    values : callable
+        Returns the values of a message; numbers are spelled with four digits.
+    text : str
+        At the beginning.
     """
 
-    def __init__(self, node: Node, qos: QoSProfile | int) -> None:
-        self._node = node
+    def __init__(
+        self, node: Node, qos: QoSProfile | int, values: Callable[[], Mapping[str, object]] = dict, text: str = ''
+    ) -> None:
+        self._node, self._values = node, values
         self._status = node.create_publisher(DiagnosticStatus, '~/status', qos)
         self._diagnostics = node.create_publisher(DiagnosticArray, '/diagnostics', 10)
+        self.level, self.text, self.state = DiagnosticStatus.OK, text, 'idle'
 
-    def log(self, level: bytes, text: str) -> None:
-        """Log a text with the severity of a level."""
-        logger = self._node.get_logger()
-        if level == DiagnosticStatus.OK:  # rclpy wants one severity per line of code
-            logger.info(text)
-        elif level == DiagnosticStatus.WARN:
-            logger.warning(text)
-        else:
-            logger.error(text)
+    def set(self, level: bytes, text: str, state: str = '') -> None:
+        """Change the status, log it if it is another one, and publish it; an empty state leaves that as it is."""
+        if (level, text) != (self.level, self.text):
+            logger = self._node.get_logger()
+            if level == DiagnosticStatus.OK:  # rclpy wants one severity per line of code
+                logger.info(text)
+            elif level == DiagnosticStatus.WARN:
+                logger.warning(text)
+            else:
+                logger.error(text)
+        self.level, self.text, self.state = level, text, state or self.state
+        self.publish()
 
-    def publish(self, level: bytes, message: str, values: Mapping[str, object]) -> None:
-        """Publish a status; its values are spelled with four digits where they are numbers."""
+    def publish(self) -> None:
+        """Publish the status as it is."""
+        self.send(self.level, self.text, self._values())
+
+    def send(self, level: bytes, text: str, values: Mapping[str, object]) -> None:
+        """Publish a status that is not kept."""
         spelled = {key: f'{value:.4g}' if isinstance(value, float) else str(value) for key, value in values.items()}
         status = DiagnosticStatus(
             name=self._node.get_fully_qualified_name(),
             hardware_id='robotid',
             level=level,
-            message=message,
+            message=text,
             values=[KeyValue(key=key, value=value) for key, value in spelled.items()],
         )
         publish(self._status, status)

@@ -41,7 +41,7 @@ from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.nodes.capture import Capture
 from robotid_ros.nodes.conversions import LATCHED, reliability_of, trajectory_message
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.publishing import StatusPublisher, publish
+from robotid_ros.nodes.publishing import Status, publish
 from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings, storage_refusal
 from robotid_ros.nodes.recorder_status import recorder_status
 from robotid_ros.nodes.runtime import BackgroundWorker, run_node
@@ -75,7 +75,7 @@ class Recorder(Node):
         self._current = self.create_publisher(JointTrajectory, '~/averaged_current', LATCHED)
         self._friction = self.create_publisher(JointTrajectory, '~/friction', LATCHED)
         self._noise = self.create_publisher(JointState, '~/noise', LATCHED)
-        self._status = StatusPublisher(self, 10)
+        self._status = Status(self, 10)
         self.create_subscription(JointTrajectory, REFERENCE, self._receive_reference, LATCHED, raw=True)
         for name, action in (('start', self._start), ('stop', self._stop), ('save', self._save)):
             self.create_service(
@@ -328,7 +328,7 @@ class Recorder(Node):
         refusal = storage_refusal(self._parent(read_parameters(self, RecorderConfig)))
         if refusal:
             values['refusal'] = refusal  # the excitation node asks before it moves the arm
-        self._status.publish(level, text, values)
+        self._status.send(level, text, values)
 
 
 def main(args: Sequence[str] | None = None) -> int:
