@@ -24,9 +24,10 @@ from robotid_ros.calibration.example import example_arm, example_table
 from robotid_ros.calibration.pose_selection import select_poses
 from robotid_ros.calibration.term_selection import ValidatedColumns, folds_of
 from robotid_ros.calibration.workspace import random_configurations
-from robotid_ros.commands.calibration_table import accuracy_table
+from robotid_ros.commands.tables import report_table
 from robotid_ros.model import RobotModel
 from robotid_ros.model.dh_table import DHTable
+from robotid_ros.report.calibration import accuracy_table
 
 UR10E = Path(robotid_ros.__file__).parent / 'robots' / 'ur10e.urdf'
 
@@ -165,7 +166,7 @@ def test_outliers_are_found_and_do_no_harm(share: float, sizes: list[float]) -> 
     assert robust.held_out.after.rms < 1.3 * clean.held_out.after.rms
     assert robust.after_inliers.rms < 2.5e-4 < robust.after.rms
     assert robust.cross_validation.after_inliers.rms < 3e-4
-    assert len(accuracy_table(robust).splitlines()[1].split()) == 11  # however large an error, columns stay apart
+    assert len(report_table(accuracy_table(robust)).splitlines()[1].split()) == 11  # columns stay apart
     if max(sizes) < 0.01:  # with metres of error, plain squares find nothing at all
         plain = calibrate(arm.nominal, spoiled, CalibrationConfig(loss='linear', folds=0), held_out=held_out)
         assert plain.held_out.after.rms > 3.0 * robust.held_out.after.rms

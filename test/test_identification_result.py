@@ -324,7 +324,7 @@ def test_the_table_of_parameters_leaves_out_the_ripple_of_joints_that_have_none(
         friction_std=0.1 * np.abs(values),
     )
     table = parameter_table(rippled)
-    assert table.count('ripple_sin') == table.count('ripple_sin elbow') == 1
+    assert table.count('ripple sin') == table.count('ripple sin elbow') == 1
 
 
 def test_base_parameters_of_the_physical_ones_explain_the_torque(result: IdentificationResult) -> None:

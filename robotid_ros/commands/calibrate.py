@@ -31,17 +31,17 @@ from robotid_ros.calibration import (
 from robotid_ros.calibration.example import example_arm
 from robotid_ros.calibration.points_file import ANGLE_UNITS, LENGTH_UNITS, read_joints, write_joints
 from robotid_ros.calibration.result_files import write_result
-from robotid_ros.commands.calibration_table import accuracy_table, summary
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.settings import add_settings, settings_from
+from robotid_ros.commands.tables import report_table
 from robotid_ros.errors import CalibrationError
 from robotid_ros.files import file_hash, output_folder, write_text
 from robotid_ros.model import RobotModel
 from robotid_ros.model.dh_table import DHTable, read_dh_file
 from robotid_ros.model.packaged import arm_file
 from robotid_ros.report import can_draw, write_report
-from robotid_ros.report.calibration import calibration_report, workspace_report
+from robotid_ros.report.calibration import accuracy_table, calibration_report, workspace_report
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -137,13 +137,35 @@ def _calibrate(
     if report:
         write_report(calibration_report(result), folder / 'report.html')
         written.append(folder / 'report.html')
-    print(accuracy_table(result))
-    print()
-    print(summary(result))
+    print(f'{report_table(accuracy_table(result))}\n')
+    print(_summary(result))
     if result.terms.terms and not isinstance(robot, DHTable):
         print('the URDF holds the geometry only: the joint terms are in result.yaml')
     print(f'written: {", ".join(str(path) for path in written)}')
     return 0 if result.converged else 1
+
+
+def _summary(result: CalibrationResult) -> str:
+    """Return what a user should know besides the table, a line each."""
+    known = result.points.std is not None
+    noise = f'{result.noise:.3g} times the given deviations' if known else f'{1e3 * result.noise:.3g} mm per coordinate'
+    count = f'{result.identifiable} independent parameters (of {result.structural} with unlimited poses)'
+    lines = [f'{count}, condition number {result.condition_number:.3g}, noise {noise}']
+    fixed = [p.name for p in result.parameters if p.reason]
+    if fixed:
+        lines.append(f'left at nominal: {", ".join(fixed)} (why: result.yaml, under fixed)')
+    if result.terms.terms:
+        lines.append(
+            f'joint terms that lower the cross-validated error: {", ".join(term.name for term in result.terms.terms)}'
+        )
+    if result.outliers:
+        rows = ', '.join(str(outlier.index + 1) for outlier in result.outliers[:20])
+        more = f' and {len(result.outliers) - 20} more' if len(result.outliers) > 20 else ''
+        lines.append(f'outliers: measurements {rows}{more}')
+    if result.held_out is not None and result.held_out.fitted:
+        lines.append(f'fitted to the held-out measurements themselves: {", ".join(result.held_out.fitted)}')
+    lines += [f'warning: {text}' for text in result.warnings]
+    return '\n'.join(lines)
 
 
 def _provenance(options: argparse.Namespace, config: CalibrationConfig) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from pathlib import Path
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.settings import number
-from robotid_ros.commands.tables import joint_table
+from robotid_ros.commands.tables import joint_table, text_table
+from robotid_ros.demo.comparison import WELL_EXCITED, ParameterComparison
 from robotid_ros.files import output_folder, write_text
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import arm_file, packaged_folder
@@ -36,7 +37,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from robotid_ros.demo.comparison import format_parameter_table
     from robotid_ros.demo.run import DemoSettings, run_demo
 
     robot = arm_file(options.robot)
@@ -50,7 +50,7 @@ def _run(options: argparse.Namespace) -> int:
         outcome = run_demo(settings, step)
     result = outcome.result
     joints = result.joint_names
-    print(format_parameter_table(outcome.comparison))
+    print(_parameter_table(outcome.comparison))
     print('\nvalidation on a second trajectory, which the fit has not seen')
     measured = result.metrics['validation']
     columns = {'rmse [N m]': measured.rmse, 'match %': measured.match, 'friction off': outcome.friction_rmse}
@@ -76,6 +76,31 @@ def _configuration(robot: Path, model: RobotModel, folder: Path) -> Path:
     made = folder / 'robot.yaml'
     write_text(made, configuration_text(model))
     return made
+
+
+def _parameter_table(comparison: ParameterComparison) -> str:
+    """Return true and found values, standard deviations and differences in standard deviations."""
+    agreeing, excited = comparison.agreeing, comparison.well_excited
+    numbers = zip(
+        comparison.true, comparison.found, comparison.std, comparison.relative_std, comparison.deviations, strict=True
+    )
+    rows = [
+        (
+            comparison.names[k],
+            f'{true:.4f}',
+            f'{found:.4f}',
+            f'{std:.2g}',
+            f'{relative:.2f}' if relative < 1000.0 else '>1000',
+            f'{deviation:.1f} σ',
+            '(hardly excited)' if not excited[k] else '' if agreeing[k] else '<- more than 3 std off',
+        )
+        for k, (true, found, std, relative, deviation) in enumerate(numbers)
+    ]
+    return (
+        f'{text_table(("parameter", "true", "found", "std", "std %", "off by", ""), rows, "<>>>>><")}\n'
+        f'{(excited & agreeing).sum()} of the {excited.sum()} parameters found to better than {WELL_EXCITED:g} % lie '
+        'within 3 std of the truth'
+    )
 
 
 COMMAND = Command(

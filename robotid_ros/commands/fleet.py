@@ -18,6 +18,7 @@ from robotid_ros.commands.processing_options import add_processing_arguments, mo
 from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.robot_options import add_robot_arguments
 from robotid_ros.commands.settings import add_settings, number, settings_from
+from robotid_ros.commands.tables import report_table
 from robotid_ros.errors import DataError, MissingDependencyError, RobotIdError
 from robotid_ros.files import output_folder
 from robotid_ros.fleet import Entry, Outcome, Task, entries_of, fleet_report, identify_fleet, write_table
@@ -107,11 +108,7 @@ def _text(report: Report) -> str:
     """Return the table of the arms and the verdict as lines for a terminal."""
     table = next(item for item in report.sections[0].items if isinstance(item, Table))
     assert report.verdict is not None
-    heads = tuple(column.name.lower() for column in table.columns)
-    widths = [max(len(row[k]) for row in (heads, *table.rows)) for k in range(len(heads) - 1)]
-    lines = ['  '.join((*(f'{cell:<{w}}' for cell, w in zip(row, widths, strict=False)), row[-1]))
-             for row in (heads, *table.rows)]  # fmt: skip
-    return '\n'.join((*lines, '', report.verdict.headline, *report.verdict.reasons))
+    return '\n'.join((report_table(table), '', report.verdict.headline, *report.verdict.reasons))
 
 
 COMMAND = Command(

@@ -19,6 +19,7 @@ import yaml
 from robotid_ros import __version__
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
+from robotid_ros.commands.tables import report_table, text_table
 from robotid_ros.errors import ExcitationError, IdentificationError
 from robotid_ros.excitation import load_excitation, save_excitation
 from robotid_ros.excitation.criteria import CRITERIA
@@ -39,7 +40,7 @@ from robotid_ros.free_floating.design import judged_trajectory
 from robotid_ros.free_floating.identification import ESTIMATORS
 from robotid_ros.free_floating.mission import EXAMPLE
 from robotid_ros.report import can_draw, write_report
-from robotid_ros.report.free_floating import base_motion_report, free_floating_report, trajectory_report
+from robotid_ros.report.free_floating import base_motion_report, body_table, free_floating_report, trajectory_report
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -129,15 +130,15 @@ def _design(options: argparse.Namespace, mission: Mission) -> int:
             rows.insert(0, (f'designed ({options.criterion})', design.excitation))
         cases = study_priors(mission.robot, progress=progress, **settings) if options.study else ()
     save_excitation(design, options.out)
-    print(f'{"condition number":<34}{"SI":>10}{"scaled":>10}')
-    for name, found in rows:
-        print(f'{name:<34}{found.condition:>10.4g}{found.condition_scaled:>10.4g}')
+    found = [(name, f'{each.condition:.4g}', f'{each.condition_scaled:.4g}') for name, each in rows]
+    print(text_table(('condition number', 'SI', 'scaled'), found))
     if cases:
-        print(f'\n{"prior half off in":<18}{"criterion":<18}{"expected":>10}{"true":>10}')
-    for case in cases:
-        kind = 'scaled' if case.criterion == 'condition-scaled' else 'si'
-        expected, true = getattr(case, f'expected_{kind}'), getattr(case, f'true_{kind}')
-        print(f'{case.prior:<18}{case.criterion:<18}{expected:>10.3f}{true:>10.3f}')
+        kinds = ['scaled' if case.criterion == 'condition-scaled' else 'si' for case in cases]
+        lost = [
+            (case.prior, case.criterion, *(f'{getattr(case, f"{what}_{kind}"):.3f}' for what in ('expected', 'true')))
+            for case, kind in zip(cases, kinds, strict=True)
+        ]
+        print(f'\n{text_table(("prior half off in", "criterion", "expected", "true"), lost, "<<")}')
     written = [options.out]
     if options.report is not None:
         arm = mission.robot.arm
@@ -209,12 +210,7 @@ def _momentum(words: list[str]) -> Any:
 
 
 def _table(result: TargetIdentification) -> str:
-    rows = [('m', 'kg'), *((f'c{axis}', 'm') for axis in 'xyz')]
-    rows += [(name, 'kg m^2') for name in ('Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz')]
-    target = [result.target.mass, *result.target.unknowns[1:]]
-    lines = [f'{"target":<8}{"value":>14}{"std":>12}']
-    for (name, unit), value, deviation in zip(rows, target, result.target_deviation, strict=True):
-        lines.append(f'{name:<8}{value:>14.6g}{deviation:>12.2g}  {unit}')
+    lines = [report_table(body_table('Target', result.target, result.target_deviation))]
     lines.append(
         f'condition number: {result.condition_scaled:.4g} column-scaled, {result.condition_si:.4g} in SI units'
     )

@@ -11,22 +11,44 @@
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from robotid_ros.arrays import Array
 from robotid_ros.identification import IdentificationResult, Metrics
-from robotid_ros.report.subject import friction_used
+from robotid_ros.report.content import Table
+from robotid_ros.report.subject import parameters_of
+
+
+def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], sides: str = '<') -> str:
+    """Return cells as lines, each column as wide as it needs.
+
+    Parameters
+    ----------
+    heads : sequence of str
+        May be empty.
+    rows : sequence of sequence of str
+    sides : str
+        '<' or '>' for the first columns: where their cells stand. All further ones stand on the right.
+    """
+    table = [heads, *rows] if heads else rows
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    sides = sides.ljust(len(widths), '>')
+    lines = (zip(row, sides, widths, strict=True) for row in table)
+    return '\n'.join('  '.join(f'{cell:{side}{width}}' for cell, side, width in line).rstrip() for line in lines)
+
+
+def report_table(table: Table) -> str:
+    """Return a table of a report as lines."""
+    heads = [f'{column.name} [{column.unit}]' if column.unit else column.name for column in table.columns]
+    sides = ['>' if column.numeric else '<' for column in table.columns]
+    return text_table([head.lower() for head in heads], table.rows, ''.join(sides))
 
 
 def joint_table(joints: Sequence[str], columns: Mapping[str, Array], digits: int = 3) -> str:
     """Return a table with a row per joint and a column per figure."""
-    width = max(len(name) for name in ('joint', *joints))
-    widths = [max(len(head), 8) for head in columns]
-    lines = [f'{"joint":<{width}}  ' + '  '.join(f'{h:>{w}}' for h, w in zip(columns, widths, strict=True))]
-    for k, joint in enumerate(joints):
-        cells = (f'{values[k]:>{w}.{digits}f}' for values, w in zip(columns.values(), widths, strict=True))
-        lines.append(f'{joint:<{width}}  ' + '  '.join(cells))
-    return '\n'.join(lines)
+    rows = [
+        (joint, *(f'{value:.{digits}f}' for value in values))
+        for joint, *values in zip(joints, *columns.values(), strict=True)
+    ]
+    return text_table(('joint', *columns), rows)
 
 
 def metrics_table(metrics: Mapping[str, Metrics]) -> str:
@@ -44,14 +66,6 @@ def metrics_table(metrics: Mapping[str, Metrics]) -> str:
 
 def parameter_table(result: IdentificationResult) -> str:
     """Return base and friction parameters with their standard deviations."""
-    rows = [
-        (name, value, std, unit)
-        for name, value, std, unit in zip(
-            result.base_names, result.base_values, result.base_std, result.base_units, strict=True
-        )
-    ]
-    for j, k in np.argwhere(friction_used(result)):
-        name = f'{result.friction_names[k]} {result.joint_names[j]}'
-        rows.append((name, result.friction_values[j, k], result.friction_std[j, k], result.friction_units[j][k]))
-    width = min(max(len(row[0]) for row in rows), 60)
-    return '\n'.join(f'{name[:width]:<{width}}  {value:12.5g} ± {std:<9.2g} {unit}' for name, value, std, unit in rows)
+    found = parameters_of(result).items()
+    rows = [(name[:60], f'{value:.5g}', f'± {std:.2g}', unit) for name, (value, std, unit) in found]
+    return text_table((), rows, '<><<')

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robotid_ros.arrays import Array
+from robotid_ros.report.parameters import relative_deviation
 
 WELL_EXCITED = 5.0  # relative standard deviation [%] below which a parameter counts as found
 DEVIATIONS = 3.0  # standard deviations within which a found parameter agrees with the truth
@@ -41,9 +42,7 @@ class ParameterComparison:
     @property
     def relative_std(self) -> Array:
         """100 std / |found|, shape (p,) [%]; infinite for a value of zero."""
-        with np.errstate(divide='ignore', invalid='ignore'):
-            result: Array = np.where(self.found == 0.0, np.inf, 100.0 * self.std / np.abs(self.found))
-        return result
+        return relative_deviation(self.found, self.std)
 
     @property
     def well_excited(self) -> NDArray[np.bool_]:
@@ -63,31 +62,3 @@ class ParameterComparison:
         """Whether the truth lies within three standard deviations, shape (p,)."""
         result: NDArray[np.bool_] = np.abs(self.deviations) <= DEVIATIONS
         return result
-
-
-def format_parameter_table(comparison: ParameterComparison) -> str:
-    """Return the table of parameters: true, found, its standard deviation, deviation in sigmas."""
-    width = max(len(name) for name in comparison.names)
-    lines = [f'{"parameter":<{width}}  {"true":>10}  {"found":>10}  {"std":>9}  {"std %":>7}  {"off by":>7}']
-    rows = zip(
-        comparison.names,
-        comparison.true,
-        comparison.found,
-        comparison.std,
-        comparison.relative_std,
-        comparison.deviations,
-        comparison.well_excited,
-        comparison.agreeing,
-        strict=True,
-    )
-    for name, true, found, std, relative, deviation, excited, agreeing in rows:
-        spread = f'{relative:7.2f}' if relative < 1000.0 else '  >1000'
-        remark = '' if agreeing else '  <- more than 3 std off'
-        remark = remark if excited else '  (hardly excited)'
-        lines.append(f'{name:<{width}}  {true:10.4f}  {found:10.4f}  {std:9.2g}  {spread}  {deviation:5.1f} σ{remark}')
-    excited = int(comparison.well_excited.sum())
-    good = int((comparison.well_excited & comparison.agreeing).sum())
-    lines.append(
-        f'{good} of the {excited} parameters found to better than {WELL_EXCITED:g} % lie within 3 std of the truth'
-    )
-    return '\n'.join(lines)

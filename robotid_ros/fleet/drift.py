@@ -10,7 +10,7 @@
 """What changes from recording to recording: parameters of an arm over time, and of arms beside each other."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from scipy.special import chdtri, stdtrit
 
 from robotid_ros.arrays import Array
 from robotid_ros.fleet.outcome import Outcome
-from robotid_ros.report.subject import friction_used
+from robotid_ros.report.subject import parameters_of
 
 FALSE_ALARM = 0.01  # chance that anything of an unchanged fleet is marked
 _ARMS = 5  # fewer have no scatter to stand out from
@@ -201,9 +201,10 @@ def _of_arm(arm: str, outcomes: Sequence[Outcome]) -> Iterator[Series]:
     moments = [outcome.entry.time for outcome in outcomes]
     dated = len(outcomes) > 1 and None not in moments and len(set(moments)) > 1
     time = np.array(moments, dtype=float) / 86400.0 if dated else np.arange(float(len(outcomes)))
-    found = [_parameters(outcome) for outcome in outcomes]
-    for (kind, name), (_, _, unit) in found[0].items():
-        rows = [parameters.get((kind, name)) for parameters in found]
+    results = [outcome.result for outcome in outcomes if outcome.result is not None]
+    found = [parameters_of(result) for result in results]
+    for name, (_, _, unit) in found[0].items():
+        rows = [parameters.get(name) for parameters in found]
         table = np.array([row[:2] for row in rows if row is not None], dtype=float)
         if len(table) < len(rows) or not np.isfinite(table).all() or (table[:, 1] <= 0.0).any():
             continue
@@ -211,23 +212,10 @@ def _of_arm(arm: str, outcomes: Sequence[Outcome]) -> Iterator[Series]:
             arm=arm,
             parameter=name,
             unit=unit,
-            kind=kind,
+            kind='inertia' if name in results[0].base_names else 'friction',
             names=tuple(outcome.entry.name for outcome in outcomes),
             time=time,
             dated=dated,
             values=table[:, 0],
             std=table[:, 1],
         )
-
-
-def _parameters(outcome: Outcome) -> Mapping[tuple[str, str], tuple[float, float, str]]:
-    """Return value, deviation and unit of each parameter, by kind and name."""
-    result = outcome.result
-    assert result is not None
-    base = zip(result.base_names, result.base_values, result.base_std, result.base_units, strict=True)
-    found = {('inertia', name): (float(value), float(std), unit) for name, value, std, unit in base}
-    for j, k in np.argwhere(friction_used(result)):
-        name = f'{result.friction_names[k].replace("_", " ")} {result.joint_names[j]}'
-        value, std = float(result.friction_values[j, k]), float(result.friction_std[j, k])
-        found['friction', name] = (value, std, result.friction_units[j][k])
-    return found

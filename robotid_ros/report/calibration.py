@@ -96,18 +96,15 @@ def _verdict(result: CalibrationResult, name: str, before: Accuracy, after: Accu
 
 
 def _accuracy_items(result: CalibrationResult) -> Iterator[Item]:
-    rows = [('Poses used, before', result.before), ('Poses used, after', result.after)]
     pair = (result.residual_before, result.residual)
     where = 'poses used'
     if result.cross_validation is not None:
         cross = result.cross_validation
-        rows += [('Cross-validation, before', cross.before), ('Cross-validation, after', cross.after)]
         pair, where = (cross.residual_before, cross.residual), 'cross-validation'
     if result.held_out is not None:
         held = result.held_out
-        rows += [('Held-out poses, before', held.before), ('Held-out poses, after', held.after)]
         pair, where = (held.residual_before, held.residual), 'held-out poses'
-    yield _accuracy_table(rows)
+    yield accuracy_table(result)
     yield Figure(
         name='accuracy',
         caption='Position error of all poses',
@@ -133,21 +130,33 @@ def _accuracy_items(result: CalibrationResult) -> Iterator[Item]:
         )
 
 
-def _accuracy_table(rows: list[tuple[str, Accuracy]]) -> Table:
+def accuracy_table(result: CalibrationResult) -> Table:
+    """Return the position errors before and after, on everything they were measured on."""
+    rows = [('fitted to', 'before', result.before), ('', 'after', result.after)]
+    if result.before_inliers is not None and result.after_inliers is not None:
+        rows += [('without outliers', 'before', result.before_inliers), ('', 'after', result.after_inliers)]
+    cross, held_out = result.cross_validation, result.held_out
+    if cross is not None:
+        rows.append((f'cross-validated, {cross.folds} folds', 'before', cross.before))
+        rows += [('', 'geometry', cross.geometric)] if result.terms.terms else []
+        rows.append(('', 'after', cross.after))
+        rows += [('  without outliers', 'after', cross.after_inliers)] if result.outliers else []
+    if held_out is not None:
+        rows += [('held out', 'before', held_out.before), ('', 'after', held_out.after)]
     heads = ['Poses', *(f'{head} [mm]' for head in ('Mean', 'RMS', '95 %', 'Largest', 'x', 'y', 'z'))]
-    angles = any(accuracy.angle_rms is not None for _, accuracy in rows)
+    angles = any(each.angle_rms is not None for _, _, each in rows)
     if angles:
         heads.append('Angle [mrad, rms]')
     cells = []
-    for name, each in rows:
-        row = [name, integer(each.count), _mm(each.mean), _mm(each.rms), _mm(each.percentile_95), _mm(each.max)]
+    for name, stage, each in rows:
+        row = [name, stage, integer(each.count), *map(_mm, (each.mean, each.rms, each.percentile_95, each.max))]
         row += [_mm(value) for value in each.axis_rms]
         if angles:
             row.append('–' if each.angle_rms is None else number(1e3 * each.angle_rms))
         cells.append(tuple(row))
     return Table(
         caption='Position error before and after',
-        columns=(*words('Measured on'), *quantities(*heads)),
+        columns=(*words('Position error', ''), *quantities(*heads)),
         rows=tuple(cells),
         reading='Before: nominal geometry with the best-fitting frame and target. x, y, z are rms along the axes of '
         'the measurement frame.',

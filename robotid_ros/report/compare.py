@@ -32,7 +32,7 @@ from robotid_ros.report.content import (
 )
 from robotid_ros.report.parameters import by_link, short_name
 from robotid_ros.report.plot import SERIES, Chart, axis, line, rule
-from robotid_ros.report.subject import friction_used, judged
+from robotid_ros.report.subject import judged, parameters_of
 from robotid_ros.report.wording import friction_label, number, percent, unit, units_of
 
 _FALSE_ALARM = 0.01  # chance that any parameter of an unchanged arm is said to have moved
@@ -116,21 +116,10 @@ def threshold(count: int) -> float:
 
 def _table(results: Sequence[tuple[str, IdentificationResult]]) -> tuple[list[str], list[str], Array, Array]:
     """Return names, units, values and deviations (R, p) of the base parameters and the friction terms all have."""
-    first = results[0][1]
-    shared = [name for name in first.friction_names if all(name in result.friction_names for _, result in results)]
-    places = [[result.friction_names.index(name) for name in shared] for _, result in results]
-    used = np.all(
-        [friction_used(result)[:, columns] for (_, result), columns in zip(results, places, strict=True)], axis=0
-    )
-    labels, units = list(first.base_names), list(first.base_units)
-    for j, k in np.argwhere(used):
-        labels.append(f'{shared[k].replace("_", " ")} {first.joint_names[j]}')
-        units.append(first.friction_units[j][places[0][k]])
-    values, std = [], []
-    for (_, result), columns in zip(results, places, strict=True):
-        values.append(np.concatenate([result.base_values, result.friction_values[:, columns][used]]))
-        std.append(np.concatenate([result.base_std, result.friction_std[:, columns][used]]))
-    return labels, units, np.array(values), np.array(std)
+    found = [parameters_of(result) for _, result in results]
+    labels = [name for name in found[0] if all(name in other for other in found)]
+    table = np.array([[each[name][:2] for name in labels] for each in found])
+    return labels, [found[0][name][2] for name in labels], table[:, :, 0], table[:, :, 1]
 
 
 def _verdict(

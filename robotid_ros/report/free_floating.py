@@ -94,8 +94,8 @@ def _verdict(result: TargetIdentification) -> Verdict:
 
 
 def _target_items(result: TargetIdentification, truth: RigidBody | None) -> Iterator[Item]:
-    yield _body_table('Target alone, in the frame of the last link', result.target, result.target_deviation, None)
-    yield _body_table('Last link merged with the target', result.body, result.body_deviation, truth)
+    yield body_table('Target alone, in the frame of the last link', result.target, result.target_deviation)
+    yield body_table('Last link merged with the target', result.body, result.body_deviation, truth)
     if result.momentum_deviation is not None:
         yield Table(
             caption='Momentum of the whole system, estimated',
@@ -113,7 +113,8 @@ def _target_items(result: TargetIdentification, truth: RigidBody | None) -> Iter
         )
 
 
-def _body_table(caption: str, body: RigidBody, deviation: Array, truth: RigidBody | None) -> Table:
+def body_table(caption: str, body: RigidBody, deviation: Array, truth: RigidBody | None = None) -> Table:
+    """Return the ten parameters of a body with their deviations, shape (10,), and with the true ones where known."""
     values = _values(body)
     heads = ['Found', 'Deviation [1 σ]', *([] if truth is None else ['True'])]
     rows, levels = [], []

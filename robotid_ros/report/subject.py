@@ -179,6 +179,20 @@ def friction_used(result: IdentificationResult) -> BoolArray:
     return used
 
 
+def parameters_of(result: IdentificationResult) -> dict[str, tuple[float, float, str]]:
+    """Return value, standard deviation and unit of every parameter by its name.
+
+    Base parameters come first, then the friction parameters that exist, as 'viscous elbow'.
+    """
+    base = zip(result.base_values.tolist(), result.base_std.tolist(), result.base_units, strict=True)
+    found = dict(zip(result.base_names, base, strict=True))
+    for j, k in np.argwhere(friction_used(result)):
+        name = f'{result.friction_names[k].replace("_", " ")} {result.joint_names[j]}'
+        value, std = float(result.friction_values[j, k]), float(result.friction_std[j, k])
+        found[name] = value, std, result.friction_units[j][k]
+    return found
+
+
 def consistent_error(predictor: TorquePredictor, run: Run) -> float:
     """Return the relative error of the physically consistent parameters on a run, all joints [%]."""
     result = predictor.result
