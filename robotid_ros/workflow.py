@@ -9,10 +9,11 @@
 
 """The steps of an identification from files to files: what the commands and the demonstration call."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from robotid_ros.arrays import Array
 from robotid_ros.data import (
     Dataset,
     ProcessingSettings,
@@ -221,10 +222,17 @@ def _unseen_joints(
     return notes
 
 
-def write_identification(folder: Path, identification: Identification) -> list[Path]:
+def write_identification(
+    folder: Path,
+    identification: Identification,
+    *,
+    true_base: Array | None = None,
+    true_friction: Callable[[Array, Array], Array] | None = None,
+) -> list[Path]:
     """Write result.yaml, calibrated.urdf (for a robot from a URDF), the datasets and report.html.
 
-    The report is left out where its plotting library is not installed.
+    The report is left out where its plotting library is not installed. For the truth of a simulation see
+    :func:`robotid_ros.report.identification.identification_report`.
 
     Returns
     -------
@@ -247,7 +255,14 @@ def write_identification(folder: Path, identification: Identification) -> list[P
             written.append(folder / f'{name}_{number}.npz')
             save_dataset(written[-1], dataset)
     try:
-        report = identification_report(model, result, identification.training, validation=identification.validation)
+        report = identification_report(
+            model,
+            result,
+            identification.training,
+            validation=identification.validation,
+            true_base=true_base,
+            true_friction=true_friction,
+        )
         write_report(report, folder / 'report.html')
         written.append(folder / 'report.html')
     except MissingDependencyError:

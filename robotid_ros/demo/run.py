@@ -10,7 +10,7 @@
 """The demonstration: parked arm to validated model, over real ROS 2, with one command."""
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,17 +23,18 @@ from robotid_ros.data import Dataset, ProcessingSettings, process_file
 from robotid_ros.demo.comparison import ParameterComparison
 from robotid_ros.demo.processes import NodeGroup, isolated_environment, parameter_arguments
 from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
-from robotid_ros.errors import DataError, ExcitationError, MissingDependencyError
+from robotid_ros.errors import ExcitationError, MissingDependencyError
+from robotid_ros.excitation.storage import load_excitation
 from robotid_ros.files import write_text
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import arm_file
 from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.progress import Progress
-from robotid_ros.report import write_report
+from robotid_ros.report import can_draw
 from robotid_ros.report.design import write_design_page
-from robotid_ros.report.identification import identification_report
 from robotid_ros.settings import Settings, setting
+from robotid_ros.workflow import Identification, write_identification
 
 # Deadlines [s], each several times what a slow and busy machine needs; a node that dies is reported at once.
 STARTUP = 300.0
@@ -91,16 +92,6 @@ class DemoOutcome:
     written: tuple[Path, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Capture:
-    """What the nodes left: the service's answer, the calibrated URDF, two recordings."""
-
-    result: str
-    description: str
-    training: Path
-    validation: Path
-
-
 def run_demo(settings: DemoSettings, step: Progress) -> DemoOutcome:
     """Run the whole loop with real nodes in processes of their own.
 
@@ -126,9 +117,11 @@ def run_demo(settings: DemoSettings, step: Progress) -> DemoOutcome:
     with tempfile.TemporaryDirectory() as hidden:
         truth_file = Path(hidden) / 'truth.yaml'  # the nodes must not find it
         with NodeGroup(environment, logs) as group:
-            capture = _capture(settings, group, environment, truth_file, step)
+            text, *recordings = _capture(settings, group, environment, truth_file, step)
         step(0.97, 'compare with the truth')
-        return _evaluate(settings, model, config, capture, truth_file.read_text(encoding='utf-8'))
+        truth = settings.folder / 'truth.yaml'
+        write_text(truth, truth_file.read_text(encoding='utf-8'))
+    return _evaluate(settings, model, config, IdentificationResult.from_yaml(text), recordings)
 
 
 def _require_installed() -> None:
@@ -139,17 +132,15 @@ def _require_installed() -> None:
 
 def _capture(
     settings: DemoSettings, group: NodeGroup, environment: Mapping[str, str], truth_file: Path, step: Progress
-) -> _Capture:
-    """Start the nodes, run both trajectories, identify after the first."""
+) -> tuple[str, Path, Path]:
+    """Start the nodes, run both trajectories, identify after the first; return result and recordings."""
     from robotid_ros.nodes.loop_client import LoopClient
 
     step(0.0, 'start the nodes')
     for name, values in _node_parameters(settings, truth_file).items():
         group.start(name, [*parameter_arguments(values), '--params-file', str(settings.config)])
     client = LoopClient(group.check, int(environment['ROS_DOMAIN_ID']), ('excitation', 'recorder', 'identification'))
-    description: list[str] = []
     try:
-        client.follow_text('/identification/robot_description', description.append)
         client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description', STARTUP)
         training = _run_trajectory(client, settings, 'training', (0.04, 0.5), step)
         # The average is a large message: the answer of the recorder overtakes it.
@@ -162,9 +153,8 @@ def _capture(
         )
         step(0.52, 'identify')
         text = client.call('/identification/identify', SOLVE)
-        client.wait(lambda: bool(description), 'the calibrated description', STARTUP)
         validation = _run_trajectory(client, settings, 'validation', (0.6, 0.95), step)
-        return _Capture(result=text, description=description[-1], training=training, validation=validation)
+        return text, training, validation
     finally:
         client.close()
 
@@ -223,30 +213,34 @@ def _run_trajectory(client: Any, settings: DemoSettings, name: str, share: tuple
 
 
 def _evaluate(
-    settings: DemoSettings, model: RobotModel, config: RobotConfig, capture: _Capture, truth_text: str
+    settings: DemoSettings, model: RobotModel, config: RobotConfig, result: IdentificationResult, recordings: list[Path]
 ) -> DemoOutcome:
     """Judge the model by the validation run and by the truth, and write everything down."""
     from robotid_ros.simulation import read_truth
 
     folder = settings.folder
-    truth_file = folder / 'truth.yaml'
-    write_text(truth_file, truth_text)
-    truth = read_truth(truth_file, model)
+    truth = read_truth(folder / 'truth.yaml', model)
     processing = ProcessingSettings.for_robot(config)
-    files = (capture.training, capture.validation)
-    result = IdentificationResult.from_yaml(capture.result)
     # The node was fitted to the averaged topic, whose torque is smoothed; both runs are judged as they were recorded.
     predictor = TorquePredictor(model, result)
-    training, validation = (predictor.prepared(process_file(path, processing)[0])[0] for path in files)
+    training, validation = (predictor.prepared(process_file(path, processing)[0])[0] for path in recordings)
     judged = {'training': training, 'validation': validation}
-    result = replace(result, metrics={name: predictor.metrics(data) for name, data in judged.items()})
+    found = Identification(
+        model=model,
+        result=replace(result, metrics={name: predictor.metrics(data) for name, data in judged.items()}),
+        training=(training,),
+        validation=(validation,),
+        summaries=(),
+    )
     comparison = _comparison(result, truth)
-    written = [folder / 'result.yaml', folder / 'calibrated.urdf', truth_file, folder / 'recordings']
-    result.save(written[0])
-    write_text(written[1], capture.description)
-    written += _write_report(settings, model, result, (training, validation), comparison.true, truth.friction_torque)
+    written = write_identification(folder, found, true_base=comparison.true, true_friction=truth.friction_torque)
+    written += [folder / 'truth.yaml', folder / 'recordings']
+    for name in judged if can_draw() else ():
+        written.append(folder / f'{name}.html')
+        design = load_excitation(folder / f'{name}.yaml')
+        write_design_page(model, design, written[-1], folder=arm_file(settings.robot).resolve().parent)
     return DemoOutcome(
-        result=result,
+        result=found.result,
         comparison=comparison,
         friction_rmse=_friction_rmse(predictor, truth, validation),
         written=tuple(written),
@@ -270,37 +264,3 @@ def _comparison(result: IdentificationResult, truth: Any) -> ParameterComparison
         found=result.base_values,
         std=result.base_std,
     )
-
-
-def _write_report(
-    settings: DemoSettings,
-    model: RobotModel,
-    result: IdentificationResult,
-    data: tuple[Dataset, Dataset],
-    true_base: Array,
-    true_friction: Callable[[Array, Array], Array],
-) -> list[Path]:
-    from robotid_ros.excitation.storage import load_excitation
-
-    folder = settings.folder
-    written: list[Path] = []
-    try:
-        report = identification_report(
-            model,
-            result,
-            data[0],
-            validation=data[1],
-            true_base=true_base,
-            true_friction=true_friction,
-        )
-        write_report(report, folder / 'report.html')
-        written.append(folder / 'report.html')
-        for name in ('training', 'validation'):
-            design = load_excitation(folder / f'{name}.yaml')
-            written.append(folder / f'{name}.html')
-            write_design_page(model, design, written[-1], folder=arm_file(settings.robot).resolve().parent)
-    except MissingDependencyError:
-        return written
-    except OSError as cause:
-        raise DataError(f'{folder} cannot be written: {cause.strerror}') from cause
-    return written

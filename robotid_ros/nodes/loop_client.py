@@ -20,11 +20,9 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
-from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from robotid_ros.errors import RobotIdError
-from robotid_ros.nodes.conversions import LATCHED
 
 
 class ServiceError(RobotIdError, RuntimeError):
@@ -85,10 +83,6 @@ class LoopClient:
     def node(self) -> Node:
         """The client's own node, to look at the graph and to log with."""
         return self._node
-
-    def follow_text(self, topic: str, callback: Callable[[str], None]) -> None:
-        """Follow a latched topic of text."""
-        self._node.create_subscription(String, topic, lambda message: callback(message.data), LATCHED)
 
     def wait(self, condition: Callable[[], bool], what: str, deadline: float) -> None:
         """Handle messages until a condition holds.
