@@ -28,7 +28,7 @@ from robotid_ros.identification import IdentificationResult
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertial_parameters
 from robotid_ros.signals.filtering import zero_phase_low_pass
-from robotid_ros.simulation.replay import Recorded, motion_error, replayed_torque, windows_of
+from robotid_ros.simulation.replay import motion_error, replayed, windows_of
 from robotid_ros.simulation.servo import identify_servo
 
 mujoco = pytest.importorskip('mujoco', reason='needs the sim extra')
@@ -148,9 +148,9 @@ def with_offset(result: IdentificationResult, offset: np.ndarray) -> Identificat
 
 
 def test_windows_stay_within_runs_and_errors_are_their_definitions() -> None:
-    recorded = Recorded(
-        joint_names=('a',), rate=10.0, q=np.arange(20.0)[:, None], dq=np.ones((20, 1)), tau=np.zeros((20, 1)),
-        trajectory=np.repeat([0, 1], 10),
+    recorded = Dataset(
+        joint_names=('a',), time=0.1 * np.arange(20), rate=10.0, cutoff=5.0, q=np.arange(20.0)[:, None],
+        dq=np.ones((20, 1)), ddq=np.zeros((20, 1)), tau=np.zeros((20, 1)), trajectory=np.repeat([0, 1], 10),
     )  # fmt: skip
     windows = windows_of(recorded, 0.4)
     assert windows == [slice(0, 5), slice(4, 9), slice(10, 15), slice(14, 19)]
@@ -170,11 +170,11 @@ def test_a_pendulum_falls_as_its_closed_form_says() -> None:
     pendulum = RobotModel.from_mdh([(np.pi / 2, 0, 0, -np.pi / 2)], inertial=inertial)
     time, pace = np.arange(200) / RATE, np.sqrt(9.81 * 0.5 / (0.05 + 0.25))
     swing = 1e-3 * np.cos(pace * time)[:, None]
-    recorded = Recorded(
-        joint_names=pendulum.joint_names, rate=RATE, q=swing, dq=np.gradient(swing, 1 / RATE, axis=0),
-        tau=np.zeros_like(swing), trajectory=np.zeros(200, dtype=int),
+    recorded = Dataset(
+        joint_names=pendulum.joint_names, time=time, rate=RATE, cutoff=RATE / 2, q=swing,
+        dq=np.gradient(swing, 1 / RATE, axis=0), ddq=-(pace**2) * swing, tau=np.zeros_like(swing),
     )  # fmt: skip
-    got = replayed_torque(mjcf_of(pendulum), recorded, [slice(0, 200)])
+    got = replayed(mjcf_of(pendulum), recorded, [slice(0, 200)])
     assert np.abs(got - swing).max() < 2e-2 * 1e-3
 
 

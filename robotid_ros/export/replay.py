@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data import Dataset
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import DataError
@@ -25,14 +25,7 @@ from robotid_ros.export.mjcf import mjcf_of
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
 from robotid_ros.signals.filtering import zero_phase_low_pass
-from robotid_ros.simulation.replay import (
-    MotionError,
-    Recorded,
-    motion_error,
-    replayed_command,
-    replayed_torque,
-    windows_of,
-)
+from robotid_ros.simulation.replay import MotionError, motion_error, replayed, windows_of
 from robotid_ros.simulation.servo import Servo, identify_servo
 
 # Driven by torque, errors grow with time squared: long enough for a motion to be seen above the noise of encoders.
@@ -220,34 +213,25 @@ def replay(
     (dataset,) = predictor.with_signs(dataset)
     columns = [dataset.joint_names.index(name) for name in model.joint_names]
     arm = identified_arm(model, result)
-    rows = slice(0, None) if command is None else slice(len(dataset.q) // 2, None)
-    recorded = Recorded(
-        joint_names=model.joint_names,
-        rate=dataset.rate,
-        q=dataset.q[rows, columns],
-        dq=dataset.dq[rows, columns],
-        tau=dataset.tau[rows, columns],
-        trajectory=dataset.trajectory[rows],
-    )
+    half = 0 if command is None else len(dataset) // 2
+
+    def part(rows: IntArray) -> Dataset:
+        kept = dataset.select(rows)
+        signals = {name: getattr(kept, name)[:, columns] for name in ('q', 'dq', 'ddq', 'tau', 'tau_filtered')}
+        return replace(kept, joint_names=model.joint_names, noise_std=None, **signals)
+
+    recorded = part(np.arange(half, len(dataset)))
     seconds = window if window is not None else TORQUE_WINDOW if command is None else SERVO_WINDOW
     windows = windows_of(recorded, seconds)
-    servo = None
+    servo = wanted = None
     if command is not None:
-        early = slice(0, rows.start)
-        q, dq = dataset.q[early, columns], dataset.dq[early, columns]
-        bias = inverse_dynamics(arm, q, dq, np.zeros_like(q))
-        if has_torque:
-            torque = dataset.tau_filtered[early, columns]
-        else:
-            torque = predictor.torque(q, dq, dataset.ddq[early, columns])
-        servo = identify_servo(command[early, columns], q, dq, torque, bias, dataset.rate, dataset.trajectory[early])
+        early, wanted = part(np.arange(half)), command[half:, columns]
+        bias = inverse_dynamics(arm, early.q, early.dq, np.zeros_like(early.q))
+        torque = early.tau_filtered if has_torque else predictor.torque(early.q, early.dq, early.ddq)
+        servo = identify_servo(command[:half, columns], early.q, early.dq, torque, bias, early.rate, early.trajectory)
 
     def error(of: RobotModel, torque: Array = recorded.tau) -> MotionError:
-        text = mjcf_of(of)
-        if servo is None or command is None:
-            simulated = replayed_torque(text, replace(recorded, tau=torque), windows)
-        else:
-            simulated = replayed_command(text, recorded, command[rows, columns], servo, windows)
+        simulated = replayed(mjcf_of(of), replace(recorded, tau=torque), windows, servo, wanted)
         return motion_error(recorded, simulated, windows)
 
     if servo is not None:
@@ -256,9 +240,9 @@ def replay(
         )
     # A constant torque of a result is an offset of the torque signal: it belongs to the recording, not to the arm.
     given = recorded.tau - _offset(result)
-    ddq = dataset.ddq[rows, columns]
-    own = inverse_dynamics(arm, recorded.q, recorded.dq, ddq, rotor_inertia=True, friction=True)
-    lost = predictor.torque(recorded.q, recorded.dq, ddq) - _offset(result) - own
+    motion = recorded.q, recorded.dq, recorded.ddq
+    own = inverse_dynamics(arm, *motion, rotor_inertia=True, friction=True)
+    lost = predictor.torque(*motion) - _offset(result) - own
     bandwidth = result.torque_bandwidth
     if bandwidth is not None and bandwidth >= _FILTERED * dataset.rate:
         bandwidth = None
@@ -284,7 +268,7 @@ def _offset(result: IdentificationResult) -> Array:
     return result.friction_values[:, result.friction_names.index('offset')]
 
 
-def _limited(torque: Array, recorded: Recorded, bandwidth: float) -> Array:
+def _limited(torque: Array, recorded: Dataset, bandwidth: float) -> Array:
     """Return a torque (N, n) through a low-pass, run by run."""
     parts = [torque[recorded.trajectory == run] for run in np.unique(recorded.trajectory)]
     return np.concatenate([zero_phase_low_pass(part, recorded.rate, bandwidth) for part in parts])

@@ -19,36 +19,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import Array
+from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import DataError
 from robotid_ros.simulation.mjcf import load_mujoco
 from robotid_ros.simulation.servo import Servo
 
 # Simulation steps at most this long [s]: a tenth of the fastest time constant of usual joint servos, 10 ms.
 _STEP = 1e-3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """What the real arm did: N samples of n joints, filtered alike.
-
-    Attributes
-    ----------
-    joint_names : tuple of str
-    rate : float
-        [Hz]
-    q, dq, tau : ndarray, shape (N, n)
-        [rad, rad/s, N m; or m, m/s, N]
-    trajectory : ndarray of int, shape (N,)
-        Runs, between which the arm is not simulated.
-    """
-
-    joint_names: tuple[str, ...]
-    rate: float
-    q: Array
-    dq: Array
-    tau: Array
-    trajectory: IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +48,7 @@ class MotionError:
     relative_total: float
 
 
-def windows_of(recorded: Recorded, seconds: float) -> list[slice]:
+def windows_of(recorded: Dataset, seconds: float) -> list[slice]:
     """Return the windows: consecutive, within runs, of this length.
 
     Raises
@@ -90,15 +68,21 @@ def windows_of(recorded: Recorded, seconds: float) -> list[slice]:
     return windows
 
 
-def replayed_torque(mjcf: str, recorded: Recorded, windows: list[slice]) -> Array:
+def replayed(
+    mjcf: str, recorded: Dataset, windows: list[slice], servo: Servo | None = None, command: Array | None = None
+) -> Array:
     """Return the positions of an arm that gets the recorded torque, from the recorded state on in each window.
 
     Parameters
     ----------
     mjcf : str
         The arm; its joints have the recorded ones' names.
-    recorded : Recorded
+    recorded : Dataset
     windows : list of slice
+    servo : Servo, optional
+        Drives the arm along a command, in place of the recorded torque.
+    command : ndarray, shape (N, n), optional
+        Commanded positions at the recorded instants, for the servo [rad or m].
 
     Returns
     -------
@@ -110,49 +94,33 @@ def replayed_torque(mjcf: str, recorded: Recorded, windows: list[slice]) -> Arra
     MissingDependencyError
         Without MuJoCo.
     """
-    scene = _Scene(mjcf, recorded)
+    mujoco = load_mujoco('replay a recording')
+    model = mujoco.MjModel.from_xml_string(mjcf)
+    steps = int(np.ceil(1.0 / (recorded.rate * _STEP)))
+    model.opt.timestep = 1.0 / (recorded.rate * steps)
+    model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    data = mujoco.MjData(model)
+    joints = [int(model.joint(name).dofadr[0]) for name in recorded.joint_names]
+    signals = [recorded.tau] if servo is None or command is None else servo.delayed(command, recorded.rate)
     result = np.full_like(recorded.q, np.nan)
     for window in windows:
-        scene.start(recorded.q[window.start], recorded.dq[window.start])
+        mujoco.mj_resetData(model, data)
+        data.qpos[joints], data.qvel[joints] = recorded.q[window.start], recorded.dq[window.start]
+        mujoco.mj_forward(model, data)
         result[window.start] = recorded.q[window.start]
         for row in range(window.start, window.stop - 1):
-            for share in scene.shares:
-                scene.drive((1.0 - share) * recorded.tau[row] + share * recorded.tau[row + 1])
-            result[row + 1] = scene.position
+            for share in (np.arange(steps) + 0.5) / steps:
+                torque, *speed = ((1.0 - share) * x[row] + share * x[row + 1] for x in signals)
+                if servo is not None:
+                    errors = torque - data.qpos[joints], speed[0] - data.qvel[joints]
+                    torque = servo.torque(*errors, data.qfrc_bias[joints])
+                data.qfrc_applied[joints] = torque
+                mujoco.mj_step(model, data)
+            result[row + 1] = data.qpos[joints]
     return result
 
 
-def replayed_command(mjcf: str, recorded: Recorded, command: Array, servo: Servo, windows: list[slice]) -> Array:
-    """Return the positions of an arm whose servos follow a command, from the recorded state on in each window.
-
-    Parameters
-    ----------
-    mjcf, recorded, windows
-        As in :func:`replayed_torque`.
-    command : ndarray, shape (N, n)
-        Commanded positions at the recorded instants [rad or m].
-    servo : Servo
-
-    Returns
-    -------
-    ndarray, shape (N, n)
-        NaN outside of the windows.
-    """
-    scene = _Scene(mjcf, recorded)
-    result = np.full_like(recorded.q, np.nan)
-    wanted, speed = servo.delayed(command, recorded.rate)
-    for window in windows:
-        scene.start(recorded.q[window.start], recorded.dq[window.start])
-        result[window.start] = recorded.q[window.start]
-        for row in range(window.start, window.stop - 1):
-            for share in scene.shares:
-                q, dq = ((1.0 - share) * x[row] + share * x[row + 1] for x in (wanted, speed))
-                scene.drive(servo.torque(q - scene.position, dq - scene.velocity, scene.bias))
-            result[row + 1] = scene.position
-    return result
-
-
-def motion_error(recorded: Recorded, simulated: Array, windows: list[slice]) -> MotionError:
+def motion_error(recorded: Dataset, simulated: Array, windows: list[slice]) -> MotionError:
     """Return the error of a replay, see :class:`MotionError`; the start of each window, which is given, not counted."""
     gaps = np.concatenate([simulated[w][1:] - recorded.q[w][1:] for w in windows])
     moves = np.concatenate([recorded.q[w][1:] - recorded.q[w][0] for w in windows])
@@ -162,39 +130,3 @@ def motion_error(recorded: Recorded, simulated: Array, windows: list[slice]) -> 
         relative=100.0 * gap / np.maximum(move, np.finfo(float).tiny),
         relative_total=float(100.0 * np.linalg.norm(gap) / np.linalg.norm(move)),
     )
-
-
-class _Scene:
-    """An arm in MuJoCo, stepped at a fraction of the recording's sampling time."""
-
-    def __init__(self, mjcf: str, recorded: Recorded) -> None:
-        mujoco = self._mujoco = load_mujoco('replay a recording')
-        self.model = mujoco.MjModel.from_xml_string(mjcf)
-        steps = int(np.ceil(1.0 / (recorded.rate * _STEP)))
-        self.model.opt.timestep = 1.0 / (recorded.rate * steps)
-        self.model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-        self.data = mujoco.MjData(self.model)
-        self.rows = [int(self.model.joint(name).dofadr[0]) for name in recorded.joint_names]
-        self.shares = (np.arange(steps) + 0.5) / steps
-
-    def start(self, q: Array, dq: Array) -> None:
-        self._mujoco.mj_resetData(self.model, self.data)
-        self.data.qpos[self.rows], self.data.qvel[self.rows] = q, dq
-        self._mujoco.mj_forward(self.model, self.data)
-
-    def drive(self, torque: Array) -> None:
-        self.data.qfrc_applied[self.rows] = torque
-        self._mujoco.mj_step(self.model, self.data)
-
-    @property
-    def position(self) -> Array:
-        return np.array(self.data.qpos[self.rows])
-
-    @property
-    def velocity(self) -> Array:
-        return np.array(self.data.qvel[self.rows])
-
-    @property
-    def bias(self) -> Array:
-        """Gravity, Coriolis and centrifugal torques."""
-        return np.array(self.data.qfrc_bias[self.rows])
