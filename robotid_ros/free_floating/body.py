@@ -73,7 +73,12 @@ class RigidBody:
     @property
     def unknowns(self) -> Array:
         """The unknowns of the identification, [1/m, c, I about c], shape (10,)."""
-        return np.concatenate([[1.0 / self.mass], self.center_of_mass, self.inertia[_SIX]])
+        return np.concatenate([[1.0 / self.mass], self.values[1:]])
+
+    @property
+    def values(self) -> Array:
+        """Mass, centre of mass and inertia about it, [m, c, I about c], shape (10,) [kg, m, kg m^2]."""
+        return np.concatenate([[self.mass], self.center_of_mass, self.inertia[_SIX]])
 
     @property
     def violation(self) -> str | None:

@@ -9,8 +9,6 @@
 
 """A constant momentum other than zero: estimated with the target, or detected where zero was assumed."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from robotid_ros.arrays import Array
@@ -18,6 +16,7 @@ from robotid_ros.errors import DataError, IdentificationError
 from robotid_ros.free_floating.body import RigidBody
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
 from robotid_ros.free_floating.regression import (
+    Estimate,
     Regression,
     residual_covariance,
     scaled_solution,
@@ -32,33 +31,7 @@ from robotid_ros.model.transforms import rotation_of_quaternion
 _SWEEPS = 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JointEstimate:
-    """Body n and momentum, estimated together.
-
-    Attributes
-    ----------
-    unknowns : ndarray, shape (10,)
-        Of body n.
-    momentum : ndarray, shape (6,)
-        [P; L] about the inertial origin [kg m/s, kg m^2/s].
-    jacobian : ndarray, shape (N, 6, 16)
-        Derivative of the residual A x - Y with respect to both.
-    covariance : ndarray, shape (N, 6, 6)
-        Of the residual, as the sensor noise says.
-    converged : bool
-    """
-
-    unknowns: Array
-    momentum: Array
-    jacobian: Array
-    covariance: Array
-    converged: bool
-
-
-def estimate_with_momentum(
-    robot: FreeFloatingRobot, measurement: FloatingMeasurement, noise: SensorNoise
-) -> JointEstimate:
+def estimate_with_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasurement, noise: SensorNoise) -> Estimate:
     """Estimate body n together with a constant momentum, by weighted Gauss-Newton.
 
     The start is exact for exact data: in the standard parameters [m, m c, I about p_n] the momentum
@@ -71,6 +44,11 @@ def estimate_with_momentum(
         With the base pose.
     noise : SensorNoise
         Only its ratios matter.
+
+    Returns
+    -------
+    Estimate
+        Of the 10 unknowns of body n, then the momentum [P; L] about the inertial origin [kg m/s, kg m^2/s].
 
     Raises
     ------
@@ -102,8 +80,8 @@ def estimate_with_momentum(
         if np.abs(step * columns).max() <= 1e-12 * np.abs(np.concatenate([body.unknowns, momentum]) * columns).max():
             converged = True
             break
-    return JointEstimate(
-        unknowns=body.unknowns, momentum=momentum, jacobian=jacobian, covariance=covariance, converged=converged
+    return Estimate(
+        unknowns=np.concatenate([body.unknowns, momentum]), jacobian=jacobian, whitening=white, converged=converged
     )
 
 

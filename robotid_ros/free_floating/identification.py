@@ -9,7 +9,7 @@
 
 """Identification of the captured target from momentum conservation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -22,13 +22,14 @@ from robotid_ros.free_floating.constant_momentum import check_zero_momentum, est
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
 from robotid_ros.free_floating.recursive import convergence_history
 from robotid_ros.free_floating.regression import (
+    Estimate,
     Regression,
     residual_covariance,
     scaled_solution,
     target_regression,
     whitening_of,
 )
-from robotid_ros.free_floating.result import Estimate, TargetIdentification, target_identification
+from robotid_ros.free_floating.result import TargetIdentification
 from robotid_ros.free_floating.robot import FreeFloatingRobot
 
 Estimator: TypeAlias = Literal['weighted', 'ordinary', 'recursive']
@@ -36,6 +37,7 @@ Estimator: TypeAlias = Literal['weighted', 'ordinary', 'recursive']
 ESTIMATORS: tuple[Estimator, ...] = ('weighted', 'ordinary', 'recursive')
 
 _SWEEPS = 30
+_SUSPICIOUS = 1.5  # residual relative to the stated noise; a base 5 % too heavy in the description gives 1.9
 
 
 def identify_target(
@@ -90,38 +92,54 @@ def identify_target(
     stated = SensorNoise() if noise is None or not any(noise.to_dict().values()) else noise
     source, total = _momentum_setting(momentum, estimator)
     if source == 'estimated':
-        joint = estimate_with_momentum(robot, measurement, stated)
-        total = joint.momentum
+        fit = estimate_with_momentum(robot, measurement, stated)
+        total = fit.unknowns[10:]
     regression = target_regression(robot, measurement, total)
-    _require_rank(regression.A)
-    if source == 'estimated':
-        fit = Estimate(
-            unknowns=joint.unknowns,
-            jacobian=joint.jacobian,
-            whitening=whitening_of(joint.covariance),
-            converged=joint.converged,
-        )
-    elif estimator == 'recursive':
+    si, scaled = _require_rank(regression.A)
+    if estimator == 'recursive':
         # seen from the end, forgetting is a weight that grows from sample to sample
         weight = np.sqrt(forgetting ** np.arange(len(measurement))[::-1])
         whitening = weight[:, None, None] * whitening_of(residual_covariance(robot, measurement, stated, total))
         fit = Estimate(unknowns=_solve(regression, whitening), jacobian=regression.A, whitening=whitening)
-    else:
+    elif source != 'estimated':
         fit = _batch_fit(robot, measurement, regression, stated, total, weighted=estimator == 'weighted')
-    found = robot.with_body(RigidBody.estimated(fit.unknowns))
+    unknowns = fit.unknowns[:10]
+    found = robot.with_body(RigidBody.estimated(unknowns))
     covariance = residual_covariance(found, measurement, stated, total)
     if source == 'zero':
         check_zero_momentum(found, measurement, covariance)
-    return target_identification(
-        robot=robot,
-        measurement=measurement,
-        regression=regression,
-        residual_covariance=covariance,
-        estimate=fit,
-        history=convergence_history(measurement.time, regression.A, regression.Y, fit.whitening),
-        estimator=estimator,
-        momentum=total,
+    residual = regression.A @ unknowns - regression.Y
+    white = whitening_of(covariance) @ residual[..., None]
+    scale = float(np.sqrt(np.sum(white**2) / max(1, white.size - len(fit.unknowns))))
+    full = scale**2 * _estimate_covariance(fit, covariance)
+
+    def deviation(values: Callable[[FreeFloatingRobot], RigidBody]) -> Array:
+        return _propagated(lambda x: values(robot.with_body(RigidBody.estimated(x))).values, unknowns, full[:10, :10])
+
+    body_deviation = deviation(lambda each: each.body)
+    usable, reason = _judge(found.body, body_deviation, fit.converged, scale)
+    return TargetIdentification(
+        robot_name=robot.arm.name,
+        joint_names=robot.arm.joint_names,
+        body=found.body,
+        target=found.target,
+        unknowns=unknowns,
+        covariance=full[:10, :10],
+        body_deviation=body_deviation,
+        target_deviation=deviation(lambda each: each.target),
+        condition_si=si,
+        condition_scaled=scaled,
+        residual_rms=np.sqrt(np.mean(residual.reshape(-1, 2, 3) ** 2, axis=(0, 2))),
+        noise_scale=scale,
+        momentum=np.array(total, dtype=float),
+        momentum_deviation=np.sqrt(np.diag(full)[10:]) if source == 'estimated' else None,
         momentum_source=source,
+        estimator=estimator,
+        history=convergence_history(measurement.time, regression.A, regression.Y, fit.whitening),
+        samples=len(measurement),
+        usable=usable,
+        reason=reason,
+        provenance=measurement.provenance,
     )
 
 
@@ -139,11 +157,12 @@ def _momentum_setting(momentum: str | Sequence[float] | Array, estimator: Estima
     return momentum, np.zeros(6)
 
 
-def _require_rank(A: Array) -> None:
+def _require_rank(A: Array) -> tuple[float, float]:
+    """Return the condition numbers in SI units and with scaled columns; refuse what determines fewer unknowns."""
     stacked = A.reshape(-1, A.shape[2])
-    _, scaled = condition_numbers(stacked.T @ stacked)
+    si, scaled = condition_numbers(stacked.T @ stacked)
     if np.isfinite(scaled):
-        return
+        return si, scaled
     _, rank = scaled_solution(A, np.zeros(A.shape[:2]))
     raise IdentificationError(
         f'the motion determines {min(rank, 9)} of the ten unknowns; at least three samples are needed, with '
@@ -177,3 +196,43 @@ def _solve(regression: Regression, whitening: Array | None) -> Array:
     if whitening is None:
         return scaled_solution(regression.A, regression.Y)[0]
     return scaled_solution(whitening @ regression.A, (whitening @ regression.Y[..., None])[..., 0])[0]
+
+
+def _judge(body: RigidBody, deviation: Array, converged: bool, scale: float) -> tuple[bool, str]:
+    violation = body.violation
+    if violation is not None:
+        return False, f'the estimate is no physical body: {violation}'
+    if deviation[0] > 0.5 * body.mass:
+        return False, f'the mass has a standard deviation of {100.0 * deviation[0] / body.mass:.0f} %'
+    if not converged:
+        return False, 'the weights did not settle'
+    if scale > _SUSPICIOUS:
+        return True, (
+            f'the residual is {scale:.3g} times what the stated sensor noise predicts: the noise is larger, '
+            'or base and links are not what the description says, which the deviations do not cover'
+        )
+    return True, ''
+
+
+def _estimate_covariance(fit: Estimate, covariance: Array) -> Array:
+    """Return (J^T W J)^-1 J^T W S W J (J^T W J)^-1, valid for any W."""
+    whitening = fit.whitening
+    rows = fit.jacobian if whitening is None else whitening @ fit.jacobian
+    scale = np.sqrt(np.sum(rows**2, axis=(0, 1)))
+    scaled = rows / scale
+    gain = np.linalg.inv(np.einsum('nki,nkj->ij', scaled, scaled))
+    spread = covariance if whitening is None else whitening @ covariance @ np.swapaxes(whitening, 1, 2)
+    middle = np.einsum('nki,nkl,nlj->ij', scaled, spread, scaled, optimize=True)
+    result: Array = gain @ middle @ gain / np.outer(scale, scale)
+    return result
+
+
+def _propagated(function: Callable[[Array], Array], unknowns: Array, covariance: Array) -> Array:
+    """Return standard deviations of a function of the unknowns, by central differences."""
+    steps = 1e-5 * np.maximum(np.abs(unknowns), [1e-6 * abs(unknowns[0]), *np.full(9, 1e-2)])
+    slope = np.stack(
+        [(function(unknowns + step) - function(unknowns - step)) / (2.0 * step.sum()) for step in np.diag(steps)],
+        axis=1,
+    )
+    deviation: Array = np.sqrt(np.diag(slope @ covariance @ slope.T))
+    return deviation

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import Array
 from robotid_ros.excitation.criteria import condition_numbers
 
 
@@ -27,14 +27,12 @@ class ConvergenceHistory:
         [s]
     estimates : ndarray, shape (N, p)
         NaN while the samples so far do not determine the unknowns.
-    rank : ndarray of int, shape (N,)
     condition_si, condition_scaled : ndarray, shape (N,)
         Of the rows of all samples so far; infinite while their rank is not full.
     """
 
     time: Array
     estimates: Array
-    rank: IntArray
     condition_si: Array
     condition_scaled: Array
 
@@ -81,21 +79,13 @@ def convergence_history(time: Array, A: Array, Y: Array, whitening: Array | None
     if whitening is not None:
         factors = triangular_factors(whitening @ A, (whitening @ Y[..., None])[..., 0])
     estimates = np.full((len(A), A.shape[2]), np.nan)
-    known = _ranks(factors) == A.shape[2]
+    length = np.linalg.norm(factors[..., :-1], axis=1, keepdims=True)
+    known = np.linalg.matrix_rank(factors[..., :-1] / np.where(length > 0.0, length, 1.0)) == A.shape[2]
     estimates[known] = np.linalg.solve(factors[known, :, :-1], factors[known, :, -1:])[..., 0]
     conditions = np.array([condition_numbers(root.T @ root) for root in seen[..., :-1]])
     return ConvergenceHistory(
         time=time,
         estimates=estimates,
-        rank=_ranks(seen),
         condition_si=conditions[:, 0],
         condition_scaled=conditions[:, 1],
     )
-
-
-def _ranks(factors: Array) -> IntArray:
-    """Return numerical ranks of factors whose columns are scaled to equal length, shape (N,)."""
-    roots = factors[..., :-1]
-    length = np.linalg.norm(roots, axis=-2, keepdims=True)
-    ranks: IntArray = np.linalg.matrix_rank(roots / np.where(length > 0.0, length, 1.0)).astype(np.int64)
-    return ranks

@@ -55,6 +55,27 @@ class Regression:
     origin: Array
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """An estimate and the weights it was made with.
+
+    Attributes
+    ----------
+    unknowns : ndarray, shape (p,)
+        The 10 of body n; where the momentum was estimated too, its 6 components after them.
+    jacobian : ndarray, shape (N, 6, p)
+        Derivative of the residual A x - Y.
+    whitening : ndarray, shape (N, 6, 6), or None
+        Left factors of each sample's rows; None where all rows count alike.
+    converged : bool
+    """
+
+    unknowns: Array
+    jacobian: Array
+    whitening: Array | None
+    converged: bool = True
+
+
 def momentum_in_base(measurement: FloatingMeasurement, momentum: Array) -> Array:
     """Return a constant momentum in the base frame of each sample.
 

@@ -7,23 +7,15 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The result of a target identification, with its deviations and verdict."""
+"""The result of a target identification."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from robotid_ros.arrays import Array
-from robotid_ros.excitation.criteria import condition_numbers
 from robotid_ros.free_floating.body import RigidBody
-from robotid_ros.free_floating.measurement import FloatingMeasurement
 from robotid_ros.free_floating.recursive import ConvergenceHistory
-from robotid_ros.free_floating.regression import Regression, whitening_of
-from robotid_ros.free_floating.robot import FreeFloatingRobot
-
-_SUSPICIOUS = 1.5  # residual relative to the stated noise; a base 5 % too heavy in the description gives 1.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,126 +107,6 @@ class TargetIdentification:
             'reason': self.reason,
             'provenance': dict(self.provenance),
         }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """An estimate and the weights it was made with.
-
-    ``jacobian`` has the columns of everything estimated, ``whitening`` the weights of each sample's
-    rows (None where they are equal).
-    """
-
-    unknowns: Array
-    jacobian: Array
-    whitening: Array | None
-    converged: bool = True
-
-
-def target_identification(
-    *,
-    robot: FreeFloatingRobot,
-    measurement: FloatingMeasurement,
-    regression: Regression,
-    residual_covariance: Array,
-    estimate: Estimate,
-    history: ConvergenceHistory,
-    estimator: str,
-    momentum: Array,
-    momentum_source: str,
-) -> TargetIdentification:
-    """Judge an estimate: deviations, condition, residual, physical consistency."""
-    unknowns, count = estimate.unknowns, estimate.jacobian.shape[2]
-    residual = regression.A @ unknowns - regression.Y
-    scale = _noise_scale(residual, residual_covariance, count)
-    full = scale**2 * _estimate_covariance(estimate.jacobian, estimate.whitening, residual_covariance)
-    covariance = full[:10, :10]
-    body = RigidBody.estimated(unknowns)
-    bare = robot.arm.inertial[-1]
-
-    def alone(values: Array) -> Array:
-        parameters = RigidBody.estimated(values).parameters - bare
-        return _physical_values(RigidBody.from_parameters(parameters))
-
-    def merged(values: Array) -> Array:
-        return _physical_values(RigidBody.estimated(values))
-
-    stacked = regression.A.reshape(-1, 10)
-    si, scaled = condition_numbers(stacked.T @ stacked)
-    body_deviation = _propagated(merged, unknowns, covariance)
-    usable, reason = _judge(body, body_deviation, estimate.converged, scale)
-    return TargetIdentification(
-        robot_name=robot.arm.name,
-        joint_names=robot.arm.joint_names,
-        body=body,
-        target=RigidBody.from_parameters(body.parameters - bare),
-        unknowns=unknowns,
-        covariance=covariance,
-        body_deviation=body_deviation,
-        target_deviation=_propagated(alone, unknowns, covariance),
-        condition_si=si,
-        condition_scaled=scaled,
-        residual_rms=np.sqrt(np.mean(residual.reshape(-1, 2, 3) ** 2, axis=(0, 2))),
-        noise_scale=scale,
-        momentum=np.array(momentum, dtype=float),
-        momentum_deviation=np.sqrt(np.diag(full)[10:]) if count > 10 else None,
-        momentum_source=momentum_source,
-        estimator=estimator,
-        history=history,
-        samples=len(measurement),
-        usable=usable,
-        reason=reason,
-        provenance=measurement.provenance,
-    )
-
-
-def _judge(body: RigidBody, deviation: Array, converged: bool, scale: float) -> tuple[bool, str]:
-    violation = body.violation
-    if violation is not None:
-        return False, f'the estimate is no physical body: {violation}'
-    if deviation[0] > 0.5 * body.mass:
-        return False, f'the mass has a standard deviation of {100.0 * deviation[0] / body.mass:.0f} %'
-    if not converged:
-        return False, 'the weights did not settle'
-    if scale > _SUSPICIOUS:
-        return True, (
-            f'the residual is {scale:.3g} times what the stated sensor noise predicts: the noise is larger, '
-            'or base and links are not what the description says, which the deviations do not cover'
-        )
-    return True, ''
-
-
-def _noise_scale(residual: Array, covariance: Array, unknowns: int) -> float:
-    white = whitening_of(covariance) @ residual[..., None]
-    freedom = max(1, white.size - unknowns)
-    return float(np.sqrt(np.sum(white**2) / freedom))
-
-
-def _estimate_covariance(jacobian: Array, whitening: Array | None, covariance: Array) -> Array:
-    """Return (J^T W J)^-1 J^T W S W J (J^T W J)^-1, valid for any W."""
-    rows = jacobian if whitening is None else whitening @ jacobian
-    scale = np.sqrt(np.sum(rows**2, axis=(0, 1)))
-    scaled = rows / scale
-    gain = np.linalg.inv(np.einsum('nki,nkj->ij', scaled, scaled))
-    spread = covariance if whitening is None else whitening @ covariance @ np.swapaxes(whitening, 1, 2)
-    middle = np.einsum('nki,nkl,nlj->ij', scaled, spread, scaled, optimize=True)
-    result: Array = gain @ middle @ gain / np.outer(scale, scale)
-    return result
-
-
-def _physical_values(body: RigidBody) -> Array:
-    return np.concatenate([[body.mass], body.unknowns[1:]])
-
-
-def _propagated(function: Callable[[Array], Array], unknowns: Array, covariance: Array) -> Array:
-    """Return standard deviations of a function of the unknowns, by central differences."""
-    steps = 1e-5 * np.maximum(np.abs(unknowns), [1e-6 * abs(unknowns[0]), *np.full(9, 1e-2)])
-    slope = np.stack(
-        [(function(unknowns + step) - function(unknowns - step)) / (2.0 * step.sum()) for step in np.diag(steps)],
-        axis=1,
-    )
-    deviation: Array = np.sqrt(np.diag(slope @ covariance @ slope.T))
-    return deviation
 
 
 def _with_deviation(body: RigidBody, deviation: Array) -> dict[str, Any]:
