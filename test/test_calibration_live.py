@@ -17,14 +17,13 @@ import pytest
 from ros_helpers import NodeProcess, ros_environment
 
 from robotid_ros.calibration import calibrate, read_points, select_poses
+from robotid_ros.calibration.example import TrackerConfig, tracked_arm
 from robotid_ros.calibration.pairing import PairingConfig, RestingPairs
-from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.points_file import write_joints
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.packaged import arm_description
 from robotid_ros.model.transforms import quaternion_of_rotation, rotation_of_vector
-from robotid_ros.simulation.tracker import Tracker, TrackerConfig
 
 TRACKER = TrackerConfig(seed=3)
 
@@ -82,11 +81,11 @@ def test_joint_states_that_began_after_the_target_ended_are_refused() -> None:
 
 def test_a_tracker_sees_the_arm_with_its_errors() -> None:
     model = RobotModel.from_urdf(arm_description('ur10e'))
-    exact = Tracker.of(model, TrackerConfig(length_error=0.0, angle_error=0.0, seed=1))
-    wrong = Tracker.of(model, TrackerConfig(seed=1))
-    np.testing.assert_array_equal(exact.arm.placements, model.placements)
+    exact = tracked_arm(model, TrackerConfig(length_error=0.0, angle_error=0.0, seed=1))
+    wrong = tracked_arm(model, TrackerConfig(seed=1))
+    np.testing.assert_array_equal(exact.actual.placements, model.placements)
     q = np.random.default_rng(0).uniform(-1.0, 1.0, (50, 6))
-    off = np.linalg.norm((exact.true_poses(q) - wrong.true_poses(q))[:, :3, 3], axis=1)
+    off = np.linalg.norm(exact.true_poses(q)[0] - wrong.true_poses(q)[0], axis=1)
     assert 1e-3 < off.mean() < 1.0
     assert np.abs(np.linalg.norm(wrong.frame[:3, 3])) > 0.1
 
@@ -260,15 +259,8 @@ def test_drive_measure_calibrate_is_better_by_ten(tmp_path: Path) -> None:
     measured = read_points(points)
     assert len(_places(points)) >= 18
 
-    tracker = Tracker.of(model, TRACKER)
     q = middle + rng.uniform(-0.6, 0.6, (100, 6))
-    truth = tracker.true_poses(q)
-    unseen = MeasuredPoints(
-        joint_names=model.joint_names,
-        q=q,
-        position=truth[:, :3, 3],
-        orientation=quaternion_of_rotation(truth[:, :3, :3]),
-    )
+    unseen = tracked_arm(model, TRACKER).measure(q, rng, noise=0.0, angle_noise=0.0)
     result = calibrate(model, measured, held_out=unseen)
     assert result.held_out.before.rms > 5e-4
     assert result.held_out.after.rms < 0.1 * result.held_out.before.rms

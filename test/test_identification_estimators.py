@@ -20,7 +20,7 @@ from robotid_ros.dynamics import base_parameters, standard_parameters
 from robotid_ros.errors import IdentificationError, ModelWarning
 from robotid_ros.friction import friction_model
 from robotid_ros.identification import ESTIMATORS, IdentificationConfig, identify
-from robotid_ros.identification.bee_colony import BeeColony, bee_colony
+from robotid_ros.identification.bee_colony import bee_colony
 from robotid_ros.identification.physical import physical_parameters
 from robotid_ros.identification.recursive import RecursiveIdentifier
 from robotid_ros.identification.samples import as_samples
@@ -185,7 +185,7 @@ def test_the_bee_colony_comes_down_to_separable_least_squares_and_not_below() ->
     torque = data.tau + model.torque(data.dq, np.array([[0.0, 0.0, -1.0, 8.0], [0.0, 0.0, 2.0, 15.0]]))
     described = 1.1 * np.array(base.values)
     found = [
-        bee_colony(rigid, data.dq, torque, model, described, rng, colony=BeeColony(bees=bees, limit=200, cycles=cycles))
+        bee_colony(rigid, data.dq, torque, model, described, rng, size=bees, limit=200, cycles=cycles)
         for bees, cycles in ((10, 30), (40, 800))
     ]
     assert (np.diff(found[1].cost) <= 0.0).all()

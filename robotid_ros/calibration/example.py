@@ -7,19 +7,23 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Simulated measurements of a six-axis arm whose geometry differs from its nominal table."""
+"""Simulated measurements of an arm whose geometry differs from its nominal table or description."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.calibration.chain import chain_of_dh, parallel_rows
+from robotid_ros.calibration.chain import parallel_rows
 from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.workspace import random_configurations
+from robotid_ros.errors import ModelError
 from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.model.kinematics import tip_transforms
+from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import quaternion_of_rotation, rotation_of_vector
+from robotid_ros.settings import Settings, setting
 
 LENGTH_ERROR, ANGLE_ERROR = 5.5e-4, 1.25e-3  # [m], [rad]; standard deviations of the example's errors
 
@@ -44,20 +48,38 @@ def example_table() -> DHTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrackerConfig(Settings):
+    """How wrong the arm's description is, and how the instrument measures."""
+
+    error = ModelError
+
+    length_error: float = setting(
+        5e-4, 'standard deviation of the errors of the joint origins, per axis', unit='m', range=(0.0, 0.1)
+    )
+    angle_error: float = setting(
+        1e-3, 'standard deviation of the errors of the joint origins, per axis', unit='rad', range=(0.0, 0.1)
+    )
+    noise: float = setting(1e-4, 'of a measured coordinate', unit='m', range=(0.0, 0.1))
+    angle_noise: float = setting(2e-4, 'of a measured orientation, per axis', unit='rad', range=(0.0, 0.1))
+    rate: float = setting(20.0, 'of the measurements', unit='Hz', range=(0.1, 1000.0))
+    seed: int = setting(0, 'of the errors and of the noise', range=(0, 2**31 - 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedArm:
     """The true arm behind simulated measurements.
 
     Attributes
     ----------
-    nominal, actual : DHTable
+    nominal, actual : DHTable or RobotModel
     frame : ndarray, shape (4, 4)
         Robot base in the measurement frame.
     tool : ndarray, shape (4, 4)
         Target in the tip frame.
     """
 
-    nominal: DHTable
-    actual: DHTable
+    nominal: DHTable | RobotModel
+    actual: DHTable | RobotModel
     frame: Array
     tool: Array
 
@@ -67,9 +89,9 @@ class SimulatedArm:
 
     def true_poses(self, q: Array) -> tuple[Array, Array]:
         """Return positions (N, 3) and rotations (N, 3, 3) of the target in the measurement frame."""
-        chain = chain_of_dh(self.actual)
-        pose = chain.evaluate(chain.nominal, q, base=np.tile(self.frame, (len(q), 1, 1)))
-        return pose.position + pose.rotation @ self.tool[:3, 3], pose.rotation @ self.tool[:3, :3]
+        arm = self.actual.robot_model() if isinstance(self.actual, DHTable) else self.actual
+        pose = self.frame @ tip_transforms(arm, q) @ self.tool
+        return pose[:, :3, 3], pose[:, :3, :3]
 
     def measure(
         self,
@@ -127,11 +149,26 @@ def example_arm(rng: np.random.Generator, *, known_frame: bool = False) -> Simul
     rows = parallel_rows(nominal)
     beta[rows] = rng.normal(0.0, ANGLE_ERROR, len(rows))
     actual = replace(nominal, beta=beta, **{name: getattr(nominal, name) + errors[name] for name in errors})
-    frame = np.eye(4)
+    return _placed(nominal, actual, rng, known_frame=known_frame)
+
+
+def tracked_arm(model: RobotModel, config: TrackerConfig) -> SimulatedArm:
+    """Return an arm with small errors of the joint origins, placement_i @ T(x, y, z) R(rx, ry, rz)."""
+    rng = np.random.default_rng(config.seed)
+    errors = np.tile(np.eye(4), (model.n, 1, 1))
+    errors[:, :3, 3] = rng.normal(0.0, config.length_error, (model.n, 3))
+    errors[:, :3, :3] = rotation_of_vector(rng.normal(0.0, config.angle_error, (model.n, 3)))
+    return _placed(model, replace(model, placements=model.placements @ errors), rng)
+
+
+def _placed(
+    nominal: DHTable | RobotModel, actual: DHTable | RobotModel, rng: np.random.Generator, *, known_frame: bool = False
+) -> SimulatedArm:
+    """Return an arm with an instrument and a target in random places."""
+    frame, tool = np.eye(4), np.eye(4)
     if not known_frame:
         frame[:3, :3] = rotation_of_vector(rng.normal(0.0, 2.0, 3))
         frame[:3, 3] = rng.uniform(-3.0, 3.0, 3)
-    tool = np.eye(4)
     tool[:3, :3] = rotation_of_vector(rng.normal(0.0, 0.5, 3))
     tool[:3, 3] = [0.06, -0.04, 0.11]
     return SimulatedArm(nominal=nominal, actual=actual, frame=frame, tool=tool)

@@ -28,7 +28,7 @@ from robotid_ros.calibration import (
     select_poses,
     write_points,
 )
-from robotid_ros.calibration.example import example_arm
+from robotid_ros.calibration.example import example_arm, example_table
 from robotid_ros.calibration.points_file import ANGLE_UNITS, LENGTH_UNITS, read_joints, write_joints
 from robotid_ros.calibration.result_files import write_result
 from robotid_ros.commands.command import Command
@@ -213,7 +213,7 @@ def _sample_workspace(
 def _write_example(options: argparse.Namespace, config: CalibrationConfig) -> int:
     rng = np.random.default_rng(config.seed)
     arm, folder = example_arm(rng), output_folder(options.out)
-    write_text(folder / 'nominal.yaml', arm.nominal.to_yaml())
+    write_text(folder / 'nominal.yaml', example_table().to_yaml())
     for name, count in (('points', 100), ('held_out', 200)):
         write_points(folder / f'{name}.csv', arm.measure(arm.configurations(count, rng), rng))
     print(f'written: {", ".join(str(folder / name) for name in ("nominal.yaml", "points.csv", "held_out.csv"))}')

@@ -22,7 +22,6 @@ can stand in for one another, so the search needs many cycles. All but the shape
 :func:`robotid_ros.identification.separable.separable_least_squares` searches for those alone.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -33,24 +32,6 @@ from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.stroke_friction import StrokeFriction
 
 _REACH = 1.5  # bound of a friction parameter: what explains so many times the largest torque by itself
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeeColony:
-    """Settings of a colony.
-
-    Attributes
-    ----------
-    bees : int
-        Food sources: as many employed bees, and as many onlookers.
-    limit : int
-        Trials without improvement after which a source is left.
-    cycles : int
-    """
-
-    bees: int = 30
-    limit: int = 15
-    cycles: int = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,41 +46,29 @@ class ColonySearch:
         F of the best source so far, before the first cycle and after each.
     evaluations : int
         Costs computed.
-    seconds : float
     """
 
     base_values: Array
     friction_parameters: Array
     cost: Array
     evaluations: int
-    seconds: float
 
 
-def minimise_by_bees(
+def _minimise_by_bees(
     cost: Callable[[Array], Array],
-    lower: Array,
-    upper: Array,
+    bounds: tuple[Array, Array],
     rng: np.random.Generator,
-    colony: BeeColony | None = None,
+    *,
+    size: int,
+    limit: int,
+    cycles: int,
 ) -> tuple[Array, Array, int]:
     """Return the best source, its cost before the first cycle and after each, and how many costs were computed.
 
-    Parameters
-    ----------
-    cost : callable
-        From points (M, d) to costs (M,), not negative.
-    lower, upper : ndarray, shape (d,)
-    rng : numpy.random.Generator
-    colony : BeeColony, optional
-
-    Returns
-    -------
-    best : ndarray, shape (d,)
-    history : ndarray, shape (cycles + 1,)
-    evaluations : int
+    ``cost`` takes points (M, d) to costs (M,), not negative; the bounds have the shape (d,).
     """
-    colony = BeeColony() if colony is None else colony
-    size, dimension = colony.bees, len(lower)
+    lower, upper = bounds
+    dimension = len(lower)
     source = rng.uniform(lower, upper, (size, dimension))
     value = cost(source)
     trials = np.zeros(size, dtype=np.int64)
@@ -126,7 +95,7 @@ def minimise_by_bees(
             else:
                 trials[bee] += 1
 
-    for _ in range(colony.cycles):
+    for _ in range(cycles):
         visit(np.arange(size, dtype=np.int64))
         fitness = 1.0 / (1.0 + value)
         visit(rng.choice(size, size, p=fitness / fitness.sum()).astype(np.int64))
@@ -134,7 +103,7 @@ def minimise_by_bees(
             best = source[np.argmin(value)].copy()
         history.append(min(history[-1], float(value.min())))
         exhausted = int(np.argmax(trials))
-        if trials[exhausted] > colony.limit:
+        if trials[exhausted] > limit:
             source[exhausted] = rng.uniform(lower, upper)
             value[exhausted] = cost(source[exhausted : exhausted + 1])[0]
             trials[exhausted] = 0
@@ -150,9 +119,11 @@ def bee_colony(
     described: Array,
     rng: np.random.Generator,
     *,
-    colony: BeeColony | None = None,
     position: Array | None = None,
     strokes: StrokeFriction | None = None,
+    size: int = 30,
+    limit: int = 15,
+    cycles: int = 50,
 ) -> ColonySearch:
     """Return the base and friction parameters that a bee colony finds, all of them coordinates of one search.
 
@@ -170,22 +141,23 @@ def bee_colony(
     described : ndarray, shape (b,)
         Base parameters of the robot description; zeros where it has none.
     rng : numpy.random.Generator
-    colony : BeeColony, optional
     position : ndarray, shape (N, n), optional
         For models with a torque ripple [rad].
     strokes : StrokeFriction, optional
         What a friction sweep tells: those friction parameters are looked for within three standard deviations of it.
+    size : int
+        Food sources: as many employed bees, and as many onlookers.
+    limit : int
+        Trials without improvement after which a source is left.
+    cycles : int
     """
-    begin = time.perf_counter()
     problem = _Problem(rigid, velocity, torque, model, position)
-    best, history, evaluations = minimise_by_bees(problem.cost, *problem.box(described, strokes), rng, colony)
+    best, history, evaluations = _minimise_by_bees(
+        problem.cost, problem.box(described, strokes), rng, size=size, limit=limit, cycles=cycles
+    )
     base_values, parameters = problem.split(best[None])
     return ColonySearch(
-        base_values=base_values[0],
-        friction_parameters=parameters[:, 0],
-        cost=history,
-        evaluations=evaluations,
-        seconds=time.perf_counter() - begin,
+        base_values=base_values[0], friction_parameters=parameters[:, 0], cost=history, evaluations=evaluations
     )
 
 

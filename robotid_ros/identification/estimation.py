@@ -9,6 +9,7 @@
 
 """The estimators, on the rows of a chosen model."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from robotid_ros.dynamics import BaseParameters
 from robotid_ros.identification.alternating import alternate
 from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.automatic import automatic
-from robotid_ros.identification.bee_colony import BeeColony, bee_colony
+from robotid_ros.identification.bee_colony import bee_colony
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.cross_validation import Alternative, Decision
 from robotid_ros.identification.least_squares import LinearEstimator, fit_of_parameters, least_squares
@@ -95,13 +96,13 @@ def _bees(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> tu
     assert isinstance(base, BaseParameters)
     few = rows.samples.thinned(_BEE_SAMPLES)
     rigid = base.regressor(few.q, few.dq, few.ddq)
-    colony = BeeColony(bees=config.colony_size, limit=config.colony_limit, cycles=config.colony_cycles)
+    size, limit, cycles = config.colony_size, config.colony_limit, config.colony_cycles
     rng = np.random.default_rng(config.seed)
     described = np.zeros(len(base.independent)) if is_placeholder(model) else np.array(base.values)
     strokes = None if chosen.strokes is None else stroke_friction(friction, chosen.strokes)
-    found = bee_colony(
-        rigid, few.dq, few.target, friction, described, rng, colony=colony, position=few.q, strokes=strokes
-    )
+    data, begin = (rigid, few.dq, few.target, friction, described), time.perf_counter()
+    found = bee_colony(*data, rng, position=few.q, strokes=strokes, size=size, limit=limit, cycles=cycles)
+    seconds = time.perf_counter() - begin
     direct = separable_least_squares(rigid, few, friction, fit_scale=False)
 
     def rmse(values: Array, parameters: Array) -> Array:
@@ -112,8 +113,8 @@ def _bees(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> tu
     curve = ' '.join(f'{found.cost[k]:.3g}' for k in np.linspace(0, len(found.cost) - 1, 11).astype(int))
     decision = Decision(
         subject='estimator',
-        chosen=f'bee-colony: {count} parameters, {colony.bees} sources, limit {colony.limit}, {colony.cycles} cycles, '
-        f'{found.evaluations} evaluations in {found.seconds:.1f} s; relative squared error {curve}',
+        chosen=f'bee-colony: {count} parameters, {size} sources, limit {limit}, {cycles} cycles, '
+        f'{found.evaluations} evaluations in {seconds:.1f} s; relative squared error {curve}',
         alternatives=(
             Alternative(name='bee colony', error=rmse(found.base_values, found.friction_parameters)),
             Alternative(

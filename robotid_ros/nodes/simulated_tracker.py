@@ -22,14 +22,13 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from robotid_ros.calibration.example import SimulatedArm, TrackerConfig, tracked_arm
 from robotid_ros.errors import RobotIdError
 from robotid_ros.model import RobotModel
-from robotid_ros.model.transforms import quaternion_of_rotation
 from robotid_ros.nodes.conversions import LATCHED, joint_state_values, seconds
 from robotid_ros.nodes.parameters import declare_parameters
 from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.runtime import run_node
-from robotid_ros.simulation.tracker import Tracker, TrackerConfig
 
 
 class SimulatedTracker(Node):
@@ -39,7 +38,7 @@ class SimulatedTracker(Node):
         super().__init__('simulated_tracker')
         self._config = declare_parameters(self, TrackerConfig)
         self._rng = np.random.default_rng([self._config.seed, 1])
-        self._tracker: Tracker | None = None
+        self._arm: SimulatedArm | None = None
         self._next = 0.0
         self._publisher = self.create_publisher(PoseStamped, 'measured_pose', 1000)
         self.create_subscription(String, 'robot_description', self._receive_description, LATCHED)
@@ -47,22 +46,24 @@ class SimulatedTracker(Node):
 
     def _receive_description(self, message: String) -> None:
         try:
-            self._tracker = Tracker.of(RobotModel.from_urdf(message.data), self._config)
+            self._arm = tracked_arm(RobotModel.from_urdf(message.data), self._config)
         except RobotIdError as refusal:
             self.get_logger().error(f'the robot description cannot be used: {refusal}')
 
     def _receive_joints(self, message: JointState) -> None:
         stamp = seconds(message.header.stamp)
-        if self._tracker is None or 0.0 <= self._next - stamp < 2.0 / self._config.rate:
+        if self._arm is None or 0.0 <= self._next - stamp < 2.0 / self._config.rate:
             return
         self._next = stamp + 1.0 / self._config.rate
-        position, _, _ = joint_state_values(message, self._tracker.arm.joint_names)
-        pose = self._tracker.measured_poses(position[None], self._rng)[0]
+        position, _, _ = joint_state_values(message, self._arm.nominal.joint_names)
+        noise, angle_noise = self._config.noise, self._config.angle_noise
+        seen = self._arm.measure(position[None], self._rng, noise=noise, angle_noise=angle_noise)
+        assert seen.orientation is not None
         measured = PoseStamped()
         measured.header.stamp, measured.header.frame_id = message.header.stamp, 'tracker'
         place, turn = measured.pose.position, measured.pose.orientation
-        place.x, place.y, place.z = pose[:3, 3].tolist()
-        turn.w, turn.x, turn.y, turn.z = quaternion_of_rotation(pose[:3, :3]).tolist()
+        place.x, place.y, place.z = seen.position[0].tolist()
+        turn.w, turn.x, turn.y, turn.z = seen.orientation[0].tolist()
         publish(self._publisher, measured)
 
 
