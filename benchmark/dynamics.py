@@ -28,7 +28,6 @@ from benchmark.row import Row
 from benchmark.timing import Timing, measure, processor_seconds, seconds
 from robotid_ros.dynamics import base_parameters, full_regressor, inverse_dynamics, minimal_model
 from robotid_ros.dynamics.codegen.compiler import find_compiler
-from robotid_ros.dynamics.newton_euler import newton_euler
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 
@@ -68,7 +67,7 @@ def throughput(quick: bool) -> Iterator[Row]:
     times = _own_times(robot, (q, dq, ddq), runs)
     given = {'q': q, 'dq': dq, 'ddq': ddq, 'urdf': ARMS['ur10'].read_text(encoding='utf-8')}
     pinocchio = anchor.run('pinocchio_loop.throughput', **given, runs=runs)
-    error = np.abs(pinocchio['torque'] - newton_euler(robot, q, dq, ddq)).max()
+    error = np.abs(pinocchio['torque'] - inverse_dynamics(robot, q, dq, ddq, rotor_inertia=False)).max()
     if error > 1e-9:
         raise AssertionError(f'not the same arm: torques differ by {error} N m')
     figaroh = anchor.run('figaroh_identification.regressor', **given, runs=max(1, runs // 3))

@@ -78,7 +78,7 @@ def test_compiled_and_numpy_recursions_agree(robot, part, count):
 
 
 def test_large_arms_and_batches_agree_with_numpy():
-    # More joints than the compiled recursion takes, and outputs that are written past the caches.
+    # More joints than usual, and outputs that are written past the caches.
     long_arm = RobotModel.from_mdh(np.full((40, 4), 0.1), inertial=random_inertial(40, np.random.default_rng(1)))
     for robot, count in ((long_arm, 3), (arm('kinova'), 3001)):
         samples = motion(robot.n, count)

@@ -22,9 +22,6 @@ from robotid_ros.model.inertia import transform_inertial_parameters
 Part: TypeAlias = Literal['all', 'gravity', 'kinetic']
 """Part of the torques: all, gravity alone (at rest), or motion alone (without gravity)."""
 
-# Samples per block: long enough to make numpy's cost per call small, short enough for the second-level cache.
-BLOCK = 2048
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
@@ -56,15 +53,8 @@ class Chain:
     start: Array
 
 
-def aligned_chain(model: RobotModel, part: Part = 'all') -> Chain:
-    """Return the model's geometry with every joint axis along z.
-
-    Parameters
-    ----------
-    model : RobotModel
-    part : {'all', 'gravity', 'kinetic'}
-        ``'kinetic'`` leaves gravity out.
-    """
+def aligned_chain(model: RobotModel) -> Chain:
+    """Return the model's geometry with every joint axis along z."""
     n = model.n
     align = np.stack([_alignment(axis) for axis in model.axes])
     rotations, slides = np.empty((n, 3, 3)), np.zeros((n, 3))
@@ -85,7 +75,7 @@ def aligned_chain(model: RobotModel, part: Part = 'all') -> Chain:
         slides=slides,
         to_aligned=to_aligned,
         aligned=tuple(bool(np.array_equal(e, np.eye(3))) for e in align),
-        start=np.zeros(3) if part == 'kinetic' else -model.gravity,
+        start=-model.gravity,
     )
 
 

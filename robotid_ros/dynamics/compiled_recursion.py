@@ -21,15 +21,11 @@ from robotid_ros.dynamics.chain import aligned_chain
 from robotid_ros.dynamics.codegen.compiler import CompiledKernel, compiled_kernels
 from robotid_ros.model import RobotModel
 
-# The library keeps its intermediate values on the stack: 2 MB for so many joints, of a stack of usually 8 MB.
-_MOST_JOINTS = 32
 _DRIVES = ('Ia', 'Fv', 'Fc', 'offset')
 
 
-def recursion(name: str, model: RobotModel) -> CompiledKernel | None:
-    """Return ``recursion_torque`` or ``recursion_regressor``; None without a compiler, or for too many joints."""
-    if model.n > _MOST_JOINTS:
-        return None
+def recursion(name: str) -> CompiledKernel | None:
+    """Return ``recursion_torque`` or ``recursion_regressor``; None without a compiler."""
     library = _library(os.environ.get('ROBOTID_NO_COMPILER', ''))
     return None if library is None else library[name]
 

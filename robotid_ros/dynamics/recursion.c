@@ -10,10 +10,12 @@
  */
 
 /*
- * The recursions of newton_euler.py and standard_regressor.py for any serial arm, LANES samples at once.
- * The arm comes as one array of doubles, packed by compiled_recursion.py; joints, links and formulas are those of
- * the Python modules, which say where they come from.
+ * Inverse dynamics (newton_euler.py) and regressor (standard_regressor.py) of any serial arm, LANES samples at once.
+ * The arm comes as one array of doubles, packed by compiled_recursion.py; joints and links are those of chain.py. The
+ * Python modules say where the formulas come from.
  */
+#include <stdlib.h>
+
 #include "codegen/lanes.h"
 
 enum {
@@ -67,6 +69,21 @@ static void couple(const Arm *arm, const vec *measured, vec *chain)
     }
 }
 
+/* Chain coordinates of samples s, s + 1, ...: those measured, where no drive is coupled. */
+static inline void motion_at(
+    const Arm *arm, long s, long count, const double *const *from, vec measured[3][arm->n], vec moved[3][arm->n],
+    const vec **x)
+{
+    for (int part = 0; part < 3; ++part) {
+        load(from[part], s, count, arm->n, measured[part]);
+        x[part] = measured[part];
+        if (arm->coupled) {
+            couple(arm, measured[part], moved[part]);
+            x[part] = moved[part];
+        }
+    }
+}
+
 static inline void turn(vec *x, vec cosine, vec sine)
 {
     const vec first = cosine * x[0] + sine * x[1];
@@ -95,7 +112,7 @@ static inline void add_cross(const vec *a, const vec *b, vec *sum)
     sum[2] += a[0] * b[1] - a[1] * b[0];
 }
 
-/* Motion of link k in its aligned frame, from that of the link before; see link_motions. */
+/* Motion of link k in its aligned frame, from that of the link before. */
 static inline void step(const Arm *arm, long k, vec q, vec dq, vec ddq, const Motion *before, Motion *link)
 {
     const double *joint = arm->joints + PER_JOINT * k, *rotation = joint + 1;
@@ -176,14 +193,8 @@ void recursion_torque(long count, const double *packed, const double *q, const d
     Motion link[n];
     vec measured[3][n], moved[3][n], torque[n];
     for (long s = 0; s < count; s += LANES) {
-        const vec *x[3] = {measured[0], measured[1], measured[2]};
-        load(q, s, count, n, measured[0]);
-        load(dq, s, count, n, measured[1]);
-        load(ddq, s, count, n, measured[2]);
-        for (int part = 0; part < 3 && arm.coupled; ++part) {
-            couple(&arm, measured[part], moved[part]);
-            x[part] = moved[part];
-        }
+        const vec *x[3];
+        motion_at(&arm, s, count, (const double *[]){q, dq, ddq}, measured, moved, x);
         for (long k = 0; k < n; ++k) {
             step(&arm, k, x[0][k], x[1][k], x[2][k], k ? &link[k - 1] : &base, &link[k]);
         }
@@ -221,7 +232,7 @@ void recursion_torque(long count, const double *packed, const double *q, const d
     }
 }
 
-/* The ten columns of link k for the screw (angular, linear) of a joint; see _columns. */
+/* The ten columns of link k for the screw (angular, linear) of a joint; see symbolic_regressor.py. */
 static inline void columns_of(const Motion *link, const vec *z, const vec *v, vec *column)
 {
     const vec wx = link->w[0], wy = link->w[1], wz = link->w[2];
@@ -267,18 +278,19 @@ void recursion_regressor(
     const Arm arm = unpack(packed);
     const long n = arm.n, width = (long)chosen[0], size = n * width;
     const double *aligned = chosen + 1, *place = aligned + n;
-    vec measured[3][n], moved[3][n], angular[n][3], linear[n][3], column[n][10], made[n], row[size];
-    double samples[LANES * size];
-    memset(row, 0, sizeof row); /* a link does not act on the joints behind it: those zeros stay */
-    for (long s = 0; s < count; s += LANES) {
-        const vec *x[3] = {measured[0], measured[1], measured[2]};
-        load(q, s, count, n, measured[0]);
-        load(dq, s, count, n, measured[1]);
-        load(ddq, s, count, n, measured[2]);
-        for (int part = 0; part < 3 && arm.coupled; ++part) {
-            couple(&arm, measured[part], moved[part]);
-            x[part] = moved[part];
+    vec measured[3][n], moved[3][n], angular[n][3], linear[n][3], column[n][10], made[n];
+    vec *restrict row = aligned_alloc(sizeof(vec), 2 * size * sizeof(vec)); /* too large for the stack where joints are many */
+    if (row == NULL) {
+        for (long k = 0; k < count * size; ++k) {
+            rows[k] = NAN;
         }
+        return;
+    }
+    double *samples = (double *)(row + size);
+    memset(row, 0, size * sizeof(vec)); /* a link does not act on the joints behind it: those zeros stay */
+    for (long s = 0; s < count; s += LANES) {
+        const vec *x[3];
+        motion_at(&arm, s, count, (const double *[]){q, dq, ddq}, measured, moved, x);
         Motion link = at_rest(&arm);
         for (long k = 0; k < n; ++k) {
             const Motion before = link;
@@ -337,4 +349,5 @@ void recursion_regressor(
         }
     }
     finish_stream();
+    free(row);
 }

@@ -93,45 +93,33 @@ def pseudo_parameter_map() -> Array:
     return result
 
 
-def trace_minimal(
-    graph: Graph,
-    chain: MinimalChain,
-    form: Form,
-    q: Sequence[Expression],
-    dq: Sequence[Expression],
-    ddq: Sequence[Expression],
-    parameters: Sequence[dict[str, Number]],
-) -> list[Number]:
-    """Return the torques of the chain's joints.
+class TorqueTracer:
+    """Traces the torques of a chain's joints.
 
     Parameters
     ----------
     graph : Graph
     chain : MinimalChain
     form : Form
-    q, dq, ddq : sequence of Expression
-        Chain coordinates.
+    motion : three sequences of Expression
+        Chain coordinates, velocities and accelerations.
     parameters : sequence of dict
         Per link, by PSEUDO_NAMES, those of its parameters that are not zero, in its own frame.
     """
-    return _Tracer(graph, chain, form, q, dq, ddq, parameters).torques()
 
-
-class _Tracer:
     def __init__(
         self,
         graph: Graph,
         chain: MinimalChain,
         form: Form,
-        q: Sequence[Expression],
-        dq: Sequence[Expression],
-        ddq: Sequence[Expression],
+        motion: Sequence[Sequence[Expression]],
         parameters: Sequence[dict[str, Number]],
     ) -> None:
         self.graph, self.chain, self.form = graph, chain, form
         self.zero: Number = graph.constant(0.0)
         self.angle, self.rate, self.change = (
-            [chain.signs[k] * x[k] if chain.revolute[k] else x[k] for k in range(len(q))] for x in (q, dq, ddq)
+            [sign * x if turns else x for sign, x, turns in zip(chain.signs, part, chain.revolute, strict=True)]
+            for part in motion
         )
         self.parameters = parameters
         self.group_of = {k: group for group in chain.groups for k in group}

@@ -19,7 +19,7 @@ from robotid_ros.dynamics.base_parameter_set import BaseParameters, reduced_colu
 from robotid_ros.dynamics.chain import sample_motion
 from robotid_ros.dynamics.codegen.expression import Expression, Graph, Number, Op, OperationCount
 from robotid_ros.dynamics.codegen.minimal_frames import MinimalChain, joint_groups, minimal_chain
-from robotid_ros.dynamics.codegen.minimal_recursion import PSEUDO_NAMES, Form, pseudo_parameter_map, trace_minimal
+from robotid_ros.dynamics.codegen.minimal_recursion import PSEUDO_NAMES, Form, TorqueTracer, pseudo_parameter_map
 from robotid_ros.dynamics.codegen.symbolic_regressor import combined
 from robotid_ros.dynamics.standard_regressor import drive_symbols, full_regressor, observation_matrix
 from robotid_ros.model.inertia import transform_inertial_parameters
@@ -99,7 +99,7 @@ def trace_torques(
         elif symbols[(column - 10 * n) // n] == 'Ia':
             rotors.append((column % n, parameter))
     moved = [combined(model.coupling, x) for x in (q, dq, ddq)]
-    torques = trace_minimal(graph, chain, form, moved[0], moved[1], moved[2], parameters)
+    torques = TorqueTracer(graph, chain, form, moved, parameters).torques()
     result = combined(model.coupling.T, [torque + graph.constant(0.0) for torque in torques])
     for joint, parameter in rotors if not at_rest else ():
         result[joint] = result[joint] + ddq[joint] * parameter
