@@ -158,7 +158,7 @@ class BaseParameters:
         weights = np.ascontiguousarray(weights, dtype=np.float64)
         if weights.shape != shape:
             raise DataError(f'weights: expected shape {shape}, as the regressor has, got {weights.shape}')
-        results = (np.empty(shape[:2]), np.empty(shape[:2]), np.empty(shape[:2]))
+        slopes = np.empty((shape[0], 3 * shape[1]))
         drives = drive_symbols(self.options)
         kernel = self._kernels.get(
             'regressor_gradient',
@@ -166,8 +166,9 @@ class BaseParameters:
             lambda: regressor_gradient_function(self.model, drives, self.independent.tolist()),
             compiled=compiled,
         )
-        kernel([*samples, weights.reshape(shape[0], -1)], results)
-        return results
+        kernel([*samples, weights.reshape(shape[0], -1)], slopes)
+        by_q, by_dq, by_ddq = np.split(slopes, 3, axis=1)
+        return by_q, by_dq, by_ddq
 
     @property
     def combinations(self) -> tuple[dict[str, float], ...]:

@@ -70,10 +70,10 @@ def inverse_dynamics(
     tau = np.empty_like(q, order='C')
     compiled = recursion('recursion_torque')
     if compiled is not None:
-        compiled([packed_arm(model, part != 'kinetic', rotor_inertia, friction), q, rate, change], [tau])
+        compiled([packed_arm(model, part != 'kinetic', rotor_inertia, friction), q, rate, change], tau)
         return tau
     kernel, parameters = torque_kernel(model, part != 'kinetic')
-    kernel([q, rate, change, parameters], [tau])
+    kernel([q, rate, change, parameters], tau)
     if rotor_inertia:
         tau += model.rotor_inertia * change
     if friction:

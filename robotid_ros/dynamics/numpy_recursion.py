@@ -17,7 +17,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.codegen.expression import Graph, Number
-from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock, OutputBlock
+from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock
 from robotid_ros.dynamics.codegen.kernel import NumpyKernel
 from robotid_ros.dynamics.codegen.minimal_frames import minimal_chain
 from robotid_ros.dynamics.codegen.minimal_recursion import PSEUDO_NAMES, Form, TorqueTracer, pseudo_parameter_map
@@ -49,7 +49,7 @@ def torque_kernel(model: RobotModel, falls: bool) -> tuple[NumpyKernel, Array]:
         name='torque',
         graph=graph,
         inputs=(*motion_inputs(n), InputBlock('parameters', 10 * n, shared=True)),
-        outputs=(OutputBlock('tau', tuple(torque.reference for torque in at_joints)),),
+        references=tuple(torque.reference for torque in at_joints),
     )
     own = [
         transform_inertial_parameters(pi, frame[:3, :3], frame[:3, 3])

@@ -147,10 +147,10 @@ def regressor_columns(
     compiled = recursion('recursion_regressor')
     if compiled is not None:
         arm, chosen = packed_arm(model, part != 'kinetic'), chosen_columns(model, columns, drives)
-        compiled([arm, chosen, q, dq, ddq], [result])
+        compiled([arm, chosen, q, dq, ddq], result)
     else:
         kernel = regressor_kernel(model, columns, drives, part != 'kinetic')
-        kernel([q, dq, ddq], [result.reshape(len(q), model.n * len(columns))])
+        kernel([q, dq, ddq], result.reshape(len(q), model.n * len(columns)))
     if part != 'all' and 'offset' in drives:
         first = (10 + drives.index('offset')) * model.n
         result[:, :, [first <= column < first + model.n for column in columns]] = 0.0

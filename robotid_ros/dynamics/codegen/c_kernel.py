@@ -18,7 +18,7 @@ _STREAMED_BYTES = 8 * 2**20
 
 
 def batch_source(function: GraphFunction) -> str:
-    """Return C with ``void <name>(long count, const double *input..., double *output...)``.
+    """Return C with ``void <name>(long count, const double *input..., double *output)``.
 
     Arrays are contiguous, shape (count, width), or (width,) for shared inputs. LANES samples are
     evaluated at once in vectors of the compiler's vector extension; a rest that does not fill a
@@ -33,19 +33,20 @@ def batch_source(function: GraphFunction) -> str:
             return f'splat(in{block}[{column}])'
         return f'GATHER(in{block}, {width}, {column})'
 
-    body = statements(function, read, 'lanes')
-    writes = [f'vec rows{b}[{len(block.references)}];' for b, block in enumerate(function.outputs)]
-    ends: list[str] = []
-    for b, block in enumerate(function.outputs):
-        for column, reference in enumerate(block.references):
-            value = value_of(function, reference)
-            value = f'splat({value})' if function.graph.kind[reference >> 1] == Op.CONSTANT else value
-            writes.append(f'rows{b}[{column}] = {value};')
-        ends.append(f'store_samples(rows{b}, out{b}, {len(block.references)});')
-    parameters = [f'const double *restrict in{b}' for b in range(len(function.inputs))]
-    parameters += [f'double *restrict out{b}' for b in range(len(function.outputs))]
+    parameters = [*(f'const double *restrict in{b}' for b in range(len(function.inputs))), 'double *restrict out']
+    writes = []
+    for k, reference in enumerate(function.references):
+        value = value_of(function, reference)
+        constant = function.graph.kind[reference >> 1] == Op.CONSTANT
+        writes.append(f'rows[{k}] = {f"splat({value})" if constant else value};')
+    lines = [
+        *statements(function, read, 'lanes'),
+        f'vec rows[{len(writes)}];',
+        *writes,
+        f'store_samples(rows, out, {len(writes)});',
+    ]
     source = ['#include "codegen/lanes.h"', '', f'static void block({", ".join(parameters)})', '{']
-    source += [f'    {line}' for line in body + writes + ends]
+    source += [f'    {line}' for line in lines]
     source += ['}', '', *_driver(function, parameters)]
     return '\n'.join(source) + '\n'
 
@@ -56,14 +57,13 @@ def sample_source(function: GraphFunction) -> str:
     The block holds the shared input, which is the last, and behind it gets the output.
     """
     *given, shared = function.inputs
-    (output,) = function.outputs
 
     def read(number: int) -> str:
         block, column = function.input_places[number]
         return f'block[{column}]' if block == len(given) else f'in{block}[{column}]'
 
     arguments = [f'const double *in{b}' for b in range(len(given))]
-    values = (value_of(function, reference) for reference in output.references)
+    values = (value_of(function, reference) for reference in function.references)
     return '\n'.join(
         [
             '#include <math.h>',
@@ -79,50 +79,44 @@ def sample_source(function: GraphFunction) -> str:
 
 def _driver(function: GraphFunction, parameters: list[str]) -> list[str]:
     """Return the function that goes through the samples: whole vectors, then the rest in padded copies."""
-    arguments, padded, copies, tails = [], [], [], []
+    arguments, padded, copies = [], [], []
     for b, given in enumerate(function.inputs):
         arguments.append(f'in{b}' if given.shared else f'in{b} + s * {given.width}')
         padded.append(f'in{b}' if given.shared else f'padded{b}')
         if not given.shared:
             copies.append(f'    double padded{b}[LANES * {given.width}] = {{0}};')
             copies.append(f'    memcpy(padded{b}, in{b} + s * {given.width}, sizeof(double) * rest * {given.width});')
-    widths = [len(made.references) for made in function.outputs]
-    for b, width in enumerate(widths):
-        arguments.append(f'out{b} + s * {width}')
-        padded.append(f'made{b}')
-        copies.append(f'    double made{b}[LANES * {width}];')
-        tails.append(f'    memcpy(out{b} + s * {width}, made{b}, sizeof(double) * rest * {width});')
+    width = len(function.references)
     return [
         f'void {function.name}(long count, {", ".join(parameters)})',
         '{',
         '    long s = 0;',
-        *_streamed(widths, arguments),
+        *_streamed(width, arguments),
         '    for (; s + LANES <= count; s += LANES) {',
-        f'        block({", ".join(arguments)});',
+        f'        block({", ".join(arguments)}, out + s * {width});',
         '    }',
         '    const unsigned long rest = (unsigned long)(count - s);',
         '    if (rest == 0) {',
         '        return;',
         '    }',
         *copies,
-        f'    block({", ".join(padded)});',
-        *tails,
+        f'    double made[LANES * {width}];',
+        f'    block({", ".join(padded)}, made);',
+        f'    memcpy(out + s * {width}, made, sizeof(double) * rest * {width});',
         '}',
     ]
 
 
-def _streamed(widths: list[int], arguments: list[str]) -> list[str]:
-    """Return the loop that writes a large output past the caches; nothing where no output is wide enough."""
-    widest = max(widths, default=0)
-    if widest < _STREAMED_WIDTH:
+def _streamed(width: int, arguments: list[str]) -> list[str]:
+    """Return the loop that writes a large output past the caches; nothing where it is not wide enough."""
+    if width < _STREAMED_WIDTH:
         return []
-    place = f'out{widths.index(widest)} + s * {widest}'
     return [
-        f'    if (count > {_STREAMED_BYTES // 8 // widest}) {{',
-        f'        double row[LANES * {widest}];',
+        f'    if (count > {_STREAMED_BYTES // 8 // width}) {{',
+        f'        double row[LANES * {width}];',
         '        for (; s + LANES <= count; s += LANES) {',
-        f'            block({", ".join("row" if argument == place else argument for argument in arguments)});',
-        f'            stream(row, {place}, LANES * {widest});',
+        f'            block({", ".join(arguments)}, row);',
+        f'            stream(row, out + s * {width}, LANES * {width});',
         '        }',
         '        finish_stream();',
         '    }',

@@ -37,7 +37,7 @@ _COPIED = 4096
 
 
 class CompiledKernel:
-    """A C function ``void f(long count, const double *input..., double *output...)``.
+    """A C function ``void f(long count, const double *input..., double *output)``.
 
     Called like :class:`NumpyKernel`: arrays of shape (count, width), or (width,) where an input is
     the same for all samples. The interpreter's lock is released during a call.
@@ -49,13 +49,13 @@ class CompiledKernel:
         self.call = getattr(library, name)
         self.call.restype = None
 
-    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Fill the output arrays, which must be contiguous; see :meth:`NumpyKernel.__call__`."""
+    def __call__(self, inputs: Sequence[Array], output: Array) -> None:
+        """Fill the output array, which must be contiguous; see :meth:`NumpyKernel.__call__`."""
         if self.call.argtypes is None:
-            self.call.argtypes = [ctypes.c_long, *[ctypes.c_void_p] * (len(inputs) + len(outputs))]
+            self.call.argtypes = [ctypes.c_long, *[ctypes.c_void_p] * (len(inputs) + 1)]
         ready = [np.ascontiguousarray(x, dtype=np.float64) for x in inputs]
         given = [x.tobytes() if x.nbytes <= _COPIED else x.ctypes.data for x in ready]
-        self.call(len(outputs[0]), *given, *[y.ctypes.data for y in outputs])
+        self.call(len(output), *given, output.ctypes.data)
 
 
 def compiled_kernels(

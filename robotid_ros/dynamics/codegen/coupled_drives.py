@@ -13,7 +13,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.codegen.expression import Expression, Graph, Op
-from robotid_ros.dynamics.codegen.function import GraphFunction, OutputBlock
+from robotid_ros.dynamics.codegen.function import GraphFunction
 from robotid_ros.dynamics.codegen.symbolic_regressor import combined
 
 
@@ -38,13 +38,10 @@ def at_joints(function: GraphFunction, drives: Array) -> GraphFunction:
         kept = block.shared or block.name == 'direction'  # the direction is that of the motor
         slots += given if kept else combined(turned.get(block.name, drives), given)
     made = _copied(function, graph, slots)
-    (torque,) = function.outputs
-    at_motors = np.array([made[a >> 1] ^ (a & 1) for a in torque.references]).reshape(n, -1)
+    at_motors = np.array([made[a >> 1] ^ (a & 1) for a in function.references]).reshape(n, -1)
     columns = [combined(drives.T, [Expression(graph, int(a)) for a in column]) for column in at_motors.T]
     references = tuple(column[row].reference for row in range(n) for column in columns)
-    return GraphFunction(
-        name=function.name, graph=graph, inputs=function.inputs, outputs=(OutputBlock(torque.name, references),)
-    )
+    return GraphFunction(name=function.name, graph=graph, inputs=function.inputs, references=references)
 
 
 def _copied(function: GraphFunction, graph: Graph, slots: list[Expression]) -> dict[int, int]:

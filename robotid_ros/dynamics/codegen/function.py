@@ -35,17 +35,9 @@ class InputBlock:
     shared: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class OutputBlock:
-    """Consecutive outputs in one array, shape (N, len(references))."""
-
-    name: str
-    references: tuple[int, ...]
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GraphFunction:
-    """A graph with named inputs and outputs.
+    """A graph with named inputs, and outputs that make the rows of one array.
 
     Attributes
     ----------
@@ -54,18 +46,14 @@ class GraphFunction:
     graph : Graph
     inputs : tuple of InputBlock
         The graph's inputs are numbered through all blocks, in order.
-    outputs : tuple of OutputBlock
+    references : tuple of int
+        The outputs.
     """
 
     name: str
     graph: Graph
     inputs: tuple[InputBlock, ...]
-    outputs: tuple[OutputBlock, ...]
-
-    @cached_property
-    def references(self) -> tuple[int, ...]:
-        """All outputs, block after block."""
-        return tuple(reference for block in self.outputs for reference in block.references)
+    references: tuple[int, ...]
 
     @cached_property
     def schedule(self) -> list[int]:
@@ -75,7 +63,7 @@ class GraphFunction:
     @cached_property
     def key(self) -> str:
         """A hash of everything that its value depends on."""
-        digest = hashlib.sha256(repr((self.name, self.inputs, self.outputs)).encode())
+        digest = hashlib.sha256(repr((self.name, self.inputs, self.references)).encode())
         for array in self.graph.arrays():
             digest.update(array.tobytes())
         return digest.hexdigest()

@@ -39,30 +39,27 @@ class NumpyKernel:
             return f'given[{block}][{column}]'
 
         lines = statements(function, read, 'python')
-        for b, block in enumerate(function.outputs):
-            lines += [f'made[{b}][{k}] = {value_of(function, r)}' for k, r in enumerate(block.references)]
+        lines += [f'made[{k}] = {value_of(function, r)}' for k, r in enumerate(function.references)]
         names: dict[str, Any] = {'np': np}
         exec('\n    '.join(['def evaluate(given, made):', *_released(lines), 'return None']), names)
         self._evaluate, self._function = names['evaluate'], function
 
-    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Fill the output arrays.
+    def __call__(self, inputs: Sequence[Array], output: Array) -> None:
+        """Fill the output array.
 
         Parameters
         ----------
         inputs : sequence of ndarray
             One per input block, shape (N, width), or (width,) where shared.
-        outputs : sequence of ndarray, shape (N, width)
-            One per output block.
+        output : ndarray, shape (N, width)
         """
-        for start in range(0, len(outputs[0]), _BLOCK):
+        for start in range(0, len(output), _BLOCK):
             rows = slice(start, start + _BLOCK)
             pairs = zip(self._function.inputs, inputs, strict=True)
             given = [x if block.shared else np.ascontiguousarray(x[rows].T) for block, x in pairs]
-            made = [np.empty((y.shape[1], len(y[rows]))) for y in outputs]
+            made = np.empty((output.shape[1], len(output[rows])))
             self._evaluate(given, made)
-            for y, columns in zip(outputs, made, strict=True):
-                y[rows] = columns.T
+            output[rows] = made.T
 
 
 Kernel: TypeAlias = CompiledKernel | NumpyKernel

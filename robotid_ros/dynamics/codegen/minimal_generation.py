@@ -26,7 +26,7 @@ from robotid_ros.dynamics.codegen.cache import content_key, load_arrays, save_ar
 from robotid_ros.dynamics.codegen.coefficients import Coefficients
 from robotid_ros.dynamics.codegen.coupled_drives import at_joints
 from robotid_ros.dynamics.codegen.expression import Expression, Graph, Op
-from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock, OutputBlock
+from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock
 from robotid_ros.dynamics.codegen.minimal_model import JointFriction, MinimalModel
 from robotid_ros.dynamics.codegen.minimal_search import shortest_form, trace_torques
 from robotid_ros.dynamics.codegen.simplify import simplified
@@ -123,7 +123,7 @@ def _functions(
     rigid_torques = tuple(int(reference) for reference in arrays['rigid_body_outputs'])
 
     def function(name: str, graph: Graph, outputs: tuple[int, ...], inputs: tuple[InputBlock, ...]) -> GraphFunction:
-        return GraphFunction(name=name, graph=graph, inputs=(*inputs, last), outputs=(OutputBlock('tau', outputs),))
+        return GraphFunction(name=name, graph=graph, inputs=(*inputs, last), references=outputs)
 
     total = Graph.from_arrays(*rigid.arrays())
     torques = [Expression(total, reference) for reference in rigid_torques]
@@ -142,7 +142,7 @@ def _functions(
             name='recorded_torque',
             graph=whole,
             inputs=(*motion, last, InputBlock('direction', n)),
-            outputs=(OutputBlock('tau', shown),),
+            references=shown,
         )
     gravity = Graph.from_arrays(arrays['gravity_nodes'], arrays['gravity_values'])
     at_rest = tuple(int(reference) for reference in arrays['gravity_outputs'])

@@ -298,5 +298,5 @@ class MinimalModel:
         first = len(result) == 1 and name == 'inverse_dynamics' and self._kernels.single is None
         if first and isinstance(kernel, CompiledKernel):
             self._kernels.single = single_sample(function, self._own_coefficients)
-        kernel([*samples, self.coefficients(parameters)], [result])
+        kernel([*samples, self.coefficients(parameters)], result)
         return result

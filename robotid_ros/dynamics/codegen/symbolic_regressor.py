@@ -17,7 +17,7 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.chain import Chain, aligned_chain
 from robotid_ros.dynamics.codegen.expression import Expression, Graph, Number, Op, gradient
-from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock, OutputBlock
+from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock
 from robotid_ros.model import RobotModel
 
 Vector: TypeAlias = tuple[Number, Number, Number]
@@ -240,12 +240,10 @@ def regressor_function(model: RobotModel, drives: Sequence[str], columns: Sequen
     Returns
     -------
     GraphFunction
-        One output, shape (N, n * len(columns)), row-major.
+        Output of shape (N, n * len(columns)), row-major.
     """
     graph, entries = _entries(model, drives, columns)
-    return GraphFunction(
-        name='regressor', graph=graph, inputs=motion_inputs(model.n), outputs=(OutputBlock('regressor', entries),)
-    )
+    return GraphFunction(name='regressor', graph=graph, inputs=motion_inputs(model.n), references=entries)
 
 
 def regressor_gradient_function(model: RobotModel, drives: Sequence[str], columns: Sequence[int]) -> GraphFunction:
@@ -254,7 +252,7 @@ def regressor_gradient_function(model: RobotModel, drives: Sequence[str], column
     Returns
     -------
     GraphFunction
-        Inputs q, dq, ddq, weights of shape (N, n * len(columns)); three outputs of shape (N, n).
+        Inputs q, dq, ddq, weights of shape (N, n * len(columns)); output of shape (N, 3 n): by q, dq and ddq.
     """
     n = model.n
     graph, entries = _entries(model, drives, columns)
@@ -269,10 +267,7 @@ def regressor_gradient_function(model: RobotModel, drives: Sequence[str], column
         name='regressor_gradient',
         graph=graph,
         inputs=(*motion_inputs(n), InputBlock('weights', len(entries))),
-        outputs=tuple(
-            OutputBlock(name, tuple(slopes.get(k * n + i, zero) for i in range(n)))
-            for k, name in enumerate(('by_q', 'by_dq', 'by_ddq'))
-        ),
+        references=tuple(slopes.get(k, zero) for k in range(3 * n)),
     )
 
 
