@@ -57,33 +57,17 @@ class Coefficients:
             form = self._form(graph, node, linear)
             if form is not None:
                 linear[node] = form
-        new = Graph()
-        made: dict[int, int] = {}
-
-        def build(node: int) -> int:
-            if node in linear:
-                return self._coefficient(new, linear[node])
-            kind = graph.kind[node]
-            if kind == Op.CONSTANT:
-                return new.constant_reference(graph.value[node])
-            if kind == Op.INPUT:
-                return new.input(graph.first[node]).reference
-            parts = [made[argument >> 1] ^ (argument & 1) for argument in graph.arguments(node)]
-            if kind == Op.ADD:
-                return new.add(*parts)
-            return new.multiply(*parts) if kind == Op.MULTIPLY else new.unary(kind, parts[0])
-
-        needed = [reference >> 1 for reference in outputs]
-        stack = list(reversed(needed))
-        while stack:
-            node = stack[-1]
-            waiting = [] if node in linear else [a >> 1 for a in graph.arguments(node) if a >> 1 not in made]
-            if node not in made and waiting:
-                stack.extend(reversed(waiting))
-                continue
-            if node not in made:
-                made[node] = build(node)
-            stack.pop()
+        needed = {reference >> 1 for reference in outputs}
+        for node in reversed(order):
+            if node in needed and node not in linear:
+                needed.update(argument >> 1 for argument in graph.arguments(node))
+        new, made = Graph(), dict[int, int]()
+        for node in order:
+            if node in needed and node in linear:
+                made[node] = self._coefficient(new, linear[node])
+            elif node in needed:
+                parts = [made[argument >> 1] ^ (argument & 1) for argument in graph.arguments(node)]
+                made[node] = graph.copied(node, parts, new)
         return new, tuple(made[reference >> 1] ^ (reference & 1) for reference in outputs)
 
     def _form(self, graph: Graph, node: int, linear: dict[int, Array]) -> Array | None:

@@ -37,27 +37,12 @@ def at_joints(function: GraphFunction, drives: Array) -> GraphFunction:
         given = graph.inputs(len(slots), block.width)
         kept = block.shared or block.name == 'direction'  # the direction is that of the motor
         slots += given if kept else combined(turned.get(block.name, drives), given)
-    made = _copied(function, graph, slots)
+    old, made = function.graph, dict[int, int]()
+    for node in function.schedule:
+        parts = [made[a >> 1] ^ (a & 1) for a in old.arguments(node)]
+        is_input = old.kind[node] == Op.INPUT
+        made[node] = slots[old.first[node]].reference if is_input else old.copied(node, parts, graph)
     at_motors = np.array([made[a >> 1] ^ (a & 1) for a in function.references]).reshape(n, -1)
     columns = [combined(drives.T, [Expression(graph, int(a)) for a in column]) for column in at_motors.T]
     references = tuple(column[row].reference for row in range(n) for column in columns)
     return GraphFunction(name=function.name, graph=graph, inputs=function.inputs, references=references)
-
-
-def _copied(function: GraphFunction, graph: Graph, slots: list[Expression]) -> dict[int, int]:
-    """Build a function's nodes in another graph, with expressions for its inputs; return them by the old nodes."""
-    old, made = function.graph, dict[int, int]()
-    for node in function.schedule:
-        parts = [made[a >> 1] ^ (a & 1) for a in old.arguments(node)]
-        match old.kind[node]:
-            case Op.CONSTANT:
-                made[node] = graph.constant_reference(old.value[node])
-            case Op.INPUT:
-                made[node] = slots[old.first[node]].reference
-            case Op.ADD:
-                made[node] = graph.add(*parts)
-            case Op.MULTIPLY:
-                made[node] = graph.multiply(*parts)
-            case kind:
-                made[node] = graph.unary(kind, parts[0])
-    return made

@@ -119,22 +119,17 @@ class Graph:
         self._constants: dict[float, int] = {}
 
     @classmethod
-    def restored(cls, kind: list[int], first: list[int], second: list[int], value: list[float]) -> 'Graph':
-        """Return a graph from the lists of its nodes."""
-        graph = cls()
-        graph.kind, graph.first, graph.second, graph.value = kind, first, second, value
-        for node, op in enumerate(kind):
-            if op == Op.CONSTANT:
-                graph._constants[value[node]] = node
-            else:
-                graph._index[op, first[node], second[node]] = node
-        return graph
-
-    @classmethod
     def from_arrays(cls, nodes: Array | IntArray, values: Array | IntArray) -> 'Graph':
         """Return a graph from the arrays of :meth:`arrays`."""
-        kind, first, second = (row.astype(int).tolist() for row in nodes)
-        return cls.restored(kind, first, second, values.tolist())
+        graph = cls()
+        graph.kind, graph.first, graph.second = (row.astype(int).tolist() for row in nodes)
+        graph.value = values.tolist()
+        for node, key in enumerate(zip(graph.kind, graph.first, graph.second, strict=True)):
+            if key[0] == Op.CONSTANT:
+                graph._constants[graph.value[node]] = node
+            else:
+                graph._index[key] = node
+        return graph
 
     def arrays(self) -> tuple[IntArray, Array]:
         """Return kind, first and second argument of all nodes, shape (3, N), and their values, shape (N,)."""
@@ -226,6 +221,17 @@ class Graph:
         if kind in (Op.ADD, Op.MULTIPLY):
             return (self.first[node], self.second[node])
         return (self.first[node],) if kind >= Op.SIN else ()
+
+    def copied(self, node: int, arguments: Sequence[int], into: 'Graph') -> int:
+        """Return the reference to a node's operation in another graph, on references there."""
+        kind = self.kind[node]
+        if kind == Op.CONSTANT:
+            return into.constant_reference(self.value[node])
+        if kind == Op.INPUT:
+            return into.input(self.first[node]).reference
+        if kind == Op.ADD:
+            return into.add(*arguments)
+        return into.multiply(*arguments) if kind == Op.MULTIPLY else into.unary(kind, arguments[0])
 
     def schedule(self, outputs: Iterable[int]) -> list[int]:
         """Return the nodes that the outputs need, arguments first, each output as early as possible.

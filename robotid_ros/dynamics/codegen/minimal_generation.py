@@ -24,12 +24,12 @@ from robotid_ros.arrays import Array, IntArray, frozen_array
 from robotid_ros.dynamics.base_parameter_set import BaseParameters, base_parameters
 from robotid_ros.dynamics.codegen.cache import content_key, load_arrays, save_arrays
 from robotid_ros.dynamics.codegen.coefficients import Coefficients
+from robotid_ros.dynamics.codegen.common_factors import factored
 from robotid_ros.dynamics.codegen.coupled_drives import at_joints
 from robotid_ros.dynamics.codegen.expression import Expression, Graph, Op
 from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock
 from robotid_ros.dynamics.codegen.minimal_model import JointFriction, MinimalModel
 from robotid_ros.dynamics.codegen.minimal_search import shortest_form, trace_torques
-from robotid_ros.dynamics.codegen.simplify import simplified
 from robotid_ros.dynamics.codegen.symbolic_regressor import motion_inputs
 from robotid_ros.dynamics.standard_regressor import drive_symbols
 from robotid_ros.errors import ModelError
@@ -53,8 +53,7 @@ def minimal_model(
     """Generate the minimal model of an arm.
 
     The recursions are traced into an expression graph once for each of several choices of frames
-    and recursions. The shortest is shortened further by common factors and shared sums, and saved in
-    the user's cache directory.
+    and recursions. The shortest is shortened further by common factors, and saved in the user's cache directory.
 
     Parameters
     ----------
@@ -205,7 +204,7 @@ def _generate(
     arrays: dict[str, Array | IntArray] = {}
     for name in _RIGID:
         traced = trace_torques(base, chain, local.columns, form, at_rest=name == 'gravity')
-        graph, outputs = coefficients.extract(*simplified(*traced))
+        graph, outputs = coefficients.extract(*factored(*traced))
         if name == 'gravity':
             graph = _without_motion(graph, n)
         arrays[f'{name}_nodes'], arrays[f'{name}_values'] = graph.arrays()
