@@ -67,17 +67,9 @@ class _Goal:
 class ActionLink:
     """Sends every window as a goal that takes the place of the one before.
 
-    Parameters
-    ----------
-    node : Node
-        With the parameters of :class:`ActionLinkConfig` declared.
-    name : str
-        Of the action; empty: ``follow_joint_trajectory`` beside the topic ``joint_trajectory``.
-
-    Raises
-    ------
-    MissingDependencyError
-        If control_msgs is not installed.
+    The node has declared the parameters of :class:`ActionLinkConfig`. Without a name, the action is
+    ``follow_joint_trajectory`` beside the topic ``joint_trajectory``. A MissingDependencyError says that control_msgs
+    is not installed.
     """
 
     answers = True

@@ -58,26 +58,10 @@ _CONFIRMATION = 2.0
 class ArmDriver:
     """Moves one arm; everything is for the executor's thread.
 
-    Attributes
-    ----------
-    state : ArmState
-        What its joint states say.
-    run : RunStream or None
-        What the arm is moving along.
-    rested : threading.Event
-        Set whenever a run has ended with the arm at rest.
-
-    Parameters
-    ----------
-    node : Node
-        With the parameters of :class:`WatchdogConfig` declared.
-    link : ControllerLink
-    status : Status
-    worker : BackgroundWorker
-    speed_scaling_topic : str or None
-        Topic of the speed scaling to watch (``std_msgs/Float64``, 100 is full speed).
-    robot : RobotConfig or None
-        Says what the efforts of the joint states are.
+    What its joint states say is in ``state``, what the arm moves along in ``run``, and ``rested`` is set whenever a run
+    has ended with the arm at rest. The node has declared the parameters of :class:`WatchdogConfig`. The topic of the
+    speed scaling, where there is one, carries ``std_msgs/Float64`` (100 is full speed); the robot configuration says
+    what the efforts of the joint states are.
     """
 
     def __init__(
@@ -168,12 +152,7 @@ class ArmDriver:
         return full
 
     def require_full_speed(self) -> None:
-        """Refuse to begin while the controller stretches time.
-
-        Raises
-        ------
-        ExcitationError
-        """
+        """Refuse, with an ExcitationError, to begin while the controller stretches time."""
         if not _is_full(self._speed_scaling):
             raise ExcitationError(
                 f'the controller runs at {self._speed_scaling:g} % of its speed, which stretches time; set it to 100 %'

@@ -38,18 +38,12 @@ _CATCH_UP = 10.0
 class ArmState:
     """Follows the joint states of an arm; everything but :meth:`measure` is for the executor's thread.
 
-    Attributes
-    ----------
-    problem : str
-        Why the last joint state cannot be used; empty where it can.
-    offset : ClockOffset
-        Of the clock that stamps the joint states.
-    time : SimulatedTime
+    Why the last joint state cannot be used is in ``problem``, empty where it can; ``offset`` is that of the clock that
+    stamps the joint states. The node has declared the parameters of :class:`WatchdogConfig`.
 
     Parameters
     ----------
     node : Node
-        With the parameters of :class:`WatchdogConfig` declared.
     worker : BackgroundWorker
     take : callable
         Gets position, velocity, effort, stamp [s], and when it came, by a clock that never stands still [s], of every
@@ -147,12 +141,7 @@ class ArmState:
                 time.sleep(0.02)
 
     def fresh_position(self) -> Array:
-        """Return the measured position, shape (n,), or refuse if it is missing, broken or old.
-
-        Raises
-        ------
-        ExcitationError
-        """
+        """Return the measured position, shape (n,); an ExcitationError where it is missing, broken or old."""
         config = read_parameters(self._node, WatchdogConfig)
         if self._latest is None:
             raise ExcitationError(f'no usable joint state: {self.problem}')

@@ -50,18 +50,9 @@ class _NoExecutor(CallbackGroup):
 class Capture:
     """Takes every message of a topic, raw, from construction to :meth:`stop`.
 
-    Parameters
-    ----------
-    node : Node
-        Its context is used; its executor is not.
-    message_type : type
-    topic : str
-    consumer : callable
-        Gets chunks in order, in a thread of its own; what it raises is kept in :attr:`failure`.
-    depth : int
-        Messages the middleware holds while this process is kept from running.
-    reliability : ReliabilityPolicy
-        As the publisher's, or best effort.
+    The consumer gets chunks in order, in a thread of its own; what it raises is kept in ``failure``. Of the node, the
+    context is used and the executor is not. The middleware holds ``depth`` messages while this process is kept from
+    running. The reliability is the publisher's, or best effort.
     """
 
     def __init__(

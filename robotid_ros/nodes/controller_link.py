@@ -38,14 +38,8 @@ _STATE_PERIOD = 0.02
 class ControllerFeedback:
     """What a controller says of its own work at one instant.
 
-    Attributes
-    ----------
-    stamp : float
-        [s]
-    desired, actual, error : ndarray, shape (n,)
-        Position it leads to, position it measured, and their difference [rad or m].
-    speed : float or None
-        Part of the speed at which it follows its trajectory, where it tells that [%].
+    The position it leads to, the one it measured and their difference have the shape (n,) [rad or m]; ``stamp`` is in
+    s. ``speed`` is the part of the speed at which it follows its trajectory [%], where it tells that.
     """
 
     stamp: float
@@ -65,12 +59,8 @@ class LinkFault(NamedTuple):
 class ControllerLink(Protocol):
     """Takes trajectories to a controller and brings back what it says.
 
-    Attributes
-    ----------
-    answers : bool
-        Whether the controller accepts or refuses every trajectory explicitly.
-    result_delay : float
-        How long after a fault the controller may take to say that it ended the trajectory itself [s].
+    ``answers`` says whether the controller accepts or refuses every trajectory explicitly, and ``result_delay`` how
+    long after a fault it may take to say that it ended the trajectory itself [s].
     """
 
     answers: bool
@@ -79,19 +69,13 @@ class ControllerLink(Protocol):
     def require_controller(self, timeout: float, given_up: threading.Event) -> None:
         """Wait, off the executor's thread, until the controller can be reached.
 
-        Raises
-        ------
-        ExcitationError
-            If the controller cannot be reached within ``timeout`` [s], or ``given_up`` is set.
+        An ExcitationError says that it cannot be reached within ``timeout`` [s], or that ``given_up`` is set.
         """
 
     def begin(self, joint_names: Sequence[str], listener: Callable[[ControllerFeedback], None]) -> None:
         """Prepare a run; feedback, where there is any, goes to the listener from now on.
 
-        Raises
-        ------
-        ExcitationError
-            If a setting does not fit the arm.
+        An ExcitationError says which setting does not fit the arm.
         """
 
     def send(self, message: JointTrajectory) -> None:
@@ -106,10 +90,7 @@ class ControllerLink(Protocol):
     def conclusion(self, waited: float) -> str | None:
         """Return what is wrong with how the controller ended: '' for nothing, None if it has to be waited for.
 
-        Parameters
-        ----------
-        waited : float
-            Since the arm came to rest [s].
+        The arm came to rest ``waited`` seconds ago.
         """
 
     def other_commanders(self) -> list[str]:
@@ -122,10 +103,7 @@ class ControllerLink(Protocol):
 def wait_for_controller(there: Callable[[], bool], absent: str, timeout: float, given_up: threading.Event) -> None:
     """Wait until a controller is there.
 
-    Raises
-    ------
-    ExcitationError
-        With the sentence ``absent`` after ``timeout`` [s]; or if ``given_up`` is set.
+    An ExcitationError has the sentence ``absent`` after ``timeout`` [s], or says that ``given_up`` is set.
     """
     deadline = time.monotonic() + timeout
     while not there():

@@ -71,14 +71,7 @@ def average_label(frame_id: str) -> tuple[int, bool, str, str]:
 
 
 def joint_state_values(message: JointState, joints: Sequence[str]) -> tuple[Array, Array | None, Array | None]:
-    """Return position, velocity and effort of some joints, in the order asked for.
-
-    Parameters
-    ----------
-    message : JointState
-        With joints in any order, and possibly others.
-    joints : sequence of str
-        The n joints wanted.
+    """Return position, velocity and effort of some joints, in the order asked for; the message may hold others too.
 
     Returns
     -------
@@ -114,16 +107,9 @@ def trajectory_message(
 ) -> JointTrajectory:
     """Return a trajectory message.
 
-    Parameters
-    ----------
-    joints : sequence of str
-        The n joints.
-    start : float
-        The time the points count from [s]; 0 stands for "when it arrives".
-    times : ndarray, shape (N,)
-        From the start [s].
-    position, velocity, acceleration, effort : ndarray, shape (N, n)
-        [rad, rad/s, rad/s^2, N m]; None leaves the field empty.
+    ``start`` is the time the points count from [s]; 0 stands for "when it arrives". ``times``, shape (N,), are from the
+    start [s]; position, velocity, acceleration and effort have the shape (N, n) [rad, rad/s, rad/s^2, N m], and None
+    leaves the field empty.
     """
     message = JointTrajectory(joint_names=list(joints))
     message.header.stamp = time_message(start)
@@ -141,13 +127,7 @@ def trajectory_message(
 def trajectory_arrays(
     message: JointTrajectory, joints: Sequence[str]
 ) -> tuple[Array, Array, Array | None, Array | None, Array | None]:
-    """Return times, positions, velocities, accelerations and efforts of a trajectory message.
-
-    Parameters
-    ----------
-    message : JointTrajectory
-    joints : sequence of str
-        The n joints wanted, in any order.
+    """Return times, positions, velocities, accelerations and efforts of a trajectory message for some of its joints.
 
     Returns
     -------

@@ -38,14 +38,7 @@ _FASTER = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmTopics:
-    """Where an arm is heard and commanded.
-
-    Attributes
-    ----------
-    joint_states, trajectory : str
-    remarks : tuple of str
-        What differs from the configuration, or is missing; one sentence each.
-    """
+    """Where an arm is heard and commanded; each remark says what differs from the configuration, or is missing."""
 
     joint_states: str
     trajectory: str
@@ -55,13 +48,7 @@ class ArmTopics:
 def find_topics(joints: Sequence[str], joint_states: str, trajectory: str, patience: float = 5.0) -> ArmTopics:
     """Return the topics of an arm that work: those given, or what the graph has in their place.
 
-    Parameters
-    ----------
-    joints : sequence of str
-    joint_states, trajectory : str
-        Fully qualified names as configured.
-    patience : float
-        How long to wait for an arm to appear [s].
+    The names are fully qualified; an arm has ``patience`` seconds to appear.
     """
     context = rclpy.Context()
     rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)

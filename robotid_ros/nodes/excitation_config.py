@@ -132,13 +132,7 @@ class ActionLinkConfig(Settings):
 
 
 def reordered(design: ExcitationDesign, model: RobotModel) -> FourierTrajectory:
-    """Return the trajectory of a design with its joints in the order of a model.
-
-    Raises
-    ------
-    ExcitationError
-        If the joints are not the same.
-    """
+    """Return the trajectory of a design in the joint order of a model; an ExcitationError if the joints are others."""
     if sorted(design.joint_names) != sorted(model.joint_names):
         raise ExcitationError(
             f'the trajectory moves {", ".join(design.joint_names)}; the robot has {", ".join(model.joint_names)}'

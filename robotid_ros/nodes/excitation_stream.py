@@ -33,12 +33,10 @@ _REPEAT = 0.1
 
 
 class RunStream:
-    """Sends the windows of a run, and its stop.
+    """Sends the windows of a run, and its stop; the worker makes them off the executor's thread.
 
     Attributes
     ----------
-    following : Following
-        Compares the arm with the run.
     rest : float or None
         When the arm comes to rest after a stop, from the start of the run [s]; None while it runs.
     reason : str
@@ -47,14 +45,6 @@ class RunStream:
         The reason is a fault, not a request.
     held : bool
         Nothing was sent: the arm rested already, or its controller had brought it to a halt.
-
-    Parameters
-    ----------
-    following : Following
-    worker : BackgroundWorker
-        Makes the windows off the executor's thread.
-    link : ControllerLink
-        Takes the windows to the controller.
     """
 
     def __init__(self, following: Following, worker: BackgroundWorker, link: ControllerLink) -> None:
@@ -81,13 +71,7 @@ class RunStream:
         return trajectory_message(self.plan.joint_names, self.begin + self.plan.begin, times, *motion)
 
     def advance(self, elapsed: float) -> str | None:
-        """Send what is due; return a sentence if the run cannot go on.
-
-        Parameters
-        ----------
-        elapsed : float
-            Time from the start of the run [s].
-        """
+        """Send what is due ``elapsed`` seconds after the start; return a sentence if the run cannot go on."""
         now = time.monotonic()
         # A late tick runs before the joint states that queued meanwhile are processed: the next tick decides.
         late, self._looked = now - self._looked > 0.5 * self.following.watchdog.config.joint_state_timeout, now
@@ -127,17 +111,9 @@ class RunStream:
     def stop(self, reason: str, clock: Callable[[], float], latency: float, *, fault: bool) -> StopKind:
         """Bring the arm to rest from what it does now, and return how; from then on ``rest`` is known.
 
-        A stop is planned for the moment it reaches the controller. If planning took too long, on a busy machine, it is
-        planned again from what the arm does then.
-
-        Parameters
-        ----------
-        reason : str
-        clock : callable
-            Returns the node's time [s].
-        latency : float
-            What the message takes to the controller [s].
-        fault : bool
+        A stop is planned for the moment it reaches the controller, ``latency`` seconds after it is sent. If planning
+        took too long, on a busy machine, it is planned again from what the arm does then. ``clock`` returns the node's
+        time [s].
         """
         self.reason, self.fault, self._prepared, self._first = reason, fault, None, None
         lead = latency

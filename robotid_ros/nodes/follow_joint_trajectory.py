@@ -33,15 +33,7 @@ _STATUS: Mapping[int, str] = {GoalStatus.STATUS_CANCELED: 'cancelled', GoalStatu
 def control_msgs(purpose: str) -> tuple[Any, Any]:
     """Return the types of the action and of ``JointTolerance``.
 
-    Parameters
-    ----------
-    purpose : str
-        What they are needed for, the subject of the sentence.
-
-    Raises
-    ------
-    MissingDependencyError
-        If the ROS package control_msgs cannot be imported; the message names what to install.
+    A MissingDependencyError, whose subject is the ``purpose``, names what to install where they cannot be imported.
     """
     try:
         return import_module('control_msgs.action').FollowJointTrajectory, import_module(
@@ -62,14 +54,7 @@ def action_name(topic: str) -> str:
 
 
 def outcome(status: int, result: Any) -> str:
-    """Return how a goal ended, in words; '' where it reached its end.
-
-    Parameters
-    ----------
-    status : int
-        Of ``action_msgs/msg/GoalStatus``.
-    result : FollowJointTrajectory.Result
-    """
+    """Return how a goal ended, by ``action_msgs/msg/GoalStatus`` and its result, in words; '' if it reached its end."""
     if status == GoalStatus.STATUS_SUCCEEDED:
         return ''
     text = f'the controller {_STATUS.get(status, "forgot")} the trajectory'
@@ -85,14 +70,5 @@ def tolerance_violated(result: Any) -> bool:
 
 
 def tolerance_messages(kind: Any, joint_names: Sequence[str], positions: Sequence[float]) -> list[Any]:
-    """Return ``JointTolerance`` messages for positions [rad or m] that are not 0, the controller's own.
-
-    Parameters
-    ----------
-    kind : type
-        The message type.
-    joint_names : sequence of str
-    positions : sequence of float
-        One for each joint.
-    """
+    """Return ``JointTolerance`` messages of the positions [rad or m] that are not 0, which is the controller's own."""
     return [kind(name=name, position=value) for name, value in zip(joint_names, positions, strict=True) if value]

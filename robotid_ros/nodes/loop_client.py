@@ -38,7 +38,7 @@ class LoopClient:
         Called several times a second while waiting; raises to give up.
     domain : int or None
         ROS domain of the nodes; None for that of the environment.
-    nodes : sequence of str
+    nodes : tuple of str
         Nodes whose ``status`` topic is followed, in the namespace of this process.
     name : str
         Of the client's own node.
@@ -68,13 +68,7 @@ class LoopClient:
         return None if message is None else next((item.value for item in message.values if item.key == key), None)
 
     def require_healthy(self, node: str) -> None:
-        """Raise if a node's last status is an error.
-
-        Raises
-        ------
-        ServiceError
-            With the node's own words.
-        """
+        """Raise a ServiceError with the node's own words if its last status is an error."""
         message = self.status.get(node)
         if message is not None and message.level == DiagnosticStatus.ERROR:
             raise ServiceError(f"the node '{node}' reports: {message.message}")
@@ -85,13 +79,7 @@ class LoopClient:
         return self._node
 
     def wait(self, condition: Callable[[], bool], what: str, deadline: float) -> None:
-        """Handle messages until a condition holds.
-
-        Raises
-        ------
-        ServiceError
-            After ``deadline`` seconds.
-        """
+        """Handle messages until a condition holds; a ServiceError after ``deadline`` seconds."""
         end = time.monotonic() + deadline
         while not condition():
             self._watch()
@@ -100,26 +88,14 @@ class LoopClient:
             self._executor.spin_once(timeout_sec=0.1)
 
     def call(self, service: str, deadline: float) -> str:
-        """Call a Trigger service and return its message.
-
-        Raises
-        ------
-        ServiceError
-            If it answers ``success: false``, or nothing in time.
-        """
+        """Call a Trigger service and return its message; a ServiceError if it fails, or does not answer in time."""
         response = self._request(Trigger, service, Trigger.Request(), deadline)
         if not response.success:
             raise ServiceError(f'{service}: {response.message}')
         return str(response.message)
 
     def set_parameters(self, node: str, values: Mapping[str, Any], deadline: float = 10.0) -> None:
-        """Set parameters of a node.
-
-        Raises
-        ------
-        ServiceError
-            If one is refused.
-        """
+        """Set parameters of a node; a ServiceError if one is refused."""
         request = SetParameters.Request(
             parameters=[Parameter(k, value=v).to_parameter_msg() for k, v in values.items()]
         )

@@ -26,12 +26,8 @@ Config = TypeVar('Config', bound=Settings)
 def declare_parameters(node: Node, config_type: type[Config]) -> Config:
     """Declare every setting of a configuration as a parameter and return the values given at start.
 
-    Later changes are checked as they are made: a bad value is refused with the reason.
-
-    Raises
-    ------
-    RobotIdError
-        Of the configuration's own type, if a value given at start cannot be used.
+    Later changes are checked as they are made: a bad value is refused with the reason. A value at start that cannot be
+    used raises the configuration's own type of RobotIdError.
     """
     known = {item.name: item for item in settings_of(config_type)}
     for name, item in known.items():
@@ -56,13 +52,7 @@ def declare_parameters(node: Node, config_type: type[Config]) -> Config:
 
 
 def read_parameters(node: Node, config_type: type[Config]) -> Config:
-    """Return the present values of parameters that :func:`declare_parameters` declared.
-
-    Raises
-    ------
-    RobotIdError
-        Of the configuration's own type, if a value cannot be used.
-    """
+    """Return the present values of parameters that :func:`declare_parameters` declared; errors are the same."""
     values: dict[str, Any] = {}
     for item in settings_of(config_type):
         try:
@@ -75,13 +65,8 @@ def read_parameters(node: Node, config_type: type[Config]) -> Config:
 def declare_robot_config(node: Node) -> RobotConfig | None:
     """Return the robot configuration among the node's parameters, or None where there is none.
 
-    The configuration file is given to the node as a ROS parameter file; all that it holds is
-    declared read-only and checked by :meth:`RobotConfig.from_dict`.
-
-    Raises
-    ------
-    ModelError
-        If the configuration is not valid.
+    The configuration file is given to the node as a ROS parameter file; all that it holds is declared read-only and
+    checked by :meth:`RobotConfig.from_dict`, whose ModelError says what is not valid.
     """
     content: dict[str, Any] = {}
     keys = RobotConfig.keys()

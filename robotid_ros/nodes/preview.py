@@ -28,14 +28,8 @@ _LOOK = 0.5  # between checks for subscribers [s]; 50 checks a second take 4 % o
 class Preview:
     """Publishes the joint states of a motion on ``~/preview``, over and over, while somebody listens.
 
-    Nothing of the arm's own topics is touched.
-
-    Parameters
-    ----------
-    node : Node
-        Its parameter ``preview_speed`` says how fast the motion is shown.
-    motion : callable
-        Returns the joint names and the motion, or None while there is none to show.
+    Nothing of the arm's own topics is touched. ``motion`` returns the joint names and the motion, or None while there
+    is none to show; the node's parameter ``preview_speed`` says how fast it is shown.
     """
 
     def __init__(

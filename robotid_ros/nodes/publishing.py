@@ -30,10 +30,7 @@ _ATTEMPTS = 20
 def insist(act: Callable[[], Result]) -> Result:
     """Return what a call to the middleware gives, and try again while it fails.
 
-    Raises
-    ------
-    rclpy's RCLError
-        If it has failed twenty times, which takes two seconds where it waited.
+    rclpy's RCLError is raised if it has failed twenty times, which takes two seconds where it waited.
     """
     for _ in range(_ATTEMPTS - 1):
         try:
@@ -44,44 +41,16 @@ def insist(act: Callable[[], Result]) -> Result:
 
 
 def publish(publisher: Any, message: Any) -> None:
-    """Publish a message, and try again while the middleware fails.
-
-    Parameters
-    ----------
-    publisher : rclpy.publisher.Publisher
-    message : object
-        A message of the publisher's type, or its serialised bytes.
-
-    Raises
-    ------
-    rclpy's RCLError
-        See :func:`insist`.
-    """
+    """Publish a message, or its serialised bytes, and try again while the middleware fails; see :func:`insist`."""
     insist(partial(publisher.publish, message))
 
 
 class Status:
     """What a node says of itself: on ``~/status``, and on ``/diagnostics`` for the tools of ROS.
 
-    Attributes
-    ----------
-    text : str
-        May be changed at any time; it goes out with the next message.
-    level : bytes
-        Of ``DiagnosticStatus``.
-    state : str
-        Of a node that has several.
-
-    Parameters
-    ----------
-    node : Node
-        Its name with the namespace is the name of the status, so that two arms do not collide.
-    qos : QoSProfile or int
-        Of ``~/status``.
-    values : callable
-        Returns the values of a message; numbers are spelled with four digits.
-    text : str
-        At the beginning.
+    The full name of the node is the name of the status, so that two arms do not collide. ``values`` returns those of a
+    message; numbers are spelled with four digits. The ``text`` may be changed at any time and goes out with the next
+    message; ``state`` is for nodes that have several.
     """
 
     def __init__(

@@ -22,14 +22,8 @@ def recorder_status(
 ) -> tuple[bytes, str, dict[str, object]]:
     """Return level, message and values of the status.
 
-    Parameters
-    ----------
-    session, last : RecordingSession or None
-        The one that runs, and the one that ended last.
-    problem : str
-        What failed; empty if nothing did.
-    silence : float
-        Seconds without joint states, if that is too long; else 0.
+    The sessions are the one that runs and the one that ended last; ``problem`` says what failed, and ``silence`` is how
+    long no joint state has come [s], 0 while that is not too long.
     """
     shown = session or last
     if shown is None:

@@ -75,15 +75,10 @@ class _StopRequest:
 
 
 def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> int:
-    """Run one node until it is told to stop.
+    """Run the node that ``factory`` makes until it is told to stop.
 
-    Parameters
-    ----------
-    factory : callable
-        Makes the node. A ``close()`` method of the node, where it has one, is called before the
-        executor stops; it may publish and wait.
-    args : sequence of str, optional
-        ROS arguments; those of the process by default.
+    A ``close()`` method of the node, where it has one, is called before the executor stops; it may publish and wait.
+    The ROS arguments are by default those of the process.
 
     Returns
     -------
@@ -135,13 +130,10 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
 
 
 def failure(node: Node, cause: Exception) -> str:
-    """Return the line that answers a call; a fault of this package goes to the log with its traceback.
+    """Return the line that answers a call.
 
-    Parameters
-    ----------
-    node : Node
-    cause : Exception
-        A :class:`RobotIdError` is a refusal, and everything else a fault.
+    A :class:`RobotIdError` is a refusal; everything else is a fault of this package and goes to the log with its
+    traceback.
     """
     if isinstance(cause, RobotIdError):
         return str(cause)

@@ -59,14 +59,8 @@ class FollowedGoal:
     ) -> GoalVerdict | None:
         """Take in one control step; return how the goal ends with it, or None.
 
-        Parameters
-        ----------
-        now, stamp : float
-            The step in the controller's time, and as a stamp [s].
-        desired : tuple of ndarray, each of shape (n,)
-            Position, velocity and acceleration [rad, rad/s, rad/s^2; or m].
-        position, velocity : ndarray, shape (n,)
-            Measured.
+        The step is ``now`` in the controller's time and ``stamp`` as a stamp [s]. All arrays have the shape (n,):
+        desired position, velocity and acceleration [rad, rad/s, rad/s^2; or m], and measured position and velocity.
         """
         self.latest = _Observation(stamp, desired, position, velocity)
         if self.monitor is not None and self.verdict is None:
@@ -77,20 +71,9 @@ class FollowedGoal:
 class TrajectoryActionServer:
     """Serves the action beside the topic ``joint_trajectory``; everything in the executor's thread.
 
-    Goals are accepted or refused by the rules of the topic. A new goal aborts the one before with
-    INVALID_GOAL; a cancelled one, and one outside its tolerances, holds the arm at once.
-
-    Parameters
-    ----------
-    node : Node
-    joint_names : sequence of str
-        The controller's n joints.
-    check : callable
-        Raises DataError for a trajectory that the controller refuses.
-    follow : callable
-        Hands a goal's trajectory to the physics, with the goal.
-    hold : callable
-        Has the physics hold the arm where it is.
+    Goals are accepted or refused by the rules of the topic: ``check`` raises DataError for a trajectory that the
+    controller refuses. ``follow`` hands an accepted one to the physics, with the goal. A new goal aborts the one before
+    with INVALID_GOAL; a cancelled one, and one outside its tolerances, has ``hold`` stop the arm where it is, at once.
 
     Raises
     ------

@@ -154,21 +154,10 @@ class SimulatedFaults(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedArmParts:
-    """What the node drives.
+    """What the node drives: the arm with the text of its URDF, its sensors and its controller.
 
-    Attributes
-    ----------
-    description : str
-        Text of the URDF.
-    truth : ArmTruth
-    plant : Plant
-    sensors : Sensors
-    controller : SimulatedController
-    sensor_rng : numpy.random.Generator
-    shows_current : ndarray of bool, shape (n,)
-        Joints whose effort holds the motor current.
-    steps : int
-        Of the physics, per joint state.
+    ``shows_current``, shape (n,), marks the joints whose effort holds the motor current; ``steps`` are those of the
+    physics for each joint state.
     """
 
     description: str
@@ -198,16 +187,8 @@ class SimulatedArmParts:
 def build_parts(config: SimulatedArmConfig, robot: RobotConfig | None) -> SimulatedArmParts:
     """Return the simulated arm that the parameters describe.
 
-    Parameters
-    ----------
-    config : SimulatedArmConfig
-    robot : RobotConfig or None
-        Where it is given: joints, limits, torque constants, gear ratios, the meaning of effort.
-
-    Raises
-    ------
-    ModelError
-        If the URDF or a parameter cannot be used.
+    A robot configuration gives joints, limits, torque constants, gear ratios and the meaning of effort. A ModelError
+    says which parameter, or what of the URDF, cannot be used.
     """
     steps = round(config.physics_rate / config.publish_rate)
     if steps < 1 or abs(steps * config.publish_rate - config.physics_rate) > 1e-9 * config.physics_rate:

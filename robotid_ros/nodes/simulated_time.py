@@ -35,15 +35,8 @@ class SimulatedTime:
     is a fifth of a processor core for a node that does nothing. Whoever constructs this takes that subscription away.
     Outside of :meth:`follow` and :meth:`leave` the node's clock stands at the last time that came.
 
-    Parameters
-    ----------
-    node : Node
-        One without ``use_sim_time`` keeps its clock; the methods do nothing then.
-
-    Attributes
-    ----------
-    came : threading.Event
-        Set while the node's time is that of now; always for a node without simulated time.
+    The event ``came`` is set while the node's time is that of now. A node without ``use_sim_time`` keeps its clock: for
+    it the methods do nothing, and the event is always set.
     """
 
     def __init__(self, node: Node) -> None:

@@ -43,12 +43,7 @@ _PATIENCE = 3.0
 class StartChecks:
     """Looks at the graph, the joint states and the settings before an arm is moved.
 
-    Parameters
-    ----------
-    node : Node
-    worker : BackgroundWorker
-    speed_scaling_topic : str or None
-        Topic that has to be alive (``std_msgs/Float64``).
+    A topic of the speed scaling (``std_msgs/Float64``) has to be alive.
     """
 
     def __init__(self, node: Node, worker: BackgroundWorker, speed_scaling_topic: str | None) -> None:
@@ -64,32 +59,16 @@ class StartChecks:
             node.create_subscription(Float64, speed_scaling_topic, lambda _: self._scaling.set(), 10)
 
     def require_design(self, model: RobotModel, config: ExcitationConfig, start: StartConfig) -> None:
-        """Refuse limits and a workspace that a design could not keep the arm safe with.
-
-        Raises
-        ------
-        ExcitationError
-            With one line per reason.
-        """
+        """Refuse, with a line per reason, limits and a workspace that a design could not keep the arm safe with."""
         _refuse(_design_reasons(model, config, start), start)
 
     async def require_start(
         self, model: RobotModel, config: ExcitationConfig, start: StartConfig, condition: float | None
     ) -> None:
-        """Refuse a start that could not be recorded, or that others would disturb.
+        """Refuse, with a line per reason, a start that could not be recorded, or that others would disturb.
 
-        Parameters
-        ----------
-        model : RobotModel
-        config : ExcitationConfig
-        start : StartConfig
-        condition : float or None
-            Condition number of the trajectory's scaled regressor; None for a friction sweep.
-
-        Raises
-        ------
-        ExcitationError
-            With one line per reason.
+        ``condition`` is the condition number of the trajectory's scaled regressor; None for a friction sweep. An
+        ExcitationError has the reasons.
         """
         reasons = _design_reasons(model, config, start)
         if condition is not None and condition > start.largest_condition_number:

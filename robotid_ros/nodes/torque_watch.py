@@ -65,13 +65,7 @@ class TorqueWatch:
     ) -> None:
         """Compare the joint states with a result from now on.
 
-        Parameters
-        ----------
-        model : RobotModel
-        factor : ndarray, shape (n,)
-            Torque per unit of the efforts in the joint states; 1 where they are torques.
-        result : IdentificationResult
-        config : IdentificationNodeConfig
+        ``factor``, shape (n,), is the torque per unit of the efforts in the joint states; 1 where they are torques.
         """
         self.stop()
         self._joints, self._factor = model.joint_names, factor

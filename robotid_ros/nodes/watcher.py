@@ -45,12 +45,7 @@ _LEVELS: dict[bytes, StatusLevel] = {
 class Watcher(Node):
     """Follows the status of each node, and how well each joint's torque is predicted.
 
-    Parameters
-    ----------
-    interval : float
-        Between two calls of ``show`` [s].
-    show : callable
-        Is given the watcher.
+    It calls ``show`` with itself every ``interval`` seconds.
     """
 
     def __init__(self, interval: float, show: 'Callable[[Watcher], None]') -> None:
@@ -213,30 +208,10 @@ def _message(
 
 
 def watch(*, interval: float, width: int, terminal: bool, namespace: str, web: tuple[str, int] | None = None) -> int:
-    """Show the nodes of a namespace until interrupted.
+    """Show the nodes of a namespace, redrawn every ``interval`` seconds, until interrupted; return the exit code.
 
-    Parameters
-    ----------
-    interval : float
-        Between two drawings [s].
-    width : int
-        Columns of the terminal.
-    terminal : bool
-        Whether to clear the screen and use colours.
-    namespace : str
-        Of the nodes; empty for the root.
-    web : tuple of str and int, optional
-        Address and port of a page that shows them instead.
-
-    Returns
-    -------
-    int
-        Exit code.
-
-    Raises
-    ------
-    RobotIdError
-        If the page cannot be served.
+    Without ``web``, the address and port of a page, they are shown in ``width`` columns of the terminal, which is
+    cleared and coloured if it is one. A RobotIdError says why the page cannot be served.
     """
     arguments: Sequence[str] = ['--ros-args', '-r', f'__ns:=/{namespace.strip("/")}'] if namespace.strip('/') else []
     if web is None:
