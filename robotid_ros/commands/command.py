@@ -16,20 +16,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One sub-command.
+    """One sub-command: its name as typed, a line for the list of commands, and the first paragraph of its own help.
 
-    Attributes
-    ----------
-    name : str
-        As typed.
-    summary : str
-        One line of the list of commands.
-    description : str
-        First paragraph of its own help.
-    add_arguments : callable
-        Adds options to its parser.
-    run : callable
-        Does the work and returns the exit code; raises :class:`RobotIdError` for bad input.
+    ``add_arguments`` adds options to its parser. ``run`` does the work and returns the exit code; it raises a
+    :class:`RobotIdError` for bad input.
     """
 
     name: str

@@ -33,13 +33,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def result_and_robot(options: argparse.Namespace) -> tuple[IdentificationResult, RobotModel]:
-    """Return the result, and the arm of ``--robot`` or of the calibrated.urdf beside the result.
-
-    Raises
-    ------
-    RobotIdError
-        If there is neither, or a file cannot be used.
-    """
+    """Return the result, and the arm of ``--robot`` or of the calibrated.urdf beside the result."""
     path = Path(options.result)
     path = path / 'result.yaml' if path.is_dir() else path
     result = IdentificationResult.load(path)

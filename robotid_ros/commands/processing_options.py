@@ -34,13 +34,7 @@ def add_processing_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def model_and_settings(options: argparse.Namespace) -> tuple[RobotModel, ProcessingSettings]:
-    """Return the arm of ``--robot`` and ``--config``, and how its recordings are processed.
-
-    Raises
-    ------
-    RobotIdError
-        See :func:`load_robot` and :func:`processing_settings`.
-    """
+    """Return the arm of ``--robot`` and ``--config``, and how its recordings are processed."""
     config = load_config(options)
     model = load_robot(options, config)
     return model, processing_settings(options, config, model.joint_names)
@@ -51,10 +45,7 @@ def processing_settings(
 ) -> ProcessingSettings:
     """Return the settings the options and the robot configuration ask for.
 
-    Raises
-    ------
-    RobotIdError
-        If they contradict each other, or the configuration does not say what ``effort`` holds.
+    A RobotIdError says where they contradict each other, or that the configuration does not say what ``effort`` holds.
     """
     if options.excitation and options.period:
         raise DataError('--excitation has the period already; leave --period out')

@@ -23,14 +23,9 @@ WIDTH = 28
 
 @contextmanager
 def progress_bar(title: str, *, plain: bool = False) -> Iterator[Progress]:
-    """Yield a callback that draws a bar on a terminal, and a line per tenth elsewhere, on standard error.
+    """Yield a callback that draws a bar on a terminal, and a line per tenth elsewhere or where it is to be plain.
 
-    Parameters
-    ----------
-    title : str
-        What stands before the bar.
-    plain : bool
-        Lines even on a terminal.
+    It writes to standard error; the title stands before the bar.
     """
     out = sys.stderr
     terminal = out.isatty() and not plain

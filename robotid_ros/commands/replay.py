@@ -98,10 +98,7 @@ def _without_torque(options: argparse.Namespace, settings: ProcessingSettings) -
 def _result_and_description(options: argparse.Namespace) -> tuple[IdentificationResult, RobotModel]:
     """Return the result, and the arm as it was described before: of ``--robot``, or of the file the result names.
 
-    Raises
-    ------
-    RobotIdError
-        If there is neither; calibrated.urdf holds what was identified, and nothing to compare with.
+    The calibrated.urdf holds what was identified, and nothing to compare with.
     """
     path = Path(options.result)
     result = IdentificationResult.load(path / 'result.yaml' if path.is_dir() else path)

@@ -57,13 +57,7 @@ def _gravity(table: Array, config: RobotConfig, path: Path, config_path: str) ->
 
 
 def load_robot(options: argparse.Namespace, config: RobotConfig | None) -> RobotModel:
-    """Return the arm of ``--robot`` with the configuration's limits, chain ends and gravity.
-
-    Raises
-    ------
-    ModelError
-        If the description cannot be used.
-    """
+    """Return the arm of ``--robot`` with the configuration's limits, drives, chain ends and gravity."""
     path = arm_file(options.robot)
     if path.suffix not in ('.yaml', '.yml'):
         return configured_arm(path, config, tip=options.tip or '', joints=options.joints or ())

@@ -47,13 +47,7 @@ def given_settings(options: argparse.Namespace, kind: type[Settings]) -> Mapping
 
 
 def settings_from(options: argparse.Namespace, kind: type[Config]) -> Config:
-    """Return a configuration of the given options.
-
-    Raises
-    ------
-    RobotIdError
-        Of the configuration's own type, for a value out of its range.
-    """
+    """Return a configuration of the given options; an error of its own type for a value out of its range."""
     return kind(**given_settings(options, kind))
 
 

@@ -18,15 +18,9 @@ from robotid_ros.report.subject import parameters_of
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], sides: str = '<') -> str:
-    """Return cells as lines, each column as wide as it needs.
+    """Return cells as lines, each column as wide as it needs; the heads may be empty.
 
-    Parameters
-    ----------
-    heads : sequence of str
-        May be empty.
-    rows : sequence of sequence of str
-    sides : str
-        '<' or '>' for the first columns: where their cells stand. All further ones stand on the right.
+    ``sides`` says for the first columns where their cells stand, '<' or '>'. All further ones stand on the right.
     """
     table = [heads, *rows] if heads else rows
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]

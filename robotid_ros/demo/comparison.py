@@ -23,15 +23,7 @@ DEVIATIONS = 3.0  # standard deviations within which a found parameter agrees wi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterComparison:
-    """True and found values of p parameters.
-
-    Attributes
-    ----------
-    names : tuple of str
-    units : tuple of str
-    true, found, std : ndarray, shape (p,)
-        In the parameters' units; std is the standard deviation stated with the found value.
-    """
+    """True and found values of p parameters, and the standard deviations stated with those found; shape (p,)."""
 
     names: tuple[str, ...]
     units: tuple[str, ...]

@@ -22,14 +22,9 @@ _TO_FULL_SPEED = 1.0 / 3.0  # s; no joint is asked to reach its speed limit soon
 def configuration_text(model: RobotModel, **design: object) -> str:
     """Return a robot configuration for a simulated arm, as YAML.
 
-    Efforts are joint torques. A URDF has no acceleration limits: a joint may reach its largest speed
-    in a third of a second, and 8 rad/s^2 at most.
-
-    Parameters
-    ----------
-    model : RobotModel
-    **design : object
-        Settings of a design that belong to the arm's place: ground, link_radius.
+    Efforts are joint torques. A URDF has no acceleration limits: a joint may reach its largest speed in a third of a
+    second, and 8 rad/s^2 at most. ``design`` holds settings of a design that belong to the arm's place: ground,
+    link_radius.
     """
     acceleration = {}
     for joint, given, speed in zip(

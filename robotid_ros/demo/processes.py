@@ -71,15 +71,7 @@ def die_with_parent() -> None:
 
 
 class NodeGroup:
-    """Starts node modules as processes, keeps their output, and ends them all.
-
-    Parameters
-    ----------
-    environment : mapping of str to str
-        For every process.
-    folder : Path
-        Where each node's output is kept, as ``<name>.log``.
-    """
+    """Starts node modules as processes, keeps the output of each as ``<name>.log`` in a folder, and ends them all."""
 
     def __init__(self, environment: Mapping[str, str], folder: Path) -> None:
         self._environment = dict(environment)
@@ -118,13 +110,7 @@ class NodeGroup:
         return {name: process.pid for name, process in self._processes.items()}
 
     def check(self) -> None:
-        """Raise if a node has ended.
-
-        Raises
-        ------
-        NodeDiedError
-            Naming the node, how it ended and the last line it wrote.
-        """
+        """Raise a NodeDiedError if a node has ended, with its name, how it ended and the last line it wrote."""
         for name, process in self._processes.items():
             code = process.poll()
             if code is None:

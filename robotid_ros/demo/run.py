@@ -73,17 +73,9 @@ class DemoSettings(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoOutcome:
-    """What came out.
+    """The result with the metrics of both runs against the measured torque, and how far it is from the truth.
 
-    Attributes
-    ----------
-    result : IdentificationResult
-        With the metrics of the validation run against the measured torque.
-    comparison : ParameterComparison
-        True and found parameters.
-    friction_rmse : ndarray, shape (n,)
-        Of the found friction on the validation run, against that of the arm [N m].
-    written : tuple of Path
+    ``friction_rmse``, shape (n,), is that of the found friction on the validation run [N m].
     """
 
     result: IdentificationResult
@@ -95,11 +87,7 @@ class DemoOutcome:
 def run_demo(settings: DemoSettings, step: Progress) -> DemoOutcome:
     """Run the whole loop with real nodes in processes of their own.
 
-    Parameters
-    ----------
-    settings : DemoSettings
-    step : callable
-        Told the part done, 0 to 1, and what happens.
+    ``step`` is told the part done, 0 to 1, and what happens.
 
     Raises
     ------

@@ -31,18 +31,11 @@ _MAD_EFFICIENCY, _MAD_FREEDOM = 0.37, 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One parameter of one arm over its recordings, in order.
+    """One parameter of one arm over its R recordings, in order.
 
-    Attributes
-    ----------
-    arm, parameter, unit, kind : str
-        The kind is 'friction' or 'inertia' (base parameters: inertias, first moments, masses).
-    names : tuple of str
-        Of the recordings.
-    time : ndarray, shape (R,)
-        [days] where every recording of the arm has a date, the count of recordings otherwise.
-    dated : bool
-    values, std : ndarray, shape (R,)
+    The kind is 'friction' or 'inertia' (base parameters: inertias, first moments, masses). ``time``, ``values`` and
+    ``std`` have the shape (R,); the time is in days where every recording of the arm has a date, and counts recordings
+    otherwise.
     """
 
     arm: str

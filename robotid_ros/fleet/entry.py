@@ -31,21 +31,11 @@ _HEAD = 1 << 16  # [bytes] of a CSV file, enough for its first two lines
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A recording of an arm.
+    """A recording of an arm; those of one arm are followed over time.
 
-    Attributes
-    ----------
-    recording : Path
-    arm : str
-        Which arm; recordings of one arm are followed over time.
-    name : str
-        Of the recording, once for each arm.
-    time : float or None
-        When it was recorded [s since 1970]; None where nothing says it.
-    robot, config, excitation : Path or None
-        Of this recording; None for those of the command.
-    validate, friction_data : tuple of Path
-        Recordings to judge by, and of friction sweeps.
+    ``name`` is unique for each arm, and ``time`` is when it was recorded [s since 1970], None where nothing says it.
+    ``robot``, ``config`` and ``excitation`` are of this recording; None for those of the command. ``validate`` and
+    ``friction_data`` are recordings to judge by, and of friction sweeps.
     """
 
     recording: Path

@@ -26,19 +26,9 @@ _MARK = 'fleet.yaml'  # written last: where it stands, everything else does
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of a recording.
+    """What came of a recording: a result, or the problem why there is none.
 
-    Attributes
-    ----------
-    entry : Entry
-    result : IdentificationResult or None
-        None where it failed.
-    problem : str
-        Why it failed; empty where it did not.
-    urdf : str or None
-        The calibrated description, for an arm from a URDF.
-    seconds : float
-        Processor time it took.
+    ``urdf`` is the calibrated description, for an arm from a URDF; ``seconds`` is the processor time it took.
     """
 
     entry: Entry
@@ -64,13 +54,7 @@ class Outcome:
 
 
 def keep(outcome: Outcome, folder: Path, key: str) -> None:
-    """Write an outcome: result.yaml and calibrated.urdf where there is a result, and last that it is finished.
-
-    Raises
-    ------
-    DataError
-        If the folder cannot be written.
-    """
+    """Write an outcome: result.yaml and calibrated.urdf where there is a result, and last that it is finished."""
     place = output_folder(folder / outcome.entry.folder)
     for half in place.glob('.*.part'):  # left by a run that was killed; nobody else writes here
         half.unlink()

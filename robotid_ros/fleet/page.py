@@ -35,14 +35,7 @@ _ORDER: dict[Level, int] = {'bad': 0, 'caution': 1, 'good': 2}
 
 
 def fleet_report(outcomes: Sequence[Outcome], title: str = 'Fleet') -> Report:
-    """Return the page of a fleet.
-
-    Parameters
-    ----------
-    outcomes : sequence of Outcome
-        In the order of time for each arm.
-    title : str
-    """
+    """Return the page of a fleet; the outcomes of each arm are in the order of time."""
     changes = changes_of(series_of(outcomes))
     arms: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
@@ -287,7 +280,6 @@ def _error_figure(arms: dict[str, list[Outcome]], rows: Sequence[_Row]) -> Itera
         return
     chart = Chart(
         title='Torque error',
-        alt=f'Relative torque error of every recording of {len(rows)} arms.',
         traces=tuple(traces),
         layout={'xaxis': axis('recording of the arm'), 'yaxis': axis('relative error [%]', log=True)},
         height=340,

@@ -34,18 +34,8 @@ from robotid_ros.workflow import identify_files
 class Task:
     """One identification, with everything it takes but the recordings, which are read where it runs.
 
-    Attributes
-    ----------
-    entry : Entry
-    model : RobotModel
-    settings : ProcessingSettings
-    config : IdentificationConfig
-    train_fraction : float or None
-        See :func:`robotid_ros.workflow.load_datasets`.
-    topic : str or None
-        Of bags.
-    command : str
-        By which it was asked for, for the result's provenance.
+    For ``train_fraction`` see :func:`robotid_ros.workflow.load_datasets`; ``topic`` is that of bags. The ``command`` by
+    which it was asked for goes into the provenance.
     """
 
     entry: Entry
@@ -62,18 +52,9 @@ def identify_fleet(
 ) -> list[Outcome]:
     """Identify every recording that an earlier run has not finished, and keep each as soon as it is.
 
-    Runs on processes of this machine, or within :func:`robotid_ros.jobs.engine` on a cluster, whose workers
-    must find the recordings under the same paths. Only this process writes.
-
-    Parameters
-    ----------
-    tasks : sequence of Task or Outcome
-        An outcome stands for a recording that failed before it became a task.
-    folder : Path
-        Where the results are kept; exists.
-    jobs : int
-        Processes; -1 for one per core.
-    progress : callable, optional
+    Runs on ``jobs`` processes of this machine (-1: one per core), or within :func:`robotid_ros.jobs.engine` on a
+    cluster, whose workers must find the recordings under the same paths. Only this process writes. An outcome among the
+    tasks stands for a recording that failed before it became a task.
 
     Returns
     -------

@@ -32,14 +32,8 @@ _SLENDER = 0.05  # radius of a capsule over the length of the arm, where nothing
 class Body:
     """Triangles that move with one link.
 
-    Attributes
-    ----------
-    name : str
-    link : int
-        Number of the moving link; -1 for the base.
-    vertices : ndarray, shape (V, 3)
-        In the link's frame [m].
-    faces : ndarray of int, shape (F, 3)
+    ``link`` is the number of the moving link, -1 for the base; ``vertices``, shape (V, 3), are in its frame [m], and
+    ``faces``, shape (F, 3), are their indices.
     """
 
     name: str
@@ -52,18 +46,9 @@ def arm_bodies(model: RobotModel, folder: Path | None = None) -> tuple[tuple[Bod
     """Return the bodies of an arm, and what to know about them.
 
     The visual elements of the URDF are drawn; where the mesh of one cannot be read, the collision elements of that
-    link; where these cannot either, or there is no URDF, a capsule from the link's joint to the next.
-
-    Parameters
-    ----------
-    model : RobotModel
-    folder : Path, optional
-        Where the URDF lies. Meshes are looked for there, in the folders above, and in the sourced ROS packages.
-
-    Raises
-    ------
-    MissingDependencyError
-        If trimesh is not installed.
+    link; where these cannot either, or there is no URDF, a capsule from the link's joint to the next. Meshes are looked
+    for in the URDF's folder, in those above, and in the sourced ROS packages. A MissingDependencyError says that
+    trimesh is not installed.
     """
     bodies: list[Body] = []
     notes: list[str] = []

@@ -185,8 +185,6 @@ def _cumulative(result: CalibrationResult) -> Chart:
     return Chart(
         title='Share of poses with less error',
         note=f'median {number(medians[0])} and {number(medians[1])} mm',
-        alt=f'Share of poses with an error below a distance; the median falls from {number(medians[0])} to '
-        f'{number(medians[1])} mm.',
         traces=tuple(traces),
         layout={'xaxis': axis('position error [mm]', log=True), 'yaxis': axis('poses [%]', limits=(0.0, 103.0))},
         height=340,
@@ -200,7 +198,6 @@ def _by_measurement(result: CalibrationResult) -> Chart:
     return Chart(
         title='Each measurement',
         note=f'rms {number(rms[0])} and {number(rms[1])} mm',
-        alt=f'Position error of each measurement; its rms falls from {number(rms[0])} to {number(rms[1])} mm.',
         traces=(
             dots('measured', row, np.maximum(before, 1e-6), 'before', size=4.5),
             dots('predicted', row, np.maximum(after, 1e-6), 'after, poses fitted', size=4.5),
@@ -221,7 +218,6 @@ def _along_axis(before: Array, after: Array, name: str) -> Chart:
     return Chart(
         title=f'{name} axis',
         note=f'rms {number(rms[0])} and {number(rms[1])} mm',
-        alt=f'Error along {name} of each measurement; its rms falls from {number(rms[0])} to {number(rms[1])} mm.',
         traces=(dots('measured', row, before, 'before', size=4.5), dots('predicted', row, after, 'after', size=4.5)),
         layout={'xaxis': axis('measurement'), 'yaxis': axis('error [mm]'), 'shapes': [rule('y', 0.0)]},
     )

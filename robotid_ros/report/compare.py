@@ -44,17 +44,9 @@ _FASTEST = 1.5  # rad/s or m/s, of the friction curves
 
 
 def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Report:
-    """Return the report of how the parameters of an arm moved from the first result to the last.
+    """Return the report of how the parameters of an arm moved from the first result to the last, in the order of time.
 
-    Parameters
-    ----------
-    results : sequence of (name, IdentificationResult)
-        In the order of time; at least two.
-
-    Raises
-    ------
-    IdentificationError
-        If there are fewer than two, or they are not of one arm.
+    An IdentificationError says that there are fewer than two, or that they are not of one arm.
     """
     names = [name for name, _ in results]
     if len(results) < 2:
@@ -233,8 +225,6 @@ def _friction_figure(results: Sequence[tuple[str, IdentificationResult]]) -> Fig
             Chart(
                 title=joint,
                 note=f'changed by up to {number(change, 2)} {torque}',
-                alt=f'{joint}: friction curves of {len(results)} results; first and last differ by up to '
-                f'{number(change, 2)} {torque}.',
                 traces=tuple(
                     line('accent', speed, curve[:, j], name, line={'color': SERIES[k % len(SERIES)], 'width': 1.6})
                     for k, ((name, _), curve) in enumerate(zip(results, curves, strict=True))

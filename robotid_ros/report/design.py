@@ -43,32 +43,14 @@ _BELOW = 0.05  # m below the base's mounting plane: deeper than a flange or a ca
 def write_design_page(
     model: RobotModel, design: ExcitationDesign, path: str | Path, *, folder: Path | None = None
 ) -> None:
-    """Write the page of a design as one self-contained HTML file; see :func:`design_page`.
-
-    Raises
-    ------
-    MissingDependencyError
-        If plotly or trimesh is not installed.
-    DataError
-        If the file cannot be written.
-    """
+    """Write the page of a design as one self-contained HTML file; see :func:`design_page`."""
     write_text(path, design_page(model, design, folder=folder))
 
 
 def design_page(model: RobotModel, design: ExcitationDesign, *, folder: Path | None = None) -> str:
-    """Return the page of a design.
+    """Return the page of a design; meshes are looked for in the folder where the arm's URDF lies.
 
-    Parameters
-    ----------
-    model : RobotModel
-    design : ExcitationDesign
-    folder : Path, optional
-        Where the arm's URDF lies, to find its meshes.
-
-    Raises
-    ------
-    MissingDependencyError
-        If plotly or trimesh is not installed.
+    A MissingDependencyError says that plotly or trimesh is not installed.
     """
     motion = motion_of(model, design)
     bodies, notes = arm_bodies(model, folder)

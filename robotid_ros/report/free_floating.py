@@ -168,8 +168,6 @@ def _history_items(result: TargetIdentification, truth: RigidBody | None) -> Ite
     chart = Chart(
         title='Condition number',
         note=f'ends at {number(result.condition_scaled)} and {number(result.condition_si)}',
-        alt=f'Condition numbers over time; they end at {number(result.condition_scaled)} (column-scaled) and '
-        f'{number(result.condition_si)} (SI).',
         traces=tuple(traces),
         layout={'xaxis': axis('time [s]'), 'yaxis': axis('condition number', log=True)},
     )
@@ -200,7 +198,6 @@ def _history_chart(k: int, time: Array, values: Array, final: Array, deviation: 
     return Chart(
         title=name,
         note=f'{number(last, 4)} {of}',
-        alt=f'{name} over time; it ends at {number(last, 4)} {of}.',
         traces=tuple(traces),
         layout={'xaxis': axis('time [s]'), 'yaxis': axis(of, limits=(low - margin, high + margin)), 'meta': 'linked'},
     )
@@ -209,16 +206,9 @@ def _history_chart(k: int, time: Array, values: Array, final: Array, deviation: 
 def trajectory_report(
     name: str, trajectory: FourierTrajectory, joint_names: Sequence[str], limits: JointLimits | None = None
 ) -> Report:
-    """Return the report of one period of a designed motion: positions, velocities and accelerations.
+    """Return the report of one period of a designed motion of an arm: positions, velocities and accelerations.
 
-    Parameters
-    ----------
-    name : str
-        Of the arm.
-    trajectory : FourierTrajectory
-    joint_names : sequence of str
-    limits : JointLimits, optional
-        Drawn where all joints share them.
+    Limits are drawn where all joints share them.
     """
     time = np.linspace(0.0, trajectory.period, 1001)
     bounds = (None, None if limits is None else limits.velocity, None if limits is None else limits.acceleration)
@@ -231,8 +221,6 @@ def trajectory_report(
             Chart(
                 title=title,
                 note=f'up to {number(float(np.abs(values).max()))} {of}',
-                alt=f'{title} of {len(joint_names)} joints over one period, up to '
-                f'{number(float(np.abs(values).max()))} {of}.',
                 traces=_curves(time, values, joint_names),
                 layout={'xaxis': axis('time [s]'), 'yaxis': axis(of), 'shapes': rules, 'meta': 'linked'},
                 height=320,
@@ -257,15 +245,9 @@ def trajectory_report(
 
 
 def base_motion_report(name: str, measurement: FloatingMeasurement) -> Report:
-    """Return the report of how the base drifts and turns against the first sample.
+    """Return the report of how the base of an arm drifts and turns against the first sample.
 
     Where its pose was not measured, its linear and angular velocity are shown instead.
-
-    Parameters
-    ----------
-    name : str
-        Of the arm.
-    measurement : FloatingMeasurement
     """
     figure = _base_figure(measurement)
     duration = f'{number(float(measurement.time[-1] - measurement.time[0]))} s'
@@ -295,7 +277,6 @@ def _base_figure(measurement: FloatingMeasurement) -> Figure:
         Chart(
             title=title,
             note=f'up to {number(float(np.abs(values).max()))} {of}',
-            alt=f'{title} along x, y and z over time, up to {number(float(np.abs(values).max()))} {of}.',
             traces=_curves(measurement.time, values, ('x', 'y', 'z')),
             layout={'xaxis': axis('time [s]'), 'yaxis': axis(of), 'meta': 'linked'},
             height=320,

@@ -85,18 +85,9 @@ def ripple_figure(
     """Return torque ripple against position for the joints that have some.
 
     The points are tau - tau_hat + ripple_hat: the measured torque without anything else that is explained. The curve is
-    drawn about where the joint is slowest, over at most ten ripples, at creeping speed.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    predicted : ndarray, shape (N, n)
-        Whole predicted torque [N m or N].
-    ripple : callable
-        The ripple in it [N m or N] at velocities and positions, all of shape (K, n).
-    frequency : ndarray, shape (n,)
-        Of the ripple [1/rad]; zero for joints without.
-    joint_types : sequence of str
+    drawn about where the joint is slowest, over at most ten ripples, at creeping speed. ``predicted``, shape (N, n), is
+    the whole predicted torque [N m or N], and ``ripple`` returns the ripple in it at velocities and positions of shape
+    (K, n); ``frequency``, shape (n,), is that of the ripple [1/rad], zero for joints without.
     """
     centre = dataset.q[np.abs(dataset.dq).argmin(axis=0), np.arange(dataset.n)]
     half = 10.0 * np.pi / np.where(frequency > 0.0, frequency, np.inf)

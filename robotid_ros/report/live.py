@@ -44,16 +44,9 @@ role="img" aria-label="Convergence of the identification over the recordings"></
 class LiveServer:
     """Serves the page, and sends it what is published, from a thread of its own.
 
-    Parameters
-    ----------
-    on_stop : callable
-        Called when the stop button is pressed; returns a future with the answer as a sentence.
-    everything : callable
-        Returns the whole message that a browser gets first; None while there is nothing to show.
-    address : str
-        To listen on; everything but a loopback address lets others on the network stop the arm.
-    port : int
-        0 takes any free one.
+    ``on_stop`` is called when the stop button is pressed and returns a future with the answer as a sentence;
+    ``everything`` returns the whole message that a browser gets first, None while there is nothing to show. On any
+    address but a loopback one others on the network can stop the arm; port 0 takes any free one.
 
     Raises
     ------

@@ -43,12 +43,10 @@ class Approach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Motion:
-    """One period of a design.
+    """One period of a design at N instants ``time`` [s].
 
     Attributes
     ----------
-    time : ndarray, shape (N,)
-        [s]
     signals : dict of str to ndarray, shape (N, n)
         Position, velocity, acceleration and torque.
     poses : ndarray, shape (N, n, 4, 4)
@@ -185,8 +183,6 @@ def limit_figure(model: RobotModel, design: ExcitationDesign, motion: Motion) ->
             Chart(
                 title=joint,
                 note='' if worst is None else f'{worst.quantity} to {percent(100.0 * worst.share)}',
-                alt=f'{joint}: position, velocity, acceleration and torque over one period with their limits'
-                + ('.' if worst is None else f'; closest is the {worst.quantity} with {percent(100.0 * worst.share)}.'),
                 traces=tuple(traces),
                 layout=layout,
                 height=520,

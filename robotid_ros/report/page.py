@@ -59,15 +59,9 @@ def write_report(report: Report, path: str | Path) -> None:
 
 
 def render_report(report: Report, *, before: str = '', data: Any = None, script: str = '') -> str:
-    """Return a report as the text of one HTML page.
+    """Return a report as the text of one HTML page, with the HTML ``before`` between its head and its sections.
 
-    Parameters
-    ----------
-    report : Report
-    before : str
-        HTML between the head and the sections.
-    data, script : optional
-        See :func:`html_page`.
+    For data and script see :func:`html_page`.
 
     Raises
     ------
@@ -101,21 +95,9 @@ def head(kind: str, title: str, verdict: Verdict | None, summary: str, facts: Se
 def html_page(title: str, body: str, charts: Mapping[str, Chart], *, data: Any = None, script: str = '') -> str:
     """Return a page with plotly.js, charts and data inside.
 
-    Parameters
-    ----------
-    title : str
-    body : str
-        HTML with an element ``<div class="chart" id=NAME>`` for each chart.
-    charts : mapping of str to Chart
-    data : optional
-        What the script gets as ``window.robotid.data``; arrays become typed arrays.
-    script : str
-        Name of a further script of the ``templates`` folder.
-
-    Raises
-    ------
-    MissingDependencyError
-        If plotly is not installed.
+    The body is HTML with an element ``<div class="chart" id=NAME>`` for each chart. ``data`` is what the script, of
+    which ``script`` names one more in the ``templates`` folder, gets as ``window.robotid.data``; arrays become typed
+    arrays. A MissingDependencyError says that plotly is not installed.
     """
     templates = files('robotid_ros.report') / 'templates'
 
@@ -197,7 +179,9 @@ def _item(item: Item, section: int, number: int) -> str:
 
 
 def _figure(figure: Figure, section: int, number: int) -> str:
-    panels = ''.join(panel(chart, _chart_name(section, number, k + 1)) for k, chart in enumerate(figure.charts))
+    panels = ''.join(
+        panel(chart, _chart_name(section, number, k + 1), figure.caption) for k, chart in enumerate(figure.charts)
+    )
     wide = ' wide' if figure.wide else ''
     return (
         f'<figure><figcaption><h3>{escape(figure.caption)}</h3><p '
@@ -206,12 +190,13 @@ def _figure(figure: Figure, section: int, number: int) -> str:
     )
 
 
-def panel(chart: Chart, name: str) -> str:
+def panel(chart: Chart, name: str, caption: str = '') -> str:
     """Return the place of a chart: its title, and the element the script draws it into."""
     note = f'<span>{escape(chart.note)}</span>' if chart.note else ''
+    alt = chart.alt or '; '.join(filter(None, (f'{caption}, {chart.title}', chart.note)))
     return (
         f'<div class="panel"><p class="panel-title"><b>{escape(chart.title)}</b>{note}</p>'
-        f'<div class="chart" id="{name}" role="img" aria-label="{escape(chart.alt)}" style="height:{chart.height}px">'
+        f'<div class="chart" id="{name}" role="img" aria-label="{escape(alt)}" style="height:{chart.height}px">'
         '</div></div>'
     )
 

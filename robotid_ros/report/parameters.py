@@ -125,13 +125,7 @@ def _bars(x: Array, text: Sequence[str], colour: str | Sequence[str], along: str
 
 
 def correlation_figure(names: Sequence[str], correlation: Array) -> Figure:
-    """Return a map of how the errors of parameters go together.
-
-    Parameters
-    ----------
-    names : sequence of str, length p
-    correlation : ndarray, shape (p, p)
-    """
+    """Return a map of how the errors of p parameters go together; the correlation has the shape (p, p)."""
     labels = [short_name(name) for name in names]
     count = len(names)
     strong = int((np.abs(correlation[np.triu_indices(count, 1)]) > STRONG_CORRELATION).sum())
@@ -145,7 +139,6 @@ def correlation_figure(names: Sequence[str], correlation: Array) -> Figure:
     chart = Chart(
         title=f'{count} parameters',
         note=f'{strong} {"pair" if strong == 1 else "pairs"} above {STRONG_CORRELATION:g}',
-        alt=f'Correlation of the errors of {count} parameters; {strong} pairs exceed {STRONG_CORRELATION:g}.',
         traces=(
             {
                 'type': 'heatmap',
@@ -175,16 +168,7 @@ def correlation_figure(names: Sequence[str], correlation: Array) -> Figure:
 
 
 def interval_chart(title: str, rows: Sequence[str], of: str, values: Array, std: Array) -> Chart:
-    """Return one chart of values with 95 % intervals, a row for each.
-
-    Parameters
-    ----------
-    title : str
-    rows : sequence of str, length p
-    of : str
-        The unit, as printed.
-    values, std : ndarray, shape (p,)
-    """
+    """Return one chart of values with 95 % intervals, a row for each, arrays of shape (p,), in a unit as printed."""
     half = np.where(np.isfinite(std), _NORMAL_95 * std, np.nan)
     clear = int(np.sum(np.abs(values) > half))
     return Chart(

@@ -44,28 +44,17 @@ _DOTS = 800  # SVG draws each dot as an element; a page with some thousand still
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A chart.
+    """A chart: traces and layout (axes and shapes) of plotly.js, whose arrays are numpy's; the height is in px.
 
-    Attributes
-    ----------
-    title : str
-    note : str
-        A few figures that belong to it.
-    alt : str
-        What it shows, in a sentence, for those who do not see it.
-    traces : tuple of dict
-        Of plotly.js; arrays are numpy's.
-    layout : dict
-        Of plotly.js: axes and shapes.
-    height : int
-        [px]
+    ``note`` holds a few figures that belong to it. ``alt`` says what it shows beyond title and note, in a sentence, for
+    those who do not see it.
     """
 
     title: str
-    alt: str
     traces: tuple[Trace, ...]
     layout: Trace
     note: str = ''
+    alt: str = ''
     height: int = 290
 
 
@@ -156,17 +145,8 @@ def axis(
 def envelope(x: Array, y: Array, points: int = _POINTS) -> tuple[Array, Array]:
     """Return the smallest and the largest value of each stretch of a long curve, in their order.
 
-    A curve drawn through them covers the same pixels as one through all points: no peak is lost.
-
-    Parameters
-    ----------
-    x, y : ndarray, shape (N,)
-    points : int
-
-    Returns
-    -------
-    x, y : ndarray, shape (at most ``points`` + 2,)
-        The points as they are where there are no more than that.
+    A curve drawn through them covers the same pixels as one through all points: no peak is lost. Up to ``points`` + 2
+    points are returned as they are, x and y of shape (N,); of more, at most that many are left.
     """
     count = len(x)
     if count <= points + 2:

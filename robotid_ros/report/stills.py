@@ -25,23 +25,11 @@ _SHADES = ('#7fb0d6', '#dfe3e8')
 def stills(
     bodies: Sequence[Body], times: Array, poses: Array, path: Array, box: tuple[Array, Array], floor: float
 ) -> str:
-    """Return pictures of an arm at some moments, side by side, as HTML.
+    """Return pictures of an arm at K moments ``times`` [s], side by side, as HTML.
 
-    Each body is drawn as the outline of its convex hull, the far ones first, in an orthographic projection.
-
-    Parameters
-    ----------
-    bodies : sequence of Body
-    times : ndarray, shape (K,)
-        Of the pictures [s].
-    poses : ndarray, shape (K, n, 4, 4)
-        Of the links.
-    path : ndarray, shape (N, 3)
-        Of the tool over the whole motion [m].
-    box : tuple of ndarray, each of shape (3,)
-        Lowest and highest corner of what is shown [m].
-    floor : float
-        Height of the ground [m].
+    Each body is drawn as the outline of its convex hull, the far ones first, in an orthographic projection. ``poses``,
+    shape (K, n, 4, 4), are those of the links, ``path``, shape (N, 3), is that of the tool over the whole motion,
+    ``box`` holds the lowest and the highest corner of what is shown, and ``floor`` is the height of the ground [m].
     """
     low, high = np.minimum(box[0], [np.inf, np.inf, floor]), box[1]
     corners = np.array(np.meshgrid(*zip(low, high, strict=True))).reshape(3, -1).T

@@ -92,8 +92,6 @@ def residual_velocity_figure(run: Run, joint_types: Sequence[str]) -> Figure:
             Chart(
                 title=joint,
                 note=f'largest mean {number(worst, 2)} {torque}',
-                alt=f'{title}, {joint}: torque difference against velocity; its mean at any velocity stays within '
-                f'{number(worst, 2)} {torque}.',
                 traces=(
                     dots('measured', velocity, residual, 'samples'),
                     band('residual', centre, mean - deviation, mean + deviation, '± 1 deviation'),
@@ -139,8 +137,6 @@ def residual_spectrum_figure(run: Run, joint_types: Sequence[str]) -> Figure:
             Chart(
                 title=joint,
                 note=f'explained up to {number(reach, 2)} Hz' if reach else 'nothing explained',
-                alt=f'{title}, {joint}: amplitude spectra of torque and difference; the model explains at least half '
-                f'of the amplitude up to {number(reach, 2)} Hz.',
                 traces=(
                     line('measured', frequency, np.sqrt(power), 'measured torque'),
                     line('residual', frequency, np.sqrt(left), 'difference'),

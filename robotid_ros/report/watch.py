@@ -36,18 +36,7 @@ _STANDSTILL = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStatus:
-    """The last status of a node.
-
-    Attributes
-    ----------
-    name : str
-        Of the node.
-    level : {'ok', 'warn', 'error', 'silent'}
-        Silent: nothing has come, or not for long.
-    message : str
-    values : mapping of str to str
-        As they stand in its ``DiagnosticStatus``.
-    """
+    """The last status of a node, with the values of its ``DiagnosticStatus``; silent where nothing came for long."""
 
     name: str
     level: StatusLevel
@@ -59,11 +48,7 @@ class NodeStatus:
 class JointFit:
     """Running root mean squares of measured and unexplained torque.
 
-    Attributes
-    ----------
-    joint_names : tuple of str
-    memory : float
-        Time after which an old sample counts a third [s].
+    After ``memory`` seconds an old sample counts a third.
     """
 
     joint_names: tuple[str, ...]
@@ -103,18 +88,9 @@ class JointFit:
 def render_watch(
     nodes: Sequence[NodeStatus], fit: JointFit | None = None, *, width: int = 80, colour: bool = False
 ) -> str:
-    """Return the view as lines of text.
+    """Return the view as lines of text: the nodes from top to bottom, and the fit once a model has been identified.
 
-    Parameters
-    ----------
-    nodes : sequence of NodeStatus
-        Top to bottom.
-    fit : JointFit, optional
-        Once a model has been identified.
-    width : int
-        Columns of the terminal; lines are cut there.
-    colour : bool
-        Mark levels by ANSI colours too.
+    Lines are cut at ``width`` columns; with ``colour``, levels are marked by ANSI colours too.
     """
     lines: list[str] = []
     for node in nodes:
