@@ -15,7 +15,7 @@ from dynamics_helpers import ARMS, HALF, PinocchioArm, arm, dh_robots, motion, r
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robotid_ros.dynamics import column_names, full_regressor, inverse_dynamics, observation_matrix, regressor
+from robotid_ros.dynamics import column_names, full_regressor, inverse_dynamics, observation_matrix
 from robotid_ros.dynamics.codegen.compiler import find_compiler
 from robotid_ros.dynamics.standard_regressor import regressor_columns
 from robotid_ros.errors import DataError, ModelError
@@ -31,7 +31,7 @@ def test_torques_and_regressors_equal_pinocchios(name):
     # Pinocchio reads no rotor inertias from a URDF.
     rigid = inverse_dynamics(model, q, dq, ddq, rotor_inertia=False)
     np.testing.assert_allclose(rigid, oracle.inverse_dynamics(q, dq, ddq), rtol=0, atol=1e-10)
-    np.testing.assert_allclose(regressor(model, q, dq, ddq), oracle.regressor(q, dq, ddq), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(full_regressor(model, q, dq, ddq), oracle.regressor(q, dq, ddq), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize('gravity', [(0.0, -9.81, 0.0), (3.0, 1.0, -9.0)])
@@ -82,7 +82,7 @@ def test_large_arms_and_batches_agree_with_numpy():
     long_arm = RobotModel.from_mdh(np.full((40, 4), 0.1), inertial=random_inertial(40, np.random.default_rng(1)))
     for robot, count in ((long_arm, 3), (arm('kinova'), 3001)):
         samples = motion(robot.n, count)
-        torques = regressor(robot, *samples) @ robot.inertial.ravel()
+        torques = full_regressor(robot, *samples) @ robot.inertial.ravel()
         expected = inverse_dynamics(robot, *samples, rotor_inertia=False)
         np.testing.assert_allclose(torques, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
         with without_compiler():
@@ -200,7 +200,7 @@ def test_regressor_times_parameters_is_the_torque_and_parts_add_up(model):
     torques = {}
     for part in ('all', 'kinetic', 'gravity'):
         torques[part] = inverse_dynamics(model, q, dq, ddq, part=part)
-        linear = regressor(model, q, dq, ddq, part=part) @ model.inertial.ravel()
+        linear = full_regressor(model, q, dq, ddq, part=part) @ model.inertial.ravel()
         np.testing.assert_allclose(linear, torques[part], atol=1e-10)
     np.testing.assert_allclose(torques['kinetic'] + torques['gravity'], torques['all'], atol=1e-10)
     zero = np.zeros_like(q)
@@ -252,7 +252,7 @@ def test_rotor_inertia_and_friction_of_the_model_take_part_when_asked_for():
 def test_observation_matrix_stacks_samples_before_joints():
     model = arm('ur5')
     q, dq, ddq = motion(6, 3)
-    full = regressor(model, q, dq, ddq)
+    full = full_regressor(model, q, dq, ddq)
     stacked = observation_matrix(full)
     assert stacked.shape == (18, 60)
     np.testing.assert_array_equal(stacked[2 * 6 + 4], full[2, 4])
@@ -269,7 +269,7 @@ def test_a_wrong_shape_is_named(shape):
 
 def test_different_sample_counts_are_named():
     with pytest.raises(DataError, match='ddq: expected 4 samples'):
-        regressor(arm('ur5'), np.zeros((4, 6)), np.zeros((4, 6)), np.zeros((3, 6)))
+        full_regressor(arm('ur5'), np.zeros((4, 6)), np.zeros((4, 6)), np.zeros((3, 6)))
 
 
 def test_an_unknown_part_is_named():
@@ -281,4 +281,4 @@ def test_an_unknown_part_is_named():
 def test_no_samples_give_no_torques():
     zero = np.zeros((0, 6))
     assert inverse_dynamics(arm('ur5'), zero, zero, zero).shape == (0, 6)
-    assert regressor(arm('ur5'), zero, zero, zero).shape == (0, 6, 60)
+    assert full_regressor(arm('ur5'), zero, zero, zero).shape == (0, 6, 60)

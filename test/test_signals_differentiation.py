@@ -13,33 +13,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorder_helpers import harmonics
 
+from robotid_ros.data.even import EvenRecording, Run
 from robotid_ros.errors import DataError
 from robotid_ros.signals import (
     PeriodAverage,
     choose_harmonics,
     fit_fourier,
-    five_point_cubic,
+    guarded_smoothing,
     noise_of_one_period,
-    savitzky_golay,
 )
 
 QUARTIC = st.lists(st.floats(-2, 2), min_size=5, max_size=5)
 
 
-@given(QUARTIC, st.sampled_from([1, 2]))
-def test_quartics_are_differentiated_exactly_also_at_the_ends(coefficients, derivative):
+@given(QUARTIC, st.sampled_from(['central', 'savitzky-golay']))
+def test_quartics_are_differentiated_exactly_also_at_the_ends(coefficients, differentiation):
     time = np.linspace(-1.0, 1.0, 41)
     polynomial = np.polynomial.Polynomial(coefficients)
-    expected = polynomial.deriv(derivative)(time)
-    rate = 1.0 / (time[1] - time[0])
-    assert np.allclose(savitzky_golay(polynomial(time), rate, 5, 4, derivative), expected, rtol=0, atol=1e-9)
-    assert np.allclose(savitzky_golay(polynomial(time), rate, 9, 4, derivative), expected, rtol=0, atol=1e-9)
+    values = polynomial(time)[:, None]
+    even = EvenRecording(
+        joint_names=('a',),
+        runs=(Run(time=time, position=values, torque=values),),
+        rate=1.0 / (time[1] - time[0]),
+        differentiation=differentiation,
+        trimmed=0.0,
+    )
+    found = even.filtered(even.rate)
+    assert np.allclose(found.dq[:, 0], polynomial.deriv(1)(time), rtol=0, atol=1e-9)
+    assert np.allclose(found.ddq[:, 0], polynomial.deriv(2)(time), rtol=0, atol=1e-9)
 
 
-def test_bad_windows_and_lengths_are_refused():
-    for window, order in ((8, 4), (3, 4), (51, 4)):
-        with pytest.raises(DataError, match='odd window above the order 4 and at most 40'):
-            savitzky_golay(np.zeros(40), 1.0, window, order)
+def test_a_run_shorter_than_the_window_of_the_derivative_is_refused():
+    run = Run(time=np.arange(40.0), position=np.zeros((40, 1)), torque=np.zeros((40, 1)))
+    even = EvenRecording(joint_names=('a',), runs=(run,), rate=1.0, differentiation='savitzky-golay', trimmed=0.0)
+    with pytest.raises(DataError, match='at least 51 samples without a gap'):
+        even.filtered(0.01)
 
 
 def test_fourier_fit_returns_offset_coefficients_and_analytic_derivatives():
@@ -111,7 +119,7 @@ def test_acceleration_is_a_hundred_times_better_than_central_differences_of_the_
         raw = q + 1e-4 * rng.standard_normal(q.shape)
         average.add(time + k * period, raw)
     result = average.finish()
-    smoothed = five_point_cubic(result.mean, periodic=True)
+    smoothed = guarded_smoothing(result.mean, 1, 1.0, periodic=True)[0]
     count = choose_harmonics(smoothed, result.averaged_noise_std, period)
     found = fit_fourier(result.time, smoothed, 1.0 / period, count).evaluate(result.time)[2]
     plain = (raw[2:] - 2.0 * raw[1:-1] + raw[:-2]) * rate**2

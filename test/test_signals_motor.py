@@ -12,19 +12,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from robotid_ros.data import ProcessingSettings
+from robotid_ros.data.torque import torque_factors
 from robotid_ros.errors import DataError
-from robotid_ros.signals import check_motor_side, current_to_torque
+from robotid_ros.signals import check_motor_side
 
 
 def test_current_times_constant_times_ratio():
-    torque = current_to_torque(np.array([[2.0, -1.0]]), [0.1, 0.05], [100.0, 50.0])
-    assert torque.tolist() == [[20.0, -2.5]]
+    settings = ProcessingSettings(torque_constants={'a': 0.1, 'b': 0.05}, gear_ratios={'a': 100.0, 'b': 50.0})
+    assert torque_factors(('a', 'b', 'c'), settings, (True, True, False)).tolist() == [10.0, 2.5, 1.0]
 
 
 @pytest.mark.parametrize('constant', [0.0, np.nan, np.inf])
 def test_useless_constants_are_refused(constant):
-    with pytest.raises(DataError, match='finite and not zero'):
-        current_to_torque(np.ones((1, 2)), [0.1, constant], 1.0)
+    with pytest.raises(DataError, match="'a': expected"):
+        torque_factors(('a',), ProcessingSettings(torque_constants={'a': constant}), (True,))
 
 
 def measured(rng, sign=1.0, scale=1.0):

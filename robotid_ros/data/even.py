@@ -18,7 +18,6 @@ import numpy as np
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.data.dataset import Dataset, concatenate
 from robotid_ros.errors import DataError
-from robotid_ros.signals.differentiation import savitzky_golay
 from robotid_ros.signals.filtering import settling_samples, zero_phase_low_pass
 
 
@@ -90,24 +89,27 @@ class EvenRecording:
             If no run is long enough to be filtered and trimmed.
         """
         edge = settling_samples(self.rate, cutoff) if self.trimmed is None else round(self.trimmed * self.rate)
-        parts = [self._one(run, cutoff, edge) for run in self.runs if len(run) >= 2 * edge + 32]
+        # A quartic through five samples is the central difference; half a period of the cutoff is the widest window
+        # whose polynomial follows the filtered signal.
+        window = 5 if self.differentiation == 'central' else max(7, int(0.5 * self.rate / cutoff) // 2 * 2 + 1)
+        fewest = max(2 * edge + 32, window)
+        parts = [self._one(run, cutoff, edge, window) for run in self.runs if len(run) >= fewest]
         if not parts:
             raise DataError(
-                f'no run is long enough: expected at least {2 * edge + 32} samples without a gap at a cutoff of '
+                f'no run is long enough: expected at least {fewest} samples without a gap at a cutoff of '
                 f'{cutoff:.4g} Hz, the longest of {len(self.runs)} has {max(len(run) for run in self.runs)}'
             )
         joined = concatenate(parts)
         return replace(joined, unfiltered=self, provenance=dict(provenance or {}))
 
-    def _one(self, run: Run, cutoff: float, edge: int) -> Dataset:
+    def _one(self, run: Run, cutoff: float, edge: int, window: int) -> Dataset:
+        from scipy.signal import savgol_filter  # not at the top: see robotid_ros.signals.filtering
+
         n = len(self.joint_names)
         signals = np.concatenate([run.position, run.torque], axis=1)
         smooth = signals if cutoff >= 0.5 * self.rate else zero_phase_low_pass(signals, self.rate, cutoff)
         q = smooth[:, :n]
-        # A quartic through five samples is the central difference; half a period of the cutoff is the widest window
-        # whose polynomial follows the filtered signal.
-        window = 5 if self.differentiation == 'central' else max(7, int(0.5 * self.rate / cutoff) // 2 * 2 + 1)
-        dq, ddq = (savitzky_golay(q, self.rate, window, 4, derivative) for derivative in (1, 2))
+        dq, ddq = (savgol_filter(q, window, 4, deriv=order, delta=1.0 / self.rate, axis=0) for order in (1, 2))
         inner = slice(edge, len(run) - edge)
         return Dataset(
             joint_names=self.joint_names,

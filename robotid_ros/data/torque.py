@@ -18,11 +18,13 @@ from robotid_ros.arrays import Array
 from robotid_ros.data.recording import Recording
 from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.errors import DataError
-from robotid_ros.signals.motor import current_to_torque
 
 
 def torque_factors(joints: tuple[str, ...], settings: ProcessingSettings, currents: tuple[bool, ...]) -> Array:
-    """Return the torque per unit of each joint's signal, shape (n,).
+    """Return the torque per unit of each joint's signal, shape (n,): 1, or of a current ``r_j K_j`` [N m/A].
+
+    K is the torque constant on the motor's side, negative where the current counts the other way round, and r the
+    motor turns per joint turn. The losses of the gear are part of the torque.
 
     Parameters
     ----------
@@ -34,9 +36,10 @@ def torque_factors(joints: tuple[str, ...], settings: ProcessingSettings, curren
     Raises
     ------
     DataError
-        If a current has no torque constant.
+        If a current has no torque constant, or one of zero.
     """
-    for joint, is_current in zip(joints, currents, strict=True):
+    factors = np.ones(len(joints))
+    for k, (joint, is_current) in enumerate(zip(joints, currents, strict=True)):
         if is_current and joint not in settings.torque_constants:
             known = ', '.join(settings.torque_constants) or 'none'
             raise DataError(
@@ -44,9 +47,11 @@ def torque_factors(joints: tuple[str, ...], settings: ProcessingSettings, curren
                 f'the configuration has them for: {known}; give torque_constants and gear_ratios in a robot '
                 'configuration'
             )
-    constants = [settings.torque_constants[j] if c else 1.0 for j, c in zip(joints, currents, strict=True)]
-    ratios = [settings.gear_ratios.get(j, 1.0) if c else 1.0 for j, c in zip(joints, currents, strict=True)]
-    return np.asarray(current_to_torque(np.ones((1, len(joints))), constants, ratios)[0])
+        if is_current:
+            factors[k] = settings.torque_constants[joint] * settings.gear_ratios.get(joint, 1.0)
+        if factors[k] == 0.0 or not np.isfinite(factors[k]):
+            raise DataError(f"joint '{joint}': expected a finite torque constant other than 0, got {factors[k]}")
+    return factors
 
 
 def measured_torque(recording: Recording, settings: ProcessingSettings) -> Array:

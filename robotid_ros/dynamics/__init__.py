@@ -17,7 +17,6 @@ from robotid_ros.dynamics.standard_regressor import (
     column_names,
     full_regressor,
     observation_matrix,
-    regressor,
     standard_parameters,
 )
 
@@ -31,6 +30,5 @@ __all__ = [
     'inverse_dynamics',
     'minimal_model',
     'observation_matrix',
-    'regressor',
     'standard_parameters',
 ]

@@ -23,9 +23,8 @@ import scipy.linalg
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.dynamics.chain import checked_samples, sample_motion
 from robotid_ros.dynamics.codegen.cache import content_key
-from robotid_ros.dynamics.codegen.expression import OperationCount
 from robotid_ros.dynamics.codegen.kernel import KernelStore, checked_output
-from robotid_ros.dynamics.codegen.symbolic_regressor import regressor_function, regressor_gradient_function
+from robotid_ros.dynamics.codegen.symbolic_regressor import regressor_gradient_function
 from robotid_ros.dynamics.standard_regressor import (
     Columns,
     column_names,
@@ -96,11 +95,6 @@ class BaseParameters:
     def values(self) -> Array:
         """The model's own base parameters beta, shape (b,)."""
         return np.asarray(self.map @ standard_parameters(self.model, **self.options))
-
-    @property
-    def operations(self) -> OperationCount:
-        """Operations of one evaluation of the regressor: (multiplications, additions)."""
-        return regressor_function(self.model, drive_symbols(self.options), self.independent.tolist()).operations
 
     def regressor(self, q: Array, dq: Array, ddq: Array, *, out: Array | None = None) -> Array:
         """Return the independent columns of the regressor.
@@ -213,7 +207,6 @@ def base_parameters(
     coulomb: bool = False,
     offset: bool = False,
     tolerance: float = 1e-9,
-    rng: np.random.Generator | None = None,
 ) -> BaseParameters:
     """Return the base parameters of an arm.
 
@@ -226,8 +219,6 @@ def base_parameters(
         A column is dependent when its part that is independent of the columns before it is smaller
         than this part of its length. Raise it to, say, 1e-5 for descriptions whose right angles are written with
         five digits.
-    rng : numpy.random.Generator, optional
-        Source of the random samples; by default one with a fixed seed.
 
     Returns
     -------
@@ -244,10 +235,9 @@ def base_parameters(
     """
     if not 0.0 < tolerance < 1.0:
         raise ModelError(f'tolerance: expected a number between 0 and 1, got {tolerance}')
-    rng = np.random.default_rng(0) if rng is None else rng
     options = Columns(rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, offset=offset)
     names = column_names(model, **options)
-    motion = sample_motion(model, 2 * len(names) + 20, rng)
+    motion = sample_motion(model, 2 * len(names) + 20, np.random.default_rng(0))
     observations = observation_matrix(full_regressor(model, *motion, **options))
     independent, never, grouping = reduced_columns(observations, tolerance)
     grouping.flags.writeable = False

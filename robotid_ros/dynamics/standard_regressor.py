@@ -47,36 +47,6 @@ def drive_symbols(columns: Columns) -> tuple[str, ...]:
     return tuple(symbol for symbol, asked in wanted if asked)
 
 
-def regressor(model: RobotModel, q: Array, dq: Array, ddq: Array, *, part: Part = 'all') -> Array:
-    """Return the regressor of the standard inertial parameters, link by link.
-
-    tau = Y delta with delta the 10 n parameters in the order of
-    :data:`robotid_ros.model.inertia.INERTIAL_NAMES`, each link's in its own frame.
-
-    Parameters
-    ----------
-    model : RobotModel
-    q, dq, ddq : ndarray, shape (N, n)
-        Joint positions, velocities and accelerations [rad, rad/s, rad/s^2; m for prismatic joints].
-    part : {'all', 'gravity', 'kinetic'}
-        All torques, those of gravity alone, or those of motion alone.
-
-    Returns
-    -------
-    ndarray, shape (N, n, 10 n)
-
-    Raises
-    ------
-    DataError
-        If the shapes do not fit the model.
-
-    References
-    ----------
-    Atkeson, An and Hollerbach (1986), eq. 13-16.
-    """
-    return full_regressor(model, q, dq, ddq, part=part)
-
-
 def full_regressor(
     model: RobotModel,
     q: Array,
@@ -89,21 +59,36 @@ def full_regressor(
     offset: bool = False,
     part: Part = 'all',
 ) -> Array:
-    """Return the regressor of the inertial and the drive parameters.
+    """Return the regressor of the inertial parameters, link by link, and of the drive parameters asked for.
 
     tau_i = Y_i delta + Ia_i ddq_i + Fv_i dq_i + Fc_i sign(dq_i) + offset_i
 
+    with delta the 10 n parameters in the order of :data:`robotid_ros.model.inertia.INERTIAL_NAMES`, each link's in its
+    own frame.
+
     Parameters
     ----------
-    model, q, dq, ddq, part
-        As in :func:`regressor`.
+    model : RobotModel
+    q, dq, ddq : ndarray, shape (N, n)
+        Joint positions, velocities and accelerations [rad, rad/s, rad/s^2; m for prismatic joints].
     rotor_inertia, viscous, coulomb, offset : bool
         Which columns to append, n each, in this order.
+    part : {'all', 'gravity', 'kinetic'}
+        All torques, those of gravity alone, or those of motion alone.
 
     Returns
     -------
     ndarray, shape (N, n, p)
         Columns as named by :func:`column_names`.
+
+    Raises
+    ------
+    DataError
+        If the shapes do not fit the model.
+
+    References
+    ----------
+    Atkeson, An and Hollerbach (1986), eq. 13-16.
     """
     columns = Columns(rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, offset=offset)
     drives = drive_symbols(columns)
@@ -129,7 +114,7 @@ def regressor_columns(
     Parameters
     ----------
     model, q, dq, ddq, part
-        As in :func:`regressor`.
+        As in :func:`full_regressor`.
     columns : tuple of int
         Ascending, among the 10 n inertial columns and n for each drive symbol.
     drives : tuple of {'Ia', 'Fv', 'Fc', 'offset'}

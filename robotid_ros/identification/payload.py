@@ -24,7 +24,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.dynamics import regressor
+from robotid_ros.dynamics import full_regressor
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.covariance import covariance_of_estimate
@@ -149,7 +149,7 @@ def identify_payload(
 
 def _payload_rows(model: RobotModel, samples: Samples) -> Array:
     """Return the columns of the last link's parameters, and of changes in friction, shape (N, n, 10 + 2 n)."""
-    last = regressor(model, samples.q, samples.dq, samples.ddq)[:, :, -10:]
+    last = full_regressor(model, samples.q, samples.dq, samples.ddq)[:, :, -10:]
     own = friction_model('coulomb_viscous').columns(samples.dq, np.zeros((samples.n, 0)))
     spread = own[:, :, :, None] * np.eye(samples.n)[:, None, :]
     return np.concatenate([last, spread.reshape(len(samples), samples.n, -1)], axis=2)
@@ -228,7 +228,7 @@ def drive_gains(
             'from these runs'
         )
     rest = samples.target - samples.filtered(predictor.torque(samples.q, samples.dq, samples.ddq))
-    added = samples.filtered(regressor(model, samples.q, samples.dq, samples.ddq)[:, :, -10:] @ payload)
+    added = samples.filtered(full_regressor(model, samples.q, samples.dq, samples.ddq)[:, :, -10:] @ payload)
     own = samples.filtered(friction_model('coulomb_viscous').columns(samples.dq, np.zeros((samples.n, 0))))
     gains, std = np.ones(samples.n), np.full(samples.n, np.inf)
     for j in range(samples.n):

@@ -15,13 +15,12 @@ from robotid_ros.signals.differentiation import (
     choose_harmonics,
     fit_fourier,
     noise_of_one_period,
-    savitzky_golay,
 )
 from robotid_ros.signals.filtering import Bandwidth, choose_cutoff, motion_band, zero_phase_low_pass
 from robotid_ros.signals.late_stamps import LateStamps
-from robotid_ros.signals.motor import check_motor_side, current_to_torque, prior_factors
+from robotid_ros.signals.motor import check_motor_side, prior_factors
 from robotid_ros.signals.screening import SampleScreen, ScreenCounts
-from robotid_ros.signals.smoothing import five_point_cubic, guarded_smoothing
+from robotid_ros.signals.smoothing import guarded_smoothing
 from robotid_ros.signals.turns import TurnUnwrapper
 
 __all__ = [
@@ -36,13 +35,10 @@ __all__ = [
     'check_motor_side',
     'choose_cutoff',
     'choose_harmonics',
-    'current_to_torque',
     'motion_band',
     'fit_fourier',
     'noise_of_one_period',
-    'five_point_cubic',
     'guarded_smoothing',
     'prior_factors',
-    'savitzky_golay',
     'zero_phase_low_pass',
 ]

@@ -33,8 +33,6 @@ class AveragedPeriod:
         [s]
     mean : ndarray, shape (M, C)
         At phases ``m period / M``.
-    variance : ndarray, shape (M, C)
-        Of single samples about their bin's mean over the periods; NaN where only one period has any.
     count : ndarray of int, shape (M,)
         Samples in each bin; 0 where the mean is interpolated.
     used : tuple of int
@@ -50,7 +48,6 @@ class AveragedPeriod:
 
     period: float
     mean: Array
-    variance: Array
     count: IntArray
     used: tuple[int, ...]
     excluded: tuple[tuple[int, str], ...]
@@ -125,7 +122,6 @@ class PeriodAverage:
     moving: int = 0
     used: list[int] = field(default_factory=list)
     excluded: list[tuple[int, str]] = field(default_factory=list)
-    late: int = 0
     _number: int | None = None  # of the period being collected
     _offset: Array = field(default_factory=lambda: np.zeros(0))
     _open: Array = field(default_factory=lambda: np.zeros(0))  # (M, C + 2): sums of values, of places, count
@@ -165,7 +161,6 @@ class PeriodAverage:
         number = index // self.bins
         wanted = index >= 0
         if self._number is not None:
-            self.late += int((number[wanted] < self._number).sum())
             wanted &= number >= self._number
         if not wanted.any():
             return
@@ -316,9 +311,6 @@ class PeriodAverage:
         self._release()
         if not self.used:
             return None
-        freedom = (self._periods - 1)[:, None]
-        with np.errstate(divide='ignore', invalid='ignore'):
-            variance = np.where(freedom > 0, self._scatter / freedom, np.nan)
         drift = np.zeros(len(self.channels))
         if len(self._first) and len(self._recent):
             block = max(1, self.bins // 100)  # noise averages out within a block, drift does not
@@ -327,7 +319,6 @@ class PeriodAverage:
         return AveragedPeriod(
             period=self.period,
             mean=_filled(self._mean, self._count) + self._offset,
-            variance=variance,
             count=self._count.copy(),
             used=tuple(self.used),
             excluded=tuple(self.excluded),

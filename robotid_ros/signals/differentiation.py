@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Derivatives of sampled joint positions: Savitzky-Golay, Fourier least squares."""
+"""Derivatives of one period of sampled joint positions by Fourier least squares."""
 
 from dataclasses import dataclass
 
@@ -20,42 +20,6 @@ from robotid_ros.errors import DataError
 MOST_HARMONICS = 200  # far above those of an excitation; limits the size of the fit
 # Relative noise of a regressor column lowers its estimate by its square: here by one part in 10^4.
 NOISE_SHARE = 0.01
-
-
-def savitzky_golay(values: Array, rate: float, window: int, order: int = 4, derivative: int = 1) -> Array:
-    """Differentiate the least-squares polynomial over a sliding window, ends included.
-
-    Parameters
-    ----------
-    values : ndarray, shape (N,) or (N, n)
-        Evenly sampled.
-    rate : float
-        [Hz]
-    window : int
-        Samples, odd, above the order and at most N.
-    order : int
-        Of the polynomial; polynomials up to it are differentiated exactly.
-    derivative : int
-        0 smoothes only.
-
-    Returns
-    -------
-    ndarray, shape of ``values``
-
-    Raises
-    ------
-    DataError
-        If window, order and number of samples do not fit.
-    """
-    x = np.asarray(values, dtype=np.float64)
-    if not (window % 2 == 1 and order < window <= len(x) and 0 <= derivative <= order):
-        raise DataError(
-            f'Savitzky-Golay: expected an odd window above the order {order} and at most {len(x)} samples, '
-            f'and a derivative up to the order; got window {window}, derivative {derivative}'
-        )
-    from scipy.signal import savgol_filter  # not at the top: see filtering.py
-
-    return np.asarray(savgol_filter(x, window, order, deriv=derivative, delta=1.0 / rate, axis=0, mode='interp'))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,47 +7,15 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The motor side: currents to torques, and whether their signs and sizes can be right."""
+"""The motor side: whether signs and sizes of measured torques can be right."""
 
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from robotid_ros.arrays import Array
-from robotid_ros.errors import DataError
 
 _ALLOWED = 1.8  # largest factor to the prior, and to the other joints' median: described masses are wrong by less
-
-
-def current_to_torque(current: Array, torque_constant: ArrayLike, gear_ratio: ArrayLike) -> Array:
-    """Return the joint torque of motor currents, ``tau_j = r_j K_j i_j``.
-
-    Parameters
-    ----------
-    current : ndarray, shape (N, n)
-        [A]
-    torque_constant : array_like, shape (n,)
-        K, motor side [N m/A]; negative where the current counts the other way round.
-    gear_ratio : array_like, shape (n,)
-        r, motor turns per joint turn.
-
-    Returns
-    -------
-    ndarray, shape (N, n)
-        Joint side, losses of the gear included [N m].
-
-    Raises
-    ------
-    DataError
-        If a constant is zero or not finite.
-    """
-    factor = np.asarray(torque_constant, dtype=np.float64) * np.asarray(gear_ratio, dtype=np.float64)
-    if not (np.isfinite(factor).all() and (factor != 0.0).all()):
-        raise DataError(
-            f'torque constants and gear ratios must be finite and not zero; their products are {factor.tolist()}'
-        )
-    return np.asarray(current, dtype=np.float64) * factor
 
 
 def prior_factors(torque: Array, prior: Array, velocity: Array, acceleration: Array) -> Array:

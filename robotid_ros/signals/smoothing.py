@@ -15,49 +15,20 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.errors import DataError
 
 
-def five_point_cubic(values: Array, periodic: bool = False) -> Array:
-    """Return each sample replaced by the least-squares cubic through it and its two neighbours on each side.
-
-    Inside ``y_i = (-3 x_{i-2} + 12 x_{i-1} + 17 x_i + 12 x_{i+1} - 3 x_{i+2}) / 35``; at the start
-    ``y_0 = (69 x_0 + 4 x_1 - 6 x_2 + 4 x_3 - x_4) / 70`` and
-    ``y_1 = (2 x_0 + 27 x_1 + 12 x_2 - 8 x_3 + 2 x_4) / 35``, mirrored at the end. A cubic comes out
-    as it went in, at the ends too.
-
-    Parameters
-    ----------
-    values : ndarray, shape (N,) or (N, n)
-        Evenly sampled; N at least 5.
-    periodic : bool
-        The signal repeats after N samples, so that there are no ends.
-
-    Returns
-    -------
-    ndarray, shape of ``values``
-
-    Raises
-    ------
-    DataError
-        If there are fewer than five samples.
-    """
-    x = np.asarray(values, dtype=np.float64)
-    if len(x) < 5:
-        raise DataError(f'five-point smoothing: expected at least 5 samples, got {len(x)}')
-    from scipy.signal import savgol_filter  # not at the top: see filtering.py
-
-    smooth: Array = savgol_filter(x, 5, 3, axis=0, mode='wrap' if periodic else 'interp')
-    return smooth
-
-
 def guarded_smoothing(
     values: Array, passes: int = 1, guard: float = 0.1, periodic: bool = False
 ) -> tuple[Array, IntArray]:
     """Smooth repeatedly; stop for each column before a sample changes by more than the guard.
 
+    Each pass replaces a sample by the least-squares cubic through it and its two neighbours on each side,
+    ``y_i = (-3 x_{i-2} + 12 x_{i-1} + 17 x_i + 12 x_{i+1} - 3 x_{i+2}) / 35``; near an end, through the last five.
+
     Parameters
     ----------
     values : ndarray, shape (N,) or (N, n)
+        Evenly sampled; N at least 5.
     passes : int
-        How often :func:`five_point_cubic` is applied at most.
+        How often it is applied at most.
     guard : float
         Largest change of any sample from its measured value, as a fraction of its column's range;
         the pass that would exceed it is not applied.
@@ -78,13 +49,17 @@ def guarded_smoothing(
     if passes < 0:
         raise DataError(f'smoothing: expected 0 passes or more, got {passes}')
     original = np.asarray(values, dtype=np.float64)
+    if len(original) < 5:
+        raise DataError(f'five-point smoothing: expected at least 5 samples, got {len(original)}')
+    from scipy.signal import savgol_filter  # not at the top: see filtering.py
+
     columns = original.reshape(len(original), -1)
     current = columns.copy()
     limit = guard * np.ptp(columns, axis=0)
     open_ = np.full(columns.shape[1], True)
     applied = np.zeros(columns.shape[1], dtype=np.int64)
     for _ in range(passes):
-        candidate = five_point_cubic(current, periodic)
+        candidate = savgol_filter(current, 5, 3, axis=0, mode='wrap' if periodic else 'interp')
         open_ &= np.abs(candidate - columns).max(axis=0) <= limit
         if not open_.any():
             break
