@@ -12,7 +12,7 @@
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -108,6 +108,15 @@ def output_folder(path: str | Path) -> Path:
     except OSError as cause:
         raise DataError(f"output folder '{folder}' cannot be made: {cause.strerror}") from cause
     return folder
+
+
+def write_files(folder: str | Path, texts: Mapping[str, str]) -> tuple[Path, ...]:
+    """Write texts by file name into a folder, folders made if needed; return the files' paths."""
+    paths = tuple(output_folder(folder) / name for name in texts)
+    for path, text in zip(paths, texts.values(), strict=True):
+        output_folder(path.parent)
+        write_text(path, text)
+    return paths
 
 
 def remove_unused_folders() -> None:

@@ -281,12 +281,12 @@ class TestNoise:
         for k in range(6):
             for sample, scale in (
                 (motion.torque - motion.motor_torque, plant.torque_noise[k]),
-                (seen.position - motion.position, 1e-4),
-                (seen.velocity - motion.velocity, 1e-3),
-                (seen.effort - motion.motor_torque, 1e-3 * model.limits.effort[k]),
+                (seen['position'] - motion.position, 1e-4),
+                (seen['velocity'] - motion.velocity, 1e-3),
+                (seen['effort'] - motion.motor_torque, 1e-3 * model.limits.effort[k]),
             ):
                 assert kstest(sample[:, k] / scale, 'norm').pvalue > 1e-4
-        np.testing.assert_allclose(seen.current * truth.drive_gain, seen.effort, rtol=1e-12)
+        np.testing.assert_allclose(seen['current'] * truth.drive_gain, seen['effort'], rtol=1e-12)
         np.testing.assert_allclose(truth.drive_gain, 0.12 * 101.0)
 
     def test_positions_lie_on_the_encoders_grid(self) -> None:
@@ -296,7 +296,7 @@ class TestNoise:
         q, dq, ddq = sine_reference(model, plant.rate, 1.0)
         motion = plant.run(q, dq, ddq)
         sensors = Sensors.typical(model, truth.drive_gain, encoder_bits=12, position_noise=0.0)
-        seen = sensors.measure(motion, np.random.default_rng(0)).position
+        seen = sensors.measure(motion, np.random.default_rng(0))['position']
         for k, step in enumerate((2 * np.pi / 4096, 2 * np.pi / 4096, 1 / 4096)):
             np.testing.assert_allclose(seen[:, k] / step, np.rint(seen[:, k] / step), atol=1e-9)
             assert np.abs(seen[:, k] - motion.position[:, k]).max() <= 0.5 * step * (1 + 1e-9)

@@ -83,6 +83,13 @@ class ChainPose:
     joint_axes: Array
     joint_origins: Array
 
+    @property
+    def transforms(self) -> Array:
+        """Pose of the tip frame, shape (N, 4, 4)."""
+        result = np.tile(np.eye(4), (len(self.position), 1, 1))
+        result[:, :3, :3], result[:, :3, 3] = self.rotation, self.position
+        return result
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KinematicChain:

@@ -24,25 +24,9 @@ _SAME_POSE = 4  # decimals [rad, m]
 SMALLEST_SINE = 1e-4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Redundancy:
-    """A column that is not independent.
-
-    Attributes
-    ----------
-    column : int
-    like : tuple of int
-        The independent columns that it is a combination of, the largest share first; empty where
-        the column itself is zero.
-    """
-
-    column: int
-    like: tuple[int, ...]
-
-
 def independent_columns(
     matrix: Array, groups: Sequence[IntArray], *, smallest: float = 1e-9
-) -> tuple[IntArray, tuple[Redundancy, ...]]:
+) -> tuple[IntArray, dict[int, tuple[int, ...]]]:
     """Choose independent columns by pivoted QR of the columns scaled to unit length.
 
     Groups are exhausted one after the other, so that columns of an earlier group are never given
@@ -62,12 +46,14 @@ def independent_columns(
     -------
     chosen : ndarray of int
         In increasing order.
-    redundant : tuple of Redundancy
+    redundant : dict of int to tuple of int
+        For each other column the independent ones that it is a combination of, the largest share first; none
+        where the column itself is zero.
     """
     wanted = np.concatenate(groups)
     norms = np.linalg.norm(matrix[:, wanted], axis=0)
     zero = norms <= smallest * np.sqrt(len(matrix))
-    redundant = [Redundancy(column=int(k), like=()) for k in wanted[zero]]
+    redundant: dict[int, tuple[int, ...]] = {int(k): () for k in wanted[zero]}
     unit = matrix / np.where(np.linalg.norm(matrix, axis=0) > 0.0, np.linalg.norm(matrix, axis=0), 1.0)
     if len(matrix) > len(wanted):  # the triangle holds all angles between columns
         unit = np.asarray(np.linalg.qr(unit, mode='r'))
@@ -75,7 +61,7 @@ def independent_columns(
     chosen: list[int] = []
     dropped: list[int] = []
     for group in groups:
-        left = [int(k) for k in group if k not in set(wanted[zero].tolist())]
+        left = [int(k) for k in group if int(k) not in redundant]
         while left:
             far = np.linalg.norm(rest[:, left], axis=0)
             best = int(np.flatnonzero(far >= far.max() * (1.0 - 1e-6))[-1])
@@ -91,9 +77,8 @@ def independent_columns(
     for k in dropped:
         shares = np.abs(np.linalg.lstsq(basis, unit[:, k], rcond=None)[0])
         order = np.argsort(-shares)
-        like = tuple(chosen[j] for j in order if shares[j] > 0.05 * shares.max())
-        redundant.append(Redundancy(column=k, like=like))
-    return np.array(sorted(chosen), dtype=np.int64), tuple(sorted(redundant, key=lambda r: r.column))
+        redundant[k] = tuple(chosen[j] for j in order if shares[j] > 0.05 * shares.max())
+    return np.array(sorted(chosen), dtype=np.int64), redundant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +131,7 @@ def identifiable(problem: Problem, state: State, unknown: IntArray) -> Identifia
     groups = [of_frames, of_tools, arm[zeros], arm[~zeros]]
     structural, alike = _independent(_unlimited(problem), state, groups)
     names = problem.names
-    reasons = {r.column: _reason(r, names, 'no measurement of this kind {} it') for r in alike}
+    reasons = {k: _reason(like, names, 'no measurement of this kind {} it') for k, like in alike.items()}
     different = different_poses(np.column_stack([problem.q, problem.set_index, problem.point_index]))
     per_pose = int(np.count_nonzero(problem.scale)) // len(problem)
     numbers = different * per_pose
@@ -159,23 +144,22 @@ def identifiable(problem: Problem, state: State, unknown: IntArray) -> Identifia
     free, lacking = _independent(
         problem, state, [np.array([c for c in g if c in kept], dtype=np.int64) for g in groups]
     )
-    reasons |= {r.column: _reason(r, names, 'these poses do not {} it') for r in lacking}
+    reasons |= {k: _reason(like, names, 'these poses do not {} it') for k, like in lacking.items()}
     return Identifiable(free=free, structural=len(structural), poses=different, numbers=numbers, reasons=reasons)
 
 
-def _independent(problem: Problem, state: State, groups: list[IntArray]) -> tuple[IntArray, tuple[Redundancy, ...]]:
+def _independent(problem: Problem, state: State, groups: list[IntArray]) -> tuple[IntArray, dict[int, tuple[int, ...]]]:
     jacobian = problem.linearise(state)[1] * (problem.scale / problem.scale[:, :3].max())[:, :, None]
     return independent_columns(jacobian.reshape(-1, jacobian.shape[2]), groups)
 
 
-def _reason(redundancy: Redundancy, names: tuple[str, ...], pattern: str) -> str:
+def _reason(like: tuple[int, ...], names: tuple[str, ...], pattern: str) -> str:
     """Return why a parameter was left out; the pattern names what cannot "show" it, or "tell" it apart."""
     structural = pattern.startswith('no ')
-    if not redundancy.like:
+    if not like:
         return pattern.format('shows' if structural else 'show') + ': it does not move the target'
-    like = [names[k] for k in redundancy.like[:6]]
-    more = f' and {len(redundancy.like) - 6} more' if len(redundancy.like) > 6 else ''
-    return pattern.format('tells' if structural else 'tell') + f' apart from {", ".join(like)}{more}'
+    others = ', '.join(names[k] for k in like[:6]) + (f' and {len(like) - 6} more' if len(like) > 6 else '')
+    return pattern.format('tells' if structural else 'tell') + f' apart from {others}'
 
 
 def _unlimited(problem: Problem) -> Problem:

@@ -97,12 +97,13 @@ def select_poses(
         raise CalibrationError(f"frame: expected 'unknown' or 'known', got '{frame}'")
     rng = np.random.default_rng(0) if rng is None else rng
     chain = chain_of(robot)
-    q = _candidates(robot, candidates, rng)
+    q = (
+        random_configurations(robot, int(candidates), rng)
+        if isinstance(candidates, (int, np.integer))
+        else frozen_array(candidates, 'candidates', (None, chain.n), CalibrationError)
+    )
     if allowed is not None:
-        pose = chain.evaluate(chain.nominal, q)
-        tips = np.tile(np.eye(4), (len(q), 1, 1))
-        tips[:, :3, :3], tips[:, :3, 3] = pose.rotation, pose.position
-        q = q[np.asarray(allowed(tips), dtype=bool)]
+        q = q[np.asarray(allowed(chain.evaluate(chain.nominal, q).transforms), dtype=bool)]
     if count < 1:
         raise CalibrationError(f'expected at least one pose to select, got {count}')
     if len(q) < count:
@@ -121,12 +122,6 @@ def select_poses(
         parameters=names,
         candidates=len(q),
     )
-
-
-def _candidates(robot: RobotModel | DHTable, wanted: Array | int, rng: np.random.Generator) -> Array:
-    if isinstance(wanted, (int, np.integer)):
-        return random_configurations(robot, int(wanted), rng)
-    return frozen_array(wanted, 'candidates', (None, len(robot.joint_names)), CalibrationError)
 
 
 def _jacobian(

@@ -169,11 +169,11 @@ class CalibrationResult:
 
     def tip_transforms(self, q: Array) -> Array:
         """Return the calibrated pose of the tip in the base frame, shape (N, 4, 4), for q of shape (N, n)."""
-        return _tips(self.chain, self.state.geometry, q, self.joint_offsets(q))
+        return self.chain.evaluate(self.state.geometry, q, shift=self.joint_offsets(q)).transforms
 
     def nominal_tip_transforms(self, q: Array) -> Array:
         """Return the nominal pose of the tip in the base frame, shape (N, 4, 4), for q of shape (N, n)."""
-        return _tips(self.chain, self.chain.nominal, q, None)
+        return self.chain.evaluate(self.chain.nominal, q).transforms
 
     def calibrated_table(self) -> DHTable:
         """Return the corrected DH table.
@@ -256,13 +256,6 @@ class CalibrationResult:
             name: {key: each.to_dict() if isinstance(each, Accuracy) else each for key, each in entries.items()}
             for name, entries in result.items()
         }
-
-
-def _tips(chain: KinematicChain, values: Array, q: Array, shift: Array | None) -> Array:
-    pose = chain.evaluate(values, q, shift=shift)
-    result = np.tile(np.eye(4), (len(q), 1, 1))
-    result[:, :3, :3], result[:, :3, 3] = pose.rotation, pose.position
-    return result
 
 
 def _pose_dict(transform: Array) -> dict[str, list[float]]:

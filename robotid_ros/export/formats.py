@@ -23,7 +23,7 @@ from robotid_ros.export.pinocchio_model import pinocchio_source
 from robotid_ros.export.ros2_control import package_files, package_name
 from robotid_ros.export.sdf import sdf_of
 from robotid_ros.export.source_code import source_files
-from robotid_ros.files import output_folder, write_text
+from robotid_ros.files import write_files
 from robotid_ros.identification import IdentificationResult, calibrated_urdf
 from robotid_ros.model import RobotModel
 
@@ -133,9 +133,4 @@ def export(
         statement = f'the whole identified torque, with friction {result.friction_name or "none"}'
     else:
         statement = str(loss_of(model, result, rotor_inertia=form.rotor_inertia))
-    target = output_folder(folder)
-    paths = tuple(target / name for name in files)
-    for path, text in zip(paths, files.values(), strict=True):
-        output_folder(path.parent)
-        write_text(path, text)
-    return Exported(paths=paths, statement='; '.join(filter(None, (statement, form.remark))))
+    return Exported(paths=write_files(folder, files), statement='; '.join(filter(None, (statement, form.remark))))

@@ -10,7 +10,7 @@
 
 """MJCF: the identified arm for MuJoCo, as a file of its own or put into a given one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
@@ -23,6 +23,7 @@ from robotid_ros.errors import ModelError
 from robotid_ros.export.arm import require_masses
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters, transform_inertial_parameters
+from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.simulation.mjcf import full_inertia, load_mujoco, spelled
 
 # Largest distance [m, or sine] of two descriptions of the same joint axis.
@@ -121,7 +122,7 @@ def mjcf_with(arm: RobotModel, path: str | Path) -> str:
     mujoco.mj_kinematics(model, data)
     numbers = [model.joint(name).id for name in arm.joint_names]
     owners = [int(model.jnt_bodyid[number]) for number in numbers]
-    links = _links_at_zero(arm)
+    links = link_transforms(arm, np.zeros((1, arm.n)))[0]
     base = _alignment(arm, links, data.xaxis[numbers], data.xanchor[numbers])
     if base is None:
         raise ModelError(f'{path}: its joints are not where those of {arm.name} are at zero; give the MJCF of this arm')
@@ -162,28 +163,20 @@ def _attached(body: ElementTree.Element) -> Iterator[ElementTree.Element]:
             yield from _attached(child)
 
 
-def _links_at_zero(arm: RobotModel) -> list[Array]:
-    transform, result = np.eye(4), []
-    for placement in arm.placements:
-        transform = transform @ placement
-        result.append(transform)
-    return result
-
-
 def _frame(origin: Array, rotation: Array) -> Array:
     result = np.eye(4)
     result[:3, :3], result[:3, 3] = rotation, origin
     return result
 
 
-def _alignment(arm: RobotModel, links: Sequence[Array], axes: Array, anchors: Array) -> Array | None:
+def _alignment(arm: RobotModel, links: Array, axes: Array, anchors: Array) -> Array | None:
     """Return the arm's base frame in the file's world, from the joints' axes; None where they do not fit.
 
     The rotation takes directions to directions; the translation is the least-squares one of points
     that may slide along their axes.
     """
-    directions = np.stack([link[:3, :3] @ axis for link, axis in zip(links, arm.axes, strict=True)])
-    points = np.stack([link[:3, 3] for link in links])
+    directions = np.einsum('kij,kj->ki', links[:, :3, :3], arm.axes)
+    points = links[:, :3, 3]
     offsets = np.diff(points, axis=0)
     rotation, _ = Rotation.align_vectors(
         np.concatenate([axes, _across(np.diff(anchors, axis=0), axes)]),

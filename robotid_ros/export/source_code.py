@@ -14,31 +14,23 @@ from pathlib import Path
 
 from robotid_ros.dynamics import MinimalModel
 from robotid_ros.errors import ModelError
-from robotid_ros.files import output_folder, write_text
+from robotid_ros.files import write_files
 
 LANGUAGES = ('c', 'cpp', 'python')
+_NAME = 'inverse_dynamics'  # of the files
 
 
-def source_files(
-    model: MinimalModel, language: str, *, prefix: str = '', name: str = 'inverse_dynamics'
-) -> dict[str, str]:
-    """Return the generated source of a model.
+def source_files(model: MinimalModel, language: str, *, prefix: str = '') -> dict[str, str]:
+    """Return the generated source of a model, texts by file name.
 
     Parameters
     ----------
     model : MinimalModel
     language : {'c', 'cpp', 'python'}
-        ``<name>.c`` and ``<name>.h``, ``<name>.hpp``, or ``<name>.py``.
+        ``inverse_dynamics.c`` and ``.h``, ``.hpp``, or ``.py``.
     prefix : str
         Put before every C name that is visible outside; the namespace in C++, by default
         the arm's name and ``_dynamics``.
-    name : str
-        Of the files.
-
-    Returns
-    -------
-    dict of str to str
-        Texts by file name.
 
     Raises
     ------
@@ -46,16 +38,13 @@ def source_files(
         If the language is unknown.
     """
     if language == 'c':
-        return {
-            f'{name}.h': model.c_header(prefix, name=f'{name}.h'),
-            f'{name}.c': model.c_source(prefix, header=f'{name}.h'),
-        }
+        header = f'{_NAME}.h'
+        return {header: model.c_header(prefix, name=header), f'{_NAME}.c': model.c_source(prefix, header=header)}
     if language == 'cpp':
-        return {
-            f'{name}.hpp': model.cpp_header(prefix or identifier(f'{model.model.name}_dynamics'), name=f'{name}.hpp')
-        }
+        header = f'{_NAME}.hpp'
+        return {header: model.cpp_header(prefix or identifier(f'{model.model.name}_dynamics'), name=header)}
     if language == 'python':
-        return {f'{name}.py': model.python_source()}
+        return {f'{_NAME}.py': model.python_source()}
     raise ModelError(f"language: expected one of {', '.join(map(repr, LANGUAGES))}, got '{language}'")
 
 
@@ -64,9 +53,7 @@ def identifier(text: str) -> str:
     return re.sub(r'[^a-z0-9]+', '_', text.lower()).strip('_').lstrip('0123456789_') or 'arm'
 
 
-def write_code(
-    model: MinimalModel, directory: str | Path, language: str, *, prefix: str = '', name: str = 'inverse_dynamics'
-) -> tuple[Path, ...]:
+def write_code(model: MinimalModel, directory: str | Path, language: str, *, prefix: str = '') -> tuple[Path, ...]:
     """Write the files of :func:`source_files` into a directory, made if need be; return what was written.
 
     Raises
@@ -74,8 +61,4 @@ def write_code(
     RobotIdError
         If the language is unknown, or the directory cannot be written.
     """
-    texts = source_files(model, language, prefix=prefix, name=name)
-    folder = output_folder(directory)
-    for file, text in texts.items():
-        write_text(folder / file, text)
-    return tuple(folder / file for file in texts)
+    return write_files(directory, source_files(model, language, prefix=prefix))

@@ -123,10 +123,6 @@ def _checked(content: Any, name: str, folder: Path | None) -> Mission:
     for key in ('robot', 'prior', 'start'):
         if key not in content:
             raise ModelError(f"mission file '{name}' lacks '{key}'")
-    return _mission(content, name, folder)
-
-
-def _mission(content: Mapping[str, Any], name: str, folder: Path | None) -> Mission:
     base = RigidBody.from_dict(content['base'], f'{name}: base') if 'base' in content else None
     robot = FreeFloatingRobot.from_urdf(
         _urdf(str(content['robot']), folder),

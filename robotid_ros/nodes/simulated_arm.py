@@ -214,17 +214,17 @@ class SimulatedArm(Node):
             at_motors = parts.truth.drive.shown(motion)
             seen = parts.sensors.measure(at_motors, parts.sensor_rng)
             stamp = self._origin + round(step * _NANOSECONDS / config.physics_rate)
-            late.append(np.where(parts.shows_current, seen.current[0], seen.effort[0]))
+            late.append(np.where(parts.shows_current, seen['current'][0], seen['effort'][0]))
             # A new trajectory begins here. The reference of the plant is that of the links: without the deflection of
             # flexible joints, which the measured position contains.
-            self._measured = seen.position[0] - (at_motors.position - motion.position + links - reference[0])[0]
-            self._velocity = seen.velocity[0]
+            self._measured = seen['position'][0] - (at_motors.position - motion.position + links - reference[0])[0]
+            self._velocity = seen['velocity'][0]
             if self._goal is not None:
                 desired = (reference[0][0], reference[1][0], reference[2][0])
-                self._judge(self._goal, now, 1e-9 * stamp, desired, seen.velocity[0])
+                self._judge(self._goal, now, 1e-9 * stamp, desired, self._velocity)
             if self._clock_publisher is not None and block % clock_every == 0:
                 publish(self._clock_publisher, clock.at(stamp))
-            publish(self._states, template.filled(stamp, seen.position[0], seen.velocity[0], late[0]))
+            publish(self._states, template.filled(stamp, seen['position'][0], self._velocity, late[0]))
             block += 1
 
     def _judge(

@@ -28,26 +28,6 @@ def effort_scale(model: RobotModel) -> Array:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
-    """Measured joint signals at N instants, each of shape (N, n).
-
-    Attributes
-    ----------
-    position, velocity : ndarray
-        [rad, rad/s; or m]
-    effort : ndarray
-        Motor torque at the joint, as the drive computes it from its current [N m or N].
-    current : ndarray
-        Motor current [A].
-    """
-
-    position: Array
-    velocity: Array
-    effort: Array
-    current: Array
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Sensors:
     """Sensors of an arm of n joints.
 
@@ -128,18 +108,17 @@ class Sensors:
             drive_gain=drive_gain,
         )
 
-    def measure(self, motion: PlantMotion, rng: np.random.Generator) -> Measurement:
-        """Return what the sensors show."""
+    def measure(self, motion: PlantMotion, rng: np.random.Generator) -> dict[str, Array]:
+        """Return what the sensors show: ``position``, ``velocity``, ``effort`` and ``current``, each of shape (N, n).
+
+        The effort is the torque of the motor at the joint, as the drive computes it from its current.
+        """
         noise = rng.standard_normal((3, *motion.position.shape))
         position = motion.position + self.position_noise * noise[0]
         step = self.encoder_resolution
         if step.any():
             safe = np.where(step == 0.0, 1.0, step)
             position = np.where(step == 0.0, position, np.rint(position / safe) * safe)
+        velocity = motion.velocity + self.velocity_noise * noise[1]
         effort = motion.motor_torque + self.effort_noise * noise[2]
-        return Measurement(
-            position=position,
-            velocity=motion.velocity + self.velocity_noise * noise[1],
-            effort=effort,
-            current=effort / self.drive_gain,
-        )
+        return {'position': position, 'velocity': velocity, 'effort': effort, 'current': effort / self.drive_gain}
