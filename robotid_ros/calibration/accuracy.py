@@ -49,14 +49,9 @@ class Accuracy:
 
 
 def accuracy(residual: Array, oriented: BoolArray | None = None) -> Accuracy:
-    """Return the statistics of residuals.
+    """Return the statistics of residuals, measured minus predicted, shape (N, 3 or 6) with N > 0 [m, rad].
 
-    Parameters
-    ----------
-    residual : ndarray, shape (N, 3 or 6)
-        Measured minus predicted [m, rad]; N > 0.
-    oriented : ndarray of bool, shape (N,), optional
-        Which rows have an orientation.
+    ``oriented``, bool of shape (N,), tells which rows have an orientation.
     """
     distance = np.linalg.norm(residual[:, :3], axis=1)
     angles = np.zeros(0)

@@ -47,20 +47,9 @@ class _Measured:
 
 
 def check_nominal_fit(problem: Problem, *, error: float, known_frame: bool) -> str | None:
-    """Name the mistake where the best fit of the nominal geometry is far off.
+    """Name the mistake where the best fit of the nominal geometry is far off, or warn where none explains it.
 
-    Parameters
-    ----------
-    problem : Problem
-    error : float
-        Median distance of the best fit of frames and targets to the nominal geometry [m].
-    known_frame : bool
-        Whether the frame was taken as given.
-
-    Returns
-    -------
-    str or None
-        A warning, where the fit is poor and no simple mistake explains it.
+    ``error`` is the median distance of the best fit of frames and targets to the nominal geometry [m].
 
     Raises
     ------
@@ -102,15 +91,8 @@ def check_fit(chain: KinematicChain, q: Array, error: float) -> None:
 def check_held_out(chain: KinematicChain, q: Array, fitted: Array, residual: Array) -> None:
     """Refuse held-out measurements that do not belong to those calibrated from.
 
-    Parameters
-    ----------
-    chain : KinematicChain
-    q : ndarray, shape (N, n)
-        Of the measurements calibrated from.
-    fitted : ndarray, shape (N, 3 or 6)
-        Their residuals with the nominal geometry.
-    residual : ndarray, shape (M, 3 or 6)
-        Those of the held-out measurements.
+    ``q``, shape (N, n), and ``fitted``, shape (N, 3 or 6), are of the measurements calibrated from: joint coordinates
+    and residuals with the nominal geometry. ``residual``, shape (M, 3 or 6), are those of the held-out measurements.
 
     Raises
     ------

@@ -129,14 +129,8 @@ def joint_terms(
 ) -> tuple[JointTerms, tuple[tuple[int, ...], ...]]:
     """Return every candidate term of the given kinds, and the groups that enter together.
 
-    Parameters
-    ----------
-    chain : KinematicChain
-    kinds : sequence of {'eccentricity', 'second_harmonic', 'compliance'}
-    gravity : ndarray, shape (3,)
-        In the base frame [m/s^2]; without gravity there is no compliance term.
-    model : RobotModel, optional
-        For gravity torques; levers are used where it has no masses.
+    Without gravity, shape (3,) in the base frame [m/s^2], there is no compliance term; it is of gravity torques where
+    the model has masses, of levers elsewhere.
     """
     terms: list[JointTerm] = []
     groups: list[tuple[int, ...]] = []

@@ -80,14 +80,10 @@ def place(
     tip_rotation, tip_position : ndarray, shape (N, 3, 3) and (N, 3)
         Nominal, in the base frame.
     set_index, point_index : ndarray of int, shape (N,)
-    frames : ndarray, shape (S, 4, 4), optional
-        Known frames; estimated where not given.
-    targets : ndarray, shape (K, 3), optional
-        Known targets; estimated where not given.
+    frames, targets : ndarray, shape (S, 4, 4) and (K, 3), optional
+        Known ones; estimated where not given.
     subsets : int
-        How many random subsets to try where there seem to be outliers.
-    rng : numpy.random.Generator, optional
-        Chooses the subsets.
+        How many random subsets, chosen by ``rng``, to try where there seem to be outliers.
     """
     rng = rng or np.random.default_rng(0)
     solver = _Alternation(position, tip_rotation, tip_position, set_index, point_index, frames, targets)

@@ -29,16 +29,7 @@ from robotid_ros.tables import write_table
 
 
 def write_result(result: CalibrationResult, folder: Path, provenance: dict[str, Any]) -> list[Path]:
-    """Write result.yaml, residuals.csv and calibrated.yaml or calibrated.urdf; return their names.
-
-    Parameters
-    ----------
-    result : CalibrationResult
-    folder : Path
-        Must exist.
-    provenance : dict
-        Provenance for result.yaml.
-    """
+    """Write result.yaml, residuals.csv and calibrated.yaml or calibrated.urdf into a folder; return their names."""
     texts = {'result.yaml': yaml.safe_dump({**result.to_dict(), 'provenance': provenance}, sort_keys=False, width=120)}
     if isinstance(result.robot, DHTable):
         texts['calibrated.yaml'] = result.calibrated_table().to_yaml()

@@ -108,18 +108,10 @@ class _Linear:
 
 
 def fit(problem: Problem, start: State, free: IntArray, *, loss: str = 'hampel', prior: float | None = None) -> Fit:
-    """Estimate the free parameters.
+    """Estimate the free parameters, of which ``free``, shape (f,), holds the indices in the parameter vector.
 
-    Parameters
-    ----------
-    problem : Problem
-    start : State
-    free : ndarray of int, shape (f,)
-        Indices into the parameter vector.
-    loss : {'hampel', 'huber', 'linear'}
-        See :class:`robotid_ros.calibration.config.CalibrationConfig`.
-    prior : float, optional
-        First guess of how far geometric parameters are from nominal [m, rad]; no prior without.
+    ``loss`` is as in :class:`robotid_ros.calibration.config.CalibrationConfig`; ``prior``, where there is one, is the
+    first guess of how far geometric parameters are from nominal [m, rad].
     """
     groups = _prior_groups(problem, free)
     widths = np.full(len(free), np.inf)

@@ -50,12 +50,7 @@ def placed_start(
 ) -> tuple[State, IntArray, str | None]:
     """Place frames and targets by the nominal geometry.
 
-    Returns
-    -------
-    state : State
-    unknown : ndarray of int
-        Axes that are estimated: 0 to 5 of every frame, 6 to 11 of every target.
-    warning : str or None
+    Returns the state, the axes that are estimated (0 to 5 of every frame, 6 to 11 of every target), and a warning.
 
     Raises
     ------

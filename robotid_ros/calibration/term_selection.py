@@ -25,13 +25,7 @@ _LARGEST_OFFSET = 0.01  # [rad], prior deviation of a term's root mean square
 
 
 def folds_of(q: Array, set_index: IntArray, count: int, rng: np.random.Generator) -> IntArray:
-    """Assign measurements to folds: those of one pose together, every set over all folds.
-
-    Returns
-    -------
-    ndarray of int, shape (N,)
-        0 to count - 1.
-    """
+    """Return the fold, 0 to count - 1, of each measurement: those of one pose together, every set over all folds."""
     poses = np.unique(np.round(q, 3), axis=0, return_inverse=True)[1].ravel()
     fold = np.full(len(q), -1, dtype=np.int64)
     dealt: dict[int, int] = {}
@@ -49,7 +43,7 @@ def folds_of(q: Array, set_index: IntArray, count: int, rng: np.random.Generator
 def select_terms(
     problem: Problem, geometric: Fit, groups: Sequence[Sequence[int]], splits: Sequence[IntArray]
 ) -> list[int]:
-    """Choose joint terms whose cross-validated squared error is lower with them.
+    """Return the joint terms, in increasing order, whose cross-validated squared error is lower with them.
 
     The model is linearised at the geometric fit, so that each candidate costs a few small solves.
     A group of terms enters if it lowers the error by at least half a per cent and by 1.5 standard
@@ -67,11 +61,6 @@ def select_terms(
         Terms that enter together.
     splits : sequence of ndarray of int, shape (N,)
         Fold of every measurement.
-
-    Returns
-    -------
-    list of int
-        Chosen terms, in increasing order.
     """
     terms = problem.blocks[3]
     count = terms.stop - terms.start
@@ -150,17 +139,10 @@ class ValidatedColumns:
             )
 
     def errors(self, columns: list[int], groups: list[list[int]]) -> tuple[Array, Array]:
-        """Return the squared scaled error of every measurement, predicted from the other folds.
+        """Return the squared scaled errors of all measurements, predicted from the other folds.
 
-        The normal equations are solved once per fold for the columns in use; each group is added by
-        its Schur complement.
-
-        Returns
-        -------
-        without : ndarray, shape (N,)
-            With the columns alone.
-        each : ndarray, shape (len(groups), N)
-            With the columns and one group.
+        With the columns alone, shape (N,), and with the columns and one group each, shape (len(groups), N). The normal
+        equations are solved once per fold for the columns in use; each group is added by its Schur complement.
         """
         without, each = np.empty(self.count), np.empty((len(groups), self.count))
         offered = [k for group in groups for k in group]

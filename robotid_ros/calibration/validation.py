@@ -87,10 +87,7 @@ def cross_validate(
 ) -> CrossValidation | None:
     """Predict every fold from the others, joint terms chosen anew each time.
 
-    Returns
-    -------
-    CrossValidation or None
-        None where a fold leaves too few measurements to estimate from.
+    None where a fold leaves too few measurements to estimate from.
     """
     count = int(folds.max()) + 1
     residuals = np.full((3, len(problem), problem.width), np.nan)
@@ -139,16 +136,9 @@ def evaluate_held_out(
 ) -> HeldOut:
     """Evaluate measurements that were kept apart.
 
-    Parameters
-    ----------
-    points : MeasuredPoints
-    problem : Problem
-        Of the calibration, with the joint terms in use.
-    state, nominal : State
-        Calibrated; and nominal geometry with its own frames and targets.
-    unknown : ndarray of int
-        Axes, 0 to 5 for a frame and 6 to 11 for a target, that are fitted for sets and targets
-        which the calibration did not have.
+    ``problem`` and ``state`` are those of the calibration, with the joint terms in use; ``nominal`` is the nominal
+    geometry with its own frames and targets. ``unknown`` are the axes, 0 to 5 for a frame and 6 to 11 for a target,
+    that are fitted for sets and targets which the calibration did not have.
     """
     sets = tuple(dict.fromkeys([*problem.set_names, *points.sets]))
     targets = tuple(dict.fromkeys([*problem.point_names, *points.points]))
@@ -205,12 +195,7 @@ def _completed(problem: Problem, known: State, unknown: IntArray) -> tuple[State
 def mean_tool_rotations(problem: Problem, frames: Array, tip_rotation: Array) -> Array:
     """Return the mean orientation of every target in the tip frame, shape (K, 3, 3).
 
-    Parameters
-    ----------
-    problem : Problem
-    frames : ndarray, shape (S, 4, 4)
-    tip_rotation : ndarray, shape (N, 3, 3)
-        In the base frame.
+    ``frames`` have the shape (S, 4, 4), the tip's rotations in the base frame (N, 3, 3).
     """
     result = np.tile(np.eye(3), (len(problem.point_names), 1, 1))
     if problem.rotation is None:

@@ -89,13 +89,7 @@ def loss_of(model: RobotModel, result: IdentificationResult, *, rotor_inertia: b
     """Return what a simulator's description loses, over random states within the arm's limits.
 
     Speeds go up to half the velocity limits, accelerations up to those of a sine of 0.5 Hz at such a speed.
-
-    Parameters
-    ----------
-    model : RobotModel
-    result : IdentificationResult
-    rotor_inertia : bool
-        Whether the format has rotor inertias.
+    ``rotor_inertia`` tells whether the format has rotor inertias.
     """
     arm, predictor = identified_arm(model, result), TorquePredictor(model, result)
     rng, n = np.random.default_rng(0), model.n

@@ -71,14 +71,7 @@ def friction(dq):
 
 
 def pinocchio_source(arm: RobotModel, *, name: str) -> str:
-    """Return the module's text.
-
-    Parameters
-    ----------
-    arm : RobotModel
-        See :func:`robotid_ros.export.arm.identified_arm`.
-    name : str
-        Of the module, for its own description.
+    """Return the text of the module ``name`` for an arm of :func:`robotid_ros.export.arm.identified_arm`.
 
     Raises
     ------

@@ -26,13 +26,7 @@ def package_name(model: MinimalModel) -> str:
 
 
 def package_files(model: MinimalModel) -> dict[str, str]:
-    """Return the files of the package by name.
-
-    Parameters
-    ----------
-    model : MinimalModel
-        See :func:`robotid_ros.export.identified_model.identified_model`.
-    """
+    """Return the files of the package of an :func:`~robotid_ros.export.identified_model.identified_model`, by name."""
     limits = (f'{value!r}' if math.isfinite(value) else 'INFINITY' for value in model.model.limits.effort.tolist())
     values = {
         'NAME': package_name(model),

@@ -35,15 +35,7 @@ def estimate_with_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasur
     """Estimate body n together with a constant momentum, by weighted Gauss-Newton.
 
     The start is exact for exact data: in the standard parameters [m, m c, I about p_n] the momentum
-    of body n is linear, and so is the whole system of 16 unknowns.
-
-    Parameters
-    ----------
-    robot : FreeFloatingRobot
-    measurement : FloatingMeasurement
-        With the base pose.
-    noise : SensorNoise
-        Only its ratios matter.
+    of body n is linear, and so is the whole system of 16 unknowns. Only the ratios of the noise matter.
 
     Returns
     -------
@@ -90,15 +82,8 @@ def check_zero_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasureme
 
     An F test of the 16-parameter model against the 10-parameter one, that also asks for half the
     residual to go: model errors are not white, and a small but significant improvement is not yet momentum.
-
-    Parameters
-    ----------
-    robot : FreeFloatingRobot
-        With the estimate of body n.
-    measurement : FloatingMeasurement
-        Nothing can be tested without the base pose or with fewer than four samples.
-    covariance : ndarray, shape (N, 6, 6)
-        Of the residual A x - Y.
+    ``robot`` has the estimate of body n; ``covariance``, shape (N, 6, 6), is that of the residual A x - Y. Nothing
+    can be tested without the base pose or with fewer than four samples.
 
     Raises
     ------

@@ -52,13 +52,7 @@ _INFORMATION_WEIGHT = 5e-3  # of the log-determinant beside the column-scaled co
 def last_body_motion(model: RobotModel, q: Array, dq: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
     """Return what the regressor depends on, without momentum, and its reverse-mode derivative.
 
-    z = [w; u] in the frame of body n, u = P^ = -m_n v_c.
-
-    Parameters
-    ----------
-    model : RobotModel
-        With body n as its last link.
-    q, dq : ndarray, shape (N, n)
+    z = [w; u] in the frame of body n, the last link of the model, u = P^ = -m_n v_c.
 
     Returns
     -------
@@ -133,13 +127,7 @@ def judged_trajectory(
 ) -> ExcitationDesign:
     """Return a trajectory with its criteria for body n and its distance from the limits.
 
-    Parameters
-    ----------
-    robot : FreeFloatingRobot
-    trajectory : FourierTrajectory
-    limits : JointLimits
-    config : ExcitationConfig, optional
-        What it was designed with.
+    ``config`` says what it was designed with.
     """
     return ExcitationDesign(
         trajectory=trajectory,

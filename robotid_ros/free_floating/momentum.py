@@ -68,25 +68,15 @@ class MomentumMap:
         return joints
 
     def momentum(self, base_twist: Array, dq: Array) -> Array:
-        """Return the momentum [P; L] about the base origin, shape (N, 6).
+        """Return the momentum [P; L] about the base origin, shape (N, 6), for its twists (N, 6) and joint rates (N, n).
 
-        Parameters
-        ----------
-        base_twist : ndarray, shape (N, 6)
-            [v; w] of the base origin, in the base frame [m/s, rad/s].
-        dq : ndarray, shape (N, n)
-            Joint rates.
+        Twists [v; w] are along the axes of the base [m/s, rad/s].
         """
         momentum: Array = (self.base @ base_twist[..., None])[..., 0] + (self.joints @ dq[..., None])[..., 0]
         return momentum
 
     def base_twist(self, dq: Array) -> Array:
-        """Return the twist of the base for joint rates at zero momentum, shape (N, 6).
-
-        Parameters
-        ----------
-        dq : ndarray, shape (N, n)
-        """
+        """Return the twist of the base for joint rates (N, n) at zero momentum, shape (N, 6)."""
         twist: Array = np.linalg.solve(self.base, -(self.joints @ dq[..., None]))[..., 0].astype(np.float64, copy=False)
         return twist
 
@@ -125,19 +115,8 @@ class MomentumMap:
             df/ddq_j = (y + C_j mu)^T s_j
             df/dq_j  = (y + C_j mu)^T ad(V_j) s_j + K_j^T ad(mu) s_j
 
-        where V_0 is the base twist at zero momentum.
-
-        Parameters
-        ----------
-        base_twist : ndarray, shape (N, 6)
-            As :meth:`base_twist` returned it.
-        dq : ndarray, shape (N, n)
-        wrench : ndarray, shape (..., N, 6)
-            y, of one function or of several.
-
-        Returns
-        -------
-        gradient_q, gradient_dq : ndarray, shape (..., N, n)
+        where V_0 is the base twist at zero momentum. The wrench y is that of one function or of several, shape
+        (..., N, 6); the derivatives with respect to q and dq have the shape (..., N, n).
         """
         mu: Array = -np.linalg.solve(self.base, wrench[..., None]).astype(np.float64, copy=False)
         force = wrench[..., None, :] + (self.composite[:, 1:] @ mu[..., None, :, :])[..., 0]
@@ -150,14 +129,9 @@ class MomentumMap:
 
 
 def momentum_map(model: RobotModel, q: Array) -> MomentumMap:
-    """Return the momentum map of a floating arm at N configurations.
+    """Return the momentum map of a floating arm at joint positions (N, n) [rad or m].
 
-    Parameters
-    ----------
-    model : RobotModel
-        Its ``base_inertial`` is the floating base, its last link is merged with the target.
-    q : ndarray, shape (N, n)
-        Joint positions [rad or m].
+    Its ``base_inertial`` is the floating base, its last link is merged with the target.
     """
     poses = link_transforms(model, q)
     axes = np.einsum('njab,jb->nja', poses[..., :3, :3], model.axes)

@@ -38,19 +38,10 @@ class ConvergenceHistory:
 
 
 def triangular_factors(rows: Array, right: Array) -> Array:
-    """Return the triangular factor of all equations so far, after each sample.
+    """Return the triangular factor of all equations so far, after each sample, shape (N, p, p + 1).
 
-    [R; A_k  Y_k] = Q R': the factor R of [A Y] is kept, never A^T A, so that its condition
-    number is that of A itself.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (N, k, p)
-    right : ndarray, shape (N, k)
-
-    Returns
-    -------
-    ndarray, shape (N, p, p + 1)
+    [R; A_k  Y_k] = Q R': the factor R of [A Y] is kept, never A^T A, so that its condition number is that of A
+    itself. Rows have the shape (N, k, p), right sides (N, k).
     """
     equations = np.concatenate([rows, right[..., None]], axis=2)
     unknowns = rows.shape[2]
@@ -63,16 +54,10 @@ def triangular_factors(rows: Array, right: Array) -> Array:
 
 
 def convergence_history(time: Array, A: Array, Y: Array, whitening: Array | None = None) -> ConvergenceHistory:
-    """Run the recursion over all samples.
+    """Run the recursion over all samples, rows A (N, k, p) and right sides Y (N, k) at times (N,) [s].
 
-    Parameters
-    ----------
-    time : ndarray, shape (N,)
-    A : ndarray, shape (N, k, p)
-    Y : ndarray, shape (N, k)
-    whitening : ndarray, shape (N, k, k), optional
-        Left factors that make each sample's residual white with unit variance. The condition
-        numbers reported are those of A itself.
+    ``whitening``, shape (N, k, k), are left factors that make each sample's residual white with unit variance. The
+    condition numbers reported are those of A itself.
     """
     seen = triangular_factors(A, Y)
     factors = seen

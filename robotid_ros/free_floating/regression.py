@@ -77,19 +77,9 @@ class Estimate:
 
 
 def momentum_in_base(measurement: FloatingMeasurement, momentum: Array) -> Array:
-    """Return a constant momentum in the base frame of each sample.
+    """Return a constant momentum [P; L] about the base origin, along the base's axes at each sample, shape (N, 6).
 
-    Parameters
-    ----------
-    measurement : FloatingMeasurement
-        With the base pose.
-    momentum : ndarray, shape (6,)
-        [P; L] of the whole system about the inertial origin, in the inertial frame.
-
-    Returns
-    -------
-    ndarray, shape (N, 6)
-        [P; L] about the base origin, along the base's axes.
+    ``momentum``, shape (6,), is that of the whole system about the inertial origin, in the inertial frame.
 
     Raises
     ------
@@ -112,15 +102,9 @@ def momentum_in_base(measurement: FloatingMeasurement, momentum: Array) -> Array
 def target_regression(
     robot: FreeFloatingRobot, measurement: FloatingMeasurement, momentum: Array | None = None
 ) -> Regression:
-    """Return the regression of body n from a measurement.
+    """Return the regression of body n from a measurement; ``robot.body`` is not used.
 
-    Parameters
-    ----------
-    robot : FreeFloatingRobot
-        Its ``body`` is not used.
-    measurement : FloatingMeasurement
-    momentum : ndarray, shape (6,), optional
-        Constant momentum [P; L] about the inertial origin; zero if absent.
+    ``momentum``, shape (6,), is a constant one [P; L] about the inertial origin; zero if absent.
 
     Raises
     ------
@@ -159,24 +143,12 @@ def target_regression(
 def residual_covariance(
     robot: FreeFloatingRobot, measurement: FloatingMeasurement, noise: SensorNoise, momentum: Array | None = None
 ) -> Array:
-    """Return the covariance that sensor noise gives the residual A x - Y of each sample.
+    """Return the covariance that sensor noise gives the residual A x - Y of each sample, shape (N, 6, 6).
 
     For a given x, the residual is the error of the momentum of the whole system: its linear part divided by
     body n's mass, and its angular part about body n's centre of mass (substituting Q for body n's own momentum
-    moves it there from p_n). Its derivatives are therefore those of the momentum.
-
-    Parameters
-    ----------
-    robot : FreeFloatingRobot
-        With an estimate (or a prior) of body n.
-    measurement : FloatingMeasurement
-    noise : SensorNoise
-    momentum : ndarray, shape (6,), optional
-        As in :func:`target_regression`.
-
-    Returns
-    -------
-    ndarray, shape (N, 6, 6)
+    moves it there from p_n). Its derivatives are therefore those of the momentum. ``robot.body`` is an estimate or
+    a prior; ``momentum`` is as in :func:`target_regression`.
     """
     maps = momentum_map(robot.model, measurement.q)
     spread = _noise_of_momentum(maps, measurement, noise, momentum)
@@ -213,10 +185,7 @@ def _noise_of_momentum(
 def scaled_solution(rows: Array, right: Array) -> tuple[Array, int]:
     """Return the least-squares solution of rows x = right, shape (p,), by columns of equal length, and the rank.
 
-    Parameters
-    ----------
-    rows : ndarray, shape (N, k, p)
-    right : ndarray, shape (N, k)
+    Rows have the shape (N, k, p), right sides (N, k).
     """
     stacked = rows.reshape(-1, rows.shape[2])
     scale = np.linalg.norm(stacked, axis=0)

@@ -66,14 +66,7 @@ def information(motion: Array) -> Array:
 
 
 def information_gradient(motion: Array, slope: Array) -> Array:
-    """Return the derivative of a function of G with respect to every sample of the motion, shape (N, 6).
-
-    Parameters
-    ----------
-    motion : ndarray, shape (N, 6)
-    slope : ndarray, shape (10, 10)
-        Derivative of the function with respect to G.
-    """
+    """Return the derivative of a function of G by each sample of the motion, shape (N, 6), from that by G (10, 10)."""
     moments = np.einsum('abij,ij->ab', _GRAM, slope)
     gradient: Array = motion @ (moments + moments.T) / len(motion)
     return gradient

@@ -69,27 +69,16 @@ class RestToRestSeries:
     def of(
         cls, start: Array, limits: JointLimits, *, base_frequency: float, harmonics: int, samples: int
     ) -> 'RestToRestSeries':
-        """Return the space of trajectories within limits.
+        """Return the space of trajectories within limits, on N samples of a period 1/base_frequency [Hz].
 
         The bounds are tightened by cos(pi L / N): a trigonometric polynomial of degree L that keeps this
         bound on N equidistant points keeps the original one everywhere (Ehlich and Zeller,
         Mathematische Zeitschrift 86, 1964).
 
-        Parameters
-        ----------
-        start : ndarray, shape (n,)
-        limits : JointLimits
-        base_frequency : float
-            [Hz]
-        harmonics : int
-            L, at least 2.
-        samples : int
-            N, points of the grid.
-
         Raises
         ------
         ExcitationError
-            If a setting is out of range, or the start is not inside the limits.
+            If there are fewer than 2 harmonics or 200 samples, or the start is not inside the limits.
         """
         if harmonics < 2:
             raise ExcitationError(f'harmonics: expected at least 2, which end conditions need; got {harmonics}')
@@ -164,11 +153,6 @@ class RestToRestSeries:
 
         With the gauge g of a joint the factor is (1 + g^k)^(-1/k): near one while the bounds are
         far, near 1/g beyond them, smooth between.
-
-        Parameters
-        ----------
-        free : ndarray, shape (n, 2 L - 2)
-            Any numbers.
 
         Returns
         -------

@@ -57,31 +57,15 @@ def cobracket(twist: Array, momentum: Array) -> Array:
 
 
 def moved_pseudo_inertia(pi: Array, transform: Array) -> Array:
-    """Return pseudo-inertias in another frame, T J T^T, shape (..., 4, 4).
-
-    Parameters
-    ----------
-    pi : ndarray, shape (..., 10)
-        Inertial parameters in the body's own frame.
-    transform : ndarray, shape (..., 4, 4)
-        Pose of that frame.
-    """
+    """Return pseudo-inertias T J T^T, shape (..., 4, 4), of bodies (..., 10) whose frames have the poses T."""
     moved: Array = transform @ pseudo_inertia(pi) @ np.swapaxes(transform, -1, -2)
     return moved
 
 
 def spatial_inertia(pseudo: Array) -> Array:
-    """Return spatial inertias, momentum [P; L] = inertia @ twist [v; w], from pseudo-inertias.
+    """Return spatial inertias, momentum [P; L] = inertia @ twist [v; w], shape (..., 6, 6), from pseudo-inertias.
 
     [[m E, -[m c]x], [[m c]x, tr(Sigma) E - Sigma]]
-
-    Parameters
-    ----------
-    pseudo : ndarray, shape (..., 4, 4)
-
-    Returns
-    -------
-    ndarray, shape (..., 6, 6)
     """
     result = np.zeros((*pseudo.shape[:-2], 6, 6))
     sigma, mass = pseudo[..., :3, :3], pseudo[..., 3, 3]

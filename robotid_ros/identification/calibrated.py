@@ -20,22 +20,11 @@ from robotid_ros.model.urdf_edit import edited_urdf
 
 
 def link_inertials(model: RobotModel, inertial: Array) -> dict[str, Array]:
-    """Return identified parameters as those of the description's links.
+    """Return identified parameters of the moving bodies, shape (n, 10), as those of the links that change.
 
     A moving link and what is fixed to it form one body. What is attached keeps its described
     parameters and the main link gets the rest, where that rest is a real body; otherwise the main
     link gets everything and the attached links become massless.
-
-    Parameters
-    ----------
-    model : RobotModel
-    inertial : ndarray, shape (n, 10)
-        Identified parameters of the moving bodies.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (10,)
-        By link name, only links that change.
     """
     result: dict[str, Array] = {}
     for k, link in enumerate(model.link_names):

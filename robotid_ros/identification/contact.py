@@ -26,13 +26,7 @@ _SLOW = 0.05
 
 
 def standstill_friction(friction: FrictionModel, parameters: Array) -> Array:
-    """Return how much friction a sticking joint may have, shape (n,) [N m]: the larger one of both directions.
-
-    Parameters
-    ----------
-    friction : FrictionModel
-    parameters : ndarray, shape (n, k + s)
-    """
+    """Return how much friction a sticking joint may have, shape (n,) [N m]: the larger one of both directions."""
     n = len(parameters)
     speed = np.stack([np.full(n, sign * size) for size in (0.5 * BREAKAWAY_SPEED, _SLOW) for sign in (-1.0, 1.0)])
     still = np.zeros_like(speed)
@@ -91,16 +85,9 @@ class ContactDetector:
         return self._touched
 
     def update(self, time: float, external: Array, velocity: Array) -> BoolArray:
-        """Return which joints feel a contact, shape (n,) of bool.
+        """Return which joints feel a contact at a stamp [s], shape (n,) of bool.
 
-        Parameters
-        ----------
-        time : float
-            Stamp [s].
-        external : ndarray, shape (n,)
-            Measured less predicted torque [N m].
-        velocity : ndarray, shape (n,)
-            [rad/s]
+        ``external`` is the measured less the predicted torque [N m], of shape (n,) as the velocities are [rad/s].
         """
         size = np.abs(external)
         self._slow_until = np.where(np.abs(velocity) < _SLOW, time + 1.0 / self.bandwidth, self._slow_until)

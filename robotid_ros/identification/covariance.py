@@ -33,21 +33,10 @@ _LEFT = 0.2  # least share of the noise at a frequency that a fit is believed to
 
 
 def autoregressive_spectrum(lags: Array, count: int, length: int) -> Array:
-    """Return the spectrum of the autoregressive model of an autocovariance (Yule-Walker).
+    """Return the spectrum of the autoregressive model of an autocovariance (Yule-Walker), shape (L // 2 + 1,).
 
-    Parameters
-    ----------
-    lags : ndarray, shape (K + 1,)
-        Autocovariance at lags 0 to K.
-    count : int
-        Samples it was estimated from, for the choice of the order.
-    length : int
-        Number L of frequencies of the full circle.
-
-    Returns
-    -------
-    ndarray, shape (L // 2 + 1,)
-        Power per sample at k / L cycles per sample; its mean over the circle is the variance.
+    Power per sample at k / L cycles per sample, with L the ``length`` of the full circle; its mean over the circle is
+    the variance. The autocovariance, at lags 0 to K, was estimated from ``count`` samples: they decide the order.
     """
     if lags[0] <= 0.0:
         return np.zeros(length // 2 + 1)
@@ -65,7 +54,7 @@ def autoregressive_spectrum(lags: Array, count: int, length: int) -> Array:
 
 
 def error_autocovariance(stretches: list[Array], residuals: list[Array], leverage: Array, length: int) -> Array:
-    """Return the autocovariance of the errors behind a residual.
+    """Return the autocovariance of the errors behind a residual, shape (K + 1,).
 
     The fit takes away what the rows can mimic, above all at the frequencies of the motion. What it
     leaves of white noise at frequency f is 1 - l(f), with l(f) = z(f)^H leverage z(f) / M from the
@@ -81,10 +70,6 @@ def error_autocovariance(stretches: list[Array], residuals: list[Array], leverag
         Weight times the inverse of the normal matrix, so that rows leverage rows^T projects.
     length : int
         Number of frequencies of the full circle.
-
-    Returns
-    -------
-    ndarray, shape (K + 1,)
     """
     count = sum(len(residual) for residual in residuals)
     order = min(_ORDER, max(0, count // 8))

@@ -225,13 +225,7 @@ def _deformed(pi: Array, rng: np.random.Generator, scale: float) -> Array:
 
 
 def write_truth(path: str | Path, truth: ArmTruth) -> None:
-    """Write the truth as YAML, for tests and comparisons only.
-
-    Parameters
-    ----------
-    path : str or Path
-        Written whole or not at all.
-    truth : ArmTruth
+    """Write the truth as YAML, whole or not at all, for tests and comparisons only.
 
     Raises
     ------
@@ -263,18 +257,12 @@ def write_truth(path: str | Path, truth: ArmTruth) -> None:
 
 
 def read_truth(path: str | Path, model: RobotModel) -> ArmTruth:
-    """Read a truth file.
-
-    Parameters
-    ----------
-    path : str or Path
-    model : RobotModel
-        The described arm; must have the same joints and links.
+    """Read a truth file of a described arm.
 
     Raises
     ------
     DataError
-        If the file is absent or is not a truth file of this arm.
+        If the file is absent or is not a truth file of an arm with these joints and links.
     """
     document = read_yaml(path, 'truth file', DataError)
     with refusing(f"'{path}' is not a truth file of this package, or", DataError):

@@ -90,13 +90,7 @@ class Drive:
         return torque
 
     def shown(self, motion: 'PlantMotion') -> 'PlantMotion':
-        """Return the motion with position and torque as they are at the motors; the caller applies the delay.
-
-        Parameters
-        ----------
-        motion : PlantMotion
-            Of the links.
-        """
+        """Return a motion of the links with position and torque as they are at the motors, without the delay."""
         torque = motion.motor_torque + self.load_torque(motion.velocity, motion.torque - motion.friction)
         torque = torque + self.ripple * np.sin(RIPPLE_WAVES * motion.position)
         return replace(motion, motor_torque=torque, position=motion.position + self.compliance * torque)

@@ -134,14 +134,9 @@ class GoalMonitor:
         self._names, self._tolerances, self._end = tuple(joint_names), tolerances, end
 
     def judge(self, now: float, position_error: Array, velocity_error: Array) -> GoalVerdict | None:
-        """Return how the goal ends at this step, or None where it goes on.
+        """Return how the goal ends at a control step [s], or None where it goes on.
 
-        Parameters
-        ----------
-        now : float
-            [s]
-        position_error, velocity_error : ndarray, shape (n,)
-            Desired less measured [rad, rad/s; or m].
+        Errors are those of position and velocity, desired less measured, shape (n,) [rad, rad/s; or m].
         """
         allowed = self._tolerances
         if now < self._end:

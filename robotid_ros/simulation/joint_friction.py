@@ -114,18 +114,7 @@ class JointFriction:
         return cls(coulomb=np.zeros(count), viscous=np.zeros(count))
 
     def dry_level(self, dq: Array) -> Array:
-        """Return the magnitude of the dry part, F_c + F_b exp(-(dq/v_s)^2), or of its step.
-
-        Parameters
-        ----------
-        dq : ndarray, shape (..., n)
-            Joint velocities [rad/s or m/s].
-
-        Returns
-        -------
-        ndarray, shape (..., n)
-            [N m or N]
-        """
+        """Return the magnitude of the dry part, F_c + F_b exp(-(dq/v_s)^2) or its step, shape (..., n) [N m or N]."""
         ratio = dq / self.stribeck_velocity
         sticking = np.where(self.breakaway_speed > 0.0, np.abs(dq) < self.breakaway_speed, np.exp(-(ratio * ratio)))
         level: Array = self.coulomb + self.breakaway * sticking
@@ -139,17 +128,8 @@ class JointFriction:
     def arctan_slope(self, dq: Array) -> Array:
         """Return the viscous friction that exerts the arctangent's torque at ``dq``, F_a arctan(f_b dq) / dq.
 
-        For an implicit integration, which takes no negative one: zero where F_a is negative.
-
-        Parameters
-        ----------
-        dq : ndarray, shape (..., n)
-            Joint velocities [rad/s or m/s].
-
-        Returns
-        -------
-        ndarray, shape (..., n)
-            [N m s/rad or N s/m]
+        For an implicit integration, which takes no negative one: zero where F_a is negative; shape (..., n)
+        [N m s/rad or N s/m].
         """
         ratio = self.arctan_rate * np.asarray(dq, dtype=float)
         share = np.divide(np.arctan(ratio), ratio, out=np.ones_like(ratio), where=ratio != 0.0)
@@ -157,17 +137,9 @@ class JointFriction:
         return slope
 
     def torque(self, dq: Array) -> Array:
-        """Return the friction torques of moving joints, opposing the motion when subtracted.
+        """Return the friction tau_f that opposes the motion when subtracted, shape (..., n) [N m or N].
 
-        Parameters
-        ----------
-        dq : ndarray, shape (..., n)
-            Joint velocities [rad/s or m/s]; a joint at exactly zero gets no dry friction.
-
-        Returns
-        -------
-        ndarray, shape (..., n)
-            tau_f [N m or N]
+        A joint at exactly zero velocity gets no dry friction.
         """
         dq = np.asarray(dq, dtype=float)
         torque: Array = self.dry_level(dq) * np.sign(dq) + self.smooth_torque(dq) + self.offset

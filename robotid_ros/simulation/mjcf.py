@@ -46,14 +46,7 @@ def mjcf_of(model: RobotModel, *, time_step: float) -> str:
     Every joint has a friction-loss constraint of level zero, to be set by the plant. Its reference
     stops the joint within one step (time constant 2 h, the shortest MuJoCo takes) and its
     impedance is almost one: the constraint then is dry friction in its set-valued form, with
-    exactly the given level as long as the joint slips.
-
-    Parameters
-    ----------
-    model : RobotModel
-        Its rotor inertias become ``armature``.
-    time_step : float
-        h [s].
+    exactly the given level as long as the joint slips. Rotor inertias become ``armature``; h is ``time_step`` [s].
 
     Raises
     ------

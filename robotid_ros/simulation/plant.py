@@ -170,15 +170,7 @@ class Plant:
         return self.nominal.joint_names
 
     def reset(self, q: Array, dq: Array | None = None, ddq: Array | None = None) -> None:
-        """Put the arm somewhere, at rest or in motion.
-
-        Parameters
-        ----------
-        q : ndarray, shape (n,)
-            Positions [rad or m].
-        dq, ddq : ndarray, shape (n,), optional
-            Velocities and accelerations at that instant; zero by default.
-        """
+        """Put the arm somewhere, at rest or in motion; each of shape (n,) [rad, rad/s, rad/s^2; or m]."""
         n = self.nominal.n
         zero = np.zeros(n)
         position = frozen_array(q, 'q', (n,), ModelError)
@@ -190,17 +182,9 @@ class Plant:
         self._half_velocity[:] = velocity - acceleration / (2.0 * self.rate)
 
     def run(self, q_ref: Array, dq_ref: Array, ddq_ref: Array) -> PlantMotion:
-        """Follow a reference for N steps.
+        """Return how the arm follows a reference over N steps.
 
-        Parameters
-        ----------
-        q_ref, dq_ref, ddq_ref : ndarray, shape (N, n)
-            The reference at the instants of the steps [rad, rad/s, rad/s^2; or m].
-
-        Returns
-        -------
-        PlantMotion
-            The motion at the same instants.
+        The reference is given at the instants of the steps, shape (N, n) each [rad, rad/s, rad/s^2; or m].
 
         Raises
         ------
@@ -223,12 +207,7 @@ class Plant:
         return self._advance(motor_torque, servo)
 
     def run_torque(self, motor_torque: Array) -> PlantMotion:
-        """Apply motor torques without any controller for N steps.
-
-        Parameters
-        ----------
-        motor_torque : ndarray, shape (N, n)
-            [N m or N]
+        """Return the motion under motor torques without any controller, shape (N, n) [N m or N].
 
         Raises
         ------

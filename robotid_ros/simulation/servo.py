@@ -70,13 +70,10 @@ def identify_servo(
     Parameters
     ----------
     command, q, dq : ndarray, shape (N, n)
-        Commanded and measured positions, measured velocities [rad, rad/s].
-    torque : ndarray, shape (N, n)
-        Of the motors, measured or of an identified model [N m].
-    bias : ndarray, shape (N, n)
-        Torque of gravity, Coriolis and centrifugal forces of the identified model [N m].
-    rate : float
-        Of the samples [Hz].
+        Commanded and measured positions, measured velocities [rad, rad/s], sampled at ``rate`` [Hz].
+    torque, bias : ndarray, shape (N, n)
+        Of the motors, measured or of an identified model, and of that model's gravity, Coriolis and centrifugal
+        forces [N m].
     trajectory : ndarray of int, shape (N,)
         Runs; the first LONGEST_DELAY of each is left out.
 

@@ -121,19 +121,10 @@ class SimulatedController:
         self.active = active
 
     def sample(self, times: Array, measured: Array) -> tuple[Array, Array, Array]:
-        """Return what the drives are told at some instants.
+        """Return what the drives are told at some instants, q, dq, ddq, each (N, n) [rad, rad/s, rad/s^2; or m].
 
-        Parameters
-        ----------
-        times : ndarray, shape (N,)
-            Increasing, not before those of earlier calls [s].
-        measured : ndarray, shape (n,)
-            Position at the last instant before them [rad or m].
-
-        Returns
-        -------
-        q, dq, ddq : ndarray, shape (N, n)
-            [rad, rad/s, rad/s^2; or m]
+        Times, shape (N,), increase and are not before those of earlier calls [s]; ``measured``, shape (n,), is the
+        position at the last instant before them [rad or m].
         """
         before = times[0] if self._previous is None else self._previous
         self._previous, self._measured_at = float(times[-1]), float(times[0])

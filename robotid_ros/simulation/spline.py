@@ -67,13 +67,7 @@ class Spline:
         self._coefficients = _coefficients(points)
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
-        """Return positions, velocities and accelerations, each of shape (N, n).
-
-        Parameters
-        ----------
-        times : ndarray, shape (N,)
-            Not before the first point [s].
-        """
+        """Return positions, velocities and accelerations, (N, n) each, at times (N,) not before the first point [s]."""
         n = len(self._last)
         q, dq, ddq = np.tile(self._last, (len(times), 1)), np.zeros((len(times), n)), np.zeros((len(times), n))
         moving = times < self.end

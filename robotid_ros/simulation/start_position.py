@@ -18,14 +18,9 @@ _CLEARANCE = 0.1
 
 
 def start_position(model: RobotModel) -> Array:
-    """Return where an arm starts: at zero, or the nearest that is clear of the limits.
+    """Return where an arm starts, shape (n,) [rad or m]: at zero, or the nearest that is clear of the limits.
 
     The clearance is 0.1 rad (or m), or a quarter of the range where that is less.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        [rad or m]
     """
     lower, upper = model.limits.lower, model.limits.upper
     clearance = np.minimum(_CLEARANCE, 0.25 * (upper - lower))

@@ -144,17 +144,9 @@ class TrajectoryFollower:
         return taken
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
-        """Return the reference at some instants.
+        """Return the reference q, dq, ddq at some instants, shape (N, n) each [rad, rad/s, rad/s^2; or m].
 
-        Parameters
-        ----------
-        times : ndarray, shape (N,)
-            Increasing, not before those of earlier calls [s].
-
-        Returns
-        -------
-        q, dq, ddq : ndarray, shape (N, n)
-            [rad, rad/s, rad/s^2; or m]
+        Times, shape (N,), increase and are not before those of earlier calls [s].
         """
         while len(self._paths) > 1 and self._paths[1][0] <= times[0]:
             del self._paths[0]
