@@ -49,10 +49,11 @@ def test_equals_the_series_term_by_term():
 
 
 def test_basis_columns_are_a_then_b_then_the_offset():
-    phi, dphi, ddphi = fourier_basis([0.0], 2, 1.0 / (2.0 * np.pi))
+    phi, dphi, ddphi, dddphi = fourier_basis([0.0], 2, 1.0 / (2.0 * np.pi))
     np.testing.assert_allclose(phi, [[0.0, 0.0, -1.0, -0.5, 1.0]], atol=1e-15)
     np.testing.assert_allclose(dphi, [[1.0, 1.0, 0.0, 0.0, 0.0]], atol=1e-15)
     np.testing.assert_allclose(ddphi, [[0.0, 0.0, 1.0, 2.0, 0.0]], atol=1e-15)
+    np.testing.assert_allclose(dddphi, [[-1.0, -4.0, 0.0, 0.0, 0.0]], atol=1e-15)
 
 
 def test_the_period_is_exact_after_a_thousand_repetitions():

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory
-from robotid_ros.excitation.constraints import JointRanges, TorqueLimits, scaled_limits
+from robotid_ros.excitation.constraints import JointRanges, TorqueLimits
 from robotid_ros.excitation.criteria import CRITERIA, criterion_gradient, information_matrix, measure_excitation
 from robotid_ros.excitation.geometry import Capsule, Geometry, closest_points, find_frame, load_geometry, skeleton
 from robotid_ros.excitation.motion import Motion, MotionGradient
 from robotid_ros.excitation.observation import observation_of
+from robotid_ros.excitation.preparation import design_limits
 from robotid_ros.excitation.problem import ExcitationProblem, free_directions
 from robotid_ros.excitation.workspace import Clearance, ground_clearance, workspace_box, workspace_constraints
 
@@ -104,7 +105,7 @@ def random_motion(model, seed, observation=None, samples=9):
 
 
 def constraints_of(model):
-    observation = observation_of(model)
+    observation = observation_of(model, ExcitationConfig())
     effort = np.full(model.n, 20.0)
     frame = model.link_names[-1]
     return observation, [
@@ -148,17 +149,11 @@ def test_the_whole_gradient_with_every_limit(criterion, fixed, at_rest):
     model = ur10e()
     bounds = model.limits.overridden(jerk=np.full(6, 30.0))
     observation, constraints = constraints_of(model)
-    problem = ExcitationProblem(
-        model=model,
-        limits=bounds,
-        constraints=constraints,
-        observation=observation,
-        criterion=criterion,
-        harmonics=4,
-        period=10.0,
-        start=np.full(6, 0.2) if fixed else None,
-        at_rest=at_rest,
+    start = [0.2] * 6 if fixed else []
+    config = ExcitationConfig(
+        criterion=criterion, harmonics=4, period=10.0, start_position=start, start_at_rest=at_rest
     )
+    problem = ExcitationProblem(model, bounds, constraints, observation, config)
     rng = np.random.default_rng(4)
     point = 1.2 * problem.random_variables(rng)  # beyond the limits, so that their terms act
     multipliers = [rng.uniform(0.0, 1.0, shape) for shape in problem.multiplier_shapes]
@@ -181,7 +176,7 @@ def test_free_directions_keep_the_start_at_rest():
 def test_torque_limits_are_those_of_pinocchio():
     pinocchio = pytest.importorskip('pinocchio', reason='needs pin')
     model = ur10e()
-    observation = observation_of(model, smoothing=0.0)
+    observation = observation_of(model, ExcitationConfig(), smoothing=0.0)
     effort = np.array([100.0, 50.0, 30.0, 10.0, 5.0, np.inf])
     constraint = TorqueLimits(model, effort, observation)
     motion = random_motion(model, 0, observation)
@@ -315,7 +310,9 @@ def test_a_frame_the_robot_does_not_have_is_named():
 
 def test_scaled_limits_shrink_about_the_middle_and_keep_open_sides():
     bounds = limits(2, 2.0, 3.0).overridden(lower=[-1.0, -np.inf], upper=[3.0, 5.0])
-    scaled = scaled_limits(bounds, position=0.5, velocity=0.1, acceleration=1.0, jerk=1.0, effort=1.0)
+    model = planar_arm(2)
+    model = model.with_inertial(model.inertial, limits=bounds)
+    scaled = design_limits(model, ExcitationConfig(position_scaling=0.5, velocity_scaling=0.1))
     np.testing.assert_allclose(scaled.lower, [0.0, -np.inf])
     np.testing.assert_allclose(scaled.upper, [2.0, 5.0])
     np.testing.assert_allclose(scaled.velocity, 0.3)
@@ -350,6 +347,6 @@ def test_settings_survive_a_dictionary():
 
 def test_noise_has_one_positive_number_per_joint():
     with pytest.raises(ExcitationError, match='noise: expected shape'):
-        observation_of(planar_arm(2), noise=[1.0])
+        observation_of(planar_arm(2), ExcitationConfig(noise=[1.0]))
     with pytest.raises(ExcitationError, match='positive standard deviations'):
-        observation_of(planar_arm(2), noise=[1.0, 0.0])
+        observation_of(planar_arm(2), ExcitationConfig(noise=[1.0, 0.0]))

@@ -28,7 +28,7 @@ from robotid_ros.excitation import (
     save_excitation,
 )
 from robotid_ros.excitation.criteria import information_matrix, measure_excitation
-from robotid_ros.excitation.preparation import design_observation
+from robotid_ros.excitation.observation import observation_of
 from robotid_ros.excitation.verification import scale_into_joint_limits
 
 QUICK = ExcitationConfig(period=8.0, harmonics=4, starts=2, iterations=40)
@@ -205,7 +205,7 @@ def test_each_criterion_is_better_than_a_random_motion_inside_the_same_limits(cr
     best = optimize_excitation(model, replace(QUICK, criterion=criterion, iterations=100))
     assert_keeps_joint_limits(best.trajectory, model.limits)
     rng = np.random.default_rng(0)
-    observation = design_observation(model, QUICK)
+    observation = observation_of(model, QUICK)
     others = []
     for _ in range(200):
         raw = FourierTrajectory(

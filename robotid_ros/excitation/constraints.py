@@ -19,7 +19,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.extremes import trajectory_extremes
 from robotid_ros.excitation.fourier import FourierTrajectory
-from robotid_ros.excitation.motion import Motion, MotionGradient
+from robotid_ros.excitation.motion import Motion, MotionGradient, RegressorOfMotion
 from robotid_ros.excitation.observation import Observation
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
@@ -96,24 +96,18 @@ class Constraint(Protocol):
         ...
 
 
-def scaled_limits(
-    limits: JointLimits, *, position: float, velocity: float, acceleration: float, jerk: float, effort: float
-) -> JointLimits:
-    """Return limits shrunk by factors in (0, 1]; position ranges shrink about their middle.
+def excess_at_rest(
+    constraints: Sequence[Constraint], model: RobotModel, poses: Array, regressor_of: RegressorOfMotion | None = None
+) -> Array:
+    """Return the largest normalised excess of an arm that stands in each of some poses (P, n), shape (P,).
 
-    A range that is open on one side keeps its finite side.
+    It is minus infinity where there are no bounds. Torque limits need ``regressor_of``.
     """
-    closed = np.isfinite(limits.upper - limits.lower)
-    low, high = np.where(closed, limits.lower, 0.0), np.where(closed, limits.upper, 0.0)
-    middle, half = (low + high) / 2.0, (high - low) / 2.0
-    return JointLimits(
-        lower=np.where(closed, middle - position * half, limits.lower),
-        upper=np.where(closed, middle + position * half, limits.upper),
-        velocity=limits.velocity * velocity,
-        acceleration=limits.acceleration * acceleration,
-        jerk=limits.jerk * jerk,
-        effort=limits.effort * effort,
-    )
+    still = np.zeros_like(poses)
+    motion = Motion(model, np.zeros(len(poses)), (poses, still, still, still), regressor_of)
+    parts = [np.full((len(poses), 1), -np.inf), *(constraint.evaluate(motion)[0] for constraint in constraints)]
+    worst: Array = np.hstack(parts).max(axis=1)
+    return worst
 
 
 class JointRanges:
@@ -229,7 +223,7 @@ class TorqueLimits:
         return np.hstack([-relative - 1.0, relative - 1.0]), pullback
 
 
-def check_reachable(model: RobotModel, limits: JointLimits, start: Sequence[float] | None) -> None:
+def check_reachable(model: RobotModel, limits: JointLimits, start: Sequence[float]) -> None:
     """Refuse limits that no periodic motion can satisfy, and limits that do not bound it.
 
     Raises
@@ -251,7 +245,7 @@ def check_reachable(model: RobotModel, limits: JointLimits, start: Sequence[floa
                 f"joint '{name}' has no finite position range, velocity limit or acceleration limit, "
                 'so its best motion is unbounded; give at least one of them'
             )
-        if start is not None and not lower <= start[j] <= upper:
+        if len(start) and not lower <= start[j] <= upper:
             raise ExcitationError(
                 f"start position of joint '{name}' is {start[j]:g} {unit}, "
                 f'outside its limits {lower:g} to {upper:g} {unit}'

@@ -21,14 +21,14 @@ from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ExcitationError
 
 
-def fourier_basis(t: ArrayLike, harmonics: int, base_frequency: float) -> tuple[Array, Array, Array]:
-    """Return the series' terms and their first two time derivatives.
+def fourier_basis(t: ArrayLike, harmonics: int, base_frequency: float) -> tuple[Array, Array, Array, Array]:
+    """Return the series' terms and their first three time derivatives.
 
     With w = 2 pi base_frequency, the columns for one joint are [a_1..a_L, b_1..b_L, offset]:
 
         phi = [sin(l w t)/(l w), -cos(l w t)/(l w), 1]
 
-    so that q = phi @ c, dq = dphi @ c and ddq = ddphi @ c.
+    so that q = phi @ c, dq = dphi @ c, ddq = ddphi @ c and the jerk is dddphi @ c.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def fourier_basis(t: ArrayLike, harmonics: int, base_frequency: float) -> tuple[
 
     Returns
     -------
-    phi, dphi, ddphi : ndarray, shape (N, 2 L + 1)
+    phi, dphi, ddphi, dddphi : ndarray, shape (N, 2 L + 1)
 
     Notes
     -----
@@ -53,26 +53,8 @@ def fourier_basis(t: ArrayLike, harmonics: int, base_frequency: float) -> tuple[
     phi = np.hstack([sine / angular, -cosine / angular, np.ones_like(zeros)])
     dphi = np.hstack([cosine, sine, zeros])
     ddphi = np.hstack([-angular * sine, angular * cosine, zeros])
-    return phi, dphi, ddphi
-
-
-def fourier_jerk_basis(t: ArrayLike, harmonics: int, base_frequency: float) -> Array:
-    """Return the third time derivative of the series' terms; see :func:`fourier_basis`.
-
-    Parameters
-    ----------
-    t : array_like, shape (N,)
-        Times [s].
-    harmonics : int
-    base_frequency : float
-        [Hz]
-
-    Returns
-    -------
-    ndarray, shape (N, 2 L + 1)
-    """
-    angular, sine, cosine = _harmonics(t, harmonics, base_frequency)
-    return np.hstack([-(angular**2) * cosine, -(angular**2) * sine, np.zeros((len(sine), 1))])
+    dddphi = np.hstack([-(angular**2) * cosine, -(angular**2) * sine, zeros])
+    return phi, dphi, ddphi, dddphi
 
 
 def _harmonics(t: ArrayLike, harmonics: int, base_frequency: float) -> tuple[Array, Array, Array]:
@@ -182,7 +164,7 @@ class FourierTrajectory:
 
     def jerk(self, t: ArrayLike) -> Array:
         """Return the accelerations' time derivatives at times ``t`` [s], shape (N, n) [rad/s^3 or m/s^3]."""
-        return fourier_jerk_basis(t, self.harmonics, self.base_frequency) @ self.coefficients.T
+        return fourier_basis(t, self.harmonics, self.base_frequency)[3] @ self.coefficients.T
 
     def sample_times(self, rate: float) -> Array:
         """Return the equidistant times of one period, first included, last excluded.

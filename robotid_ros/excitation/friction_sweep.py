@@ -21,9 +21,8 @@ from numpy.typing import ArrayLike
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ExcitationError
-from robotid_ros.excitation.constraints import Constraint
+from robotid_ros.excitation.constraints import Constraint, excess_at_rest
 from robotid_ros.excitation.geometry import random_positions
-from robotid_ros.excitation.motion import Motion
 from robotid_ros.excitation.reference import Chain, Reference, Rest, smooth_step
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
@@ -246,10 +245,7 @@ def _open(
     for side, sign in enumerate((-1.0, 1.0)):
         q = np.repeat(poses[:, None, :], count, axis=1)
         q[:, :, j] += sign * room[:, side, None] * steps
-        still = np.zeros((len(poses) * count, model.n))
-        motion = Motion(model, np.zeros(len(still)), (q.reshape(still.shape), still, still, still))
-        worst = np.hstack([constraint.evaluate(motion)[0] for constraint in constraints]).max(axis=1, initial=-np.inf)
-        closed = worst.reshape(len(poses), count) > 0.0
+        closed = excess_at_rest(constraints, model, q.reshape(-1, model.n)).reshape(len(poses), count) > 0.0
         # One step before the last open one, since nothing is known between two steps.
         first = np.where(closed.any(axis=1), np.maximum(closed.argmax(axis=1) - 2, 0), count - 1)
         room[:, side] *= steps[first]

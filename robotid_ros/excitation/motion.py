@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.excitation.fourier import FourierTrajectory, fourier_basis, fourier_jerk_basis
+from robotid_ros.excitation.fourier import FourierTrajectory, fourier_basis
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 
@@ -139,8 +139,7 @@ class FourierGrid:
     def __init__(self, model: RobotModel, t: Array, harmonics: int, base_frequency: float) -> None:
         self.model = model
         self.t = t
-        jerk = fourier_jerk_basis(t, harmonics, base_frequency)
-        self._bases = (*fourier_basis(t, harmonics, base_frequency), jerk)
+        self._bases = fourier_basis(t, harmonics, base_frequency)
 
     def motion(self, coefficients: Array, regressor_of: RegressorOfMotion | None = None) -> Motion:
         """Return the motion of coefficients, shape (n, 2 L + 1)."""

@@ -9,7 +9,6 @@
 
 """The base regressor for the optimiser: differentiable, with the noise of each joint."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from robotid_ros.arrays import Array, IntArray, frozen_array
 from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.errors import ExcitationError
+from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.excitation.motion import Motion, MotionGradient
 from robotid_ros.model.robot_model import RobotModel
 
@@ -75,26 +75,14 @@ class Observation:
         gradient.ddq += parts[2]
 
 
-def observation_of(
-    model: RobotModel,
-    *,
-    rotor_inertia: bool = True,
-    viscous: bool = True,
-    coulomb: bool = True,
-    offset: bool = True,
-    noise: Sequence[float] = (),
-    smoothing: float = 0.02,
-) -> Observation:
-    """Return the observation of a model's base parameters.
+def observation_of(model: RobotModel, config: ExcitationConfig, smoothing: float = 0.02) -> Observation:
+    """Return the parameters that a design is for, and their noise.
 
     Parameters
     ----------
     model : RobotModel
         Its inertial parameters, rotor inertia, damping and friction are the prior values.
-    rotor_inertia, viscous, coulomb, offset : bool
-        Which parameters besides the inertial ones are to be identified.
-    noise : sequence of float, shape (n,)
-        Standard deviation of each joint's torque [N m]; only the ratios matter. Equal if empty.
+    config : ExcitationConfig
     smoothing : float
         Width of the smoothed sign(dq) as a fraction of the velocity limit (of 1 rad/s where there
         is none); 0 keeps the sign.
@@ -106,14 +94,19 @@ def observation_of(
     """
     n = model.n
     base = base_parameters(
-        model, rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, offset=offset, tolerance=DATA_TOLERANCE
+        model,
+        rotor_inertia=config.rotor_inertia,
+        viscous=config.viscous,
+        coulomb=config.coulomb,
+        offset=config.offset,
+        tolerance=DATA_TOLERANCE,
     )
-    sigma = frozen_array(noise if len(noise) else np.ones(n), 'noise', (n,), ExcitationError)
+    sigma = frozen_array(config.noise or np.ones(n), 'noise', (n,), ExcitationError)
     if (sigma <= 0.0).any():
         raise ExcitationError(f'noise: expected positive standard deviations [N m], got {sigma.min():g}')
-    first = n * (10 + rotor_inertia + viscous)
+    first = n * (10 + config.rotor_inertia + config.viscous)
     place = {int(column): k for k, column in enumerate(base.independent)}
-    columns = [place.get(first + j, -1) if coulomb else -1 for j in range(n)]
+    columns = [place.get(first + j, -1) if config.coulomb else -1 for j in range(n)]
     speed = np.where(np.isfinite(model.limits.velocity), model.limits.velocity, 1.0)
     return Observation(
         base=base,

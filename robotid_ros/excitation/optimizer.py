@@ -17,7 +17,8 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.excitation.constraints import check_reachable
 from robotid_ros.excitation.design import ExcitationDesign
-from robotid_ros.excitation.preparation import design_limits, design_observation, other_constraints
+from robotid_ros.excitation.observation import observation_of
+from robotid_ros.excitation.preparation import design_limits, other_constraints
 from robotid_ros.excitation.problem import ExcitationProblem
 from robotid_ros.excitation.search import finish, minimise
 from robotid_ros.model.robot_model import RobotModel
@@ -66,22 +67,12 @@ def optimize_excitation(
     config = ExcitationConfig() if config is None else config
     limits = design_limits(model, config)
     limits = replace(limits, velocity=limits.velocity * (1.0 - config.velocity_margin))
-    start = None
     if config.start_position:
-        start = frozen_array(config.start_position, 'start_position', (model.n,), ExcitationError)
-    check_reachable(model, limits, None if start is None else start.tolist())
-    observation = design_observation(model, config)
-    problem = ExcitationProblem(
-        model=model,
-        limits=limits,
-        constraints=other_constraints(model, config, limits, observation),
-        observation=observation,
-        criterion=config.criterion,
-        harmonics=config.harmonics,
-        period=config.period,
-        start=start,
-        at_rest=config.start_at_rest,
-    )
+        frozen_array(config.start_position, 'start_position', (model.n,), ExcitationError)
+    check_reachable(model, limits, config.start_position)
+    observation = observation_of(model, config)
+    constraints = other_constraints(model, config, limits, observation)
+    problem = ExcitationProblem(model, limits, constraints, observation, config)
     starts, interrupted, evaluations = minimise(problem, config, progress, cancelled)
     trajectory, peaks, excitation = finish(problem, starts)
     if progress is not None:

@@ -16,9 +16,8 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.config import ExcitationConfig
-from robotid_ros.excitation.constraints import Constraint, JointRanges, TorqueLimits, scaled_limits
+from robotid_ros.excitation.constraints import Constraint, JointRanges, TorqueLimits, excess_at_rest
 from robotid_ros.excitation.geometry import random_positions
-from robotid_ros.excitation.motion import Motion
 from robotid_ros.excitation.observation import Observation, observation_of
 from robotid_ros.excitation.reference_check import ReferenceCheck
 from robotid_ros.excitation.workspace import WORKSPACE_SCALE, workspace_constraints
@@ -31,30 +30,24 @@ _CLEAR = 0.05  # [m]
 
 
 def design_limits(model: RobotModel, config: ExcitationConfig) -> JointLimits:
-    """Return the joint limits a design keeps: the model's, scaled, with accelerations filled in."""
+    """Return the joint limits a design keeps: the model's, scaled, with accelerations filled in.
+
+    Position ranges shrink about their middle; one that is open on one side keeps its finite side.
+    """
     limits = model.limits
+    acceleration = limits.acceleration
     if config.acceleration_limit > 0.0:
-        filled = np.where(np.isfinite(limits.acceleration), limits.acceleration, config.acceleration_limit)
-        limits = replace(limits, acceleration=filled)
-    return scaled_limits(
-        limits,
-        position=config.position_scaling,
-        velocity=config.velocity_scaling,
-        acceleration=config.acceleration_scaling,
-        jerk=config.jerk_scaling,
-        effort=config.torque_scaling,
-    )
-
-
-def design_observation(model: RobotModel, config: ExcitationConfig) -> Observation:
-    """Return the parameters that a design is for, and their noise."""
-    return observation_of(
-        model,
-        rotor_inertia=config.rotor_inertia,
-        viscous=config.viscous,
-        coulomb=config.coulomb,
-        offset=config.offset,
-        noise=config.noise,
+        acceleration = np.where(np.isfinite(acceleration), acceleration, config.acceleration_limit)
+    closed = np.isfinite(limits.upper - limits.lower)
+    low, high = np.where(closed, limits.lower, 0.0), np.where(closed, limits.upper, 0.0)
+    middle, half = (low + high) / 2.0, (high - low) / 2.0
+    return JointLimits(
+        lower=np.where(closed, middle - config.position_scaling * half, limits.lower),
+        upper=np.where(closed, middle + config.position_scaling * half, limits.upper),
+        velocity=limits.velocity * config.velocity_scaling,
+        acceleration=acceleration * config.acceleration_scaling,
+        jerk=limits.jerk * config.jerk_scaling,
+        effort=limits.effort * config.torque_scaling,
     )
 
 
@@ -69,7 +62,7 @@ def other_constraints(
 def reference_check(model: RobotModel, config: ExcitationConfig) -> ReferenceCheck:
     """Return the limits that everything sent to an arm has to keep under the given settings."""
     limits = design_limits(model, config)
-    observation = design_observation(model, config).exact
+    observation = observation_of(model, config, smoothing=0.0)
     constraints = (JointRanges(model, limits), *other_constraints(model, config, limits, observation))
     return ReferenceCheck(model=model, limits=limits, constraints=constraints, observation=observation)
 
@@ -92,10 +85,7 @@ def clear_pose(model: RobotModel, config: ExcitationConfig) -> Array:
     middle[closed] = 0.5 * (limits.lower + limits.upper)[closed]
     distance = np.linalg.norm((drawn - middle) / np.ptp(drawn, axis=0), axis=1)
     poses = np.vstack([middle, drawn[np.argsort(distance)]])
-    still = np.zeros_like(poses)
-    motion = Motion(model, np.zeros(len(poses)), (poses, still, still, still))
-    excesses = [constraint.evaluate(motion)[0] for constraint in workspace_constraints(model, config)]
-    worst = np.max(np.hstack([np.full((len(poses), 1), -np.inf), *excesses]), axis=1)
+    worst = excess_at_rest(workspace_constraints(model, config), model, poses)
     clear = np.flatnonzero(worst <= -_CLEAR / WORKSPACE_SCALE)
     chosen = int(clear[0] if len(clear) else np.argmin(worst))
     if worst[chosen] > 0.0:

@@ -15,9 +15,9 @@ import numpy as np
 import scipy.linalg
 
 from robotid_ros.arrays import Array
-from robotid_ros.excitation.constraints import Constraint, JointRanges
+from robotid_ros.excitation.config import ExcitationConfig
+from robotid_ros.excitation.constraints import Constraint, JointRanges, excess_at_rest
 from robotid_ros.excitation.criteria import (
-    CriterionName,
     Excitation,
     criterion_gradient,
     information_matrix,
@@ -55,7 +55,7 @@ def free_directions(harmonics: int, base_frequency: float, *, at_rest: bool, fix
     -------
     ndarray, shape (2 L + 1, d)
     """
-    position, velocity, acceleration = fourier_basis([0.0], harmonics, base_frequency)
+    position, velocity, acceleration, _ = fourier_basis([0.0], harmonics, base_frequency)
     rows = [velocity, acceleration / (2.0 * np.pi * base_frequency)] if at_rest else []
     rows += [position] if fixed_start else []
     if not rows:
@@ -74,31 +74,22 @@ class ExcitationProblem:
     constraints : sequence of Constraint
         Besides the joint limits.
     observation : Observation
-    criterion : str
-    harmonics : int
-    period : float
-        [s]
-    start : ndarray, shape (n,), or None
-        Given start position [rad or m].
-    at_rest : bool
+    config : ExcitationConfig
+        Its criterion, harmonics, period and start.
     """
 
     def __init__(
         self,
-        *,
         model: RobotModel,
         limits: JointLimits,
         constraints: Sequence[Constraint],
         observation: Observation,
-        criterion: CriterionName,
-        harmonics: int,
-        period: float,
-        start: Array | None,
-        at_rest: bool,
+        config: ExcitationConfig,
     ) -> None:
         self.model, self.limits, self.constraints = model, limits, tuple(constraints)
-        self.observation, self.criterion = observation, criterion
-        self.harmonics, self.base_frequency, self.start = harmonics, 1.0 / period, start
+        self.observation, self.config, harmonics, period = observation, config, config.harmonics, config.period
+        self.base_frequency = 1.0 / period
+        self.start = np.array(config.start_position) if config.start_position else None
         self.ranges = JointRanges(model, limits)
         # twenty samples per highest harmonic; the regressor, richer than the motion, needs no more
         # for the extremes of its spectrum than its mean over the period
@@ -106,10 +97,12 @@ class ExcitationProblem:
         fine = np.linspace(0.0, period, 4 * count, endpoint=False)
         self._coarse = FourierGrid(model, fine[::4], harmonics, self.base_frequency)
         self._fine = FourierGrid(model, fine, harmonics, self.base_frequency)
-        self._free = free_directions(harmonics, self.base_frequency, at_rest=at_rest, fixed_start=start is not None)
+        self._free = free_directions(
+            harmonics, self.base_frequency, at_rest=config.start_at_rest, fixed_start=self.start is not None
+        )
         self._held = np.zeros((model.n, 2 * harmonics + 1))
-        if start is not None:
-            self._held[:, -1] = start
+        if self.start is not None:
+            self._held[:, -1] = self.start
 
     @property
     def multiplier_shapes(self) -> tuple[tuple[int, int], ...]:
@@ -153,11 +146,7 @@ class ExcitationProblem:
         poses = (low + high) / 2.0 + part * (high - low)
         if not self.constraints:
             return np.array(poses[0])
-        still = np.zeros_like(poses)
-        motion = Motion(self.model, np.zeros(_POSES), (poses, still, still, still), self.observation.regressor)
-        excess = np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints]).max(
-            axis=1, initial=-1.0
-        )
+        excess = np.maximum(excess_at_rest(self.constraints, self.model, poses, self.observation.regressor), -1.0)
         # a little away from the limits, to leave room for the motion
         good = excess < -0.1 if (excess < -0.1).any() else excess <= excess.min()
         return np.array(poses[int(np.argmax(good))])
@@ -228,7 +217,7 @@ class ExcitationProblem:
         """Return the smooth criterion and add its gradient with respect to the regressor."""
         noise = self.observation.noise
         information = information_matrix(motion.regressor, noise)
-        value, slope = criterion_gradient(information, self.criterion, sharpness)
+        value, slope = criterion_gradient(information, self.config.criterion, sharpness)
         if np.isfinite(value):
             weighted = motion.regressor / (noise**2)[:, None]
             gradient.add_regressor((2.0 / len(motion.t)) * (weighted @ slope))

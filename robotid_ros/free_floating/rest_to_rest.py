@@ -95,7 +95,7 @@ class RestToRestSeries:
         elimination[:harmonics, :free] = sines
         elimination[harmonics:-1, free:] = cosines
         elimination[-1, free:] = (1.0 / (2.0 * np.pi * base_frequency * order)) @ cosines
-        phi, dphi, ddphi = fourier_basis(time, harmonics, base_frequency)
+        phi, dphi, ddphi, _ = fourier_basis(time, harmonics, base_frequency)
         tight = float(np.cos(np.pi * harmonics / samples))
         bounded = np.isfinite(limits.lower) & np.isfinite(limits.upper)
         middle = np.where(
