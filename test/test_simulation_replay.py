@@ -200,9 +200,8 @@ def test_servos_are_found_and_followed() -> None:
         replay(described, result_of(true), silent, has_torque=False)
     with pytest.raises(DataError, match='the command equals the measured position'):
         replay(described, result_of(true), dataset, command=dataset.q)
-    few = np.zeros((30, 1))
     with pytest.raises(DataError, match='a servo cannot be found in'):
-        identify_servo(few, few, few, few, few, RATE, np.zeros(30, dtype=int))
+        identify_servo(dataset.select(np.arange(30)), *(command[:30],) * 3)
 
 
 def test_the_command_replays_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

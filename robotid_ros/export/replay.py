@@ -228,7 +228,7 @@ def replay(
         early, wanted = part(np.arange(half)), command[half:, columns]
         bias = inverse_dynamics(arm, early.q, early.dq, np.zeros_like(early.q))
         torque = early.tau_filtered if has_torque else predictor.torque(early.q, early.dq, early.ddq)
-        servo = identify_servo(command[:half, columns], early.q, early.dq, torque, bias, early.rate, early.trajectory)
+        servo = identify_servo(early, command[:half, columns], torque, bias)
 
     def error(of: RobotModel, torque: Array = recorded.tau) -> MotionError:
         simulated = replayed(mjcf_of(of), replace(recorded, tau=torque), windows, servo, wanted)

@@ -10,11 +10,12 @@
 
 """Joint servos: proportional and derivative gain, delay, and the model torque they add, found in recorded data."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import Array
+from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import DataError
 
 # Longest delay that is looked for [s]: position interfaces of arms take 2 to 50 ms.
@@ -59,9 +60,7 @@ class Servo:
         return _delayed(command, self.delay, rate)
 
 
-def identify_servo(
-    command: Array, q: Array, dq: Array, torque: Array, bias: Array, rate: float, trajectory: IntArray
-) -> Servo:
+def identify_servo(recorded: Dataset, command: Array, torque: Array, bias: Array) -> Servo:
     """Return the servos that explain the torque best.
 
     For each delay, gains are the least-squares solution joint by joint; the delay with the smallest
@@ -69,56 +68,49 @@ def identify_servo(
 
     Parameters
     ----------
-    command, q, dq : ndarray, shape (N, n)
-        Commanded and measured positions, measured velocities [rad, rad/s], sampled at ``rate`` [Hz].
+    recorded : Dataset
+        Measured motion; the first LONGEST_DELAY of each run is left out.
+    command : ndarray, shape (N, n)
+        Commanded positions [rad].
     torque, bias : ndarray, shape (N, n)
         Of the motors, measured or of an identified model, and of that model's gravity, Coriolis and centrifugal
         forces [N m].
-    trajectory : ndarray of int, shape (N,)
-        Runs; the first LONGEST_DELAY of each is left out.
 
     Raises
     ------
     DataError
         If there are too few samples, or the command does not differ from the position.
     """
-    skip = int(np.ceil(LONGEST_DELAY * rate)) + 1
-    first = np.concatenate([np.flatnonzero(trajectory == run)[:skip] for run in np.unique(trajectory)])
-    kept = np.ones(len(q), dtype=bool)
-    kept[first] = False
+    skip = int(np.ceil(LONGEST_DELAY * recorded.rate)) + 1
+    kept = np.ones(len(recorded), dtype=bool)
+    for run in np.unique(recorded.trajectory):
+        kept[np.flatnonzero(recorded.trajectory == run)[:skip]] = False
     if kept.sum() < 10 * skip:
         raise DataError(f'a servo cannot be found in {kept.sum()} samples; give a recording of a few seconds of motion')
-    if np.abs(command - q).max() < 1e-9:
+    if np.abs(command - recorded.q).max() < 1e-9:
         raise DataError('the command equals the measured position; give what was commanded, not what was measured')
-    delays = np.arange(0.0, LONGEST_DELAY, 0.5 / rate)
-    costs = np.array([_fit(command, q, dq, torque, bias, rate, kept, delay)[1] for delay in delays])
+
+    def fit(delay: float) -> tuple[Array, Array]:
+        """Return the gains (n, 4), and the part of the torque's squares (n,) that they leave."""
+        wanted, speed = _delayed(command, delay, recorded.rate)
+        columns = np.stack([wanted - recorded.q, speed - recorded.dq, bias, np.ones_like(bias)], axis=2)[kept]
+        size = np.maximum(np.linalg.norm(columns, axis=0), np.finfo(float).tiny)
+        rows = (columns / size).transpose(1, 0, 2)
+        solved = [np.linalg.lstsq(own, given, rcond=1e-10)[0] for own, given in zip(rows, torque[kept].T, strict=True)]
+        left = torque[kept].T - np.einsum('nNk,nk->nN', rows, solved)
+        return solved / size, np.sum(left**2, axis=1) / np.sum(torque[kept] ** 2, axis=0)
+
+    delays = np.arange(0.0, LONGEST_DELAY, 0.5 / recorded.rate)
+    costs = np.array([fit(delay)[1].sum() for delay in delays])
     best = int(np.argmin(costs))
-    delay = delays[best]
+    delay = float(delays[best])
     if 0 < best < len(delays) - 1:
         before, at, after = costs[best - 1 : best + 2]
-        delay += 0.5 * (before - after) / (before - 2.0 * at + after) * (delays[1] - delays[0])
-    gains, _ = _fit(command, q, dq, torque, bias, rate, kept, delay)
+        delay += float(0.5 * (before - after) / (before - 2.0 * at + after) * (delays[1] - delays[0]))
+    gains, left = fit(delay)
     stiffness, damping, share, offset = gains.T
-    servo = Servo(
-        stiffness=stiffness, damping=damping, share=share, offset=offset, delay=float(delay), match=np.zeros(len(gains))
-    )
-    wanted, speed = servo.delayed(command, rate)
-    rest = (torque - servo.torque(wanted - q, speed - dq, bias))[kept]
-    return replace(servo, match=100.0 * (1.0 - np.linalg.norm(rest, axis=0) / np.linalg.norm(torque[kept], axis=0)))
-
-
-def _fit(
-    command: Array, q: Array, dq: Array, torque: Array, bias: Array, rate: float, kept: Array, delay: float
-) -> tuple[Array, float]:
-    wanted, speed = _delayed(command, delay, rate)
-    gains, cost = np.empty((q.shape[1], 4)), 0.0
-    for j in range(q.shape[1]):
-        rows = np.stack([wanted[:, j] - q[:, j], speed[:, j] - dq[:, j], bias[:, j], np.ones(len(q))], axis=1)[kept]
-        size = np.maximum(np.linalg.norm(rows, axis=0), np.finfo(float).tiny)
-        solved = np.linalg.lstsq(rows / size, torque[kept, j], rcond=1e-10)[0]
-        gains[j] = solved / size
-        cost += float(np.sum((torque[kept, j] - rows @ gains[j]) ** 2) / np.sum(torque[kept, j] ** 2))
-    return gains, cost
+    match = 100.0 * (1.0 - np.sqrt(left))
+    return Servo(stiffness=stiffness, damping=damping, share=share, offset=offset, delay=delay, match=match)
 
 
 def _delayed(command: Array, delay: float, rate: float) -> tuple[Array, Array]:
