@@ -10,12 +10,12 @@
 """Common mistakes, searched for where the nominal geometry does not fit the measurements."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import Array
 from robotid_ros.calibration.chain import KinematicChain
 from robotid_ros.calibration.placement import place
 from robotid_ros.calibration.problem import Problem
@@ -38,14 +38,6 @@ _LENGTH_MISTAKES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    q: Array
-    position: Array
-    set_index: IntArray
-    point_index: IntArray
-
-
 def check_nominal_fit(problem: Problem, *, error: float, known_frame: bool) -> str | None:
     """Name the mistake where the best fit of the nominal geometry is far off, or warn where none explains it.
 
@@ -63,10 +55,10 @@ def check_nominal_fit(problem: Problem, *, error: float, known_frame: bool) -> s
         return None
     found = f'the nominal geometry fits the measurements no better than {1e3 * error:.4g} mm (median)'
     limit = min(_CONVINCING * error / size, 2.0 * _SUSPICIOUS)
-    simple = [(*_misfit(chain, mended), text) for mended, text in _simple_mistakes(chain, measured, known_frame)]
+    simple = [(*_misfit(mended), text) for mended, text in _simple_mistakes(measured, known_frame)]
     misfit, left, text = min(simple)
     if misfit >= limit:
-        misfit, left, text = _joint_mistakes(chain, measured, limit)
+        misfit, left, text = _joint_mistakes(measured, limit)
     if misfit < limit:
         raise CalibrationError(f'{text}; {found}, but {1e3 * left:.4g} mm once that is corrected')
     return f'{found}; {_DOUBT}'
@@ -109,12 +101,11 @@ def check_held_out(chain: KinematicChain, q: Array, fitted: Array, residual: Arr
         )
 
 
-def _some_of(problem: Problem) -> _Measured:
-    """Return a random part of the measurements."""
-    rows = np.sort(np.random.default_rng(0).permutation(len(problem))[:_ENOUGH])
-    sets = np.unique(problem.set_index[rows], return_inverse=True)[1].ravel()
-    points = np.unique(problem.point_index[rows], return_inverse=True)[1].ravel()
-    return _Measured(problem.q[rows], problem.position[rows], sets, points)
+def _some_of(problem: Problem) -> Problem:
+    """Return a random part of the measurements, with the sets and targets that are left numbered anew."""
+    part = problem.subset(np.sort(np.random.default_rng(0).permutation(len(problem))[:_ENOUGH]))
+    sets, points = (np.unique(x, return_inverse=True)[1].ravel() for x in (part.set_index, part.point_index))
+    return replace(part, set_index=sets, point_index=points)
 
 
 def _spread(chain: KinematicChain, q: Array) -> float:
@@ -123,8 +114,9 @@ def _spread(chain: KinematicChain, q: Array) -> float:
     return float(np.sqrt(np.mean(np.square(tip - tip.mean(axis=0)).sum(axis=1))))
 
 
-def _misfit(chain: KinematicChain, measured: _Measured) -> tuple[float, float]:
+def _misfit(measured: Problem) -> tuple[float, float]:
     """Return the median distance of the best fit over the spread of the poses, and the distance [m]."""
+    chain = measured.chain
     pose = chain.evaluate(chain.nominal, measured.q)
     placement = place(
         measured.position, pose.rotation, pose.position, measured.set_index, measured.point_index, subsets=8
@@ -132,32 +124,31 @@ def _misfit(chain: KinematicChain, measured: _Measured) -> tuple[float, float]:
     return placement.error / max(_spread(chain, measured.q), 1e-9), placement.error
 
 
-def _simple_mistakes(chain: KinematicChain, measured: _Measured, known_frame: bool) -> Iterator[tuple[_Measured, str]]:
-    q, position, sets, points = measured.q, measured.position, measured.set_index, measured.point_index
+def _simple_mistakes(measured: Problem, known_frame: bool) -> Iterator[tuple[Problem, str]]:
+    q, position = measured.q, measured.position
     for scale, message in _LENGTH_MISTAKES:
-        yield _Measured(q, position * scale, sets, points), message
+        yield replace(measured, position=position * scale), message
     mirror = np.array([1.0, 1.0, -1.0])
-    yield _Measured(q, position * mirror, sets, points), 'the measurement frame is left-handed (mirrored)'
-    turn = np.where(chain.prismatic, 1.0, np.pi / 180.0)
+    yield replace(measured, position=position * mirror), 'the measurement frame is left-handed (mirrored)'
+    turn = np.where(measured.chain.prismatic, 1.0, np.pi / 180.0)
     degrees = "the joint positions look like degrees given as radians; say so (angle unit 'deg')"
-    yield _Measured(q * turn, position, sets, points), degrees
-    for scale, message in _LENGTH_MISTAKES[:1]:
-        both = f'{degrees}, and {message}'
-        yield _Measured(q * turn, position * scale, sets, points), both
-    radians = 'the joint positions look like radians given as degrees'
-    yield _Measured(q / turn, position, sets, points), radians
+    yield replace(measured, q=q * turn), degrees
+    scale, message = _LENGTH_MISTAKES[0]
+    yield replace(measured, q=q * turn, position=position * scale), f'{degrees}, and {message}'
+    yield replace(measured, q=q / turn), 'the joint positions look like radians given as degrees'
     if known_frame:
         yield measured, 'the points are not in the robot base frame; let the frame be estimated'
 
 
-def _joint_mistakes(chain: KinematicChain, measured: _Measured, limit: float) -> tuple[float, float, str]:
+def _joint_mistakes(measured: Problem, limit: float) -> tuple[float, float, str]:
     """Search signs, quarter-turn zeros and couplings of the joints by coordinate descent until one fits."""
+    chain = measured.chain
     changes = _changes(chain)
     signs = np.array(list(product(*([(1.0, -1.0)] * min(chain.n, 7)))))
     signs = np.hstack([signs, np.ones((len(signs), chain.n - signs.shape[1]))])
     misfits: list[tuple[float, float]] = []
     for sign in signs:
-        misfits.append(_misfit(chain, replace(measured, q=measured.q * sign)))
+        misfits.append(_misfit(replace(measured, q=measured.q * sign)))
         if misfits[-1][0] < limit:
             break
     likely = sorted(range(1, len(misfits)), key=lambda k: misfits[k])
@@ -168,7 +159,7 @@ def _joint_mistakes(chain: KinematicChain, measured: _Measured, limit: float) ->
         for _ in range(chain.n):
             if misfit[0] < limit:
                 break
-            trials = [_misfit(chain, replace(measured, q=q @ matrix + shift)) for matrix, shift, _ in changes]
+            trials = [_misfit(replace(measured, q=q @ matrix + shift)) for matrix, shift, _ in changes]
             best = min(range(len(trials)), key=lambda j: trials[j])
             if trials[best][0] > 0.9 * misfit[0]:
                 break

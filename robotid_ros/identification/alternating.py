@@ -26,7 +26,7 @@ from functools import partial
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.friction import FrictionModel, initial_guess
+from robotid_ros.friction import FrictionModel, friction_model, initial_guess
 from robotid_ros.identification.information import quick_solve
 from robotid_ros.identification.rows import Rows
 
@@ -142,12 +142,9 @@ def _friction_torque(rows: Rows, friction: FrictionModel, parameters: Array, loa
 
 def _dynamics_step(rows: Rows) -> tuple[Callable[[Array], Array], Callable[[Array, Array], Array]]:
     """Return functions for the normal matrix and the right-hand side of the base parameters alone."""
-    samples = rows.samples
     count = len(rows.base.independent)
-    gram = np.zeros((samples.n, count, count))
-    for piece in rows.pieces():
-        weighted = piece.rigid * piece.samples.weight[..., None]
-        gram += weighted.transpose(1, 2, 0) @ piece.rigid.transpose(1, 0, 2)
+    everything = rows.information(friction_model('coulomb'), np.zeros((rows.samples.n, 0)), None)
+    gram = everything.gram[:, :count, :count]
 
     def matrix(precision: Array) -> Array:
         return np.asarray(np.tensordot(precision, gram, axes=1))
