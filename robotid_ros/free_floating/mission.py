@@ -25,6 +25,7 @@ from robotid_ros.free_floating.robot import FreeFloatingRobot
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.packaged import arm_description, packaged_folder
 from robotid_ros.reading import read_yaml, refusing
+from robotid_ros.settings import Settings, setting, settings_of
 
 EXAMPLE = 'iiwa14_space.yaml'
 """Name of the packaged example: KUKA iiwa geometry on a 300 kg satellite, with a 40 kg target."""
@@ -33,7 +34,7 @@ _KEYS = ('robot', 'tip', 'joints', 'base', 'prior', 'target', 'start', 'period',
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mission:
+class Mission(Settings):
     """Everything the commands need to know.
 
     Attributes
@@ -45,25 +46,22 @@ class Mission:
         The true target alone, for simulations.
     start : ndarray, shape (n,)
         Where the trajectory starts and ends [rad].
-    period : float
-        [s]
-    harmonics : int
     limits : JointLimits
         Those of the URDF, narrowed by the mission's.
-    rate : float
-        Sampling rate of the measurement [Hz].
     noise : SensorNoise
     """
+
+    error = DataError
 
     name: str
     robot: FreeFloatingRobot
     target: RigidBody | None
     start: Array
-    period: float
-    harmonics: int
     limits: JointLimits
-    rate: float
     noise: SensorNoise
+    period: float = setting(10.0, 'of the trajectory', unit='s', range=(1e-3, 1e6))
+    harmonics: int = setting(5, 'of the trajectory', range=(1, 1000))
+    rate: float = setting(24.0, 'of the samples of the measurement', unit='Hz', range=(1e-3, 1e6))
 
     @property
     def true_robot(self) -> FreeFloatingRobot:
@@ -138,11 +136,9 @@ def _checked(content: Any, name: str, folder: Path | None) -> Mission:
         robot=robot,
         target=target,
         start=start,
-        period=_positive(content, 'period', 10.0, name),
-        harmonics=int(_positive(content, 'harmonics', 5, name)),
         limits=_limits(robot, content.get('limits', {}), start, name),
-        rate=_positive(content, 'rate', 24.0, name),
         noise=SensorNoise.from_dict(content.get('noise', {})),
+        **{item.name: content[item.name] for item in settings_of(Mission) if item.name in content},
     )
 
 
@@ -150,13 +146,6 @@ def _urdf(robot: str, folder: Path | None) -> str:
     """Return the URDF's text: beside the mission file, where the name says, or packaged."""
     beside = None if folder is None else folder / robot
     return arm_description(beside if beside is not None and beside.is_file() else robot)
-
-
-def _positive(content: Mapping[str, Any], key: str, default: float, name: str) -> float:
-    value = float(frozen_array(content.get(key, default), f'{name}: {key}', (), DataError))
-    if value <= 0.0:
-        raise DataError(f'{name}: {key}: expected a positive number, got {value:g}')
-    return value
 
 
 def _limits(robot: FreeFloatingRobot, content: Any, start: Array, name: str) -> JointLimits:
