@@ -35,7 +35,7 @@ TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'
 DESCRIPTION = 'robotid_ros'  # name of the metadata record in which the recorder node describes its recording
 METADATA = 'metadata.yaml'
 DATA_FILE = re.compile(r'\.(db3|mcap)(\.zstd)?$')
-BATCH = 4096  # messages decoded at a time
+BATCH = 4096  # messages decoded at a time, at least
 
 
 @dataclass(slots=True)
@@ -141,17 +141,30 @@ class Bag:
         return topic
 
     def messages(
-        self, topics: Collection[str], progress: Progress | None = None
+        self, topics: Collection[str], progress: Progress | None = None, alone: str | None = None
     ) -> Iterator[Mapping[str, MessageChunk]]:
-        """Yield the messages of some topics in the order in which they were written, by topic."""
+        """Yield the messages of some topics in the order in which they were written, by topic, :data:`BATCH` at a time.
+
+        Blocks of the file with messages of the topic ``alone`` are yielded as they are.
+        """
         total = max(1, sum(file.path.stat().st_size for file in self.files))
         before = 0
+        held: dict[str, list[MessageChunk]] = {}
         for file in self.files:
-            for place, chunks in file.messages(topics):
-                yield chunks
+            for place, block in file.messages(topics):
+                if held and (alone in block or max(sum(map(len, chunks)) for chunks in held.values()) >= BATCH):
+                    yield {name: MessageChunk.joined(chunks) for name, chunks in held.items()}
+                    held = {}
+                if alone in block:
+                    yield block
+                else:
+                    for name, chunk in block.items():
+                        held.setdefault(name, []).append(chunk)
                 if progress is not None:
                     progress((before + place) / total, 'reading')
             before += file.path.stat().st_size
+        if held:
+            yield {name: MessageChunk.joined(chunks) for name, chunks in held.items()}
 
     def provenance(self, topic: str, lost: int) -> dict[str, Any]:
         """Return file names, hashes, format, topic and faults; to be called after the messages were read."""
@@ -180,6 +193,12 @@ class Bag:
         except library.ZstdError as cause:
             raise DataError(f'{path}: this bag cannot be read: {cause}') from cause
         return target
+
+
+def is_bag(path: str | Path) -> bool:
+    """Return whether a path looks like a bag: a folder, its ``metadata.yaml``, or one of its data files."""
+    path = Path(path)
+    return path.is_dir() or path.name == METADATA or path.suffix in ('.db3', '.mcap', '.zstd')
 
 
 def read_bag(path: str | Path, topic: str | None = None, joints: Sequence[str] | None = None) -> Recording:
@@ -211,7 +230,7 @@ def read_bag(path: str | Path, topic: str | None = None, joints: Sequence[str] |
     decoder = JointStateDecoder(joints=tuple(joints or bag.description.get('joints', ())))
     lost = LossCounter()
     batches, arrivals = [], []
-    for chunk in batched(chunks[chosen] for chunks in bag.messages([chosen])):
+    for chunk in (chunks[chosen] for chunks in bag.messages([chosen])):
         lost.count(chunk)
         batches.append(decoder.decode_block(chunk.payload, chunk.lengths))
         arrivals.append(chunk.arrival)
@@ -225,27 +244,6 @@ def read_bag(path: str | Path, topic: str | None = None, joints: Sequence[str] |
             f'{path}: no message has all of the joints {_listed(decoder.joints)}; there are: {_listed(have)}'
         )
     return _assemble(decoder, batches, np.concatenate(arrivals), bag.provenance(chosen, lost.lost))
-
-
-def batched(chunks: Iterator[MessageChunk]) -> Iterator[MessageChunk]:
-    """Yield the same messages in chunks of at least :data:`BATCH`, but for the last."""
-    held: list[MessageChunk] = []
-    for chunk in chunks:
-        held.append(chunk)
-        if sum(map(len, held)) >= BATCH:
-            yield joined(held)
-            held = []
-    if held:
-        yield joined(held)
-
-
-def joined(chunks: Sequence[MessageChunk]) -> MessageChunk:
-    """Return the messages of several chunks as one."""
-    if len(chunks) == 1:
-        return chunks[0]
-    return MessageChunk(
-        **{name: np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in MessageChunk.__slots__}
-    )
 
 
 def _assemble(

@@ -15,6 +15,7 @@ read up to its last whole record.
 Format: https://mcap.dev/spec.
 """
 
+import importlib
 import io
 import struct
 from collections.abc import Collection, Iterator, Mapping
@@ -29,10 +30,9 @@ from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import DataError, MissingDependencyError
 
 MAGIC = b'\x89MCAP0\r\n'
-FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, STATISTICS, METADATA, METADATA_INDEX, DATA_END = 2, 3, 4, 5, 6, 11, 12, 13, 15
+FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, METADATA, DATA_END = 2, 3, 4, 5, 6, 12, 15
 RECORD = struct.Struct('<BQ')  # opcode, length of the content
 MESSAGE_HEAD = 22  # bytes of a message's content before its data: channel, sequence, log time, publish time
-FOOTER_SIZE = RECORD.size + 20 + len(MAGIC)
 LARGEST_CHUNK = 1 << 30  # [bytes]; a chunk with a larger size is damaged
 WINDOW = 1 << 20  # [bytes] of messages outside of chunks that are read at a time
 RUN = 256  # messages compared at a time
@@ -78,6 +78,7 @@ class McapFile:
         with open(path, 'rb') as stream:
             if stream.read(len(MAGIC)) != MAGIC:
                 raise DataError(f'{path}: expected an MCAP file, got something else')
+            stream.seek(0)
             file.complete = file._read_summary(stream)
         if not file.channels:
             for _ in file.messages(()):
@@ -146,40 +147,30 @@ class McapFile:
 
     def _unpacked(self, content: bytes) -> bytes | None:
         """Return the records of a chunk, or None where it is damaged."""
+        data = _library('data_stream').ReadDataStream(io.BytesIO(content))
         try:
-            from mcap.data_stream import ReadDataStream
-            from mcap.records import Chunk
-            from mcap.stream_reader import get_chunk_data_stream
-        except ImportError as cause:
-            raise MissingDependencyError.of('mcap', 'bag', 'read MCAP recordings') from cause
-        try:
-            chunk = Chunk.read(ReadDataStream(io.BytesIO(content)))
+            chunk = _library('records').Chunk.read(data)
             if chunk.uncompressed_size > LARGEST_CHUNK:
                 raise ValueError('too large')
-            stream, length = get_chunk_data_stream(chunk, validate_crc=True)
+            stream, length = _library('stream_reader').get_chunk_data_stream(chunk, validate_crc=True)
             return bytes(stream.read(length))
         except Exception:  # each decompressor raises errors of its own classes
             self._damaged()
             return None
 
     def _define(self, opcode: int, content: bytes) -> None:
-        """Read a schema, a channel, metadata or counts; a damaged record is left out."""
-        from mcap.data_stream import ReadDataStream
-        from mcap.records import Channel, Metadata, Schema, Statistics
-
-        stream: Any = ReadDataStream(io.BytesIO(content))
+        """Read a schema, a channel or metadata; a damaged record is left out."""
+        stream, records = _library('data_stream').ReadDataStream(io.BytesIO(content)), _library('records')
         try:
             if opcode == SCHEMA:
-                schema = Schema.read(stream)
+                schema = records.Schema.read(stream)
                 self._schemas[schema.id] = schema.name
             elif opcode == CHANNEL:
-                channel = Channel.read(stream)
+                channel = records.Channel.read(stream)
                 kind = self._schemas.get(channel.schema_id, '')
                 self.channels[channel.id] = (channel.topic, kind, channel.message_encoding)
-            elif opcode == STATISTICS:
-                self._counts = dict(Statistics.read(stream).channel_message_counts)
             else:
-                record = Metadata.read(stream)
+                record = records.Metadata.read(stream)
                 self.metadata[record.name] = record.metadata
         except Exception:  # struct.error, UnicodeDecodeError and mcap's own
             self._damaged()
@@ -239,32 +230,30 @@ class McapFile:
         return found
 
     def _read_summary(self, stream: BinaryIO) -> bool:
-        """Read channels and metadata from the end of the file; return whether it has one."""
-        size = stream.seek(0, 2)
-        if size < len(MAGIC) + FOOTER_SIZE:
+        """Read channels, counts and metadata from the end of the file; return whether it has one."""
+        reader = _library('reader').SeekingReader(stream, record_size_limit=LARGEST_CHUNK)
+        try:
+            summary = reader.get_summary()
+            if summary is None:  # a file may have none
+                return True
+            for channel in summary.channels.values():
+                schema = summary.schemas.get(channel.schema_id)
+                kind = '' if schema is None else schema.name
+                self.channels[channel.id] = (channel.topic, kind, channel.message_encoding)
+            if summary.statistics is not None:
+                self._counts = dict(summary.statistics.channel_message_counts)
+            self.metadata.update((record.name, record.metadata) for record in reader.iter_metadata())
+        except Exception:  # struct.error, OSError and mcap's own; what the summary lacks is read from the data
             return False
-        stream.seek(size - FOOTER_SIZE)
-        opcode, length, start, _, _ = struct.unpack('<BQQQI', stream.read(FOOTER_SIZE - len(MAGIC)))
-        if stream.read() != MAGIC or (opcode, length) != (FOOTER, 20) or start > size - FOOTER_SIZE:
-            return False
-        if not start:  # a file may have no summary
-            return True
-        stream.seek(start)
-        summary = stream.read(size - FOOTER_SIZE - start)
-        self._scan(summary, ())
-        at = 0
-        while at + RECORD.size <= len(summary):
-            opcode, length = RECORD.unpack_from(summary, at)
-            if opcode == STATISTICS:
-                self._define(STATISTICS, summary[at + RECORD.size : at + RECORD.size + length])
-            elif opcode == METADATA_INDEX and length >= 16:
-                (offset,) = struct.unpack_from('<Q', summary, at + RECORD.size)
-                stream.seek(min(offset, size))
-                head = stream.read(RECORD.size)
-                if len(head) == RECORD.size and head[0] == METADATA:
-                    self._define(METADATA, stream.read(min(size, RECORD.unpack(head)[1])))
-            at += RECORD.size + length
         return True
+
+
+def _library(name: str) -> Any:
+    """Return a module of the library for MCAP files."""
+    try:
+        return importlib.import_module(f'mcap.{name}')
+    except ImportError as cause:
+        raise MissingDependencyError.of('mcap', 'bag', 'read MCAP recordings') from cause
 
 
 def _run(block: bytes, at: int, stride: int) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from robotid_ros.data.bag import read_bag
+from robotid_ros.data.bag import is_bag, read_bag
 from robotid_ros.data.csv_table import read_csv
 from robotid_ros.data.recording import Recording
 from robotid_ros.data.storage import load_recording
@@ -62,7 +62,7 @@ def _read(path: Path, topic: str | None, joints: Sequence[str] | None) -> Record
         raise DataError(f'{path} does not exist')
     if path.is_dir() and (path / 'messages.log').is_file():
         raise DataError(f'{path}: recorded before recordings were bags; process it with the version that wrote it')
-    if path.is_dir() or path.name == 'metadata.yaml' or path.suffix in ('.db3', '.mcap', '.zstd'):
+    if is_bag(path):
         return read_bag(path, topic, joints)
     if topic is not None:
         raise DataError(f"{path} has no topics; leave the topic '{topic}' out")

@@ -9,7 +9,7 @@
 
 """Period average of serialised joint states as they come, with constant memory."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 
 from robotid_ros import __version__
 from robotid_ros.arrays import Array, IntArray, require_names
-from robotid_ros.data.bag import BATCH, Bag, joined
+from robotid_ros.data.bag import Bag, is_bag
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.joint_state_cdr import COMPLETE, INCOMPLETE, OTHER_JOINTS, UNDECODABLE, JointStateDecoder
 from robotid_ros.data.messages import LossCounter, MessageChunk
@@ -270,8 +270,8 @@ def average_bag(
     topic = bag.choose(topic)
     processor: StreamProcessor | None = None
     running = False
-    for chunks in _with_references(bag.messages([topic, *([announced] if announced else [])], progress), announced):
-        references = [] if announced not in chunks else chunks[announced].messages()
+    for chunks in bag.messages([topic, *([announced] if announced else [])], progress, alone=announced):
+        references = [] if announced is None or announced not in chunks else chunks[announced].messages()
         decoded = [_adapted(decode_reference(message), settings) for message in references]
         started = [reference for reference in decoded if reference is not None]
         if started:
@@ -291,29 +291,7 @@ def average_bag(
 
 def has_reference(path: str | Path) -> bool:
     """Return whether a path is a bag in which an excitation was announced."""
-    path = Path(path)
-    if not (path.is_dir() or path.suffix in ('.mcap', '.db3', '.zstd') or path.name == 'metadata.yaml'):
-        return False
-    return Bag.open(path).reference_topic is not None
-
-
-def _with_references(
-    blocks: Iterator[Mapping[str, MessageChunk]], announced: str | None
-) -> Iterator[dict[str, MessageChunk]]:
-    """Yield the same messages in larger chunks that end before each reference."""
-    held: dict[str, list[MessageChunk]] = {}
-    for block in blocks:
-        alone = announced in block
-        if held and (alone or max(sum(map(len, chunks)) for chunks in held.values()) >= BATCH):
-            yield {name: joined(chunks) for name, chunks in held.items()}
-            held = {}
-        if alone:
-            yield dict(block)
-        else:
-            for name, chunk in block.items():
-                held.setdefault(name, []).append(chunk)
-    if held:
-        yield {name: joined(chunks) for name, chunks in held.items()}
+    return is_bag(path) and Bag.open(path).reference_topic is not None
 
 
 def _adapted(reference: PeriodicReference | None, settings: ProcessingSettings) -> PeriodicReference | None:
