@@ -171,7 +171,7 @@ class Loop:
         reference = self.controller.sample(times, self.position)
         motion = plant.run(*reference).rows(slice(0, 1))
         seen = self.parts.sensors.measure(motion, self.parts.sensor_rng)
-        self.position, self.velocity, self.effort = motion.position[0], motion.velocity[0], seen.effort[0]
+        self.position, self.velocity, self.effort = motion.position[0], motion.velocity[0], seen['effort'][0]
         self.efforts.append((self.now, *self.effort))
         if plant.wall is not None:
             self.pressed.append((self.now, plant.wall.torque(self.position, self.velocity)))

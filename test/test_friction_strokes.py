@@ -76,7 +76,7 @@ def recording(name: str) -> tuple[JointFriction, np.ndarray, np.ndarray, np.ndar
     plant.reset(reference[0][0])
     sensors = Sensors.typical(ARM, truth.drive_gain, effort_noise=5e-4)
     seen = sensors.measure(plant.run(*reference), np.random.default_rng(3))
-    return friction, time, seen.position, seen.effort
+    return friction, time, seen['position'], seen['effort']
 
 
 @pytest.mark.parametrize('name', LAWS)
