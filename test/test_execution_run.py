@@ -314,6 +314,15 @@ def test_validation_uses_another_seed():
 # -- friction sweeps --------------------------------------------------------------------------------
 
 
+def steady_strokes(sweep):
+    """Return the strokes of a sweep, each with the begin of its constant velocity."""
+    return [
+        (begin + part.ramp, part)
+        for begin, part in zip(sweep.reference.starts, sweep.reference.parts, strict=False)
+        if isinstance(part, Stroke)
+    ]
+
+
 @settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 10**6), levels=st.integers(1, 5))
 def test_sweeps_keep_all_limits_and_are_steady_where_they_say(seed, levels):
@@ -329,14 +338,14 @@ def test_sweeps_keep_all_limits_and_are_steady_where_they_say(seed, levels):
     position, velocity, acceleration = sweep.reference.evaluate(t)
     assert_smooth_and_inside(t, position, velocity, acceleration, bounds)
     assert (np.abs(np.gradient(acceleration, t, axis=0)) <= bounds.jerk * 1.01).all()
-    assert len(sweep.velocity) == 2 * 2 * levels
-    for joint, speed, (begin, end) in zip(sweep.joint, sweep.velocity, sweep.interval, strict=True):
-        inside = (t > begin) & (t < end)
-        assert end - begin > 0.01
-        np.testing.assert_allclose(velocity[inside][:, joint], speed, atol=1e-9)
-        np.testing.assert_allclose(velocity[inside][:, 1 - joint], 0.0, atol=1e-9)
+    assert len(sweep.strokes) == 2 * 2 * levels
+    for begin, stroke in steady_strokes(sweep):
+        inside = (t > begin) & (t < begin + stroke.steady)
+        assert stroke.steady > 0.01
+        np.testing.assert_allclose(velocity[inside][:, stroke.joint], stroke.velocity, atol=1e-9)
+        np.testing.assert_allclose(velocity[inside][:, 1 - stroke.joint], 0.0, atol=1e-9)
     for joint in (0, 1):  # both ways, at geometrically spaced speeds
-        speeds = sweep.velocity[sweep.joint == joint]
+        speeds = np.array([stroke.velocity for stroke in sweep.strokes if stroke.joint == joint])
         np.testing.assert_allclose(speeds[::2], -speeds[1::2])
         if levels > 2:
             ratios = np.abs(speeds[2::2] / speeds[:-2:2])
@@ -350,11 +359,10 @@ def test_a_sweep_is_run_like_an_excitation(check):
     plan = plan_run(START, sweep, check, RUN)
     assert plan.period == pytest.approx(sweep.reference.duration)
     assert len(plan.one_period(50.0)[0]) <= 2001
-    np.testing.assert_allclose(
-        plan.reference.evaluate(plan.begin + sweep.interval.mean(axis=1))[1][np.arange(24), sweep.joint],
-        sweep.velocity,
-        atol=1e-9,
-    )
+    assert len(sweep.strokes) == 24
+    for begin, stroke in steady_strokes(sweep):
+        velocity = plan.reference.evaluate([plan.begin + begin + 0.5 * stroke.steady])[1][0]
+        assert velocity[stroke.joint] == pytest.approx(stroke.velocity, abs=1e-9)
 
 
 def test_a_sweep_is_checked_against_every_limit():
@@ -386,8 +394,9 @@ def test_a_sweep_keeps_off_the_ground_and_itself():
     with pytest.raises(ExcitationError, match='smallest allowed'):
         check.require(friction_sweep(model, bounds, two, parked).reference, 'the friction sweep')
     for joint in range(6):  # with room for both speeds all the same
-        assert (sweep.joint == joint).sum() == 4
-        assert np.abs(sweep.velocity[sweep.joint == joint]).max() > 0.5
+        speeds = [abs(stroke.velocity) for stroke in sweep.strokes if stroke.joint == joint]
+        assert len(speeds) == 4
+        assert max(speeds) > 0.5
 
     stretched = np.zeros(6)  # near the ground: the strokes begin elsewhere
     start = sweep_start(model, bounds, walls, stretched)

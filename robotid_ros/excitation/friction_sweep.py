@@ -111,27 +111,14 @@ class Stroke:
 
 @dataclass(frozen=True, kw_only=True)
 class FrictionSweep:
-    """A reference of strokes, and its intervals of constant velocity.
-
-    Attributes
-    ----------
-    reference : Chain
-        Begins and ends at rest at ``start``.
-    start : ndarray, shape (n,)
-        [rad or m]
-    joint : ndarray of int, shape (K,)
-        Which joint moves in each steady stretch.
-    velocity : ndarray, shape (K,)
-        [rad/s or m/s]
-    interval : ndarray, shape (K, 2)
-        Begin and end of each steady stretch, from the start of the reference [s].
-    """
+    """Strokes one after the other, with rests between them; it begins and ends at rest at the same place."""
 
     reference: Chain
-    start: Array
-    joint: Array
-    velocity: Array
-    interval: Array
+
+    @property
+    def strokes(self) -> tuple[Stroke, ...]:
+        """The strokes, in the order of time."""
+        return tuple(part for part in self.reference.parts if isinstance(part, Stroke))
 
 
 def friction_sweep(
@@ -166,10 +153,6 @@ def friction_sweep(
     low, high = _ranges(limits)
     start = frozen_array((low + high) / 2.0 if start is None else start, 'start', (model.n,), ExcitationError)
     parts: list[Reference] = []
-    joints: list[int] = []
-    speeds: list[float] = []
-    intervals: list[tuple[float, float]] = []
-    clock = 0.0
     for j, name in enumerate(model.joint_names):
         if not low[j] <= start[j] <= high[j]:
             raise ExcitationError(
@@ -184,21 +167,10 @@ def friction_sweep(
             turned[j] += forth.length
             back = Stroke(start=turned, joint=j, velocity=-forth.velocity, steady=forth.steady, ramp=forth.ramp)
             for stroke, end in ((forth, turned), (back, start)):
-                joints.append(j)
-                speeds.append(stroke.velocity)
-                intervals.append((clock + stroke.ramp, clock + stroke.ramp + stroke.steady))
                 parts.append(stroke)
-                clock += stroke.duration
                 if config.sweep_pause > 0.0:
                     parts.append(Rest(position=end, duration=config.sweep_pause))
-                    clock += config.sweep_pause
-    return FrictionSweep(
-        reference=Chain(parts=tuple(parts)),
-        start=start,
-        joint=np.array(joints),
-        velocity=np.array(speeds),
-        interval=np.array(intervals),
-    )
+    return FrictionSweep(reference=Chain(parts=tuple(parts)))
 
 
 def sweep_start(model: RobotModel, limits: JointLimits, constraints: Sequence[Constraint], measured: Array) -> Array:

@@ -260,8 +260,8 @@ class ExcitationNode(Node):
 
         sweep: FrictionSweep = await self._worker.run(work)
         self._motion = sweep
-        self._motion_values = {'strokes': len(sweep.joint), 'duration': sweep.reference.duration}
-        text = f'friction sweep of {len(sweep.joint)} strokes, {sweep.reference.duration:.0f} s'
+        self._motion_values = {'strokes': len(sweep.strokes), 'duration': sweep.reference.duration}
+        text = f'friction sweep of {len(sweep.strokes)} strokes, {sweep.reference.duration:.0f} s'
         self._status.set(DiagnosticStatus.OK, text, 'ready')
         return text
 
