@@ -101,7 +101,7 @@ def speed(quick: bool) -> Iterator[Row]:
             what=f'calibration to convergence, {count} {"poses" if full_pose else "positions"}, '
             f'{result.identifiable} parameters',
             unit='s',
-            values=fit.processor if result.converged else float('nan'),
+            values=fit.processor if result.fit.converged else float('nan'),
             high=0.5 if count == 1000 else None,
             runs=f'median processor time of {runs} runs',
             note=f'{fit.wall:.2f} s on the clock; {whole.processor:.2f} s with choice of terms and cross-validation',

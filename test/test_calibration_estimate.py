@@ -56,7 +56,7 @@ def test_planted_errors_are_recovered(table: DHTable, frame: str) -> None:
     actual = _spoiled(table, rng, identifiable)
     points = measured(table.joint_names, q, dh_poses(actual, q), rng, frame=base)
     result = calibrate(table, points, CalibrationConfig(frame=frame, folds=0))
-    assert result.converged
+    assert result.fit.converged
     assert result.after.max < 1e-9
     calibrated = result.calibrated_table()
     for key in ('theta', 'd', 'a', 'alpha', 'beta'):
@@ -131,7 +131,7 @@ def test_deviations_are_those_of_repeated_calibrations() -> None:
     assert ratio.min() > 0.6
     assert ratio.max() < 1.5
     assert 0.85 < np.sqrt(np.mean(np.square(ratio))) < 1.15
-    assert abs(np.mean([r.noise for r in results]) / 1e-4 - 1.0) < 0.05
+    assert abs(np.mean([r.fit.noise for r in results]) / 1e-4 - 1.0) < 0.05
 
 
 def test_cross_validation_tells_the_error_on_unseen_poses() -> None:
@@ -247,7 +247,7 @@ def test_deviations_of_points_weigh_them() -> None:
         arm.nominal, replace(weighted, std=None), CalibrationConfig(loss='linear', folds=0), held_out=held_out
     )
     assert with_weights.held_out.after.rms < 0.1 * without.held_out.after.rms
-    assert 0.7 < with_weights.noise < 1.3
+    assert 0.7 < with_weights.fit.noise < 1.3
 
 
 def test_a_scara_with_a_slide_is_calibrated() -> None:
@@ -412,9 +412,9 @@ def test_a_thousand_poses_converge_in_a_few_steps() -> None:
     arm = example_arm(rng)
     points = arm.measure(arm.configurations(1000, rng), rng, angle_noise=1e-4)
     result = calibrate(arm.nominal, points, CalibrationConfig(folds=0))
-    assert result.converged
+    assert result.fit.converged
     assert result.identifiable == 30
-    assert result.iterations <= 10
+    assert result.fit.iterations <= 10
 
 
 def test_progress_is_told() -> None:

@@ -125,12 +125,12 @@ def test_the_rank_is_that_of_the_jacobian(seed: int) -> None:
         alpha=rng.choice([0.0, np.pi / 2, -np.pi / 2], n),
     )
     result = _calibrated(table, known_frame=False)
-    problem, state = result.problem, result.nominal_state
+    problem, state = result.problem, result.nominal.state
     jacobian = problem.linearise(state)[1].reshape(-1, sum(problem.sizes))
     used = [k for k, name in enumerate(problem.names) if not (name.startswith('tool') and '.r' in name)]
     norms = np.linalg.norm(jacobian, axis=0)
     scaled = jacobian / np.where(norms > 1e-9 * np.sqrt(len(jacobian)), norms, np.inf)
-    chosen = [problem.names.index(name) for name in result.covariance_names]
+    chosen = result.fit.free
     assert np.linalg.matrix_rank(scaled[:, chosen], tol=1e-7) == len(chosen) == result.identifiable
     assert np.linalg.matrix_rank(scaled[:, used], tol=1e-3) <= len(chosen)
 

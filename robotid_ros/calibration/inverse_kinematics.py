@@ -123,7 +123,7 @@ def _error(result: CalibrationResult, q: Array, poses: Array, tool: Array) -> tu
     The joint terms change with q a thousand times less than q itself, so their slope is left out.
     """
     chain = result.chain
-    pose = chain.evaluate(result.state.geometry, q, shift=result.joint_offsets(q))
+    pose = chain.evaluate(result.fit.state.geometry, q, shift=result.joint_offsets(q))
     position = pose.position + pose.rotation @ tool[:3, 3]
     error = np.empty((len(q), 6))
     error[:, :3] = poses[:, :3, 3] - position

@@ -20,7 +20,8 @@ from robotid_ros.calibration.accuracy import Accuracy
 from robotid_ros.calibration.chain import KinematicChain
 from robotid_ros.calibration.joint_terms import JointTerms
 from robotid_ros.calibration.points import MeasuredPoints
-from robotid_ros.calibration.problem import Problem, State
+from robotid_ros.calibration.problem import Problem
+from robotid_ros.calibration.solver import Fit
 from robotid_ros.calibration.validation import CrossValidation, HeldOut
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model.dh_table import DHTable
@@ -86,8 +87,8 @@ class CalibrationResult:
         The nominal arm, as given.
     points : MeasuredPoints
     problem : Problem
-    state, nominal_state : State
-        Estimates; and the nominal geometry with best-fit frames and targets.
+    fit, nominal : Fit
+        Calibrated; and the nominal geometry with best-fit frames and targets.
     parameters : tuple of ParameterEstimate
         Geometry and joint terms.
     frames : mapping of str to ndarray, shape (4, 4)
@@ -109,25 +110,14 @@ class CalibrationResult:
         Of the column-scaled Jacobian.
     observability_index : float
         O1, the geometric mean of the Jacobian's singular values over sqrt(N).
-    noise : float
-        Standard deviation of one coordinate, from the residuals [m]; where deviations were given, their
-        common factor.
-    covariance : ndarray, shape (f, f)
-    covariance_names : tuple of str
-    residual_before, residual : ndarray, shape (N, 3 or 6)
-    weights : ndarray, shape (N,)
-    converged : bool
-    iterations : int
-    reason : str
-        Why the iteration ended.
     warnings : tuple of str
     """
 
     robot: RobotModel | DHTable
     points: MeasuredPoints = field(repr=False)
     problem: Problem = field(repr=False)
-    state: State = field(repr=False)
-    nominal_state: State = field(repr=False)
+    fit: Fit = field(repr=False)
+    nominal: Fit = field(repr=False)
     parameters: tuple[ParameterEstimate, ...]
     frames: Mapping[str, Array]
     tools: Mapping[str, Array]
@@ -142,15 +132,6 @@ class CalibrationResult:
     structural: int
     condition_number: float
     observability_index: float
-    noise: float
-    covariance: Array = field(repr=False)
-    covariance_names: tuple[str, ...] = field(repr=False)
-    residual_before: Array = field(repr=False)
-    residual: Array = field(repr=False)
-    weights: Array = field(repr=False)
-    converged: bool
-    iterations: int
-    reason: str
     warnings: tuple[str, ...]
 
     @property
@@ -165,11 +146,11 @@ class CalibrationResult:
 
     def joint_offsets(self, q: Array) -> Array:
         """Return the joint terms' offsets of the chain coordinates, shape (N, n) [rad]."""
-        return self.terms.offsets(self.terms.basis(q), self.state.coefficients)
+        return self.terms.offsets(self.terms.basis(q), self.fit.state.coefficients)
 
     def tip_transforms(self, q: Array) -> Array:
         """Return the calibrated pose of the tip in the base frame, shape (N, 4, 4), for q of shape (N, n)."""
-        return self.chain.evaluate(self.state.geometry, q, shift=self.joint_offsets(q)).transforms
+        return self.chain.evaluate(self.fit.state.geometry, q, shift=self.joint_offsets(q)).transforms
 
     def nominal_tip_transforms(self, q: Array) -> Array:
         """Return the nominal pose of the tip in the base frame, shape (N, 4, 4), for q of shape (N, n)."""
@@ -189,7 +170,7 @@ class CalibrationResult:
             key: np.array(getattr(self.robot, key)) for key in ('theta', 'd', 'a', 'alpha', 'beta')
         }
         rows = {name: i for i, name in enumerate(self.robot.joint_names)}
-        for name, value in zip(self.chain.names, self.state.geometry, strict=True):
+        for name, value in zip(self.chain.names, self.fit.state.geometry, strict=True):
             joint, _, symbol = name.rpartition('.')
             columns[symbol][rows[joint]] = value
         return replace(self.robot, **columns)
@@ -198,7 +179,7 @@ class CalibrationResult:
         """Return the corrected arm; joint terms are not part of it."""
         if isinstance(self.robot, DHTable):
             return self.calibrated_table().robot_model()
-        segments = self.chain.segment_transforms(self.state.geometry)
+        segments = self.chain.segment_transforms(self.fit.state.geometry)
         return replace(self.robot, placements=segments[:-1])
 
     def to_dict(self) -> dict[str, Any]:
@@ -207,16 +188,16 @@ class CalibrationResult:
         return {
             'robot': self.robot.name,
             'joints': list(self.chain.joint_names),
-            'usable': self.converged,
-            'reason': self.reason,
+            'usable': self.fit.converged,
+            'reason': self.fit.reason,
             'warnings': list(self.warnings),
             'accuracy': self._accuracies(),
             'identifiable_parameters': self.identifiable,
             'identifiable_with_unlimited_poses': self.structural,
             'condition_number': self.condition_number,
             'observability_index': self.observability_index,
-            'noise': self.noise,
-            'iterations': self.iterations,
+            'noise': self.fit.noise,
+            'iterations': self.fit.iterations,
             'parameters': [
                 {
                     'name': p.name,

@@ -64,14 +64,14 @@ def calibrated_urdf(result: CalibrationResult) -> str:
 
 def _write_residuals(result: CalibrationResult, path: Path) -> None:
     """Write measured minus predicted of every measurement [m, rad], before and after, as CSV."""
-    parts = {'before': result.residual_before, 'after': result.residual}
+    parts = {'before': result.nominal.residual, 'after': result.fit.residual}
     if result.cross_validation is not None:
         parts['cross_validated'] = result.cross_validation.residual
     columns: dict[str, Array | Sequence[str]] = {
         'measurement': [str(k + 1) for k in range(len(result.points))],
         'set': result.points.sets,
         'point': result.points.points,
-        'weight': result.weights,
+        'weight': result.fit.weights,
     }
     for part, residual in parts.items():
         columns |= {f'{part}/{axis}': values for axis, values in zip(AXES, residual.T, strict=False)}

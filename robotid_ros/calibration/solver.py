@@ -47,7 +47,7 @@ class Fit:
         Measured minus predicted, unscaled [m, rad].
     weights : ndarray, shape (N,)
     noise : float
-        Standard deviation of one scaled residual: [m], or 1 where deviations were given and right.
+        Standard deviation of one scaled residual, from all of them: [m], or 1 where deviations were given and right.
     orientation_scale : float
         Position noise over orientation noise [m/rad].
     covariance : ndarray, shape (f, f)
@@ -58,6 +58,7 @@ class Fit:
     converged : bool
     iterations : int
     reason : str
+        Why the iteration ended.
     """
 
     state: State

@@ -142,15 +142,16 @@ def _calibrate(
     if result.terms.terms and not isinstance(robot, DHTable):
         print('the URDF holds the geometry only: the joint terms are in result.yaml')
     print(f'written: {", ".join(str(path) for path in written)}')
-    return 0 if result.converged else 1
+    return 0 if result.fit.converged else 1
 
 
 def _summary(result: CalibrationResult) -> str:
     """Return what a user should know besides the table, a line each."""
     known = result.points.std is not None
-    noise = f'{result.noise:.3g} times the given deviations' if known else f'{1e3 * result.noise:.3g} mm per coordinate'
+    noise = result.fit.noise
+    spread = f'{noise:.3g} times the given deviations' if known else f'{1e3 * noise:.3g} mm per coordinate'
     count = f'{result.identifiable} independent parameters (of {result.structural} with unlimited poses)'
-    lines = [f'{count}, condition number {result.condition_number:.3g}, noise {noise}']
+    lines = [f'{count}, condition number {result.condition_number:.3g}, noise {spread}']
     fixed = [p.name for p in result.parameters if p.reason]
     if fixed:
         lines.append(f'left at nominal: {", ".join(fixed)} (why: result.yaml, under fixed)')

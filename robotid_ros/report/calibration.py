@@ -74,8 +74,8 @@ def _fairest(result: CalibrationResult) -> tuple[str, Accuracy, Accuracy]:
 
 def _verdict(result: CalibrationResult, name: str, before: Accuracy, after: Accuracy) -> Verdict:
     gain = f'On {name}, the position error falls from {_mm(before.rms)} to {_mm(after.rms)} mm rms.'
-    if not result.converged:
-        return Verdict(level='bad', headline='Not usable', reasons=(f'The fit did not converge: {result.reason}.',))
+    if not result.fit.converged:
+        return Verdict(level='bad', headline='Not usable', reasons=(f'The fit did not converge: {result.fit.reason}.',))
     if after.rms >= before.rms:
         reason = (
             f'On {name}, the error is {_mm(before.rms)} mm rms before and {_mm(after.rms)} mm after: '
@@ -96,7 +96,7 @@ def _verdict(result: CalibrationResult, name: str, before: Accuracy, after: Accu
 
 
 def _accuracy_items(result: CalibrationResult) -> Iterator[Item]:
-    pair = (result.residual_before, result.residual)
+    pair = (result.nominal.residual, result.fit.residual)
     where = 'poses used'
     if result.cross_validation is not None:
         cross = result.cross_validation
@@ -166,8 +166,8 @@ def accuracy_table(result: CalibrationResult) -> Table:
 def _cumulative(result: CalibrationResult) -> Chart:
     """Return the share of poses below each error, before, after, and for poses that were not fitted."""
     curves: list[tuple[Role, str, Array, str]] = [
-        ('measured', 'before', result.residual_before, 'solid'),
-        ('predicted', 'after, poses fitted', result.residual, 'solid'),
+        ('measured', 'before', result.nominal.residual, 'solid'),
+        ('predicted', 'after, poses fitted', result.fit.residual, 'solid'),
     ]
     if result.cross_validation is not None:
         curves.append(('predicted', 'after, cross-validated', result.cross_validation.residual, 'dash'))
@@ -192,7 +192,7 @@ def _cumulative(result: CalibrationResult) -> Chart:
 
 
 def _by_measurement(result: CalibrationResult) -> Chart:
-    before, after = _distance(result.residual_before), _distance(result.residual)
+    before, after = _distance(result.nominal.residual), _distance(result.fit.residual)
     row = np.arange(1.0, len(before) + 1.0)
     rms = [float(np.sqrt(np.mean(values**2))) for values in (before, after)]
     return Chart(
