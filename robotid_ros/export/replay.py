@@ -11,7 +11,7 @@
 """The replay gate: the identified arm in the simulator beside the described one, on a recording."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,8 @@ SERVO_WINDOW = 2.0
 READY = 10.0
 """A simulation is ready when its error is below this part of the motion [%], the 90 % match asked of torques."""
 _FILTERED = 0.45  # of the rate: a bandwidth above it limits nothing that the samples could show
-_SERVO = ('stiffness', 'damping', 'share', 'offset', 'match')
+_NUMBERS = ('relative_total', 'delay')  # the others have one number for each joint
+_ARMS = ('described', 'identified', 'whole', 'possible')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,29 +114,21 @@ class Replayed:
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists."""
 
-        def errors(error: MotionError) -> dict[str, Any]:
-            return {
-                'relative_total': error.relative_total,
-                'relative': dict(zip(self.joint_names, error.relative.tolist(), strict=True)),
-                'rms': dict(zip(self.joint_names, error.rms.tolist(), strict=True)),
-            }
+        def plain(value: Any) -> Any:
+            if isinstance(value, np.ndarray):
+                return dict(zip(self.joint_names, value.tolist(), strict=True))
+            if isinstance(value, MotionError | Servo):
+                return {entry.name: plain(getattr(value, entry.name)) for entry in fields(value)}
+            return value
 
-        found: dict[str, Any] = {
+        found = {
             'ready': self.ready,
             'verdict': self.verdict,
             'window': self.window,
             'torque_bandwidth': self.bandwidth,
-            'described': errors(self.described),
-            'identified': errors(self.identified),
-            'whole': None if self.whole is None else errors(self.whole),
-            'possible': None if self.possible is None else errors(self.possible),
         }
-        if self.servo is not None:
-            found['servo'] = {'delay': self.servo.delay}
-            for name in _SERVO:
-                values = getattr(self.servo, name).tolist()
-                found['servo'][name] = dict(zip(self.joint_names, values, strict=True))
-        return found
+        found |= {name: plain(getattr(self, name)) for name in _ARMS}
+        return found if self.servo is None else {**found, 'servo': plain(self.servo)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> 'Replayed':
@@ -148,25 +141,20 @@ class Replayed:
         """
         joints = tuple(data['identified']['relative'])
 
-        def row(values: Mapping[str, Any]) -> Array:
-            return np.array([values[name] for name in joints], dtype=float)
-
-        def errors(entry: Mapping[str, Any]) -> MotionError:
-            total = float(entry['relative_total'])
-            return MotionError(rms=row(entry['rms']), relative=row(entry['relative']), relative_total=total)
+        def values(entry: Mapping[str, Any]) -> dict[str, Any]:
+            return {
+                name: float(value) if name in _NUMBERS else np.array([value[joint] for joint in joints], float)
+                for name, value in entry.items()
+            }
 
         servo = data.get('servo')
+        arms: dict[str, Any] = {name: MotionError(**values(data[name])) for name in _ARMS if data[name] is not None}
         return cls(
             joint_names=joints,
             window=float(data['window']),
-            described=errors(data['described']),
-            identified=errors(data['identified']),
-            whole=None if data['whole'] is None else errors(data['whole']),
-            possible=None if data['possible'] is None else errors(data['possible']),
             bandwidth=data['torque_bandwidth'],
-            servo=None
-            if servo is None
-            else Servo(delay=float(servo['delay']), **{name: row(servo[name]) for name in _SERVO}),
+            servo=None if servo is None else Servo(**values(servo)),
+            **arms,
         )
 
 
