@@ -28,6 +28,8 @@ from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import quaternion_of_rotation
 
+_ESTIMATED = ('name', 'unit', 'nominal', 'value', 'correction', 'std')
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterEstimate:
@@ -198,17 +200,7 @@ class CalibrationResult:
             'observability_index': self.observability_index,
             'noise': self.fit.noise,
             'iterations': self.fit.iterations,
-            'parameters': [
-                {
-                    'name': p.name,
-                    'unit': p.unit,
-                    'nominal': p.nominal,
-                    'value': p.value,
-                    'correction': p.correction,
-                    'std': p.std,
-                }
-                for p in estimated
-            ],
+            'parameters': [{key: getattr(p, key) for key in _ESTIMATED} for p in estimated],
             'fixed': [{'name': p.name, 'value': p.value, 'reason': p.reason} for p in self.parameters if p.reason],
             'frames': {name or 'default': _pose_dict(frame) for name, frame in self.frames.items()},
             'tools': {name or 'default': _pose_dict(tool) for name, tool in self.tools.items()},
