@@ -120,13 +120,7 @@ class Bag:
             return {}
 
     def choose(self, topic: str | None) -> str:
-        """Return the topic of joint states to be read.
-
-        Raises
-        ------
-        DataError
-            If there is none, or if there are several and none is given.
-        """
+        """Return the topic of joint states to be read; refuse a bag with none, or with several where none is given."""
         kind = JOINT_STATE.replace('/msg/', '/')
         names = sorted(name for name, its in self.topics.items() if its == kind)
         if not names:

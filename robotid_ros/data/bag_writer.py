@@ -61,25 +61,11 @@ DEFINITIONS = {
 
 
 class BagWriter:
-    """Writes serialised messages of some topics to a folder of its own.
+    """Writes serialised messages of some topics to a folder of its own, which must not hold a recording yet.
 
-    Parameters
-    ----------
-    folder : Path
-        Created; must not hold a recording yet.
-    topics : mapping of str to str
-        Types of the topics, of those in :data:`DEFINITIONS`.
-    description : mapping
-        Plain values, kept as a metadata record in each file.
-    latched : sequence of str
-        Topics whose last message ``ros2 bag play`` shall give to late subscribers.
-
-    Raises
-    ------
-    DataError
-        If the folder cannot be made or has a recording already.
-    MissingDependencyError
-        If ``mcap`` is not installed.
+    Types of topics are those in :data:`DEFINITIONS`. The description, plain values, is kept as a metadata record in
+    each file. ``ros2 bag play`` gives the last message of ``latched`` topics to late subscribers. Raises a DataError if
+    the folder cannot be made or has a recording already, and a MissingDependencyError if ``mcap`` is not installed.
     """
 
     def __init__(
@@ -112,10 +98,8 @@ class BagWriter:
     def append(self, topic: str, chunk: MessageChunk) -> None:
         """Write messages, so that they are in the file when this returns.
 
-        Raises
-        ------
-        OSError
-            If the disk is full or gone; the file then ends with the last messages that were written whole.
+        An OSError says that the disk is full or gone; the file then ends with the last messages that were written
+        whole.
         """
         if not len(chunk):
             return
@@ -144,18 +128,7 @@ class BagWriter:
             self._write_metadata()
 
     def close(self, summary: Mapping[str, Any] | None = None) -> None:
-        """Write the end of the file and ``metadata.yaml``.
-
-        Parameters
-        ----------
-        summary : mapping, optional
-            Counts and results of the recording; plain values, kept as a metadata record.
-
-        Raises
-        ------
-        OSError, DataError
-            If the disk is full or gone.
-        """
+        """Write the end of the file and ``metadata.yaml``; a summary, plain values, is kept as a metadata record."""
         if summary is not None:
             self._writer.add_metadata(f'{DESCRIPTION}_summary', {'summary': json.dumps(summary)})
         self._finish()
@@ -278,13 +251,7 @@ def _definition(kind: str) -> str:
 
 
 def writing_library() -> Any:
-    """Return the module ``mcap.writer``; its import takes about 0.1 s.
-
-    Raises
-    ------
-    MissingDependencyError
-        If it is not installed.
-    """
+    """Return the module ``mcap.writer``; its import takes about 0.1 s."""
     try:
         import mcap.writer
     except ImportError as cause:

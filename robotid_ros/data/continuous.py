@@ -36,26 +36,10 @@ def filtered_dataset(
 ) -> Dataset:
     """Return the dataset of a recording that is not periodic.
 
-    Breaks, and gaps too long to interpolate, separate the runs. Each run is resampled evenly where needed (cubic
-    interpolation), filtered, differentiated, and trimmed.
-
-    Parameters
-    ----------
-    joints : tuple of str
-    time : ndarray, shape (N,)
-        Strictly increasing between breaks [s].
-    position, torque : ndarray, shape (N, n)
-    breaks : ndarray of int
-        First samples of new runs.
-    step : float
-        Sampling interval [s].
-    settings : ProcessingSettings
-    provenance : mapping
-
-    Raises
-    ------
-    DataError
-        If no run is long enough to be filtered and trimmed, or the cutoff is above half the rate.
+    Breaks (first samples of new runs), and gaps too long to interpolate, separate the runs. Each run is resampled
+    evenly where needed (cubic interpolation), filtered, differentiated, and trimmed. Times, shape (N,) [s], increase
+    between breaks, by about ``step``; positions and torques have the shape (N, n). Raises a DataError if no run is long
+    enough to be filtered and trimmed, or the cutoff is above half the rate.
     """
     if not step > 0.0:
         raise DataError(f'expected samples with increasing times, got {len(time)} samples')

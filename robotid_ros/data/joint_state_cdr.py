@@ -55,12 +55,8 @@ class Layout:
 def decode_layout(data: bytes) -> Layout | None:
     """Return the layout of one serialised message, or None where it is not a JointState.
 
-    Both ways in which implementations align an empty array of doubles are tried.
-
-    Parameters
-    ----------
-    data : bytes
-        Encapsulation header and plain CDR, either byte order.
+    The data are the encapsulation header and plain CDR, in either byte order. Both ways in which implementations align
+    an empty array of doubles are tried.
     """
     if len(data) < HEADER + 24:
         return None
@@ -130,13 +126,7 @@ class JointStateDecoder:
         return self.decode_block(np.frombuffer(b''.join(messages), dtype=np.uint8), lengths)
 
     def decode_block(self, payload: ByteArray, lengths: IntArray) -> JointStateBatch:
-        """Return concatenated messages as arrays.
-
-        Parameters
-        ----------
-        payload : ndarray of uint8, shape (sum of lengths,)
-        lengths : ndarray of int, shape (M,)
-        """
+        """Return concatenated messages of these lengths, shape (M,), as arrays."""
         count = len(lengths)
         if not self.joints:
             self._take_joints(payload, lengths)

@@ -95,15 +95,7 @@ class McapFile:
         }
 
     def messages(self, topics: Collection[str]) -> Iterator[tuple[int, Mapping[str, MessageChunk]]]:
-        """Yield the messages of some topics, block by block.
-
-        Yields
-        ------
-        place : int
-            Bytes of the file that were read.
-        chunks : mapping of str to MessageChunk
-            By topic.
-        """
+        """Yield the messages of some topics, block by block: how many bytes were read, and chunks by topic."""
         self.faults.update(damaged_chunks=0, cut_off_bytes=0, absent_messages=0)
         read = 0
         with open(self.path, 'rb') as stream:

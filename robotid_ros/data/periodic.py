@@ -38,21 +38,9 @@ def period_average(
 ) -> PeriodAverage:
     """Return an empty average of positions and torques, with one bin per sample, or 50 000.
 
-    Parameters
-    ----------
-    joints : tuple of str
-    period, step : float
-        Period and sampling interval [s].
-    settings : ProcessingSettings
-    travel : ndarray, shape (S,), optional
-        Of the reference [rad]; periods in which the arm stands while the reference moves are left out.
-    accelerations : bool
-        Whether there is a channel for each joint's acceleration too.
-
-    Raises
-    ------
-    DataError
-        If a period has fewer than 16 samples.
+    Periods in which the arm stands while the reference moves, whose ``travel``, shape (S,) [rad], is given, are left
+    out. ``accelerations`` adds a channel for each joint's acceleration. Raises a DataError if a period [s] has fewer
+    than 16 samples.
     """
     bins = min(round(period / step), MOST_BINS) if step > 0.0 else 0
     if bins < 16:
@@ -180,22 +168,10 @@ def _warnings(dq: Any, torque: Any) -> list[str]:
 
 
 def thinned(dataset: Dataset, most: int) -> tuple[Array, Array, Array, Array, Array]:
-    """Return one averaged period in at most so many points.
+    """Return one averaged period in at most so many points: times (M,), q, dq, ddq and tau (M, n).
 
-    Parameters
-    ----------
-    dataset : Dataset
-        One averaged period.
-    most : int
-        Points.
-
-    Returns
-    -------
-    time : ndarray, shape (M,)
-        [s]
-    q, dq, ddq, tau : ndarray, shape (M, n)
-        Positions and velocities as they are at these times; accelerations and the smoothed torque, both low-passed
-        over the closed period before points are left out.
+    Positions and velocities are those at these times; accelerations and the smoothed torque are low-passed over the
+    closed period before points are left out.
     """
     factor = -(-len(dataset) // most)
     kept = slice(None, None, factor)

@@ -51,15 +51,8 @@ class PeriodicReference:
 def decode_reference(message: bytes) -> PeriodicReference | None:
     """Return the reference in a serialised ``trajectory_msgs/msg/JointTrajectory``, None where it has no points.
 
-    Parameters
-    ----------
-    message : bytes
-        One period; its first point begins at the stamp of the header.
-
-    Raises
-    ------
-    DataError
-        If it cannot be decoded, or there are fewer than three points, or their times do not increase.
+    The message holds one period; its first point begins at the stamp of the header. Raises a DataError if it cannot be
+    decoded, or there are fewer than three points, or their times do not increase.
     """
     for aligned_empty in (False, True):
         try:
@@ -101,20 +94,8 @@ def _decode(reader: CdrReader) -> PeriodicReference | None:
 def reference_period(times: Array, position: Array, velocity: Array | None) -> float:
     """Return the period of one sampled period, whether or not its last point repeats the first.
 
-    Where the last point equals the first, the period ends with it; where one more step along its velocity leads to
-    the first point, it ends one step later.
-
-    Parameters
-    ----------
-    times : ndarray, shape (N,)
-        [s]
-    position : ndarray, shape (N, n)
-    velocity : ndarray, shape (N, n), or None
-
-    Raises
-    ------
-    DataError
-        If there are fewer than three points or the times do not increase.
+    Where the last point equals the first, the period ends with it; where one more step along its velocity leads to the
+    first point, it ends one step later. Times have the shape (N,) [s], positions and velocities (N, n).
     """
     if len(times) < 3 or not (np.diff(times) > 0.0).all():
         raise DataError(f'reference: expected at least 3 points with increasing times, got {len(times)}')

@@ -88,24 +88,11 @@ class RecordingSession:
         self._writing = self._processing = True
 
     def follow(self, message: bytes, arrival: int) -> PeriodicReference | None:
-        """Record a reference and average over its periods from now on.
+        """Record a reference, and average over its periods from now on.
 
-        Parameters
-        ----------
-        message : bytes
-            Serialised ``trajectory_msgs/msg/JointTrajectory``; one without points says that the arm stops.
-        arrival : int
-            Time of arrival [ns].
-
-        Returns
-        -------
-        PeriodicReference or None
-            The reference in the message.
-
-        Raises
-        ------
-        DataError
-            If it cannot be decoded, or its joints are not recorded. The message is recorded nonetheless.
+        The message is a serialised ``trajectory_msgs/msg/JointTrajectory``; one without points says that the arm stops,
+        and gives None. Raises a DataError if it cannot be decoded, or its joints are not recorded; it is written
+        nonetheless.
         """
         with self._lock:
             try:

@@ -46,13 +46,7 @@ class SqliteFile:
 
     @classmethod
     def open(cls, path: Path, unpack: Callable[[bytes], bytes] | None = None) -> 'SqliteFile':
-        """Return a database with its topics.
-
-        Raises
-        ------
-        DataError
-            If it is no database of rosbag2, or is damaged.
-        """
+        """Return a database with its topics; refuse what is no database of rosbag2, or is damaged."""
         with _reading(path), closing(_connect(path)) as database:
             # Topics of trajectories only where they have messages.
             used = "type NOT LIKE '%JointTrajectory' OR EXISTS (SELECT 1 FROM messages WHERE topic_id = topics.id)"
@@ -60,15 +54,7 @@ class SqliteFile:
         return cls(path, {str(name): str(kind) for name, kind in rows}, unpack)
 
     def messages(self, topics: Collection[str]) -> Iterator[tuple[int, Mapping[str, MessageChunk]]]:
-        """Yield the messages of some topics, block by block.
-
-        Yields
-        ------
-        place : int
-            How many bytes of the file were read, estimated from the number of messages.
-        chunks : mapping of str to MessageChunk
-            By topic.
-        """
+        """Yield the messages of some topics, block by block: the bytes read (estimated), and chunks by topic."""
         size = self.path.stat().st_size
         with _reading(self.path), closing(_connect(self.path)) as database:
             # Pages have no checksum: this checks the structure; altered numbers cannot be found.

@@ -41,12 +41,7 @@ class NoUsablePeriodError(DataError):
 class StreamProcessor:
     """Decodes, screens and averages messages chunk by chunk.
 
-    Parameters
-    ----------
-    joints : sequence of str
-        The joints wanted; empty takes those of the reference, or of the first messages.
-    settings : ProcessingSettings
-        Motor side, transient, outliers, smoothing.
+    Without joints, those of the reference, or of the first messages, are taken.
     """
 
     def __init__(self, joints: Sequence[str], settings: ProcessingSettings) -> None:
@@ -80,13 +75,7 @@ class StreamProcessor:
         return self._decoder.joints
 
     def follow(self, reference: PeriodicReference) -> None:
-        """Average over the periods of a reference from now on, from an empty average.
-
-        Raises
-        ------
-        DataError
-            If its joints are not among those wanted.
-        """
+        """Average over the periods of a reference from now on; refuse one whose joints are not among those wanted."""
         if self._given:
             require_names(reference.joints, self._given, 'joint', 'the recording', DataError)
         elif self.joints != reference.joints:
@@ -128,13 +117,7 @@ class StreamProcessor:
         self._add(stamp[good], good_values, None if own is None else own[good][:, self._index])
 
     def finish(self, provenance: Mapping[str, Any]) -> Dataset:
-        """Return the dataset of the averaged period.
-
-        Raises
-        ------
-        DataError
-            If no reference came or no period is usable.
-        """
+        """Return the dataset of the averaged period; refuse where no reference came or no period is usable."""
         if self.reference is None:
             raise DataError('there is no reference whose periods could be averaged')
         if self.reference.sweep:
@@ -247,23 +230,9 @@ def average_bag(
 ) -> Dataset:
     """Average the periods of a bag with a reference from disk, some thousand messages at a time.
 
-    Memory does not grow with the recording. Messages after the end of the reference are left out.
-
-    Parameters
-    ----------
-    path : str or Path
-        A bag with joint states and what was published on ``excitation/reference``.
-    settings : ProcessingSettings
-        Its joints, period and start are used where given, otherwise those of the recorded reference.
-    topic : str, optional
-        Which topic of joint states.
-    progress : callable, optional
-        Called with the share that was read and a word.
-
-    Raises
-    ------
-    DataError
-        If no reference was recorded, or no period is usable.
+    Memory does not grow with the recording. Messages after the end of the reference are left out. Joints, period and
+    start of the settings are used where given, otherwise those of the recorded reference. Raises a DataError if no
+    reference was recorded, or no period is usable.
     """
     bag = Bag.open(path)
     announced = bag.reference_topic

@@ -141,12 +141,7 @@ class FrictionStrokes:
         return result
 
     def pairs(self) -> tuple[IntArray, IntArray]:
-        """Return the rows of positive velocity, and those of the opposite stroke at the same places.
-
-        Returns
-        -------
-        ahead, back : ndarray of int, shape (P,)
-        """
+        """Return the rows of positive velocity, and those of the opposite stroke at the same places, (P,) each."""
         ahead: list[int] = []
         back: list[int] = []
         single: dict[int, list[IntArray]] = {}  # strokes of each joint that have no partner yet
@@ -176,10 +171,7 @@ def _groups(labels: IntArray) -> list[IntArray]:
 def is_friction_sweep(velocity: Array) -> bool:
     """Return whether a reference is a friction sweep: one joint moves at a time, and mostly at a constant velocity.
 
-    Parameters
-    ----------
-    velocity : ndarray, shape (N, n)
-        Of the reference, sampled [rad/s or m/s].
+    Its velocities have the shape (N, n) [rad/s or m/s].
     """
     moving = velocity != 0.0
     some = moving.any(axis=1)

@@ -39,16 +39,7 @@ def _library(_: str) -> dict[str, CompiledKernel] | None:
 
 @lru_cache(maxsize=64)
 def packed_arm(model: RobotModel, falls: bool = True, rotor_inertia: bool = False, friction: bool = False) -> Array:
-    """Return an arm as recursion.c reads it.
-
-    Parameters
-    ----------
-    model : RobotModel
-    falls : bool
-        With gravity.
-    rotor_inertia, friction : bool
-        Whether the model's rotor inertia, and its prior viscous and Coulomb friction, take part.
-    """
+    """Return an arm as recursion.c reads it, with gravity, the model's rotor inertia and prior friction or not."""
     n, chain = model.n, aligned_chain(model)
     joints = np.concatenate(
         [np.array(chain.revolute)[:, None], chain.rotations.reshape(n, 9), chain.offsets, chain.slides], axis=1
@@ -72,15 +63,7 @@ def packed_arm(model: RobotModel, falls: bool = True, rotor_inertia: bool = Fals
 
 @lru_cache(maxsize=64)
 def chosen_columns(model: RobotModel, columns: tuple[int, ...], drives: tuple[str, ...]) -> Array:
-    """Return the chosen columns of the regressor, as recursion.c reads them.
-
-    Parameters
-    ----------
-    model : RobotModel
-    columns : tuple of int
-        Ascending, among the 10 n inertial columns and n for each drive symbol.
-    drives : tuple of {'Ia', 'Fv', 'Fc', 'offset'}
-    """
+    """Return the chosen columns of the regressor, see :func:`regressor_columns`, as recursion.c reads them."""
     n = model.n
     place = np.full(14 * n, -1.0)
     for position, column in enumerate(columns):

@@ -28,14 +28,7 @@ from robotid_ros.model.inertia import transform_inertial_parameters
 
 @lru_cache(maxsize=32)
 def torque_kernel(model: RobotModel, falls: bool) -> tuple[NumpyKernel, Array]:
-    """Return a function of q, dq, ddq and parameters to the torques of the rigid links, and the model's parameters.
-
-    Parameters
-    ----------
-    model : RobotModel
-    falls : bool
-        With gravity.
-    """
+    """Return a function of q, dq, ddq and parameters to the torques of the rigid links, and the model's parameters."""
     model, n = model if falls else _weightless(model), model.n
     chain, graph = minimal_chain(model), Graph()
     motion = [combined(model.coupling, graph.inputs(k * n, n)) for k in range(3)]

@@ -25,18 +25,8 @@ _COARSE = 20.0  # [Hz], of a first check: 25 mrad apart at the usual 0.5 rad/s
 def approach(position: Array, goal: Array, check: ReferenceCheck, velocity: float) -> tuple[Move, ...]:
     """Return one move straight to the goal, or two by way of a pose that keeps all limits.
 
-    Parameters
-    ----------
-    position, goal : ndarray, shape (n,)
-        Present pose and goal, at rest [rad or m].
-    check : ReferenceCheck
-    velocity : float
-        Highest joint speed [rad/s or m/s].
-
-    Raises
-    ------
-    ExcitationError
-        If neither the straight way nor another keeps the limits, with the limit that the straight one breaks.
+    Present pose and goal, at rest, have the shape (n,) [rad or m]; no joint moves faster than ``velocity``. Where
+    neither the straight way nor another keeps the limits, the error names the limit that the straight one breaks.
     """
 
     def move(start: Array, end: Array) -> Move:

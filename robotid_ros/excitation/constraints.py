@@ -56,15 +56,7 @@ class Bound:
         return f'{self.quantity} of {self.subject} {"<=" if self.sign > 0 else ">="} {self.bound:.6g} {self.unit}'
 
     def spell(self, excess: float, time: float | None) -> str:
-        """Return a clause that says how the bound was broken, by how much and when.
-
-        Parameters
-        ----------
-        excess : float
-            Normalised excess, positive where the bound is broken.
-        time : float or None
-            [s]
-        """
+        """Return a clause that says how the bound was broken, by which normalised excess, and when [s]."""
         value = self.bound + self.sign * self.scale * excess
         when = '' if time is None else f' at t = {time:.3f} s'
         side = 'largest' if self.sign > 0 else 'smallest'
@@ -111,14 +103,7 @@ def excess_at_rest(
 
 
 class JointRanges:
-    """Position, velocity, acceleration and jerk limits of the joints.
-
-    Parameters
-    ----------
-    model : RobotModel
-        Gives the names and the units.
-    limits : JointLimits
-    """
+    """Position, velocity, acceleration and jerk limits of the joints; the model gives names and units."""
 
     def __init__(self, model: RobotModel, limits: JointLimits) -> None:
         self.limits = limits

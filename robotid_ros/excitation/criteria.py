@@ -67,17 +67,9 @@ class Excitation:
 
 
 def information_matrix(regressor: Array, noise: Array) -> Array:
-    """Return the mean information of one sample, M = sum_k Y_k^T diag(1/noise^2) Y_k / N.
+    """Return the mean information of one sample, M = sum_k Y_k^T diag(1/noise^2) Y_k / N, shape (b, b).
 
-    Parameters
-    ----------
-    regressor : ndarray, shape (N, n, b)
-    noise : ndarray, shape (n,)
-        Standard deviation of each joint's torque [N m].
-
-    Returns
-    -------
-    ndarray, shape (b, b)
+    Regressors have the shape (N, n, b); the noise, shape (n,), is the standard deviation of each joint's torque [N m].
     """
     rows = (regressor / noise[:, None]).reshape(-1, regressor.shape[2])
     information: Array = rows.T @ rows / len(regressor)
@@ -87,12 +79,8 @@ def information_matrix(regressor: Array, noise: Array) -> Array:
 def condition_numbers(information: Array) -> tuple[float, float]:
     """Return the condition numbers of an observation matrix W from M = W^T W, in SI units and column-scaled.
 
-    Column-scaled means every column divided by its norm: that number does not depend on units. Both are infinite
-    where the scaled matrix is singular to working precision.
-
-    Parameters
-    ----------
-    information : ndarray, shape (b, b)
+    Column-scaled means every column divided by its norm: that number does not depend on units. Both are infinite where
+    the scaled matrix is singular to working precision.
     """
     diagonal = np.diag(information)
     if not np.isfinite(information).all() or not (diagonal > 0.0).all():
@@ -106,19 +94,11 @@ def condition_numbers(information: Array) -> tuple[float, float]:
 
 
 def measure_excitation(information: Array) -> Excitation:
-    """Return all criteria of an information matrix.
+    """Return all criteria of an information matrix, shape (b, b).
 
-    The condition numbers are those of the observation matrix, hence square roots of M's. A
-    matrix that is singular to working precision gives infinities.
-
-    Parameters
-    ----------
-    information : ndarray, shape (b, b)
-
-    Raises
-    ------
-    ExcitationError
-        If a column is zero: that parameter does not show in the torque at all.
+    The condition numbers are those of the observation matrix, hence square roots of M's. A matrix that is singular to
+    working precision gives infinities; one with a zero column, a parameter that does not show in the torque at all, is
+    refused.
     """
     diagonal = np.diag(information)
     if not (diagonal > 0.0).all():

@@ -16,22 +16,10 @@ from robotid_ros.excitation.fourier import FourierTrajectory
 
 
 def series_extremes(cosine: Array, sine: Array) -> tuple[float, float, float, float]:
-    """Return smallest and largest value of sum_l cosine_l cos(l x) + sine_l sin(l x), and where.
+    """Return smallest and largest value of sum_l cosine_l cos(l x) + sine_l sin(l x), and where, in [0, 2 pi).
 
-    The derivative's zeros are the unit-circle roots of a polynomial of degree 2 L in z = exp(i x).
-    The angles of all its roots and a coarse grid are tried, so that a root that rounding pushed
-    off the circle is not missed.
-
-    Parameters
-    ----------
-    cosine, sine : ndarray, shape (L,)
-
-    Returns
-    -------
-    low, high : float
-        Extreme values.
-    at_low, at_high : float
-        Where, in [0, 2 pi).
+    The derivative's zeros are the unit-circle roots of a polynomial of degree 2 L in z = exp(i x). The angles of all
+    its roots and a coarse grid are tried, so that a root that rounding pushed off the circle is not missed.
     """
     order = np.arange(1, len(cosine) + 1)
     # sum l (sine cos(l x) - cosine sin(l x)) = Re sum l (sine + i cosine) z^l
@@ -49,14 +37,9 @@ def series_extremes(cosine: Array, sine: Array) -> tuple[float, float, float, fl
 
 
 def trajectory_extremes(trajectory: FourierTrajectory) -> tuple[Array, Array]:
-    """Return the extremes of position, velocity, acceleration and jerk of every joint.
+    """Return the extremes of position, velocity, acceleration and jerk of every joint, and when they are [s].
 
-    Returns
-    -------
-    values : ndarray, shape (4, n, 2)
-        Smallest and largest value: orders of derivative, joints, (low, high).
-    times : ndarray, shape (4, n, 2)
-        When, within the first period [s].
+    Both have the shape (4, n, 2): orders of derivative, joints, (low, high). Times are within the first period.
     """
     angular = 2.0 * np.pi * trajectory.base_frequency * np.arange(1, trajectory.harmonics + 1)
     cosine, sine = -trajectory.b / angular, trajectory.a / angular

@@ -176,17 +176,8 @@ def friction_sweep(
 def sweep_start(model: RobotModel, limits: JointLimits, constraints: Sequence[Constraint], measured: Array) -> Array:
     """Return the pose at which the strokes of a sweep begin, shape (n,) [rad or m].
 
-    It is the present one, if every joint has room for its strokes there; otherwise that of many random poses where the
-    joint with the least room has most.
-
-    Parameters
-    ----------
-    model : RobotModel
-    limits : JointLimits
-    constraints : sequence of Constraint
-        Of positions.
-    measured : ndarray, shape (n,)
-        Present pose [rad or m].
+    It is the measured one, if every joint has room for its strokes there; otherwise that of many random poses where the
+    joint with the least room has most. The constraints are of positions.
     """
     low, high = _ranges(limits)
     wanted = np.minimum(_ROOM, 0.5 * (high - low))

@@ -106,13 +106,7 @@ def random_positions(model: RobotModel, count: int) -> Array:
 
 
 def find_frame(model: RobotModel, name: str) -> tuple[int, Array]:
-    """Return the moving link a frame is fixed to (-1 for the base), and its placement in that link.
-
-    Raises
-    ------
-    ExcitationError
-        If the robot has no such frame.
-    """
+    """Return the moving link a frame is fixed to (-1 for the base), and its placement in that link."""
     if name == model.base_name:
         return -1, np.eye(4)
     for k, link in enumerate(model.link_names):
@@ -129,15 +123,7 @@ def find_frame(model: RobotModel, name: str) -> tuple[int, Array]:
 
 
 def capsule_ends(model: RobotModel, capsule: Capsule, poses: Array) -> tuple[Array, Array]:
-    """Return both ends of a capsule's segment in the base frame, shape (N, 3) each [m].
-
-    Parameters
-    ----------
-    model : RobotModel
-    capsule : Capsule
-    poses : ndarray, shape (N, n, 4, 4)
-        Poses of the link frames.
-    """
+    """Return both ends of a capsule in the base frame, (N, 3) each [m], at poses (N, n, 4, 4) of the links."""
     link, placement = find_frame(model, capsule.frame)
     ends = []
     for point in (capsule.start, capsule.end):
@@ -179,14 +165,7 @@ def closest_points(start1: Array, end1: Array, start2: Array, end2: Array) -> tu
 
 
 def skeleton(model: RobotModel, radius: float) -> Geometry:
-    """Return a capsule for every link, from its joint to the next one, or to the tip.
-
-    Parameters
-    ----------
-    model : RobotModel
-    radius : float
-        [m]
-    """
+    """Return a capsule of this radius [m] for every link, from its joint to the next one, or to the tip."""
     ends = [*(model.placements[k, :3, 3] for k in range(model.n)), model.tip[:3, 3]]
     names = [model.base_name, *model.link_names]
     capsules = [

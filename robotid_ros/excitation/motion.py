@@ -102,15 +102,10 @@ class MotionGradient:
         self.regressor = weights if self.regressor is None else self.regressor + weights
 
     def add_point(self, motion: Motion, link: int, points: Array, force: Array) -> None:
-        """Add a term with respect to points that move with a link: J^T f, sample by sample.
+        """Add a term with respect to points, shape (N, 3), that move with a link: J^T f, sample by sample.
 
-        Parameters
-        ----------
-        motion : Motion
-        link : int
-            Which moving link carries the points; -1 for the base, which adds nothing.
-        points, force : ndarray, shape (N, 3)
-            The points and the derivatives with respect to them, in the base frame.
+        The force holds the derivatives with respect to them, in the base frame. Link -1 is the base, which adds
+        nothing.
         """
         if link < 0:
             return
@@ -124,17 +119,7 @@ class MotionGradient:
 
 
 class FourierGrid:
-    """The series' terms at fixed times: from coefficients to a motion, and gradients back.
-
-    Parameters
-    ----------
-    model : RobotModel
-    t : ndarray, shape (N,)
-        [s]
-    harmonics : int
-    base_frequency : float
-        [Hz]
-    """
+    """The series' terms at fixed times, shape (N,) [s]: from coefficients to a motion, and gradients back."""
 
     def __init__(self, model: RobotModel, t: Array, harmonics: int, base_frequency: float) -> None:
         self.model = model

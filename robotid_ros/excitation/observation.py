@@ -78,19 +78,9 @@ class Observation:
 def observation_of(model: RobotModel, config: ExcitationConfig, smoothing: float = 0.02) -> Observation:
     """Return the parameters that a design is for, and their noise.
 
-    Parameters
-    ----------
-    model : RobotModel
-        Its inertial parameters, rotor inertia, damping and friction are the prior values.
-    config : ExcitationConfig
-    smoothing : float
-        Width of the smoothed sign(dq) as a fraction of the velocity limit (of 1 rad/s where there
-        is none); 0 keeps the sign.
-
-    Raises
-    ------
-    ExcitationError
-        If the noise has the wrong length or is not positive.
+    The model's inertial parameters, rotor inertia, damping and friction are the prior values. ``smoothing`` is the
+    width of the smoothed sign(dq) as a fraction of the velocity limit (of 1 rad/s where there is none); 0 keeps the
+    sign.
     """
     n = model.n
     base = base_parameters(

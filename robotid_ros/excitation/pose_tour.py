@@ -52,22 +52,8 @@ class PoseTour:
 def pose_tour(start: Array, poses: Array, check: ReferenceCheck, *, velocity: float, dwell: float) -> PoseTour:
     """Plan a tour in the order given; a pose is skipped where the straight way to it breaks a limit.
 
-    Parameters
-    ----------
-    start : ndarray, shape (n,)
-        Where the arm stands [rad or m].
-    poses : ndarray, shape (K, n)
-    check : ReferenceCheck
-        The limits to keep.
-    velocity : float
-        Highest joint speed on the way [rad/s or m/s].
-    dwell : float
-        Rest at each pose [s].
-
-    Raises
-    ------
-    ExcitationError
-        If no pose can be reached.
+    The start is where the arm stands, shape (n,), the poses have the shape (K, n) [rad or m]. No joint moves faster
+    than ``velocity``; the arm rests ``dwell`` [s] at each pose. Refused where no pose can be reached.
     """
     parts: list[Reference] = []
     visited: list[Array] = []

@@ -36,24 +36,10 @@ _POSES = 128
 
 
 def free_directions(harmonics: int, base_frequency: float, *, at_rest: bool, fixed_start: bool) -> Array:
-    """Return an orthonormal basis of the coefficients that keep the start conditions.
+    """Return an orthonormal basis, shape (2 L + 1, d), of the coefficients that keep the start conditions.
 
-    Zero velocity and acceleration at t = 0, and a position that does not change, are linear in the
-    coefficients of each joint: A c = const. The basis spans the null space of A.
-
-    Parameters
-    ----------
-    harmonics : int
-    base_frequency : float
-        [Hz]
-    at_rest : bool
-        Zero velocity and acceleration at t = 0.
-    fixed_start : bool
-        The position at t = 0 stays.
-
-    Returns
-    -------
-    ndarray, shape (2 L + 1, d)
+    Zero velocity and acceleration at t = 0, and a position that does not change, are linear in the coefficients of each
+    joint: A c = const. The basis spans the null space of A.
     """
     position, velocity, acceleration, _ = fourier_basis([0.0], harmonics, base_frequency)
     rows = [velocity, acceleration / (2.0 * np.pi * base_frequency)] if at_rest else []

@@ -97,16 +97,10 @@ class Move:
 
 
 def move_duration(start: Array, goal: Array, limits: JointLimits, velocity: float) -> float:
-    """Return how long a :class:`Move` has to take to keep the limits, at least half a second.
+    """Return how long a :class:`Move` has to take to keep the limits, at least half a second [s].
 
-    Parameters
-    ----------
-    start, goal : ndarray, shape (n,)
-        [rad or m]
-    limits : JointLimits
-        97 % of its velocity limits, and its acceleration and jerk limits are kept.
-    velocity : float
-        Largest velocity of any joint besides [rad/s or m/s].
+    97 % of the velocity limits, and the acceleration and jerk limits are kept, and no joint is faster than
+    ``velocity``.
     """
     way = np.abs(np.asarray(goal) - start)
     times = [

@@ -47,16 +47,7 @@ class ReferenceCheck:
     observation: Observation | None
 
     def peaks(self, reference: Reference, *, rate: float = _CHECK_RATE, start: float = 0.0) -> list[Peak]:
-        """Return how close a reference comes to every bound.
-
-        Parameters
-        ----------
-        reference : Reference
-        rate : float
-            Samples per second [Hz].
-        start : float
-            Added to the times in messages [s].
-        """
+        """Return how close a reference comes to every bound, at a rate [Hz]; ``start`` is added to the times [s]."""
         result: list[Peak] = []
         worst: dict[int, tuple[float, float]] = {}
         bounds = [bound for constraint in self.constraints for bound in constraint.bounds]
@@ -95,13 +86,7 @@ class ReferenceCheck:
         return float((excess - np.maximum(excess[0], 0.0)).max(initial=-np.inf))
 
     def require(self, reference: Reference, what: str) -> list[Peak]:
-        """Refuse a reference that breaks a limit.
-
-        Raises
-        ------
-        ExcitationError
-            Naming what breaks which limit of which joint, and when.
-        """
+        """Refuse a reference that breaks a limit, naming what breaks which limit of which joint, and when."""
         peaks = self.peaks(reference)
         try:
             require_within(peaks)

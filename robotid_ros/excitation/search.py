@@ -168,13 +168,7 @@ def _settle(problem: ExcitationProblem, start: Start) -> Start | None:
 
 
 def finish(problem: ExcitationProblem, starts: Sequence[Start]) -> tuple[FourierTrajectory, list[Peak], Excitation]:
-    """Return the best start's trajectory, inside all limits; where that fails, the next one's.
-
-    Raises
-    ------
-    ExcitationError
-        If no start can be brought inside.
-    """
+    """Return the best start's trajectory, inside all limits; where that fails, the next one's."""
     refusal: ExcitationError | None = None
     for start in starts[:_TRIALS]:
         settled = _settle(problem, start)

@@ -61,18 +61,8 @@ def worst_excesses(
 ) -> list[Peak]:
     """Return, for every bound, how close one period of the trajectory comes to it.
 
-    The motion is sampled at 1 kHz, and at ``rate`` around every local maximum within one per cent of a
-    bound or beyond it; between two samples at 1 kHz a smooth excess changes by far less.
-
-    Parameters
-    ----------
-    trajectory : FourierTrajectory
-    model : RobotModel
-    constraints : sequence of Constraint
-    observation : Observation, optional
-        Needed by torque limits.
-    rate : float
-        [Hz]
+    The motion is sampled at 1 kHz, and at ``rate`` [Hz] around every local maximum within one per cent of a bound or
+    beyond it; between two samples at 1 kHz a smooth excess changes by far less. Torque limits need the observation.
     """
     peaks: list[Peak] = []
     coarse = trajectory.sample_times(min(rate, _COARSE_RATE))
@@ -115,13 +105,7 @@ def _evaluate(
 
 
 def require_within(peaks: Sequence[Peak]) -> None:
-    """Refuse a trajectory that breaks a bound.
-
-    Raises
-    ------
-    ExcitationError
-        Naming the quantity, joint or link, limit and time.
-    """
+    """Refuse a trajectory that breaks a bound, naming the quantity, joint or link, limit and time."""
     broken = sorted((peak for peak in peaks if peak.excess > _TOLERANCE), key=lambda peak: -peak.excess)
     if broken:
         more = f' ({len(broken) - 1} more limits are broken)' if len(broken) > 1 else ''
@@ -133,16 +117,8 @@ def scale_into_joint_limits(
 ) -> FourierTrajectory:
     """Return the trajectory with each joint's amplitude reduced until all its joint limits hold.
 
-    The extremes are exact, and so is the result. Scaling keeps zero velocity and acceleration at
-    the start; with a given start position the joint is scaled about it, otherwise its mean
-    position moves as far as needed.
-
-    Parameters
-    ----------
-    trajectory : FourierTrajectory
-    limits : JointLimits
-    start : ndarray, shape (n,), optional
-        Position at t = 0 that has to stay [rad or m].
+    The extremes are exact, and so is the result. Scaling keeps zero velocity and acceleration at the start; with a
+    given start position, shape (n,), the joint is scaled about it, otherwise its mean position moves as far as needed.
     """
     extremes, _ = trajectory_extremes(trajectory)
     low, high = extremes[0, :, 0], extremes[0, :, 1]
@@ -177,13 +153,8 @@ def scale_into_limits(
 ) -> tuple[FourierTrajectory, list[Peak]]:
     """Return the trajectory scaled back until every limit holds, and how close it comes to each.
 
-    Joint limits are met exactly, joint by joint. For the others all amplitudes shrink together
-    about the mean (or given start) position.
-
-    Raises
-    ------
-    ExcitationError
-        If even standing still breaks a limit, naming it.
+    Joint limits are met exactly, joint by joint. For the others all amplitudes shrink together about the mean (or given
+    start) position. Where even standing still breaks a limit, the error names it.
     """
     inside = scale_into_joint_limits(trajectory, limits, start)
     centre = inside.offset if start is None else start

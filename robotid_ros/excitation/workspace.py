@@ -91,15 +91,7 @@ class PointBox:
 
 
 class Clearance:
-    """Keeps capsules of different links apart.
-
-    Parameters
-    ----------
-    model : RobotModel
-    geometry : Geometry
-    distance : float
-        Least distance between their surfaces [m].
-    """
+    """Keeps capsules of different links apart: their surfaces by at least ``distance`` [m]."""
 
     def __init__(self, model: RobotModel, geometry: Geometry, distance: float) -> None:
         self._capsules = geometry.capsules
@@ -150,13 +142,8 @@ class Clearance:
 def workspace_box(model: RobotModel, frames: Sequence[str], lower: Sequence[float], upper: Sequence[float]) -> PointBox:
     """Return the limits that keep the origins of some frames inside a box in the base frame.
 
-    Parameters
-    ----------
-    model : RobotModel
-    frames : sequence of str
-        Links, attached frames, or 'tip'.
-    lower, upper : sequence of float, shape (3,)
-        Corners [m]; infinity, or an empty sequence, where there is no wall.
+    The frames are links, attached frames, or 'tip'. The corners [m] have infinity, or are empty, where there is no
+    wall.
     """
     low = np.array(lower if len(lower) else [-np.inf] * 3, dtype=float)
     high = np.array(upper if len(upper) else [np.inf] * 3, dtype=float)
@@ -164,19 +151,10 @@ def workspace_box(model: RobotModel, frames: Sequence[str], lower: Sequence[floa
 
 
 def ground_clearance(model: RobotModel, capsules: Sequence[Capsule], height: float, distance: float) -> PointBox:
-    """Return the limits that keep moving capsules above the ground.
+    """Return the limits that keep moving capsules above the ground, at a height along the base frame's z axis [m].
 
-    A capsule is above a plane when both ends of its segment are its radius above it. Ends whose height no
-    joint changes are left out.
-
-    Parameters
-    ----------
-    model : RobotModel
-    capsules : sequence of Capsule
-    height : float
-        Of the ground in the base frame, along its z axis [m].
-    distance : float
-        Least distance from the ground [m].
+    A capsule is above a plane when both ends of its segment are its radius above it, here by ``distance`` more. Ends
+    whose height no joint changes are left out.
     """
     points = []
     poses = link_transforms(model, random_positions(model, 50))
@@ -197,13 +175,7 @@ def ground_clearance(model: RobotModel, capsules: Sequence[Capsule], height: flo
 
 
 def workspace_constraints(model: RobotModel, config: ExcitationConfig) -> list[Constraint]:
-    """Return the workspace, clearance and ground limits that the settings ask for.
-
-    Raises
-    ------
-    ExcitationError
-        If a frame is not one of the robot's, or the geometry file cannot be used.
-    """
+    """Return the workspace, clearance and ground limits that the settings ask for."""
     result: list[Constraint] = []
     if config.workspace_frames:
         result.append(workspace_box(model, config.workspace_frames, config.workspace_lower, config.workspace_upper))

@@ -33,15 +33,7 @@ class ClockOffset:
         self._last = 0.0
 
     def update(self, stamp: float, now: float) -> None:
-        """Take in one joint state.
-
-        Parameters
-        ----------
-        stamp : float
-            When it was measured, on its computer's clock [s].
-        now : float
-            When it came, on this node's clock [s].
-        """
+        """Take in when a joint state was measured, on its computer's clock, and came, on this node's [s]."""
         delay = self._last = now - stamp
         if self._began is None or not 0.0 <= now - self._began < _WINDOW:
             self._before = self._least if self._began is not None else delay

@@ -39,16 +39,8 @@ def delay_on_path(
 ) -> float | None:
     """Return how far a motion is behind its place on a path [s], or None if it is not on the path.
 
-    Parameters
-    ----------
-    reference : Reference
-    motion : JointMotion
-    elapsed : float
-        Where it should be, from the start of the reference [s].
-    tolerance : float
-        Largest distance from the path of a motion on it [rad or m].
-    at_speed : bool
-        Whether a motion on the path has its velocity too.
+    Its place is ``elapsed`` from the start of the reference [s]; a motion on the path is within the tolerance of it
+    [rad or m] and, where ``at_speed``, has its velocity too.
     """
     delays = np.arange(-_BEFORE, _BEHIND, _STEP)
     positions, velocities, _ = reference.evaluate(np.clip(elapsed - delays, 0.0, reference.duration))

@@ -93,16 +93,8 @@ class EffortWatch:
     def receive(self, elapsed: float, expected: JointMotion, position: Array, effort: Array) -> str | None:
         """Take in the efforts of a joint state; return what an arm that presses on something shows, or None.
 
-        Parameters
-        ----------
-        elapsed : float
-            From the start of the run [s]; negative before it.
-        expected : JointMotion
-            What the arm should do then, with its acceleration.
-        position : ndarray, shape (n,)
-            Measured [rad or m].
-        effort : ndarray, shape (n,)
-            As the joint state has it.
+        ``elapsed`` counts from the start of the run [s], negative before it; ``expected`` is what the arm should do
+        then, with its acceleration; measured positions [rad or m] and efforts have the shape (n,).
         """
         current = int(np.floor(elapsed / _BIN))
         problem = None

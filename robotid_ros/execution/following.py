@@ -220,14 +220,8 @@ class Following:
     def receive_feedback(self, stamp: float, desired: Array, actual: Array, now: float) -> str | None:
         """Take in what the controller says of its own work; return why the run cannot go on, or None.
 
-        Parameters
-        ----------
-        stamp : float
-            [s]
-        desired, actual : ndarray, shape (n,)
-            Position it leads to, and position it measures [rad or m].
-        now : float
-            When it came, on a clock that never stands still [s].
+        ``desired`` is the position it leads to, ``actual`` the one it measures, shape (n,) [rad or m]; ``now`` is when
+        this came, on a clock that never stands still [s].
         """
         names, tolerance = self.plan.joint_names, self.watchdog.config.tracking_tolerance
         for what, values in (('leads to', desired), ('measures', actual)):
@@ -284,10 +278,7 @@ class Following:
     def shift(self, now: float) -> float | None:
         """Return by how much the arm is behind its schedule [s], or None if it is not on its path.
 
-        Parameters
-        ----------
-        now : float
-            On the clock of the arrivals [s].
+        ``now`` is on the clock of the arrivals [s].
         """
         measured, distance = self._measured(now), self.watchdog.config.path_distance
         if measured is None:
@@ -304,14 +295,8 @@ class Following:
     def stop(self, elapsed: float, now: float, latency: float) -> Stop:
         """Return how the arm is brought to rest from what it does now.
 
-        Parameters
-        ----------
-        elapsed : float
-            From the start of the run [s].
-        now : float
-            On the clock of the arrivals [s].
-        latency : float
-            What a message takes to the controller [s].
+        ``elapsed`` counts from the start of the run, ``now`` is on the clock of the arrivals, and ``latency`` is what a
+        message takes to the controller [s].
         """
         shift, measured = self.shift(now), self._measured(now)
         path = self.reference(self.begin + elapsed)

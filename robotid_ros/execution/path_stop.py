@@ -78,13 +78,7 @@ def plan_stop(
 
 
 def stop_durations(reference: Reference, limits: JointLimits) -> tuple[float, ...]:
-    """Return how long stops may take: up to twice what the highest speed takes at the acceleration limits.
-
-    Parameters
-    ----------
-    reference : Reference
-    limits : JointLimits
-    """
+    """Return how long stops may take: up to twice what the highest speed takes at the acceleration limits [s]."""
     length = min(reference.duration, 200.0)
     velocity = np.abs(reference.evaluate(np.linspace(0.0, length, 2000))[1]).max(axis=0)
     needed = float((1.875 * velocity / limits.acceleration).max())

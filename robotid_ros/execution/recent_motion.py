@@ -33,17 +33,7 @@ class RecentMotion:
         self._seen: deque[tuple[float, Array, Array | None]] = deque()
 
     def receive(self, stamp: float, position: Array, velocity: Array | None = None) -> None:
-        """Take in a joint state.
-
-        Parameters
-        ----------
-        stamp : float
-            When it was measured [s].
-        position : ndarray, shape (n,)
-            [rad or m]
-        velocity : ndarray, shape (n,), optional
-            [rad/s or m/s]
-        """
+        """Take in a joint state: when it was measured [s], positions and velocities, shape (n,)."""
         if self._seen and stamp < self._seen[-1][0]:
             self._seen.clear()  # the clock was set back
         self._seen.append((stamp, np.array(position), None if velocity is None else np.array(velocity)))

@@ -84,18 +84,9 @@ class RunPlan:
         return f'period {1 + int((time - self.begin) / self.period)}'
 
     def one_period(self, rate: float) -> tuple[Array, Array, Array, Array]:
-        """Return one period of the reference, both ends included.
+        """Return one period of the reference, both ends included, at a rate [Hz], or less where it is long.
 
-        Parameters
-        ----------
-        rate : float
-            Points per second; fewer where the period is long [Hz].
-
-        Returns
-        -------
-        times : ndarray, shape (K,)
-            From the beginning of the period [s].
-        position, velocity, acceleration : ndarray, shape (K, n)
+        Times, shape (K,), count from the beginning of the period [s]; position, velocity and acceleration are (K, n).
         """
         count = min(_MOST_REFERENCE_POINTS, max(2, int(np.ceil(self.period * rate))))
         times = np.linspace(0.0, self.period, count + 1)
@@ -108,21 +99,9 @@ def plan_run(
     check: ReferenceCheck,
     config: RunConfig | None = None,
 ) -> RunPlan:
-    """Plan a run from where the arm stands, and check all of it.
+    """Plan a run from where the arm stands, shape (n,) [rad or m], and check all of it, the way to the start too.
 
-    Parameters
-    ----------
-    position : ndarray, shape (n,)
-        Measured position [rad or m].
-    motion : FourierTrajectory, FrictionSweep or PoseTour
-    check : ReferenceCheck
-        The limits to keep, on the way to the start too.
-    config : RunConfig, optional
-
-    Raises
-    ------
-    ExcitationError
-        If any part breaks a limit, naming the part, limit, joint and time.
+    If any part breaks a limit, the error names the part, limit, joint and time.
     """
     config = RunConfig() if config is None else config
     names = check.model.joint_names

@@ -69,12 +69,7 @@ class WatchdogConfig(Settings):
 class Watchdog:
     """Judges joint states, one after the other.
 
-    Parameters
-    ----------
-    joint_names : tuple of str
-    velocity : ndarray, shape (n,)
-        Velocity limits, for telling a jump from a motion [rad/s or m/s]; infinity where there is none.
-    config : WatchdogConfig, optional
+    Velocity limits, shape (n,), tell a jump from a motion [rad/s or m/s]; infinity where there is none.
     """
 
     def __init__(self, joint_names: tuple[str, ...], velocity: Array, config: WatchdogConfig | None = None) -> None:
@@ -94,16 +89,8 @@ class Watchdog:
     def receive(self, position: Array, velocity: Array | None, stamp: float, now: float) -> str | None:
         """Take in a joint state; return what is wrong with it, or None.
 
-        Parameters
-        ----------
-        position : ndarray, shape (n,)
-            [rad or m]
-        velocity : ndarray, shape (n,), or None
-            [rad/s or m/s]
-        stamp : float
-            When it was measured [s].
-        now : float
-            When it came, on a clock that never stands still [s].
+        Position and velocity have the shape (n,). ``stamp`` is when it was measured, ``now`` when it came, on a clock
+        that never stands still [s].
         """
         for name, value in zip(self._names, position, strict=True):
             if not np.isfinite(value):
@@ -124,13 +111,7 @@ class Watchdog:
         return problem
 
     def silence(self, now: float) -> str | None:
-        """Return a sentence if no joint state came for too long, else None.
-
-        Parameters
-        ----------
-        now : float
-            On the same clock as in :meth:`receive` [s].
-        """
+        """Return a sentence if no joint state came for too long, else None; ``now`` as in :meth:`receive`."""
         if self._received is None:
             return 'no joint state has come yet'
         age = now - self._received
@@ -139,13 +120,7 @@ class Watchdog:
         return None
 
     def compare(self, position: Array, expected: Array) -> str | None:
-        """Return a sentence if the arm is too far from its reference, else None.
-
-        Parameters
-        ----------
-        position, expected : ndarray, shape (n,)
-            [rad or m]
-        """
+        """Return a sentence if the arm is too far from its reference, else None; both of shape (n,) [rad or m]."""
         error = np.abs(position - expected)
         self.tracking_error = float(error.max())
         if self.tracking_error > self.config.tracking_tolerance:

@@ -86,13 +86,7 @@ class Window:
 class WindowPlan:
     """The windows of one run, made when they are due.
 
-    Parameters
-    ----------
-    reference : Reference
-        Begins and ends at rest.
-    check : ReferenceCheck
-        The limits the stops have to keep.
-    knots : KnotPlan, optional
+    The reference begins and ends at rest; the check has the limits that the stops have to keep.
     """
 
     def __init__(
@@ -145,17 +139,9 @@ class WindowPlan:
         return plan_stop(self.reference, self.check, moments, hurry=False, durations=self._durations)
 
     def require_stops(self, until: float) -> None:
-        """Refuse a run if the stop of a window breaks a limit.
+        """Refuse a run if the stop of a window breaks a limit, naming the limit, joint and time.
 
-        Parameters
-        ----------
-        until : float
-            Windows due later are not looked at: a periodic motion repeats [s].
-
-        Raises
-        ------
-        ExcitationError
-            Naming the limit, joint and time.
+        Windows due after ``until`` [s] are not looked at: a periodic motion repeats.
         """
         for k in range(self.count - 1):
             if self.due(k) > until:
@@ -169,20 +155,9 @@ class WindowPlan:
                 )
 
     def stop(self, now: float, latency: float) -> tuple[float, Window]:
-        """Return a window that brings the arm to rest as soon as the limits allow.
+        """Return when the arm is at rest, and a window that brings it there as soon as the limits allow.
 
-        Parameters
-        ----------
-        now : float
-            Time from the start of the run [s].
-        latency : float
-            What the message takes to reach the controller [s].
-
-        Returns
-        -------
-        rest : float
-            When the arm is at rest, from the start of the run [s].
-        window : Window
+        Times count from the start of the run [s]; ``latency`` is what the message takes to reach the controller.
         """
         step = 1.0 / self.knots.rate
         first = np.ceil((max(now, 0.0) + latency) * self.knots.rate) * step

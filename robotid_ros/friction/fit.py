@@ -56,29 +56,12 @@ def dissipative_least_squares(model: FrictionModel, columns: Array, torque: Arra
 def fit_joint(
     model: FrictionModel, columns: Callable[[Array], Array], torque: Array, fastest: float, *, refine: bool = True
 ) -> tuple[Array, float]:
-    """Return the parameters of one joint that fit best, by a grid over the shape parameter.
+    """Return the parameters of one joint that fit best, shape (k + s,), and the sum of squared errors [(N m)^2].
 
-    At each shape the linear parameters are the best dissipative ones.
-
-    Parameters
-    ----------
-    model : FrictionModel
-        With at most one shape parameter.
-    columns : callable
-        From a shape, shape (s,), to the columns of the linear parameters, shape (N, k).
-    torque : ndarray, shape (N,)
-        [N m]
-    fastest : float
-        Largest speed, from which the bounds of the shape follow [rad/s].
-    refine : bool
-        Continue from the best grid point to the minimum by golden sections.
-
-    Returns
-    -------
-    parameters : ndarray, shape (k + s,)
-        Dissipative, within the bounds.
-    cost : float
-        Sum of squared errors [(N m)^2].
+    The model has at most one shape parameter, over which there is a grid; its bounds follow from the joint's largest
+    speed [rad/s]. At each shape, from which ``columns`` returns those of the linear parameters, (N, k), the linear
+    parameters are the best dissipative ones. Where asked for, golden sections go on from the best grid point to the
+    minimum.
     """
     lower, upper = (np.log(bound[0]) for bound in model.shape_bounds(np.array([fastest])))
 

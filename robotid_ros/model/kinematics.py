@@ -16,17 +16,9 @@ from robotid_ros.model.robot_model import RobotModel
 
 
 def joint_motion(model: RobotModel, q: Array) -> Array:
-    """Return the motion of each joint, M(axis_i, q_i): Rodrigues' rotation or a translation.
+    """Return the motion of each joint, M(axis_i, q_i), shape (N, n, 4, 4): Rodrigues' rotation or a translation.
 
-    Parameters
-    ----------
-    model : RobotModel
-    q : ndarray, shape (N, n)
-        Coordinates of the chain's joints, coupling already applied [rad or m].
-
-    Returns
-    -------
-    ndarray, shape (N, n, 4, 4)
+    The coordinates, shape (N, n), are those of the chain's joints, coupling already applied [rad or m].
     """
     axes = model.axes
     cross = np.zeros((model.n, 3, 3))

@@ -27,13 +27,7 @@ def packaged_arms() -> tuple[str, ...]:
 
 
 def arm_file(robot: str | Path) -> Path:
-    """Return the file of an arm given as a path, or as the name of a packaged one.
-
-    Raises
-    ------
-    ModelError
-        If it is neither.
-    """
+    """Return the file of an arm given as a path, or as the name of a packaged one; refuse what is neither."""
     path = Path(robot).expanduser()
     if path.is_file():
         return path
@@ -46,13 +40,7 @@ def arm_file(robot: str | Path) -> Path:
 
 
 def arm_description(robot: str | Path) -> str:
-    """Return the text of an arm's URDF, given like in :func:`arm_file`.
-
-    Raises
-    ------
-    ModelError
-        If there is none, or the file is not XML.
-    """
+    """Return the text of an arm's URDF, given like in :func:`arm_file`; refuse what is not XML."""
     text = read_urdf_text(arm_file(robot)).lstrip('\ufeff')
     if not text.lstrip().startswith('<'):
         raise ModelError(f"'{robot}' is not a URDF: expected XML, which begins with '<', got {text[:20]!r}")

@@ -28,13 +28,7 @@ MOST_JOINTS = 200  # memory grows with the square: a design of 3000 joints would
 
 
 def require_few_joints(n: int) -> None:
-    """Refuse a chain with too many joints.
-
-    Raises
-    ------
-    ModelError
-        If it has more than 200 moving joints.
-    """
+    """Refuse a chain with more than 200 moving joints."""
     if n > MOST_JOINTS:
         raise ModelError(f'expected at most {MOST_JOINTS} joints, got {n}; name those wanted, or a tip')
 

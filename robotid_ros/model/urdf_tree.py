@@ -65,13 +65,7 @@ class UrdfTree:
 
 
 def read_urdf_text(source: str | Path) -> str:
-    """Return the XML text of a URDF given as a path or as the text itself.
-
-    Raises
-    ------
-    ModelError
-        If the file is absent, unreadable or not text.
-    """
+    """Return the XML text of a URDF given as a path or as the text itself."""
     if isinstance(source, str) and source.lstrip().startswith('<'):
         return source
     path = Path(source).expanduser()
@@ -81,13 +75,7 @@ def read_urdf_text(source: str | Path) -> str:
 
 
 def parse_urdf(text: str) -> UrdfTree:
-    """Return the tree of a URDF's text.
-
-    Raises
-    ------
-    ModelError
-        If it is not XML, not a URDF, not one tree, or holds something else where a number is expected.
-    """
+    """Return the tree of a URDF's text; refuse what is no XML, no URDF, no single tree, or lacks a number."""
     try:
         robot = ElementTree.fromstring(text.encode('utf-8'))
     except ElementTree.ParseError as cause:

@@ -360,16 +360,8 @@ def _centred(sums: Array) -> Array:
 def travel(place: Array, position: Array, parts: int = PARTS) -> Array:
     """Return the motion of the joints in each of S equal parts of a period, shape (S,).
 
-    It is the root of the sum of the joints' squared ranges.
-
-    Parameters
-    ----------
-    place : ndarray, shape (N,)
-        Of the samples in the period, 0 to 1.
-    position : ndarray, shape (N, n)
-        [rad or m]
-    parts : int
-        S.
+    It is the root of the sum of the joints' squared ranges. The samples' places in the period, shape (N,), are from 0
+    to 1; positions have the shape (N, n) [rad or m].
     """
     index = np.minimum((place * parts).astype(int), parts - 1)
     ways = np.zeros(parts)

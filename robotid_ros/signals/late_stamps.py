@@ -192,11 +192,7 @@ class LateStamps:
 def late_stamps_remark(found: Mapping[str, Any]) -> str:
     """Return a sentence on stamps that came late or repeat, from the counts of a recording; empty where there are none.
 
-    Parameters
-    ----------
-    found : mapping
-        With ``samples``, ``repeated``, ``late_stamps`` and ``latest_stamp``, as in ``provenance['screening']`` of a
-        dataset.
+    The counts are those in ``provenance['screening']`` of a dataset.
     """
     samples = max(found.get('samples', 0), 1)
     if found.get('late_stamps', 0):

@@ -255,19 +255,10 @@ class SampleScreen:
 
 
 def find_spikes(values: Array) -> BoolArray:
-    """Return which samples jump away from their neighbours and back within five samples.
+    """Return which samples, shape (N, C), jump away from their neighbours and back within five samples.
 
-    A jump is a change from one sample to the next of more than four times the 99.5th percentile of the
-    signal's changes, which neither motion nor noise makes; a step, of friction at a reversal for example,
-    does not come back.
-
-    Parameters
-    ----------
-    values : ndarray, shape (N, C)
-
-    Returns
-    -------
-    ndarray of bool, shape (N, C)
+    A jump is a change from one sample to the next of more than four times the 99.5th percentile of the signal's
+    changes, which neither motion nor noise makes; a step, of friction at a reversal for example, does not come back.
     """
     x = np.asarray(values, dtype=np.float64)
     spikes = np.zeros(x.shape, dtype=bool)

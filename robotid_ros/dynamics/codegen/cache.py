@@ -110,12 +110,7 @@ def load_arrays(key: str) -> dict[str, Array | IntArray] | None:
 def content_key(model: RobotModel, parts: Mapping[str, Array | IntArray], text: str) -> str:
     """Return a hash of an arm's geometry, of arrays, a text, and the source of this package's dynamics.
 
-    Parameters
-    ----------
-    model : RobotModel
-    parts : mapping of str to ndarray
-    text : str
-        Everything else that the result depends on.
+    The text says everything else that the result depends on.
     """
     digest = hashlib.sha256(_generator_identity().encode())
     digest.update(text.encode())

@@ -20,12 +20,7 @@ from robotid_ros.dynamics.codegen.expression import Graph, Op
 class Coefficients:
     """Collects the distinct linear combinations of parameters in formulas.
 
-    Parameters
-    ----------
-    first : int
-        Number of the first parameter among a graph's inputs; the motion's come before it.
-    count : int
-        How many parameters there are.
+    The parameters, ``count`` of them, are a graph's inputs from number ``first`` on; the motion's come before.
     """
 
     def __init__(self, first: int, count: int) -> None:
@@ -43,14 +38,7 @@ class Coefficients:
         return self._number(np.eye(self.count)[position])
 
     def extract(self, graph: Graph, outputs: Sequence[int]) -> tuple[Graph, tuple[int, ...]]:
-        """Return the graph with coefficients for inputs in place of parameters, and the outputs in it.
-
-        Parameters
-        ----------
-        graph : Graph
-            Linear in the parameters.
-        outputs : sequence of int
-        """
+        """Return the graph, linear in the parameters, with coefficients in their place, and the outputs in it."""
         order = graph.schedule(outputs)
         linear: dict[int, Array] = {}
         for node in order:

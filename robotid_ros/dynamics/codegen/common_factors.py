@@ -18,14 +18,8 @@ from robotid_ros.dynamics.codegen.expression import Graph, Op
 def factored(graph: Graph, outputs: Sequence[int]) -> tuple[Graph, tuple[int, ...]]:
     """Return an equivalent graph with fewer operations, and the outputs in it.
 
-    Sums used once are merged into the sum that uses them, which frees the order of addition; then the factor that
-    most terms of a sum share is taken out, and so on in both parts. Terms that are used elsewhere stay whole.
-
-    Parameters
-    ----------
-    graph : Graph
-    outputs : sequence of int
-        References.
+    Sums used once are merged into the sum that uses them, which frees the order of addition; then the factor that most
+    terms of a sum share is taken out, and so on in both parts. Terms that are used elsewhere stay whole.
     """
     order = graph.schedule(outputs)
     uses = Counter(reference >> 1 for reference in outputs)

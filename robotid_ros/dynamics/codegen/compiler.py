@@ -65,26 +65,13 @@ def compiled_kernels(
     functions: Sequence[str],
     loader: type[ctypes.CDLL] = ctypes.CDLL,
 ) -> dict[str, CompiledKernel] | None:
-    """Return compiled functions, or None without a compiler or a cache directory.
+    """Return compiled functions by name, or None without a compiler or a cache directory.
 
-    The library is found by a hash of all its inputs: the key, the compiler, its
-    flags, the processor, and the header that all sources include. It is loaded only if it and its
-    directory belong to this user, nobody else can write them, and its content has the hash that was
-    stored with it; otherwise it is built again. ``ROBOTID_NO_COMPILER=1`` in the environment turns
-    compiling off.
-
-    Parameters
-    ----------
-    name : str
-        First part of the file's name.
-    key : str
-        A hash of what the source is made from, see :func:`content_key`.
-    source : callable
-        Returns the C source; called only if it has to be compiled.
-    functions : sequence of str
-        Names of the functions in it.
-    loader : type
-        ctypes.PyDLL for functions that keep the interpreter's lock.
+    The library, whose file begins with ``name``, is found by a hash of all its inputs: the key (a hash of what the
+    source is made from), the compiler, its flags, the processor, and the header that all sources include. It is loaded
+    only if it and its directory belong to this user, nobody else can write them, and its content has the hash that was
+    stored with it; otherwise it is built again, for which ``source`` is called. ``ROBOTID_NO_COMPILER=1`` in the
+    environment turns compiling off. The loader ctypes.PyDLL is for functions that keep the interpreter's lock.
     """
     compiler = find_compiler()
     if compiler is None or cache_directory() is None:

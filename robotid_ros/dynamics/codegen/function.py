@@ -98,13 +98,8 @@ def statements(
 ) -> list[str]:
     """Return one assignment per operation; the value of node k is ``v<k>``.
 
-    Parameters
-    ----------
-    function : GraphFunction
-    read : callable
-        Returns the expression of an input by number.
-    style : {'python', 'c', 'lanes'}
-        Over numpy arrays, over doubles, or over the vectors of lanes.h.
+    ``read`` returns the expression of an input by number. The style says whether the variables are numpy arrays,
+    doubles, or the vectors of lanes.h.
     """
     graph, schedule = function.graph, function.schedule
     declared, end = {'python': ('', ''), 'c': ('const double ', ';'), 'lanes': ('const vec ', ';')}[style]

@@ -45,14 +45,7 @@ class NumpyKernel:
         self._evaluate, self._function = names['evaluate'], function
 
     def __call__(self, inputs: Sequence[Array], output: Array) -> None:
-        """Fill the output array.
-
-        Parameters
-        ----------
-        inputs : sequence of ndarray
-            One per input block, shape (N, width), or (width,) where shared.
-        output : ndarray, shape (N, width)
-        """
+        """Fill the output, shape (N, width), from one array per input block: (N, width), or (width,) where shared."""
         for start in range(0, len(output), _BLOCK):
             rows = slice(start, start + _BLOCK)
             pairs = zip(self._function.inputs, inputs, strict=True)
@@ -93,18 +86,8 @@ class KernelStore:
     def get(self, name: str, key: str, make: Callable[[], GraphFunction], *, compiled: bool = True) -> Kernel:
         """Return the kernel of this name, making it if it is not there.
 
-        Compiled where there are a C compiler and a cache directory; otherwise, or if asked for, in numpy.
-
-        Parameters
-        ----------
-        name : str
-            Of the function.
-        key : str
-            A hash of what the function is made from.
-        make : callable
-            Returns the function; called only if it is not in the cache.
-        compiled : bool
-            False for the numpy kernel.
+        Compiled where there are a C compiler and a cache directory; otherwise, or if asked for, in numpy. The key is a
+        hash of what the function is made from; ``make`` is called only if it is not in the cache.
         """
         entry = name if compiled else f'{name} in numpy'
         if entry not in self._kernels:
@@ -119,24 +102,15 @@ def _compiled(name: str, key: str, make: Callable[[], GraphFunction]) -> Compile
 
 
 def single_sample(function: GraphFunction, coefficients: Array) -> Single | None:
-    """Return a function that evaluates one sample of a function of q, dq and ddq at the least cost.
+    """Return a function of q, dq and ddq that evaluates one sample at the least cost; None without a compiler.
+
+    It returns the result, shape (1, n), or None if its arguments are not float64 arrays of that shape. The function's
+    first inputs are q, dq and ddq, then come the coefficients, shape (m,), which all samples share.
 
     One C function without vectors takes a tenth of the time that the call takes. So little is passed: the inputs as
     bytes, because numpy takes longer to give an array's address, and one block with the coefficients and, behind them,
     the place of the result. The interpreter's lock is kept: to get it back could cost a loop 5 ms where other threads
     compute.
-
-    Parameters
-    ----------
-    function : GraphFunction
-        Its first inputs are q, dq and ddq, then the coefficients, which all samples share.
-    coefficients : ndarray, shape (m,)
-
-    Returns
-    -------
-    callable or None
-        The function takes q, dq and ddq and returns the result, shape (1, n), or None if they are not float64 arrays
-        of that shape. None where there is no compiler.
     """
     found = compiled_kernels(
         f'{function.name}_sample', function.key, lambda: sample_source(function), ['sample'], ctypes.PyDLL
@@ -166,13 +140,7 @@ def single_sample(function: GraphFunction, coefficients: Array) -> Single | None
 
 
 def checked_output(out: Array | None, shape: Sequence[int]) -> Array:
-    """Return the array to write to: a new one, or the caller's after checking it.
-
-    Raises
-    ------
-    DataError
-        If ``out`` is not a writeable, contiguous float64 array of this shape.
-    """
+    """Return the array to write to: a new one, or the caller's, which must be writeable, contiguous float64."""
     if out is None:
         return np.empty(tuple(shape))
     if out.shape != tuple(shape) or out.dtype != np.float64 or not out.flags.c_contiguous or not out.flags.writeable:

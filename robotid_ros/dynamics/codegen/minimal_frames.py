@@ -70,11 +70,7 @@ class MinimalChain:
 def joint_groups(model: RobotModel, snap: float) -> tuple[tuple[int, ...], ...]:
     """Return runs of joints whose revolute axes are parallel; prismatic joints join the run they are in.
 
-    Parameters
-    ----------
-    model : RobotModel
-    snap : float
-        Largest sine of the angle between parallel axes.
+    ``snap`` is the largest sine of the angle between parallel axes.
     """
     axes, _ = _axes_at_zero(model)
     groups: list[list[int]] = [[]]
@@ -91,14 +87,8 @@ def joint_groups(model: RobotModel, snap: float) -> tuple[tuple[int, ...], ...]:
 def minimal_chain(model: RobotModel, sides: Sequence[int] = (), *, snap: float = 1e-12) -> MinimalChain:
     """Return an arm's geometry in minimal frames.
 
-    Parameters
-    ----------
-    model : RobotModel
-    sides : sequence of int
-        For each group, whether its plane of origins goes through the common normal with the group
-        before (0) or after it (1).
-    snap : float
-        Sines, and lengths relative to the arm's, that are taken as zero.
+    For each group, ``sides`` says whether its plane of origins goes through the common normal with the group before (0)
+    or after it (1). Sines, and lengths relative to the arm's, below ``snap`` are taken as zero.
     """
     axes, points = _axes_at_zero(model)
     groups = joint_groups(model, snap)

@@ -96,15 +96,8 @@ def pseudo_parameter_map() -> Array:
 class TorqueTracer:
     """Traces the torques of a chain's joints.
 
-    Parameters
-    ----------
-    graph : Graph
-    chain : MinimalChain
-    form : Form
-    motion : three sequences of Expression
-        Chain coordinates, velocities and accelerations.
-    parameters : sequence of dict
-        Per link, by PSEUDO_NAMES, those of its parameters that are not zero, in its own frame.
+    ``motion`` holds the chain's coordinates, velocities and accelerations, ``parameters`` per link, by PSEUDO_NAMES,
+    those that are not zero, in the link's own frame.
     """
 
     def __init__(

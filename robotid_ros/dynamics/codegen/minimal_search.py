@@ -46,15 +46,7 @@ class LocalParameters:
 
 
 def local_parameters(base: BaseParameters, chain: MinimalChain, tolerance: float) -> LocalParameters:
-    """Return the minimal parameters of the minimal frames, laminae wherever possible.
-
-    Parameters
-    ----------
-    base : BaseParameters
-    chain : MinimalChain
-    tolerance : float
-        As in :func:`base_parameters`.
-    """
+    """Return the minimal parameters of the minimal frames, laminae wherever possible."""
     model, count = base.model, len(base.columns)
     transform = np.eye(count)
     pseudo = pseudo_parameter_map()
@@ -74,15 +66,8 @@ def trace_torques(
 ) -> tuple[Graph, tuple[int, ...]]:
     """Return the torques of the rigid body as a graph whose inputs are q, dq, ddq and the local parameters.
 
-    Parameters
-    ----------
-    base : BaseParameters
-    chain : MinimalChain
-    columns : ndarray of int
-        Of :class:`LocalParameters`.
-    form : Form
-    at_rest : bool
-        Without velocities and accelerations, and rotor inertias: the torques of gravity.
+    ``columns`` are those of :class:`LocalParameters`. At rest there are no velocities, accelerations and rotor
+    inertias: the torques of gravity.
     """
     model, graph = base.model, Graph()
     n = model.n
@@ -109,16 +94,7 @@ def trace_torques(
 def shortest_form(
     base: BaseParameters, tolerance: float, snap: float, progress: Progress | None = None
 ) -> tuple[Form, MinimalChain, LocalParameters]:
-    """Return the form with the fewest operations, found by changing one choice at a time.
-
-    Parameters
-    ----------
-    base : BaseParameters
-    tolerance, snap : float
-        As in :func:`minimal_model`.
-    progress : callable, optional
-        Called with a fraction and a text.
-    """
+    """Return the form with the fewest operations, found by changing one choice at a time."""
     model, n = base.model, base.model.n
     groups = len(joint_groups(model, snap))
 

@@ -92,25 +92,10 @@ def _traced(
     drives: Sequence[str],
     columns: Sequence[int],
 ) -> list[list[Number]]:
-    """Return chosen columns of the full regressor as expressions.
+    """Return chosen columns of the full regressor as expressions: entry [i][c] is row i, column ``columns[c]``.
 
-    Parameters
-    ----------
-    graph : Graph
-    chain : Chain
-    coupling : ndarray, shape (n, n)
-        Chain coordinates from measured ones.
-    q, dq, ddq : sequence of Expression
-        Measured coordinates.
-    drives : sequence of {'Ia', 'Fv', 'Fc', 'offset'}
-        Which blocks of n columns follow the inertial ones.
-    columns : sequence of int
-        Columns of the full regressor.
-
-    Returns
-    -------
-    list of list
-        Entry [i][c]: row i, column ``columns[c]``.
+    The coupling (n, n) makes chain coordinates from the measured q, dq and ddq; ``drives`` says which blocks of n
+    columns follow the inertial ones.
     """
     n = len(q)
     zero = graph.constant(0.0)
@@ -228,19 +213,9 @@ def motion_inputs(n: int) -> tuple[InputBlock, ...]:
 
 
 def regressor_function(model: RobotModel, drives: Sequence[str], columns: Sequence[int]) -> GraphFunction:
-    """Return chosen columns of the full regressor as a function of q, dq, ddq.
+    """Return chosen columns of the full regressor as a function of q, dq, ddq, row by row.
 
-    Parameters
-    ----------
-    model : RobotModel
-    drives : sequence of {'Ia', 'Fv', 'Fc', 'offset'}
-        Which blocks of n columns follow the 10 n inertial ones.
-    columns : sequence of int
-
-    Returns
-    -------
-    GraphFunction
-        Output of shape (N, n * len(columns)), row-major.
+    ``drives``, of Ia, Fv, Fc and offset, says which blocks of n columns follow the 10 n inertial ones.
     """
     graph, entries = _entries(model, drives, columns)
     return GraphFunction(name='regressor', graph=graph, inputs=motion_inputs(model.n), references=entries)
@@ -249,10 +224,7 @@ def regressor_function(model: RobotModel, drives: Sequence[str], columns: Sequen
 def regressor_gradient_function(model: RobotModel, drives: Sequence[str], columns: Sequence[int]) -> GraphFunction:
     """Return the gradient of sum_ij w_ij Y_ij as a function of q, dq, ddq and the weights.
 
-    Returns
-    -------
-    GraphFunction
-        Inputs q, dq, ddq, weights of shape (N, n * len(columns)); output of shape (N, 3 n): by q, dq and ddq.
+    The weights have the shape (N, n * len(columns)), the result (N, 3 n): by q, dq and ddq.
     """
     n = model.n
     graph, entries = _entries(model, drives, columns)
