@@ -24,7 +24,9 @@ ASK = 'from robotid_ros.demo.domain import reserve_domain\nprint(*(reserve_domai
 def test_what_one_process_has_reserved_no_other_gets() -> None:
     ours = {reserve_domain() for _ in range(16)}
     assert len(ours) == 16
-    done = subprocess.run([sys.executable, '-c', ASK], capture_output=True, text=True, check=True, timeout=600)
+    command = [sys.executable, '-W', 'error', '-c', ASK]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
+    assert done.stderr == ''  # every socket is closed, those given back and those of the end
     theirs = set(map(int, done.stdout.split()))
     assert theirs <= set(range(1, 102))
     assert not ours & theirs

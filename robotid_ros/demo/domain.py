@@ -9,6 +9,7 @@
 
 """A ROS domain that nothing else on this machine is in."""
 
+import atexit
 import random
 import socket
 import sys
@@ -23,7 +24,8 @@ _DOMAINS = range(1, 102)
 _FIRST_PORT, _PORTS_PER_DOMAIN = 7400, 250
 _PARTICIPANT_PORTS = range(10, 30, 2)
 
-_reserved: deque[socket.socket] = deque(maxlen=16)
+_MOST_RESERVED = 16
+_reserved: deque[socket.socket] = deque()
 
 
 def reserve_domain() -> int:
@@ -42,12 +44,22 @@ def reserve_domain() -> int:
         if claim is None:
             continue
         if _silent(domain):
+            _release(_MOST_RESERVED - 1)
             _reserved.append(claim)
             return domain
         claim.close()
     raise RobotIdError(
         f'every ROS domain from {_DOMAINS[0]} to {_DOMAINS[-1]} is in use on this machine; end the nodes of one of them'
     )
+
+
+def _release(left: int = 0) -> None:
+    """Close the oldest reservations until ``left`` remain."""
+    while len(_reserved) > left:
+        _reserved.popleft().close()
+
+
+atexit.register(_release)
 
 
 def _claimed(domain: int) -> socket.socket | None:
