@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 
 from robotid_ros.arrays import Array
@@ -213,6 +212,8 @@ def _parse_all(
     bounds: list[tuple[int, int]],
 ) -> list[_Piece]:
     """Return all pieces: of a large file those that pyarrow can read, the others by :func:`_parse`."""
+    import joblib  # not at the top: see robotid_ros.signals.filtering
+
     read: list[_Piece | None] = [None] * len(bounds)
     if len(bounds) > 1 and not any(name in text for name in names):  # the import of pyarrow takes 0.15 s
         with suppress(ImportError):

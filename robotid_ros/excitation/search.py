@@ -17,7 +17,6 @@ samples.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import joblib
 import numpy as np
 
 from robotid_ros.arrays import Array
@@ -60,6 +59,8 @@ def minimise(
     cancelled: Callable[[], bool] | None,
 ) -> tuple[list[Start], bool, int]:
     """Return the starts, the longest survivors first, whether it was interrupted, and the evaluations."""
+    import joblib  # not at the top: see robotid_ros.signals.filtering
+
     starts: list[Start] = []
     given_up: list[Start] = []
     finished: list[Start] = []

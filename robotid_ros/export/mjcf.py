@@ -16,7 +16,6 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
@@ -24,6 +23,7 @@ from robotid_ros.export.arm import require_masses
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters, transform_inertial_parameters
 from robotid_ros.model.kinematics import link_transforms
+from robotid_ros.model.transforms import nearest_rotation, quaternion_of_rotation
 from robotid_ros.simulation.mjcf import full_inertia, load_mujoco, spelled
 
 # Largest distance [m, or sine] of two descriptions of the same joint axis.
@@ -57,7 +57,7 @@ def mjcf_of(arm: RobotModel) -> str:
         place, limits, space = arm.placements[i], arm.limits, '  ' * (i + 2)
         end = arm.placements[i + 1, :3, 3] if i + 1 < arm.n else arm.tip[:3, 3]
         kind = 'slide' if arm.joint_types[i] == 'prismatic' else 'hinge'
-        orientation = spelled(np.roll(Rotation.from_matrix(place[:3, :3]).as_quat(), 1))
+        orientation = spelled(quaternion_of_rotation(place[:3, :3]))
         inertia = full_inertia(tensor[i])
         drive = f'axis="{spelled(arm.axes[i])}" armature="{spelled(arm.rotor_inertia[i])}"'
         drive += f' damping="{spelled(arm.damping[i])}"'
@@ -178,18 +178,16 @@ def _alignment(arm: RobotModel, links: Array, axes: Array, anchors: Array) -> Ar
     directions = np.einsum('kij,kj->ki', links[:, :3, :3], arm.axes)
     points = links[:, :3, 3]
     offsets = np.diff(points, axis=0)
-    rotation, _ = Rotation.align_vectors(
-        np.concatenate([axes, _across(np.diff(anchors, axis=0), axes)]),
-        np.concatenate([directions, _across(offsets, directions)]),
-    )
+    there = np.concatenate([axes, _across(np.diff(anchors, axis=0), axes)])
+    rotation = nearest_rotation(there.T @ np.concatenate([directions, _across(offsets, directions)]))
     across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
-    gaps = anchors - rotation.apply(points)
+    gaps = anchors - points @ rotation.T
     shift = np.linalg.lstsq(across.reshape(-1, 3), np.einsum('kij,kj->ki', across, gaps).ravel(), rcond=None)[0]
     misses = [
-        np.abs(axes - rotation.apply(directions)).max(),
+        np.abs(axes - directions @ rotation.T).max(),
         np.abs(np.einsum('kij,kj->ki', across, gaps - shift)).max(),
     ]
-    return _frame(shift, rotation.as_matrix()) if max(misses) < _SAME else None
+    return _frame(shift, rotation) if max(misses) < _SAME else None
 
 
 def _across(offsets: Array, axes: Array) -> Array:

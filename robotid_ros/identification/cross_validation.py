@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
-from scipy.cluster.vq import kmeans2
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.identification.information import Information, gather
@@ -160,6 +159,8 @@ class Folds:
         error in a region that was left out tells what the parameters do where the arm has not been (Roberts et al.,
         Ecography 40 (2017), 913-929: blocks of the predictors' space for extrapolation).
         """
+        from scipy.cluster.vq import kmeans2  # not at the top: see robotid_ros.signals.filtering
+
         spread = np.std(samples.q, axis=0)
         places = (samples.q - samples.q.mean(axis=0)) / np.maximum(spread, max(_SLIGHT * float(spread.max()), 1e-9))
         axis = np.linalg.svd(places, full_matrices=False)[2][0]

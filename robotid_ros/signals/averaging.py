@@ -14,7 +14,6 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import ndimage
 
 from robotid_ros.arrays import Array, IntArray
 
@@ -248,6 +247,8 @@ class PeriodAverage:
         A reversal of friction a few samples earlier is no fault: the root mean square leaves out the
         worst twentieth of the bins, and the largest deviation is that from the range of the average within 10 ms.
         """
+        from scipy import ndimage  # not at the top: see filtering.py
+
         counted = period.count > 0
         some = np.flatnonzero(counted)[:: max(1, self.bins // 4096)]  # enough for a root mean square
         squares = np.sort((period.values[some] - self._recent[some]) ** 2, axis=0)
