@@ -30,7 +30,7 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-RATE = 200.0
+RATE = 100.0
 
 
 class FakeArm(Node):

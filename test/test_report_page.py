@@ -34,8 +34,8 @@ LARGEST_PAGE = 3_500_000  # bytes, 2 MB of them plotly.js
 
 
 def _identification() -> Report:
-    model, training = moving_arm(0)
-    _, validation = moving_arm(1, samples=900)
+    model, training = moving_arm(0, samples=700)
+    _, validation = moving_arm(1, samples=500)
     result = identify(training, model, friction='coulomb_viscous', validation=validation)
     return identification_report(model, result, training, validation=validation, true_base=2.0 * _base(model, result))
 
@@ -200,7 +200,7 @@ def test_charts_of_one_run_zoom_together_and_the_legend_hides_curves(
     assert all((False in chart and True in chart) or chart == [False] for chart in seen)
 
 
-@pytest.mark.parametrize('page', ['identification'], indirect=True)  # the one with the most charts
+@pytest.mark.parametrize('page', ['free_floating'], indirect=True)  # draws every chart once more
 def test_it_prints_on_few_pages(page: tuple[Report, Path], browser: Chromium) -> None:
     report, path = page
     browser.open(path, 1280)

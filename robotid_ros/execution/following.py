@@ -199,9 +199,11 @@ class Following:
         motion, reference, close = self.recent.latest, self.plan.reference, _CLOSE * self.watchdog.config.path_distance
         if motion is None or not self.growth.receive(motion, expected, stamp):
             return None
-        if delay_on_path(reference, motion, self._usual_place(stamp), close, at_speed=False) is None:
-            return None  # it is elsewhere
-        return self._delay_problem(self.growth.value, 'the arm')
+        problem = self._delay_problem(self.growth.value, 'the arm')
+        # An arm that is elsewhere is not late. The search along the path takes as long as all the rest, and comes last.
+        if problem and delay_on_path(reference, motion, self._usual_place(stamp), close, at_speed=False) is None:
+            return None
+        return problem
 
     def _usual_place(self, stamp: float) -> float:
         """Return where on its path an arm is at a stamp that is as late as at the beginning [s]."""
