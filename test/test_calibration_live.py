@@ -212,7 +212,8 @@ def test_drive_measure_calibrate_is_better_by_ten(tmp_path: Path) -> None:
     arm = node(
         'simulated_arm',
         physics_rate=500.0,
-        publish_rate=50.0,
+        publish_rate=25.0,
+        clock_rate=25.0,
         speed=6.0,
         publish_clock=True,
         initial_position=middle.tolist(),
@@ -222,7 +223,7 @@ def test_drive_measure_calibrate_is_better_by_ten(tmp_path: Path) -> None:
         use_sim_time=True,
         run='poses',
         poses=tmp_path / 'poses.csv',
-        dwell=2.0,
+        dwell=1.5,
         ramp_velocity=1.0,
         acceleration_limit=4.0,
         settling_time=0.3,
