@@ -358,7 +358,7 @@ def test_what_cannot_be_done_is_refused_with_the_reason(arena):
 def test_a_configuration_that_cannot_work_ends_the_node_at_once():
     cases = {
         'what JointState.effort holds is not said, and it is never guessed': [],
-        "does not say what JointState.effort holds for joint 'b'": ['joints:=[a, b]', 'effort.a:=torque'],
+        "does not say what JointState.effort of joint 'b' holds": ['joints:=[a, b]', 'effort.a:=torque'],
         "parameter 'effort': expected one of '', torque, current; got 'volts'": ['effort:=volts'],
         "parameter 'depth'": ['effort:=torque', 'depth:=0'],
     }

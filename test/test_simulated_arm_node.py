@@ -36,7 +36,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E
 from robotid_ros.errors import ModelError  # noqa: E402
 from robotid_ros.model import RobotModel  # noqa: E402
 from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, build_parts  # noqa: E402
-from robotid_ros.nodes.simulated_arm_messages import ClockTemplate, JointStateTemplate  # noqa: E402
+from robotid_ros.nodes.simulated_arm_messages import JointStateTemplate  # noqa: E402
 from robotid_ros.simulation import read_truth  # noqa: E402
 
 ARM = ['-m', 'robotid_ros.nodes.simulated_arm']
@@ -318,5 +318,3 @@ def test_a_serialised_template_is_the_message_it_stands_for() -> None:
     expected = JointState(name=['left', 'the right one'], position=position, velocity=velocity, effort=effort)
     expected.header.stamp.sec, expected.header.stamp.nanosec = 1_795_000_000, 123_456_789
     assert message == expected
-    clock = deserialize_message(ClockTemplate().at(5_000_000_007), Clock)
-    assert (clock.clock.sec, clock.clock.nanosec) == (5, 7)

@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ from robotid_ros.nodes.excitation_config import (
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.preview import Preview
 from robotid_ros.nodes.publishing import Status
-from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node
+from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.nodes.start_checks import StartChecks
 
@@ -91,7 +92,7 @@ class ExcitationNode(Node):
         self._worker = BackgroundWorker(self)
         self._status = Status(self, LATCHED, self._values, 'no trajectory yet: call ~/design')
         self._link = self._controller_link()
-        topic = self._config.speed_scaling_topic or (self._robot.speed_scaling_topic if self._robot else None)
+        topic = self._config.speed_scaling_topic or None  # the robot configuration's is the same parameter
         self._driver = ArmDriver(self, self._link, self._status, self._worker, topic, self._robot)
         self._checks = StartChecks(self, self._worker, topic)
         if self._config.urdf_file:
@@ -101,9 +102,12 @@ class ExcitationNode(Node):
                 String, 'robot_description', lambda message: self._take_description(message.data), LATCHED
             )
         services = ReentrantCallbackGroup()
-        self.create_service(Trigger, '~/design', self._on_design, callback_group=services)
-        self.create_service(Trigger, '~/start', self._on_start, callback_group=services)
-        self.create_service(Trigger, '~/stop', self._on_stop, callback_group=services)
+        for name, action in (
+            ('design', partial(self._serve, 'design', self._design)),
+            ('start', partial(self._serve, 'start', self._start)),
+            ('stop', self._stop),
+        ):
+            self.create_service(Trigger, f'~/{name}', answering(self, action), callback_group=services)
         self._preview = Preview(self, self._previewed)
         steady_timer(self, _STATUS_PERIOD, self._status.publish)
         if self._config.urdf_file and self._model is None:
@@ -163,52 +167,35 @@ class ExcitationNode(Node):
 
     # -- services -----------------------------------------------------------------------------------
 
-    async def _on_design(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        return await self._serve('design', self._design, response)
-
-    async def _on_start(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        return await self._serve('start', self._start, response)
-
-    async def _serve(
-        self, work: str, function: Callable[[RobotModel], Awaitable[str]], response: Trigger.Response
-    ) -> Trigger.Response:
-        """Do one thing at a time; a refusal becomes the answer, and the status if nothing else is going on."""
-        response.success = False
-        try:
-            model = self._claim()
-        except RobotIdError as cause:
-            response.message = str(cause)
-            return response
+    async def _serve(self, work: str, function: Callable[[RobotModel], Awaitable[str]]) -> str:
+        """Do one thing at a time; a refusal becomes the status too, if nothing else is going on."""
+        model = self._claim()
         self._busy = work
         self._cancelled.clear()
         try:
             self._config = read_parameters(self, ExcitationNodeConfig)
-            response.message = await function(model)
-            response.success = True
+            return await function(model)
         except Exception as cause:
-            response.message = failure(self, cause)
-            text = response.message.replace('\n', '; ')
-            self._status.set(DiagnosticStatus.ERROR, text, 'ready' if self._motion is not None else 'idle')
+            said = failure(self, cause)
+            state = 'ready' if self._motion is not None else 'idle'
+            self._status.set(DiagnosticStatus.ERROR, said.replace('\n', '; '), state)
+            raise ExcitationError(said) from cause
         finally:
             self._busy = ''
             if self._driver.run is None:
                 self._driver.state.stop_listening()
-        return response
 
-    def _on_stop(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        response.success = True
+    async def _stop(self) -> str:
         run = self._driver.run
         if self._busy:
             self._cancelled.set()
-            response.message = f'{self._busy} is being given up'
-        elif run is None:
-            response.message = 'the arm is not moving under this node'
-        elif run.rest is not None:
-            response.message = f'the arm is stopping already: {run.reason}'
-        else:
-            self._driver.stop('stopped on request', fault=False)
-            response.message = 'the arm is brought to rest'
-        return response
+            return f'{self._busy} is being given up'
+        if run is None:
+            return 'the arm is not moving under this node'
+        if run.rest is not None:
+            return f'the arm is stopping already: {run.reason}'
+        self._driver.stop('stopped on request', fault=False)
+        return 'the arm is brought to rest'
 
     def _claim(self) -> RobotModel:
         """Return the robot, if nothing else is under way."""
@@ -259,11 +246,9 @@ class ExcitationNode(Node):
             return friction_sweep(model, limits, settings, start, walls)
 
         sweep: FrictionSweep = await self._worker.run(work)
-        self._motion = sweep
-        self._motion_values = {'strokes': len(sweep.strokes), 'duration': sweep.reference.duration}
+        values = {'strokes': len(sweep.strokes), 'duration': sweep.reference.duration}
         text = f'friction sweep of {len(sweep.strokes)} strokes, {sweep.reference.duration:.0f} s'
-        self._status.set(DiagnosticStatus.OK, text, 'ready')
-        return text
+        return self._ready(sweep, values, text)
 
     async def _design_tour(self, model: RobotModel) -> str:
         settings, limits = read_parameters(self, PoseTourConfig), read_parameters(self, ExcitationConfig)
@@ -279,22 +264,21 @@ class ExcitationNode(Node):
         tour: PoseTour = await self._worker.run(work)
         for reason in tour.skipped:
             self.get_logger().warning(f'pose left out: {reason}')
-        self._motion = tour
-        self._motion_values = {'poses': len(tour.poses), 'poses_left_out': len(tour.skipped)}
+        values = {'poses': len(tour.poses), 'poses_left_out': len(tour.skipped)}
         text = f'tour of {len(tour.poses)} of {len(poses)} poses, {tour.reference.duration:.0f} s'
-        self._status.set(DiagnosticStatus.OK, text, 'ready')
-        return text
+        return self._ready(tour, values, text)
 
     def _take_design(self, design: ExcitationDesign, model: RobotModel) -> str:
-        self._purpose = self._config.run
-        self._motion = reordered(design, model)
-        self._motion_values = {
+        values = {
             'condition_number': design.excitation.condition,
             'condition_number_scaled': design.excitation.condition_scaled,
             'period': design.trajectory.period,
             'harmonics': design.trajectory.harmonics,
         }
-        text = design.summary()
+        return self._ready(reordered(design, model), values, design.summary())
+
+    def _ready(self, motion: FourierTrajectory | FrictionSweep | PoseTour, values: dict[str, Any], text: str) -> str:
+        self._purpose, self._motion, self._motion_values = self._config.run, motion, values
         self._status.set(DiagnosticStatus.OK, text.replace('\n', '; '), 'ready')
         return text
 

@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.nodes.conversions import reliability_of
 from robotid_ros.nodes.parameters import declare_parameters
 from robotid_ros.nodes.publishing import Status
-from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.settings import Settings, setting
 
@@ -74,8 +75,8 @@ class FloatingRecorder(Node):
         self._unheard = set(self._kinds)
         self._counts: Mapping[str, int] = {}  # messages of the recording, by topic
         self._status = Status(self, 10, lambda: self._counts)
-        self.create_service(Trigger, '~/start', self._worker.answering(self._start))
-        self.create_service(Trigger, '~/stop', self._worker.answering(self._stop))
+        self.create_service(Trigger, '~/start', answering(self, partial(self._worker.run, self._start)))
+        self.create_service(Trigger, '~/stop', answering(self, partial(self._worker.run, self._stop)))
         steady_timer(self, _LOOK, self._subscribe)
         steady_timer(self, _WRITE, lambda: self._worker.run(self._write))
 

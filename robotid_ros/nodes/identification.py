@@ -39,7 +39,7 @@ from robotid_ros.nodes.conversions import LATCHED, average_label, seconds, traje
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import Status, publish
-from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node
+from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.nodes.torque_watch import TorqueWatch
 from robotid_ros.workflow import Identification, write_identification
@@ -81,8 +81,10 @@ class IdentificationNode(Node):
             )
         services = ReentrantCallbackGroup()
         self._stop = self.create_client(Trigger, 'excitation/stop', callback_group=services)
-        self.create_service(Trigger, '~/identify', self._on_identify, callback_group=services)
-        self.create_service(Trigger, '~/clear', self._on_clear, callback_group=services)
+        self.create_service(
+            Trigger, '~/identify', answering(self, self._identify, self._say_refusal), callback_group=services
+        )
+        self.create_service(Trigger, '~/clear', answering(self, self._clear), callback_group=services)
         steady_timer(self, _STATUS_PERIOD, self._on_timer)
         self._status.publish()
 
@@ -236,15 +238,6 @@ class IdentificationNode(Node):
 
     # -- services -----------------------------------------------------------------------------------
 
-    async def _on_identify(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        try:
-            response.message = await self._identify()
-            response.success = True
-        except Exception as cause:
-            response.success, response.message = False, failure(self, cause)
-            self._status.set(DiagnosticStatus.WARN, response.message)
-        return response
-
     async def _identify(self) -> str:
         session = self._session
         if session is None:
@@ -295,14 +288,17 @@ class IdentificationNode(Node):
         if not any(path.suffix == '.html' for path in written):
             self.get_logger().warning("report.html needs plotly and trimesh: pip install 'robotid_ros[plot]'")
 
-    async def _on_clear(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+    async def _clear(self) -> str:
         if self._session is not None:
             await self._worker.run(self._session.clear)
         self._watch.stop()
         self._early, self._values = {}, {}
         self._status.set(DiagnosticStatus.OK, 'all recordings forgotten')
-        response.success, response.message = True, 'all recordings forgotten'
-        return response
+        return self._status.text
+
+    def _say_refusal(self, response: Trigger.Response) -> None:
+        if not response.success:
+            self._status.set(DiagnosticStatus.WARN, response.message)
 
     # -- what goes out ------------------------------------------------------------------------------
 

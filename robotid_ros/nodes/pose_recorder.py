@@ -35,9 +35,9 @@ from robotid_ros.calibration import append_points
 from robotid_ros.calibration.pairing import PairingConfig, RestingPairs
 from robotid_ros.errors import CalibrationError, DataError, MissingDependencyError, RobotIdError
 from robotid_ros.nodes.conversions import joint_state_values, reliability_of, seconds
-from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
+from robotid_ros.nodes.parameters import declare_parameters, read_parameters
 from robotid_ros.nodes.publishing import Status
-from robotid_ros.nodes.runtime import BackgroundWorker, failure, run_node
+from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.settings import Settings, setting
 
@@ -73,8 +73,7 @@ class PoseRecorder(Node):
         super().__init__('pose_recorder')
         self._config = declare_parameters(self, PoseRecorderConfig)
         declare_parameters(self, PairingConfig)
-        robot = declare_robot_config(self)
-        self._joints = self._config.joints or (() if robot is None else robot.joints)
+        self._joints = self._config.joints  # the robot configuration's are the same parameter
         self._pairs: RestingPairs | None = None
         self._problem = ''
         self._others: set[str] = set()  # transforms of /tf that are not the one wanted
@@ -91,7 +90,9 @@ class PoseRecorder(Node):
             self._wanted['/tf'] = (_tf_message(), self._receive_transforms)
         steady_timer(self, _LOOK, self._subscribe)
         # A group of its own: messages come in while the service waits for them.
-        self.create_service(Trigger, '~/measure', self._on_measure, callback_group=ReentrantCallbackGroup())
+        self.create_service(
+            Trigger, '~/measure', answering(self, self._measure), callback_group=ReentrantCallbackGroup()
+        )
 
     def close(self) -> None:
         """Forget work that has not begun."""
@@ -156,21 +157,15 @@ class PoseRecorder(Node):
 
     # --- the service ---
 
-    async def _on_measure(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        timeout = read_parameters(self, PoseRecorderConfig).timeout
-        end = time.monotonic() + timeout
+    async def _measure(self) -> str:
+        end = time.monotonic() + read_parameters(self, PoseRecorderConfig).timeout
         while (self._pairs is None or not self._pairs.ready) and time.monotonic() <= end:
             await self._worker.run(time.sleep, _POLL)
-        try:
-            if self._pairs is None:
-                raise CalibrationError(f'no joint state has come{": " + self._problem if self._problem else ""}')
-            if self._config.tf_parent and not self._pairs.has_target:
-                raise CalibrationError(self._missing_transform())
-            response.message = await self._add_row()
-            response.success = True
-        except Exception as cause:
-            response.success, response.message = False, failure(self, cause)
-        return response
+        if self._pairs is None:
+            raise CalibrationError(f'no joint state has come{": " + self._problem if self._problem else ""}')
+        if self._config.tf_parent and not self._pairs.has_target:
+            raise CalibrationError(self._missing_transform())
+        return str(await self._add_row())
 
     def _missing_transform(self) -> str:
         wanted = f"no transform from '{self._config.tf_parent}' to '{self._config.tf_child}' has come on /tf"

@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,7 @@ from robotid_ros.nodes.parameters import declare_parameters, declare_robot_confi
 from robotid_ros.nodes.publishing import Status, publish
 from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings, storage_refusal
 from robotid_ros.nodes.recorder_status import recorder_status
-from robotid_ros.nodes.runtime import BackgroundWorker, run_node
+from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.signals.late_stamps import late_stamps_remark
 
@@ -78,9 +79,8 @@ class Recorder(Node):
         self._status = Status(self, 10)
         self.create_subscription(JointTrajectory, REFERENCE, self._receive_reference, LATCHED, raw=True)
         for name, action in (('start', self._start), ('stop', self._stop), ('save', self._save)):
-            self.create_service(
-                Trigger, f'~/{name}', self._worker.answering(self._locked(action), self._publish_status)
-            )
+            answer = answering(self, partial(self._worker.run, self._locked(action)), lambda _: self._publish_status())
+            self.create_service(Trigger, f'~/{name}', answer)
         steady_timer(self, 1.0, self._look_around)
         self.get_logger().info(f'records {self.resolve_topic_name(TOPIC)} on ~/start or when a reference starts')
         currents = settings.without_constant

@@ -11,14 +11,14 @@
 
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from robotid_ros.data import ProcessingSettings
 from robotid_ros.data.settings import AveragingSettings
 from robotid_ros.errors import DataError
-from robotid_ros.model.robot_config import EffortMeaning, RobotConfig
+from robotid_ros.model.robot_config import RobotConfig
 from robotid_ros.settings import setting, settings_of
 
 _LEAST_SPACE = 1e9
@@ -58,7 +58,7 @@ def processing_settings(config: RecorderConfig, robot: RobotConfig | None) -> Pr
 
     Raises
     ------
-    DataError
+    RobotIdError
         If it is not stated what the effort of each joint is.
     """
     if robot is None and config.effort != 'torque':
@@ -66,21 +66,14 @@ def processing_settings(config: RecorderConfig, robot: RobotConfig | None) -> Pr
             'what JointState.effort holds is not said, and it is never guessed: give a robot configuration with '
             "'effort' per joint (torque [N m], or current [A] with torque constants), or set effort:=torque"
         )
-    effort: dict[str, EffortMeaning] = {}
-    for joint in () if robot is None else robot.joints:
-        assert robot is not None
-        meaning = robot.effort.get(joint, config.effort)
-        if meaning not in ('torque', 'current'):
-            raise DataError(
-                f"the robot configuration does not say what JointState.effort holds for joint '{joint}', and it is "
-                "never guessed: add 'effort' (torque [N m] or current [A])"
-            )
-        effort[joint] = meaning  # type: ignore[assignment]
     averaging: dict[str, Any] = {item.name: getattr(config, item.name) for item in settings_of(AveragingSettings)}
     averaging['harmonics'] = config.harmonics or None
     if robot is None:
         return ProcessingSettings(**averaging)
-    return ProcessingSettings.for_robot(robot, effort=effort, **averaging)
+    otherwise: dict[str, Any] = dict.fromkeys(robot.joints, config.effort) if config.effort else {}
+    robot = replace(robot, effort=otherwise | dict(robot.effort))
+    robot.meaning(robot.joints)  # refuses a joint without one
+    return ProcessingSettings.for_robot(robot, **averaging)
 
 
 def storage_refusal(folder: Path) -> str:

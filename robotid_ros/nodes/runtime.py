@@ -18,7 +18,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
@@ -141,10 +141,30 @@ def failure(node: Node, cause: Exception) -> str:
     return f'a fault of robotid_ros, please report it with the traceback in the log: {type(cause).__name__}: {cause}'
 
 
+def answering(
+    node: Node, action: Callable[[], Awaitable[str]], after: Callable[[Any], object] = lambda response: None
+) -> Callable[[Any, Any], Awaitable[Any]]:
+    """Return the callback of a Trigger service that answers with the text of an action.
+
+    An exception is answered with ``success: false`` and one line; ``after`` gets the answer before it is sent.
+    """
+
+    async def answer(_: Any, response: Any) -> Any:
+        try:
+            response.message = await action()
+            response.success = True
+        except Exception as cause:
+            response.success, response.message = False, failure(node, cause)
+        after(response)
+        return response
+
+    return answer
+
+
 class BackgroundWorker:
     """Runs slow work off the executor's thread and hands its result back to a coroutine.
 
-    A service callback may be a coroutine: ``answer = await worker.run(function)``. The thread is a daemon: a node that
+    A coroutine gets it by ``await worker.run(function)``. The thread is a daemon: a node that
     ends does not wait for unfinished work.
     """
 
@@ -177,26 +197,6 @@ class BackgroundWorker:
 
         self._work.put(work)
         return future
-
-    def answering(
-        self, action: Callable[[], str], after: Callable[[], None] | None = None
-    ) -> Callable[[Any, Any], Any]:
-        """Return the callback of a Trigger service that answers with the text of an action in the worker thread.
-
-        An exception is answered with ``success: false`` and one line; ``after`` is called before the answer is sent.
-        """
-
-        async def answer(_: Any, response: Any) -> Any:
-            try:
-                response.message = await self.run(action)
-                response.success = True
-            except Exception as cause:
-                response.success, response.message = False, failure(self._node, cause)
-            if after is not None:
-                after()
-            return response
-
-        return answer
 
     def _answer(self, give: Callable[[], None]) -> None:
         if self._closed.is_set():  # the executor and the guard may be gone by now

@@ -24,6 +24,7 @@ from contextlib import suppress
 from functools import partial
 
 import numpy as np
+from builtin_interfaces.msg import Time
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy, qos_profile_system_default
 from rosgraph_msgs.msg import Clock
@@ -39,7 +40,7 @@ from robotid_ros.nodes.publishing import publish
 from robotid_ros.nodes.runtime import run_node
 from robotid_ros.nodes.simulated_arm_action import FollowedGoal, TrajectoryActionServer
 from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, SimulatedFaults, build_parts
-from robotid_ros.nodes.simulated_arm_messages import ClockTemplate, JointStateTemplate
+from robotid_ros.nodes.simulated_arm_messages import JointStateTemplate
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.simulation import CommandPoint, write_truth
 from robotid_ros.simulation.goal_monitor import GoalEnd, GoalVerdict
@@ -183,7 +184,7 @@ class SimulatedArm(Node):
 
     def _run_physics(self) -> None:
         parts, config = self._parts, self._config
-        template, clock = JointStateTemplate(parts.plant.joint_names), ClockTemplate()
+        template = JointStateTemplate(parts.plant.joint_names)
         offsets = np.arange(parts.steps)
         clock_every = max(1, round(config.publish_rate / config.clock_rate))
         begin = self._begin
@@ -223,7 +224,8 @@ class SimulatedArm(Node):
                 desired = (reference[0][0], reference[1][0], reference[2][0])
                 self._judge(self._goal, now, 1e-9 * stamp, desired, self._velocity)
             if self._clock_publisher is not None and block % clock_every == 0:
-                publish(self._clock_publisher, clock.at(stamp))
+                sec, nanosec = divmod(stamp, _NANOSECONDS)
+                publish(self._clock_publisher, Clock(clock=Time(sec=sec, nanosec=nanosec)))
             publish(self._states, template.filled(stamp, seen['position'][0], self._velocity, late[0]))
             block += 1
 

@@ -17,9 +17,7 @@ import struct
 from collections.abc import Sequence
 
 import numpy as np
-from builtin_interfaces.msg import Time
 from rclpy.serialization import serialize_message
-from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 
 from robotid_ros.arrays import Array
@@ -30,24 +28,6 @@ _STAMP = struct.pack('=iI', 0x1F2E3D4C, 0x0B1A2938)
 _NANOSECONDS = 1_000_000_000
 
 
-def _marked_stamp() -> Time:
-    sec, nanosec = struct.unpack('=iI', _STAMP)
-    return Time(sec=sec, nanosec=nanosec)
-
-
-class ClockTemplate:
-    """A serialised ``rosgraph_msgs/msg/Clock``."""
-
-    def __init__(self) -> None:
-        self._bytes = bytearray(serialize_message(Clock(clock=_marked_stamp())))
-        self._stamp = self._bytes.index(_STAMP)
-
-    def at(self, nanoseconds: int) -> bytes:
-        """Return the message for a time since the epoch [ns]."""
-        struct.pack_into('=iI', self._bytes, self._stamp, *divmod(nanoseconds, _NANOSECONDS))
-        return bytes(self._bytes)
-
-
 class JointStateTemplate:
     """A serialised ``sensor_msgs/msg/JointState`` of some joints."""
 
@@ -55,7 +35,7 @@ class JointStateTemplate:
         n = len(joint_names)
         marks = {field: [float(-7e250 * (k + 1))] * n for k, field in enumerate(('position', 'velocity', 'effort'))}
         message = JointState(name=list(joint_names), **marks)
-        message.header.stamp = _marked_stamp()
+        message.header.stamp.sec, message.header.stamp.nanosec = struct.unpack('=iI', _STAMP)
         self._bytes = bytearray(serialize_message(message))
         self._stamp = self._bytes.index(_STAMP)
         self._fields = tuple(
