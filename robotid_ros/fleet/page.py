@@ -21,7 +21,7 @@ from robotid_ros.fleet.outcome import Outcome
 from robotid_ros.fleet.table import date_of
 from robotid_ros.report.content import Fact, Figure, Item, Level, Report, Section, Table, Verdict, quantities, words
 from robotid_ros.report.parameters import short_name
-from robotid_ros.report.plot import SERIES, Chart, axis, dots, line
+from robotid_ros.report.plot import Chart, axis, curve, dots, line
 from robotid_ros.report.subject import judged
 from robotid_ros.report.wording import integer, number, percent, unit
 
@@ -274,8 +274,7 @@ def _error_figure(arms: dict[str, list[Outcome]], rows: Sequence[_Row]) -> Itera
         errors = [(n, judged(each)[1].relative_error_total) for n, each in enumerate(results) if each is not None]
         if errors:
             place, error = np.array(errors).T
-            style = {'color': SERIES[k % len(SERIES)], 'width': 1.4}
-            traces.append(line('accent', place, error, row[0], mode='lines+markers', line=style))
+            traces.append(curve(k, place, error, row[0], mode='lines+markers'))
     if not traces:
         return
     chart = Chart(

@@ -17,7 +17,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.calibration.accuracy import Accuracy
 from robotid_ros.calibration.result import CalibrationResult, ParameterEstimate
 from robotid_ros.calibration.workspace import Workspace
-from robotid_ros.report.content import Fact, Figure, Item, Level, Report, Section, Table, Verdict, quantities, words
+from robotid_ros.report.content import Fact, Figure, Item, Report, Section, Table, Verdict, quantities, usable, words
 from robotid_ros.report.parameters import interval_chart
 from robotid_ros.report.plot import Chart, Role, axis, dots, line, rule, spread
 from robotid_ros.report.wording import integer, number, percent, sentence
@@ -90,9 +90,7 @@ def _verdict(result: CalibrationResult, name: str, before: Accuracy, after: Accu
         cautions.append(
             f'{count} measurement{"s" if count > 1 else ""} of {len(result.points)} did not fit; see below.'
         )
-    level: Level = 'caution' if cautions else 'good'
-    headline = 'Usable with care' if cautions else 'Usable'
-    return Verdict(level=level, headline=headline, reasons=(gain, *cautions))
+    return usable((gain,), cautions)
 
 
 def _accuracy_items(result: CalibrationResult) -> Iterator[Item]:
@@ -132,17 +130,18 @@ def _accuracy_items(result: CalibrationResult) -> Iterator[Item]:
 
 def accuracy_table(result: CalibrationResult) -> Table:
     """Return the position errors before and after, on everything they were measured on."""
-    rows = [('fitted to', 'before', result.before), ('', 'after', result.after)]
-    if result.before_inliers is not None and result.after_inliers is not None:
-        rows += [('without outliers', 'before', result.before_inliers), ('', 'after', result.after_inliers)]
     cross, held_out = result.cross_validation, result.held_out
+    rows = [('fitted to', 'before', result.before), ('fitted to', 'after', result.after)]
+    if result.before_inliers is not None and result.after_inliers is not None:
+        name = 'fitted to, without outliers'
+        rows += [(name, 'before', result.before_inliers), (name, 'after', result.after_inliers)]
     if cross is not None:
-        rows.append((f'cross-validated, {cross.folds} folds', 'before', cross.before))
-        rows += [('', 'geometry', cross.geometric)] if result.terms.terms else []
-        rows.append(('', 'after', cross.after))
-        rows += [('  without outliers', 'after', cross.after_inliers)] if result.outliers else []
+        name = f'cross-validated, {cross.folds} folds'
+        rows += [(name, 'before', cross.before), (name, 'after', cross.after)]
+        rows += [(name, 'geometry alone', cross.geometric)] if result.terms.terms else []
+        rows += [(f'{name}, without outliers', 'after', cross.after_inliers)] if result.outliers else []
     if held_out is not None:
-        rows += [('held out', 'before', held_out.before), ('', 'after', held_out.after)]
+        rows += [('held out', 'before', held_out.before), ('held out', 'after', held_out.after)]
     heads = ['Poses', *(f'{head} [mm]' for head in ('Mean', 'RMS', '95 %', 'Largest', 'x', 'y', 'z'))]
     angles = any(each.angle_rms is not None for _, _, each in rows)
     if angles:
@@ -293,9 +292,9 @@ def workspace_report(workspace: Workspace) -> Report:
         charts.append(
             Chart(
                 title=side,
-                alt=f'Positions of the tool {side}: {names[0]} from {number(float(low[first]))} to '
-                f'{number(float(high[first]))} m, {names[1]} from {number(float(low[second]))} to '
-                f'{number(float(high[second]))} m.',
+                alt=f'Positions of the tool {side}: {names[0]} from {number(low[first])} to '
+                f'{number(high[first])} m, {names[1]} from {number(low[second])} to '
+                f'{number(high[second])} m.',
                 traces=(dots('predicted', points[:, first], points[:, second], 'tool', showlegend=False),),
                 layout={
                     'xaxis': axis(f'{names[0]} [m]'),

@@ -31,7 +31,7 @@ from robotid_ros.report.content import (
     words,
 )
 from robotid_ros.report.parameters import by_link, short_name
-from robotid_ros.report.plot import SERIES, Chart, axis, line, rule
+from robotid_ros.report.plot import Chart, axis, curve, rule
 from robotid_ros.report.subject import judged, parameters_of
 from robotid_ros.report.wording import friction_label, number, percent, unit, units_of
 
@@ -74,7 +74,7 @@ def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Re
             Fact(label='Moved', value=f'{len(beyond)} of {len(labels)}', note='parameters'),
             Fact(
                 label='Largest change',
-                value=f'{number(float(np.abs(moved).max()), 2)} σ',
+                value=f'{number(np.abs(moved).max(), 2)} σ',
                 note=labels[int(np.abs(moved).argmax())],
             ),
             _explained('first', *results[0]),
@@ -122,7 +122,7 @@ def _verdict(
     if len(models) > 1:
         cautions.append(f'The friction models differ ({"; ".join(models)}): only the terms they share are compared.')
     if beyond:
-        listed = ', '.join(f'{short_name(labels[k])} ({number(float(moved[k]), 2)} σ)' for k in beyond[:8])
+        listed = ', '.join(f'{short_name(labels[k])} ({number(moved[k], 2)} σ)' for k in beyond[:8])
         more = f' and {len(beyond) - 8} more' if len(beyond) > 8 else ''
         return Verdict(
             level='caution',
@@ -163,17 +163,16 @@ def _parameter_items(
                 title=title,
                 note=f'{int((np.abs(moved[members]) > limit).sum())} of {len(members)} moved',
                 alt=f'{title}: change of {len(members)} parameters from result to result, in deviations; the largest '
-                f'is {number(float(np.abs(drift).max()), 2)}.',
+                f'is {number(np.abs(drift).max(), 2)}.',
                 traces=tuple(
-                    line(
-                        'accent',
+                    curve(
+                        n,
                         steps,
                         drift[:, n],
                         labels[k],
                         mode='lines+markers',
                         showlegend=False,
                         hovertemplate=f'{labels[k]}: %{{y:.2f}} σ<extra></extra>',
-                        line={'color': SERIES[n % len(SERIES)], 'width': 1.4},
                     )
                     for n, k in enumerate(members)
                 ),
@@ -198,9 +197,9 @@ def _parameter_items(
         rows=tuple(
             (
                 labels[k],
-                f'{number(float(values[0, k]), 4)} ± {number(float(std[0, k]), 2)}',
-                f'{number(float(values[-1, k]), 4)} ± {number(float(std[-1, k]), 2)}',
-                number(float(moved[k]), 2),
+                f'{number(values[0, k], 4)} ± {number(std[0, k], 2)}',
+                f'{number(values[-1, k], 4)} ± {number(std[-1, k], 2)}',
+                number(moved[k], 2),
                 unit(units[k]),
             )
             for k in order
@@ -226,8 +225,8 @@ def _friction_figure(results: Sequence[tuple[str, IdentificationResult]]) -> Fig
                 title=joint,
                 note=f'changed by up to {number(change, 2)} {torque}',
                 traces=tuple(
-                    line('accent', speed, curve[:, j], name, line={'color': SERIES[k % len(SERIES)], 'width': 1.6})
-                    for k, ((name, _), curve) in enumerate(zip(results, curves, strict=True))
+                    curve(k, speed, friction[:, j], name)
+                    for k, ((name, _), friction) in enumerate(zip(results, curves, strict=True))
                 ),
                 layout={'xaxis': axis(f'velocity [{rate}]'), 'yaxis': axis(f'friction [{torque}]')},
             )
@@ -244,7 +243,7 @@ def _error_table(results: Sequence[tuple[str, IdentificationResult]]) -> Table:
     rows = []
     for name, result in results:
         on, metrics = judged(result)
-        rows.append((name, on, *(percent(float(match)) for match in metrics.match)))
+        rows.append((name, on, *(percent(match) for match in metrics.match)))
     return Table(
         caption='Match of each joint',
         columns=(*words('Result', 'On'), *(Column(name=joint) for joint in results[0][1].joint_names)),

@@ -9,6 +9,7 @@
 
 """The contents of a report, independent of their form."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -33,6 +34,13 @@ class Verdict:
     level: Level
     headline: str
     reasons: tuple[str, ...]
+
+
+def usable(gain: Sequence[str], cautions: Sequence[str]) -> Verdict:
+    """Return the verdict on a result that can be used, with care where there are cautions."""
+    if cautions:
+        return Verdict(level='caution', headline='Usable with care', reasons=(*gain, *cautions))
+    return Verdict(level='good', headline='Usable', reasons=tuple(gain))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from robotid_ros.files import write_text
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.report.bodies import Body, arm_bodies
 from robotid_ros.report.content import Fact, Level, Report, Section, Table, Verdict, words
-from robotid_ros.report.excitation import condition_level
+from robotid_ros.report.excitation import condition_fact, condition_level
 from robotid_ros.report.motion import (
     TOLERANCE,
     Motion,
@@ -116,7 +116,7 @@ def _findings(
     j = int(fastest.argmax())
     if fastest[j] > _FAST:
         (bad if fastest[j] > _VIOLENT else caution).append(
-            f'{design.joint_names[j]} accelerates with up to {number(float(fastest[j]))} rad/s²; arms of this size are '
+            f'{design.joint_names[j]} accelerates with up to {number(fastest[j])} rad/s²; arms of this size are '
             f'made for 7.5 to {_FAST:.0f}.'
         )
     depth, time = lowest_point(motion, bodies)
@@ -142,11 +142,7 @@ def _facts(design: ExcitationDesign, motion: Motion) -> tuple[Fact, ...]:
     near = closest(motion.approaches)
     reach = np.linalg.norm(np.diff(motion.tip, axis=0), axis=1).sum()
     return (
-        Fact(
-            label='Condition number',
-            value=number(found.condition_scaled),
-            note=f'column-scaled; {number(found.condition)} in SI',
-        ),
+        condition_fact(found.condition_scaled, found.condition),
         Fact(
             label='Period',
             value=f'{number(design.trajectory.period)} s',
@@ -157,7 +153,7 @@ def _facts(design: ExcitationDesign, motion: Motion) -> tuple[Fact, ...]:
             value='no limits' if near is None else percent(100.0 * near.share),
             note='' if near is None else f'{near.quantity} of {near.joint} at {near.time:.1f} s',
         ),
-        Fact(label='Path of the tool', value=f'{number(float(reach))} m', note='in one period'),
+        Fact(label='Path of the tool', value=f'{number(reach)} m', note='in one period'),
     )
 
 

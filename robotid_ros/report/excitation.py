@@ -17,7 +17,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.model.joint_limits import JointLimits
-from robotid_ros.report.content import Figure, Level, Table, quantities, words
+from robotid_ros.report.content import Fact, Figure, Level, Table, quantities, words
 from robotid_ros.report.plot import Chart, Trace, axis, dots, rule
 from robotid_ros.report.wording import number, units_of
 
@@ -28,6 +28,11 @@ _POOR_CONDITION = 200.0
 def condition_level(scaled: float) -> Level:
     """Return the traffic light of a column-scaled condition number."""
     return 'good' if scaled <= _GOOD_CONDITION else 'caution' if scaled <= _POOR_CONDITION else 'bad'
+
+
+def condition_fact(scaled: float, si: float) -> Fact:
+    """Return a condition number as a fact, column-scaled and in SI units."""
+    return Fact(label='Condition number', value=number(scaled), note=f'column-scaled; {number(si)} in SI')
 
 
 def condition_table(result: IdentificationResult) -> Table:
@@ -54,8 +59,8 @@ def coverage_figure(dataset: Dataset, joint_types: Sequence[str], limits: JointL
         charts.append(
             Chart(
                 title=joint,
-                note=f'range {number(float(np.ptp(q)))} {length}, speed to {number(fast)} {speed}',
-                alt=f'{joint}: positions from {number(float(q.min()))} to {number(float(q.max()))} {length} at speeds '
+                note=f'range {number(np.ptp(q))} {length}, speed to {number(fast)} {speed}',
+                alt=f'{joint}: positions from {number(q.min())} to {number(q.max())} {length} at speeds '
                 f'up to {number(fast)} {speed}.',
                 traces=(dots('predicted', q, dq, 'visited', showlegend=False),),
                 layout={

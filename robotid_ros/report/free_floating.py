@@ -20,8 +20,21 @@ from robotid_ros.free_floating.measurement import FloatingMeasurement
 from robotid_ros.free_floating.result import TargetIdentification
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.transforms import rotation_of_quaternion, vector_of_rotation
-from robotid_ros.report.content import Fact, Figure, Item, Level, Report, Section, Table, Verdict, quantities, words
-from robotid_ros.report.plot import SERIES, Chart, Role, Trace, axis, band, line, rule
+from robotid_ros.report.content import (
+    Fact,
+    Figure,
+    Item,
+    Level,
+    Report,
+    Section,
+    Table,
+    Verdict,
+    quantities,
+    usable,
+    words,
+)
+from robotid_ros.report.excitation import condition_fact
+from robotid_ros.report.plot import Chart, Role, Trace, axis, band, curve, line, rule
 from robotid_ros.report.wording import integer, number, percent, sentence, unit
 
 _NAMES = ('m', 'cx', 'cy', 'cz', 'Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz')
@@ -47,7 +60,7 @@ def free_floating_report(
         f'The base of {result.robot_name} floats freely, so momentum is conserved whatever the arm does. From '
         f'{integer(result.samples)} samples of base twist and joint motion, the mass, centre of mass and inertia of '
         f'the captured target follow by least squares ({result.estimator}). The target weighs '
-        f'{number(target.mass, 4)} ± {number(float(deviation[0]), 2)} kg (1 σ).'
+        f'{number(target.mass, 4)} ± {number(deviation[0], 2)} kg (1 σ).'
     )
     sections = [
         Section(title='Target', items=tuple(_target_items(result, truth))),
@@ -62,11 +75,7 @@ def free_floating_report(
         verdict=_verdict(result),
         facts=(
             Fact(label='Mass of the target', value=f'{number(target.mass, 4)} kg', note=f'± {percent(share, 3)} (1 σ)'),
-            Fact(
-                label='Condition number',
-                value=number(result.condition_scaled),
-                note=f'column-scaled; {number(result.condition_si)} in SI',
-            ),
+            condition_fact(result.condition_scaled, result.condition_si),
             Fact(
                 label='Residual against noise',
                 value=number(result.noise_scale),
@@ -87,10 +96,8 @@ def _verdict(result: TargetIdentification) -> Verdict:
             f'The column-scaled condition number is {number(result.condition_scaled)}; a designed trajectory reaches '
             'about 1.'
         )
-    if cautions:
-        return Verdict(level='caution', headline='Usable with care', reasons=tuple(cautions))
-    reason = 'The estimate is a physical body, and the residual is what the sensor noise explains.'
-    return Verdict(level='good', headline='Usable', reasons=(reason,))
+    gain = 'The estimate is a physical body, and the residual is what the sensor noise explains.'
+    return usable(() if cautions else (gain,), cautions)
 
 
 def _target_items(result: TargetIdentification, truth: RigidBody | None) -> Iterator[Item]:
@@ -101,7 +108,7 @@ def _target_items(result: TargetIdentification, truth: RigidBody | None) -> Iter
             caption='Momentum of the whole system, estimated',
             columns=(*words('Component'), *quantities('Found', 'Deviation [1 σ]'), *words('Unit')),
             rows=tuple(
-                (name, number(float(value)), number(float(std), 2), of)
+                (name, number(value), number(std, 2), of)
                 for name, of, value, std in zip(
                     ('Px', 'Py', 'Pz', 'Lx', 'Ly', 'Lz'),
                     ('kg·m/s',) * 3 + ('kg·m²/s',) * 3,
@@ -120,9 +127,9 @@ def body_table(caption: str, body: RigidBody, deviation: Array, truth: RigidBody
     rows, levels = [], []
     sizes = np.array([values[0], *(np.linalg.norm(values[1:4]),) * 3, *(np.abs(values[4:]).max(),) * 6])
     for k, name in enumerate(_NAMES):
-        row = [name, number(float(values[k]), 5), number(float(deviation[k]), 2)]
+        row = [name, number(values[k], 5), number(deviation[k], 2)]
         if truth is not None:
-            row.append(number(float(_values(truth)[k]), 5))
+            row.append(number(_values(truth)[k], 5))
         rows.append((*row, unit(_UNITS[k])))
         share = float(deviation[k]) / max(float(sizes[k]), 1e-300)
         level: Level = 'good' if share < 0.05 else 'caution' if share < 0.3 else 'bad'
@@ -220,7 +227,7 @@ def trajectory_report(
         charts.append(
             Chart(
                 title=title,
-                note=f'up to {number(float(np.abs(values).max()))} {of}',
+                note=f'up to {number(np.abs(values).max())} {of}',
                 traces=_curves(time, values, joint_names),
                 layout={'xaxis': axis('time [s]'), 'yaxis': axis(of), 'shapes': rules, 'meta': 'linked'},
                 height=320,
@@ -250,7 +257,7 @@ def base_motion_report(name: str, measurement: FloatingMeasurement) -> Report:
     Where its pose was not measured, its linear and angular velocity are shown instead.
     """
     figure = _base_figure(measurement)
-    duration = f'{number(float(measurement.time[-1] - measurement.time[0]))} s'
+    duration = f'{number(measurement.time[-1] - measurement.time[0])} s'
     return Report(
         kind='Free-floating simulation',
         title=name,
@@ -276,7 +283,7 @@ def _base_figure(measurement: FloatingMeasurement) -> Figure:
     charts = tuple(
         Chart(
             title=title,
-            note=f'up to {number(float(np.abs(values).max()))} {of}',
+            note=f'up to {number(np.abs(values).max())} {of}',
             traces=_curves(measurement.time, values, ('x', 'y', 'z')),
             layout={'xaxis': axis('time [s]'), 'yaxis': axis(of), 'meta': 'linked'},
             height=320,
@@ -294,10 +301,7 @@ def _base_figure(measurement: FloatingMeasurement) -> Figure:
 
 def _curves(time: Array, values: Array, names: Sequence[str]) -> tuple[Trace, ...]:
     """Return one curve for each column, in colours of its own."""
-    return tuple(
-        line('accent', time, values[:, k], name, line={'color': SERIES[k % len(SERIES)], 'width': 1.4})
-        for k, name in enumerate(names)
-    )
+    return tuple(curve(k, time, values[:, k], name) for k, name in enumerate(names))
 
 
 def _values(body: RigidBody) -> Array:

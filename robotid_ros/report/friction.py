@@ -55,9 +55,9 @@ def friction_figure(subject: Subject) -> Figure:
         charts.append(
             Chart(
                 title=joint,
-                note=f'{number(float(fitted[-1]))} {torque} at {number(fast, 2)} {speed}',
-                alt=f'{joint}: friction torque against velocity; the fitted curve runs from {number(float(fitted[0]))} '
-                f'to {number(float(fitted[-1]))} {torque} between {number(-fast, 2)} and {number(fast, 2)} {speed}.',
+                note=f'{number(fitted[-1])} {torque} at {number(fast, 2)} {speed}',
+                alt=f'{joint}: friction torque against velocity; the fitted curve runs from {number(fitted[0])} '
+                f'to {number(fitted[-1])} {torque} between {number(-fast, 2)} and {number(fast, 2)} {speed}.',
                 traces=tuple(traces),
                 layout={
                     'xaxis': axis(f'velocity [{speed}]'),
@@ -101,7 +101,7 @@ def ripple_figure(
         inside = np.flatnonzero((dataset.q[:, j] >= position[0, j]) & (dataset.q[:, j] <= position[-1, j]))
         inside = inside[spread(len(inside))]
         q = dataset.q[inside, j]
-        rate, size = number(float(frequency[j])), number(float(np.abs(curve[:, j]).max()))
+        rate, size = number(frequency[j]), number(np.abs(curve[:, j]).max())
         joint = dataset.joint_names[j]
         charts.append(
             Chart(

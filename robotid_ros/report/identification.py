@@ -143,11 +143,11 @@ def _error_table(subject: Subject) -> Table:
     rows: list[tuple[str, ...]] = []
     levels: list[Level | None] = []
     for j, joint in enumerate(subject.result.joint_names):
-        cells = [match_text(float(errors.match[j])) for errors in (before, after)]
-        cells += [number(float(errors.rmse[j])) for errors in (before, after)]
+        cells = [match_text(errors.match[j]) for errors in (before, after)]
+        cells += [number(errors.rmse[j]) for errors in (before, after)]
         for name in others:
-            cells += [number(float(metrics[name].rmse[j])), match_text(float(metrics[name].match[j]))]
-        cells += [] if subject.noise is None else [number(float(subject.noise[j]))]
+            cells += [number(metrics[name].rmse[j]), match_text(metrics[name].match[j])]
+        cells += [] if subject.noise is None else [number(subject.noise[j])]
         rows.append((joint, *cells, subject.torque_unit(j)))
         levels.append(joint_level(subject, j))
     total = [match_text(100.0 - errors.relative_error_total) for errors in (before, after)] + ['', '']
@@ -235,7 +235,7 @@ def _undetermined(subject: Subject) -> str:
     share = relative_deviation(result.base_values, result.base_std)
     groups = by_link(result.base_names, result.link_names)
     open_ = {
-        link: [short_name(result.base_names[k]) for k in members if share_level(float(share[k])) == 'bad']
+        link: [short_name(result.base_names[k]) for k in members if share_level(share[k]) == 'bad']
         for link, members in groups.items()
     }
     listed = '; '.join(f'{link}: {", ".join(names)}' for link, names in open_.items() if names)
@@ -260,7 +260,7 @@ def _entangled(names: tuple[str, ...], correlation: Array) -> Iterator[str]:
     if worst:
         pairs = '; '.join(
             f'{short_name(names[first[k]])} and {short_name(names[second[k]])} '
-            f'({number(float(correlation[first[k], second[k]]), 2)})'
+            f'({number(correlation[first[k], second[k]], 2)})'
             for k in worst
         )
         yield f'Hardest to tell apart (correlation of their errors): {pairs}.'
@@ -272,11 +272,11 @@ def _link_table(subject: Subject) -> Table:
     prior, _, _ = split_inertial_parameters(subject.model.inertial)
     rows = []
     for k, link in enumerate(result.link_names):
-        cells = [number(float(prior[k])), number(float(mass[k]))]
-        cells += [number(float(value)) for value in centre[k]]
-        cells += [number(float(value)) for value in np.linalg.eigvalsh(inertia[k])]
+        cells = [number(prior[k]), number(mass[k])]
+        cells += [number(value) for value in centre[k]]
+        cells += [number(value) for value in np.linalg.eigvalsh(inertia[k])]
         if result.has_rotor_inertia:
-            cells.append(number(float(result.rotor_inertia[k])))
+            cells.append(number(result.rotor_inertia[k]))
         rows.append((link, *cells))
     heads = ['Prior mass [kg]', 'Mass [kg]']
     heads += [*(f'c{axis} [m]' for axis in 'xyz'), *(f'I{k} [kg·m²]' for k in (1, 2, 3))]

@@ -52,11 +52,11 @@ def link_figure(subject: Subject) -> Figure:
     for link, members in by_link(names, result.link_names).items():
         labels = [short_name(names[k]) for k in members]
         full = [
-            f'{names[k]}<br>found {number(float(values[k]), 4)} ± {number(float(std[k]), 2)} {unit(units[k])}'
-            f'<br>described {number(float(prior[k]), 4)} {unit(units[k])}'
+            f'{names[k]}<br>found {number(values[k], 4)} ± {number(std[k], 2)} {unit(units[k])}'
+            f'<br>described {number(prior[k], 4)} {unit(units[k])}'
             for k in members
         ]
-        levels = [share_level(float(share[k])) for k in members]
+        levels = [share_level(share[k]) for k in members]
         traces = [
             _bars(moved[members], full, '#0072b2', 'x'),
             _bars(share[members], full, [_LEVEL_COLOURS[level] for level in levels], 'x2'),
@@ -174,8 +174,8 @@ def interval_chart(title: str, rows: Sequence[str], of: str, values: Array, std:
     return Chart(
         title=title,
         note=f'{clear} of {len(rows)} differ from 0',
-        alt=f'{title}: {rows[0]} to {rows[-1]}, from {number(float(values.min()))} to '
-        f'{number(float(values.max()))} {of}; {clear} of {len(rows)} clearly differ from zero.',
+        alt=f'{title}: {rows[0]} to {rows[-1]}, from {number(values.min())} to '
+        f'{number(values.max())} {of}; {clear} of {len(rows)} clearly differ from zero.',
         traces=(intervals('predicted', values, 'found, 95 %', rows, half),),
         layout={'xaxis': axis(of), 'yaxis': axis(rows=rows, showgrid=False), 'shapes': [rule('x', 0.0)]},
         height=75 + 24 * max(len(rows), 3),
@@ -191,11 +191,11 @@ def parameter_table(subject: Subject) -> Table:
     levels: list[Level | None] = []
     for link, members in by_link(result.base_names, result.link_names).items():
         for k in members:
-            cells = [number(float(prior[k]), 4), number(float(found[k]), 4), number(float(std[k]), 2)]
-            cells += [] if truth is None else [number(float(truth[k]), 4)]
-            cells += [_share(float(share[k])), unit(result.base_units[k])]
+            cells = [number(prior[k], 4), number(found[k], 4), number(std[k], 2)]
+            cells += [] if truth is None else [number(truth[k], 4)]
+            cells += [_share(share[k]), unit(result.base_units[k])]
             rows.append((result.base_names[k], link, *cells))
-            levels.append(share_level(float(share[k])))
+            levels.append(share_level(share[k]))
     heads = ['Described', 'Found', 'Deviation [1 σ]', *([] if truth is None else ['True']), 'Relative [1 σ]']
     return Table(
         caption='Base parameters',

@@ -35,8 +35,7 @@ _COLOURS: dict[Role, str] = {
 }
 _DASHES: dict[Role, str] = {'prior': 'dot', 'truth': 'dashdot', 'limit': 'dot'}
 _MARKERS: dict[Role, str] = {'prior': 'diamond-open', 'truth': 'x-thin-open', 'accent': 'square'}
-SERIES = ('#0072b2', '#d55e00', '#007d5d', '#b07a00', '#8b5a83', '#4aa3d8', '#5b6573', '#a3314a', '#6b8e23', '#24292f')
-"""Colours of curves that have no role, such as one per joint."""
+_SERIES = ('#0072b2', '#d55e00', '#007d5d', '#b07a00', '#8b5a83', '#4aa3d8', '#5b6573', '#a3314a', '#6b8e23', '#24292f')
 
 _POINTS = 3000  # of a curve, several for each pixel of a wide screen, so that zooming in shows more
 _DOTS = 800  # SVG draws each dot as an element; a page with some thousand still scrolls smoothly
@@ -66,6 +65,11 @@ def line(role: Role, x: Array, y: Array, label: str, **more: Any) -> Trace:
     x, y = envelope(x, y)
     style = {'color': _COLOURS[role], 'width': 1.4, 'dash': _DASHES.get(role, 'solid')}
     return {'type': 'scatter', 'mode': 'lines', 'x': x, 'y': y, 'name': label, 'line': style, **more}
+
+
+def curve(number: int, x: Array, y: Array, label: str, **more: Any) -> Trace:
+    """Return a curve that has no role, such as that of one joint, in the colour of its number."""
+    return line('accent', x, y, label, line={'color': _SERIES[number % len(_SERIES)], 'width': 1.4}, **more)
 
 
 def dots(role: Role, x: Array, y: Array, label: str, size: float = 3.5, **more: Any) -> Trace:

@@ -130,9 +130,8 @@ def _search_figure(cost: Array) -> Figure:
     cycle = np.arange(float(len(cost)))
     chart = Chart(
         title='Bee colony',
-        note=f'{number(float(cost[-1]))} after {len(cost) - 1} cycles',
-        alt=f'The relative squared error falls from {number(float(cost[0]))} to {number(float(cost[-1]))} in '
-        f'{len(cost) - 1} cycles.',
+        note=f'{number(cost[-1])} after {len(cost) - 1} cycles',
+        alt=f'The relative squared error falls from {number(cost[0])} to {number(cost[-1])} in {len(cost) - 1} cycles.',
         traces=(line('predicted', cycle, cost, 'best source'),),
         layout={'xaxis': axis('cycle'), 'yaxis': axis('relative squared error', log=True)},
     )

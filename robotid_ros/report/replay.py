@@ -28,8 +28,8 @@ def replay_items(found: Replayed) -> Iterator[Item]:
     errors |= {name: error for name, error in more.items() if error is not None}
     rows = []
     for j, joint in enumerate(found.joint_names):
-        cells = [percent(float(error.relative[j])) for error in errors.values()]
-        cells += [number(float(error.rms[j])) for error in (found.described, found.identified)]
+        cells = [percent(error.relative[j]) for error in errors.values()]
+        cells += [number(error.rms[j]) for error in (found.described, found.identified)]
         rows.append((joint, *cells))
     yield Table(
         caption='Motion errors',
@@ -55,8 +55,7 @@ def _figure(found: Replayed) -> Figure:
         note=f'windows of {found.window:g} s',
         alt='Motion error of each joint: '
         + '; '.join(
-            f'{name} {number(float(found.described.relative[j]))} % before, '
-            f'{number(float(found.identified.relative[j]))} % after'
+            f'{name} {number(found.described.relative[j])} % before, {number(found.identified.relative[j])} % after'
             for j, name in enumerate(rows)
         ),
         traces=(
@@ -90,8 +89,7 @@ def _servos(found: Replayed) -> Table:
             *quantities('Stiffness [N·m/rad]', 'Damping [N·m·s/rad]', 'Model torque [%]', 'Match [%]'),
         ),
         rows=tuple(
-            (joint, *(number(float(value)) for value in row))
-            for joint, row in zip(found.joint_names, columns, strict=True)
+            (joint, *(number(value) for value in row)) for joint, row in zip(found.joint_names, columns, strict=True)
         ),
         reading='Found in the first half of the recording. '
         f'The command arrives {number(1e3 * servo.delay, 2)} ms late.',

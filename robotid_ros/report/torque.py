@@ -41,8 +41,8 @@ def torque_figure(run: Run, joint_types: Sequence[str]) -> Figure:
             Chart(
                 title=joint,
                 note=f'rmse {number(errors[0])} → {number(errors[1])} {unit}',
-                alt=f'{title}, {joint}: measured torque from {number(float(measured.min()))} to '
-                f'{number(float(measured.max()))} {unit} over {number(float(time[-1]))} s. The root mean square '
+                alt=f'{title}, {joint}: measured torque from {number(measured.min())} to '
+                f'{number(measured.max())} {unit} over {number(time[-1])} s. The root mean square '
                 f'difference falls from {number(errors[0])} {unit} by the robot description to {number(errors[1])} '
                 f'{unit} by the identified model.',
                 traces=(

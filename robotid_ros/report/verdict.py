@@ -14,8 +14,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.report.content import Fact, Level, Table, Verdict, quantities, words
-from robotid_ros.report.excitation import condition_level
+from robotid_ros.report.content import Fact, Level, Table, Verdict, quantities, usable, words
+from robotid_ros.report.excitation import condition_fact, condition_level
 from robotid_ros.report.subject import Subject
 from robotid_ros.report.wording import friction_label, integer, number, percent, sentence
 
@@ -60,12 +60,9 @@ def verdict(subject: Subject) -> Verdict:
     where = 'On motions it had not seen' if subject.unseen is not None else 'On the motions it was fitted to'
     gain = (
         f'{where}, the model explains {percent(100.0 - metrics.relative_error_total)} of the torque; the weakest joint '
-        f'is {metrics.joint_names[worst]} with {percent(float(metrics.match[worst]))}.'
+        f'is {metrics.joint_names[worst]} with {percent(metrics.match[worst])}.'
     )
-    cautions = list(_cautions(subject))
-    if cautions:
-        return Verdict(level='caution', headline='Usable with care', reasons=(gain, *cautions))
-    return Verdict(level='good', headline='Usable', reasons=(gain,))
+    return usable((gain,), list(_cautions(subject)))
 
 
 def _cautions(subject: Subject) -> Iterator[str]:
@@ -111,14 +108,10 @@ def facts(subject: Subject) -> tuple[Fact, ...]:
         ),
         Fact(
             label='Largest rmse of a joint',
-            value=f'{number(float(metrics.rmse[worst]))} {subject.torque_unit(worst)}',
+            value=f'{number(metrics.rmse[worst])} {subject.torque_unit(worst)}',
             note=metrics.joint_names[worst],
         ),
-        Fact(
-            label='Condition number',
-            value=number(result.condition_scaled),
-            note=f'column-scaled; {number(result.condition_si)} in SI',
-        ),
+        condition_fact(result.condition_scaled, result.condition_si),
         Fact(
             label='Samples',
             value=integer(len(data)),
@@ -146,8 +139,8 @@ def joint_table(subject: Subject) -> Table:
         rows=tuple(
             (
                 name,
-                match_text(float(subject.before.match[j])),
-                match_text(float(subject.metrics.match[j])),
+                match_text(subject.before.match[j]),
+                match_text(subject.metrics.match[j]),
                 finding,
                 advice,
             )
@@ -200,7 +193,7 @@ def _joint_advice(subject: Subject, j: int) -> tuple[Level, str, str]:
     if torque[j] < _LITTLE * torque.max():
         return (
             level,
-            f'It carries little torque ({number(float(torque[j]))} {unit} rms), so {number(rmse)} {unit} weigh much.',
+            f'It carries little torque ({number(torque[j])} {unit} rms), so {number(rmse)} {unit} weigh much.',
             'Judge it by its error; excite it faster, or with a load, to tell more.',
         )
     return (
