@@ -36,6 +36,7 @@ from robotid_ros.dynamics.standard_regressor import (
 )
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model import RobotModel
+from robotid_ros.model.inertia import INERTIAL_UNITS, joint_unit
 
 DATA_TOLERANCE = 1e-5
 """Tolerance for work with data: a column whose independent part is smaller cannot be identified.
@@ -44,6 +45,7 @@ Descriptions with rounded right angles (1.5708) have such columns; with them an 
 number of a million.
 """
 
+_DRIVE_UNITS = {'Ia': 'kg*m^2', 'Fv': 'N*m*s/rad', 'Fc': 'N*m', 'offset': 'N*m'}  # at revolute joints
 _NEGLIGIBLE = 1e-12  # coefficients below this are round-off
 _TERMS_IN_NAME = 4
 _SHOWN = 1e-5  # least coefficient in a name, relative to the largest
@@ -85,6 +87,19 @@ class BaseParameters:
     def names(self) -> tuple[str, ...]:
         """Names, the kept parameter first, then those regrouped with it: 'Izz1 + Iyy2 + 0.4624*m3 + ...'."""
         return tuple(self._combination(k, limit=_TERMS_IN_NAME, digits=4) for k in range(len(self.independent)))
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of the base parameters."""
+        n, drives = self.model.n, drive_symbols(self.options)
+        found = []
+        for column in self.independent.tolist():
+            if column < 10 * n:
+                found.append(INERTIAL_UNITS[column % 10])
+            else:
+                block, joint = divmod(column - 10 * n, n)
+                found.append(joint_unit(_DRIVE_UNITS[drives[block]], self.model.joint_types[joint]))
+        return tuple(found)
 
     @property
     def options(self) -> Columns:

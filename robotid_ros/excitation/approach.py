@@ -16,7 +16,6 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.geometry import random_positions
 from robotid_ros.excitation.reference import Move, move_duration
 from robotid_ros.excitation.reference_check import ReferenceCheck
-from robotid_ros.model.robot_model import RobotModel
 
 _TRIES = 60  # poses to go by
 _COARSE = 20.0  # [Hz], of a first check: 25 mrad apart at the usual 0.5 rad/s
@@ -38,7 +37,7 @@ def approach(position: Array, goal: Array, check: ReferenceCheck, velocity: floa
     try:
         check.require(straight, 'the straight way to the start of the trajectory')
     except ExcitationError as cause:
-        for middle in _between(position, goal, check.model.with_inertial(check.model.inertial, limits=check.limits)):
+        for middle in _between(position, goal, check):
             parts = (move(position, middle), move(middle, goal))
             if all(check.excess(part, rate=_COARSE) <= 0.0 for part in parts):
                 try:
@@ -51,9 +50,9 @@ def approach(position: Array, goal: Array, check: ReferenceCheck, velocity: floa
     return (straight,)
 
 
-def _between(position: Array, goal: Array, model: RobotModel) -> Array:
+def _between(position: Array, goal: Array, check: ReferenceCheck) -> Array:
     """Return poses to go by, those with the least detour first, shape (K, n)."""
-    poses = random_positions(model, 20 * _TRIES)
+    poses = random_positions(check.model, 20 * _TRIES, check.limits)
     detour = np.abs(poses - position).max(axis=1) + np.abs(goal - poses).max(axis=1)
     nearest: Array = poses[np.argsort(detour)[:_TRIES]]
     return nearest

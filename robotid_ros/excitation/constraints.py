@@ -21,6 +21,7 @@ from robotid_ros.excitation.extremes import trajectory_extremes
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.motion import Motion, MotionGradient, RegressorOfMotion
 from robotid_ros.excitation.observation import Observation
+from robotid_ros.model.inertia import joint_unit
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 
@@ -117,7 +118,7 @@ class JointRanges:
         self._columns: list[tuple[int, int]] = []
         for order, (quantity, suffix, lower, upper) in enumerate(sides):
             for j, name in enumerate(model.joint_names):
-                unit = ('rad' if model.joint_types[j] == 'revolute' else 'm') + suffix
+                unit = joint_unit('rad', model.joint_types[j]) + suffix
                 half = (upper[j] - lower[j]) / 2.0
                 for sign, bound in ((-1.0, lower[j]), (1.0, upper[j])):
                     if np.isfinite(bound):
@@ -217,7 +218,7 @@ def check_reachable(model: RobotModel, limits: JointLimits, start: Sequence[floa
         Naming the joint and the limit.
     """
     for j, name in enumerate(model.joint_names):
-        unit = 'rad' if model.joint_types[j] == 'revolute' else 'm'
+        unit = joint_unit('rad', model.joint_types[j])
         lower, upper = limits.lower[j], limits.upper[j]
         if not upper - lower > 1e-6:
             raise ExcitationError(

@@ -164,7 +164,8 @@ class FourierTrajectory:
 
     def jerk(self, t: ArrayLike) -> Array:
         """Return the accelerations' time derivatives at times ``t`` [s], shape (N, n) [rad/s^3 or m/s^3]."""
-        return fourier_basis(t, self.harmonics, self.base_frequency)[3] @ self.coefficients.T
+        angular, sine, cosine = _harmonics(t, self.harmonics, self.base_frequency)
+        return -(angular**2 * cosine) @ self.a.T - (angular**2 * sine) @ self.b.T
 
     def sample_times(self, rate: float) -> Array:
         """Return the equidistant times of one period, first included, last excluded.

@@ -181,8 +181,7 @@ def sweep_start(model: RobotModel, limits: JointLimits, constraints: Sequence[Co
     """
     low, high = _ranges(limits)
     wanted = np.minimum(_ROOM, 0.5 * (high - low))
-    drawn = random_positions(model.with_inertial(model.inertial, limits=limits), _POSES)
-    poses = np.vstack([measured, drawn])
+    poses = np.vstack([measured, random_positions(model, _POSES, limits)])
     share = np.full(len(poses), 1.0)
     for j in range(model.n):
         room = _open(model, poses, j, (low[j], high[j]), constraints, _COARSE).max(axis=1)

@@ -19,6 +19,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ExcitationError
+from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.reading import read_yaml, refusing
@@ -96,10 +97,11 @@ class Geometry:
         return result
 
 
-def random_positions(model: RobotModel, count: int) -> Array:
+def random_positions(model: RobotModel, count: int, limits: JointLimits | None = None) -> Array:
     """Return joint positions spread over the ranges of an arm, the same ones each time, shape (count, n)."""
+    limits = model.limits if limits is None else limits
     span = np.where([kind == 'revolute' for kind in model.joint_types], np.pi, 1.0)
-    low, high = np.maximum(model.limits.lower, -span), np.minimum(model.limits.upper, span)
+    low, high = np.maximum(limits.lower, -span), np.minimum(limits.upper, span)
     low, high = np.minimum(low, high), np.maximum(low, high)
     drawn: Array = np.random.default_rng(0).uniform(low, high, (count, model.n))
     return drawn

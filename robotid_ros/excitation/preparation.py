@@ -79,7 +79,7 @@ def clear_pose(model: RobotModel, config: ExcitationConfig) -> Array:
         If none of them keeps the limits of the workspace.
     """
     limits = design_limits(model, config)
-    drawn = random_positions(model.with_inertial(model.inertial, limits=limits), _POSES)
+    drawn = random_positions(model, _POSES, limits)
     closed = np.isfinite(limits.upper - limits.lower)
     middle = np.clip(0.0, limits.lower, limits.upper)
     middle[closed] = 0.5 * (limits.lower + limits.upper)[closed]

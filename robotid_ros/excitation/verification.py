@@ -64,6 +64,14 @@ def worst_excesses(
     The motion is sampled at 1 kHz, and at ``rate`` [Hz] around every local maximum within one per cent of a bound or
     beyond it; between two samples at 1 kHz a smooth excess changes by far less. Torque limits need the observation.
     """
+    regressor_of = None if observation is None else observation.regressor
+
+    def excess_of(constraint: Constraint, times: Array) -> Array:
+        chunks = (times[k : k + _CHUNK] for k in range(0, len(times), _CHUNK))  # they fit the cache
+        return np.concatenate(
+            [constraint.evaluate(Motion.of(trajectory, model, chunk, regressor_of))[0] for chunk in chunks]
+        )
+
     peaks: list[Peak] = []
     coarse = trajectory.sample_times(min(rate, _COARSE_RATE))
     step = trajectory.period / len(coarse)
@@ -71,14 +79,14 @@ def worst_excesses(
     for constraint in constraints:
         if not constraint.bounds:
             continue
-        excess = _evaluate(trajectory, model, constraint, observation, coarse)
+        excess = excess_of(constraint, coarse)
         times, worst = coarse[np.argmax(excess, axis=0)], excess.max(axis=0)
         peaked = (excess >= np.roll(excess, 1, axis=0)) & (excess >= np.roll(excess, -1, axis=0))
         near = np.flatnonzero((peaked & (excess > -_NEAR)).any(axis=1))
         if factor > 1 and len(near):
             offsets = np.arange(-factor + 1, factor) * (step / factor)
             fine = np.unique(np.add.outer(coarse[near], offsets))
-            closer = _evaluate(trajectory, model, constraint, observation, fine)
+            closer = excess_of(constraint, fine)
             better = closer.max(axis=0) > worst
             times = np.where(better, np.mod(fine[np.argmax(closer, axis=0)], trajectory.period), times)
             worst = np.maximum(worst, closer.max(axis=0))
@@ -86,22 +94,6 @@ def worst_excesses(
             Peak(bound=bound, excess=float(worst[k]), time=float(times[k])) for k, bound in enumerate(constraint.bounds)
         ]
     return peaks
-
-
-def _evaluate(
-    trajectory: FourierTrajectory,
-    model: RobotModel,
-    constraint: Constraint,
-    observation: Observation | None,
-    times: Array,
-) -> Array:
-    """Return the excesses at many times, in chunks that fit the cache."""
-    regressor_of = None if observation is None else observation.regressor
-    parts = [
-        constraint.evaluate(Motion.of(trajectory, model, times[k : k + _CHUNK], regressor_of))[0]
-        for k in range(0, len(times), _CHUNK)
-    ]
-    return np.concatenate(parts)
 
 
 def require_within(peaks: Sequence[Peak]) -> None:

@@ -30,33 +30,24 @@ from robotid_ros.friction.terms import (
     Term,
     by_direction,
 )
+from robotid_ros.model.inertia import joint_unit
 
 FRICTION_MODELS = tuple(MODELS)
 FRICTION_OPTIONS = ('asymmetric', *OPTIONS)
 
-_UNITS: dict[str, dict[Quantity, str]] = {
-    'revolute': {
-        'force': 'N*m',
-        'damping': 'N*m*s/rad',
-        'stiffness': 'N*m/rad',
-        'velocity': 'rad/s',
-        'inverse velocity': 's/rad',
-        'ratio': '1',
-    },
-    'prismatic': {
-        'force': 'N',
-        'damping': 'N*s/m',
-        'stiffness': 'N/m',
-        'velocity': 'm/s',
-        'inverse velocity': 's/m',
-        'ratio': '1',
-    },
+_UNITS: dict[Quantity, str] = {
+    'force': 'N*m',
+    'damping': 'N*m*s/rad',
+    'stiffness': 'N*m/rad',
+    'velocity': 'rad/s',
+    'inverse velocity': 's/rad',
+    'ratio': '1',
 }
 
 
 def unit_of(quantity: Quantity, joint_type: str) -> str:
     """Return the SI unit of a friction parameter of a revolute or a prismatic joint."""
-    return _UNITS[joint_type][quantity]
+    return joint_unit(_UNITS[quantity], joint_type)
 
 
 class FrictionBasis(NamedTuple):

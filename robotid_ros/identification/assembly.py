@@ -33,8 +33,7 @@ from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import Samples, evenly_weighted
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
 from robotid_ros.identification.verdict import JointVerdict
-from robotid_ros.model.inertia import INERTIAL_UNITS, rotor_unit
-from robotid_ros.model.robot_model import JointType, RobotModel
+from robotid_ros.model.robot_model import RobotModel
 
 
 def fit_metrics(base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset]) -> Metrics:
@@ -58,14 +57,6 @@ def thresholds(config: IdentificationConfig, model: RobotModel) -> Array | None:
     if len(given) not in (1, model.n):
         raise IdentificationError(f'torque_threshold: expected 1 or {model.n} torques, got {len(given)}')
     return np.broadcast_to(np.array(given), (model.n,))
-
-
-def _unit(column: int, kinds: Sequence[JointType]) -> str:
-    """Return the unit of a standard parameter by its place: ten for each link, then a rotor inertia for each joint."""
-    n = len(kinds)
-    if column < 10 * n:
-        return INERTIAL_UNITS[column % 10]
-    return rotor_unit(kinds[(column - 10 * n) % n])
 
 
 def assemble(
@@ -100,7 +91,7 @@ def assemble(
         gravity=model.gravity,
         base_names=base.names,
         base_combinations=base.combinations,
-        base_units=tuple(_unit(k, model.joint_types) for k in base.independent.tolist()),
+        base_units=base.units,
         base_values=fit.base_values,
         base_std=std[:count],
         base_essential=tuple(bool(x) for x in essential_parameters(fit.covariance, values, std, count)),

@@ -29,9 +29,11 @@ _ROW = np.array([0, 0, 0, 1, 1, 2])
 _COLUMN = np.array([0, 1, 2, 1, 2, 2])
 
 
-def rotor_unit(joint_type: str) -> str:
-    """Return the unit of a rotor inertia seen at a joint: the drive of a slide shows as a mass."""
-    return 'kg' if joint_type == 'prismatic' else 'kg*m^2'
+def joint_unit(unit: str, joint_type: str) -> str:
+    """Return the unit of a quantity at a joint, given that at a revolute one: 'N*m/rad' is 'N/m' at a prismatic one."""
+    if joint_type != 'prismatic':
+        return unit
+    return unit.replace('kg*m^2', 'kg').replace('N*m', 'N').replace('rad', 'm')
 
 
 def inertia_matrix(six: Array) -> Array:

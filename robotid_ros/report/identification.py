@@ -18,7 +18,7 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.export.replay import Replayed
 from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.model.inertia import rotor_unit, split_inertial_parameters
+from robotid_ros.model.inertia import joint_unit, split_inertial_parameters
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.report.content import Figure, Item, Level, Report, Section, Table, quantities, words
 from robotid_ros.report.excitation import condition_table, coverage_figure
@@ -281,7 +281,7 @@ def _link_table(subject: Subject) -> Table:
     heads = ['Prior mass [kg]', 'Mass [kg]']
     heads += [*(f'c{axis} [m]' for axis in 'xyz'), *(f'I{k} [kg·m²]' for k in (1, 2, 3))]
     if result.has_rotor_inertia:
-        units = {rotor_unit(kind).replace('*m^2', '·m²') for kind in result.joint_types}
+        units = {joint_unit('kg*m^2', kind).replace('*m^2', '·m²') for kind in result.joint_types}
         heads.append(f'Ia [{" or ".join(sorted(units))}]')
     return Table(
         caption='Links: physically consistent standard parameters',

@@ -24,7 +24,7 @@ from robotid_ros.dynamics.codegen.expression import Expression, Number, Operatio
 from robotid_ros.dynamics.codegen.function import GraphFunction
 from robotid_ros.dynamics.codegen.kernel import KernelStore, checked_output, single_sample
 from robotid_ros.dynamics.codegen.python_source import python_source
-from robotid_ros.dynamics.codegen.source_parts import GeneratedCode, as_comment, base_parameter_unit
+from robotid_ros.dynamics.codegen.source_parts import GeneratedCode, as_comment
 from robotid_ros.dynamics.codegen.symbolic_regressor import regressor_function
 from robotid_ros.dynamics.standard_regressor import drive_symbols
 from robotid_ros.errors import ModelError
@@ -110,8 +110,7 @@ class MinimalModel:
     def units(self) -> tuple[str, ...]:
         """Units of the parameters."""
         friction = () if self.friction_model is None else self.friction_model.parameters
-        rigid = (base_parameter_unit(self.base, k) for k in range(len(self.base.independent)))
-        return (*rigid, *(unit for joint in friction for _, unit in joint))
+        return (*self.base.units, *(unit for joint in friction for _, unit in joint))
 
     @property
     def operations(self) -> OperationCount:

@@ -16,11 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.base_parameter_set import BaseParameters
 from robotid_ros.dynamics.codegen.expression import Op
 from robotid_ros.dynamics.codegen.function import GraphFunction
 from robotid_ros.model import RobotModel
-from robotid_ros.model.inertia import INERTIAL_NAMES, INERTIAL_UNITS
 
 SUMMARY = {
     'inverse_dynamics': 'Joint torques that make the arm move as given, {friction}.',
@@ -99,15 +97,3 @@ def joint_units(model: RobotModel) -> list[str]:
     }
     names = (as_comment(name) for name in model.joint_names)
     return [f'{name}: {units[kind]}' for name, kind in zip(names, model.joint_types, strict=True)]
-
-
-def base_parameter_unit(base: BaseParameters, k: int) -> str:
-    """Return the unit of base parameter k."""
-    n, column = base.model.n, int(base.independent[k])
-    if column < 10 * n:
-        return dict(zip(INERTIAL_NAMES, INERTIAL_UNITS, strict=True))[INERTIAL_NAMES[column % 10]]
-    symbol = base.columns[column].rstrip('0123456789')
-    prismatic = base.model.joint_types[(column - 10 * n) % n] == 'prismatic'
-    revolute_units = {'Ia': 'kg*m^2', 'Fv': 'N*m*s/rad', 'Fc': 'N*m', 'offset': 'N*m'}
-    prismatic_units = {'Ia': 'kg', 'Fv': 'N*s/m', 'Fc': 'N', 'offset': 'N'}
-    return (prismatic_units if prismatic else revolute_units)[symbol]
