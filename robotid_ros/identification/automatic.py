@@ -36,6 +36,9 @@ _SAMPLES = 6000  # at most, by which a choice is judged
 # parameters are taken: on a 300 kg arm they predict another trajectory with less than half the error of free ones.
 _CONSISTENT, _CONSISTENT_JOINTS = 0.10, 0.05
 _IN_REGIONS = 2.0  # times that in regions left out, where errors are larger and scatter more
+# Fall of the error in regions left out, and largest rise of that in stretches, at which the weight of the description
+# counts for physically consistent parameters too.
+_WEIGHT = 0.01
 _FREE_GAIN = 0.02  # fall of the held-out error that friction without bounds must bring
 _REST_GAIN = 0.05  # fall of the mean square error at rest that a coefficient of its own must bring
 _REST_SHARE = 0.005  # of the samples: less rest than this is not worth a parameter
@@ -114,32 +117,54 @@ def automatic(
             return fitted(free_strength, False), tuple(decisions)
     if chosen.strokes is not None:
         return fit, tuple(decisions)  # the friction is that of the sweep, which the next step would change
-    solid, solid_afar = _consistent_errors(base, few, fit, model)
-    keep = _not_worse(solid, errors) and _not_worse(solid_afar, afar, _IN_REGIONS)
-    decisions.append(
-        Decision(
-            subject='bodies that can exist',
-            chosen='yes' if keep else 'no: held-out torque contradicts them',
-            alternatives=(
-                Alternative(name='free', error=errors.rmse),
-                Alternative(name='physically consistent', error=solid.rmse),
-                Alternative(name='free, in regions left out', error=afar.rmse),
-                Alternative(name='physically consistent, in regions left out', error=solid_afar.rmse),
-            ),
+    fit, bodies = _with_bodies(base, few, fit, model, strength, (errors, afar))
+    return fit, (*decisions, bodies)
+
+
+def _with_bodies(
+    base: BaseParameters,
+    few: Samples,
+    fit: TorqueFit,
+    model: RobotModel,
+    prior: Prior | None,
+    free: tuple[HeldOut, HeldOut],
+) -> tuple[TorqueFit, Decision]:
+    """Decide whether the parameters are to be physically consistent, with the weight of the description or without."""
+    best = _consistent_errors(base, few, fit, model, None)
+    tried, described = {'free': free, 'physically consistent': best}, False
+    if prior is not None:
+        weighted = _consistent_errors(base, few, fit, model, prior)
+        tried['physically consistent, weight of the description'] = weighted
+        described = _not_worse(weighted[0], best[0], _WEIGHT, _WEIGHT) and _not_worse(
+            weighted[1], best[1], -_WEIGHT, -_WEIGHT
         )
+        best = weighted if described else best
+    keep = _not_worse(best[0], free[0], _CONSISTENT, _CONSISTENT_JOINTS) and _not_worse(
+        best[1], free[1], _IN_REGIONS * _CONSISTENT, _IN_REGIONS * _CONSISTENT_JOINTS
     )
-    return replace(fit, consistent=keep), tuple(decisions)
+    decision = Decision(
+        subject='bodies that can exist',
+        chosen=f'yes{", with the weight of the description" * described}'
+        if keep
+        else 'no: held-out torque contradicts them',
+        alternatives=tuple(
+            Alternative(name=name + where, error=errors.rmse)
+            for name, both in tried.items()
+            for where, errors in zip(('', ', in regions left out'), both, strict=True)
+        ),
+    )
+    return replace(fit, consistent=keep, described=described), decision
 
 
-def _not_worse(solid: HeldOut, free: HeldOut, allowance: float = 1.0) -> bool:
-    """Return whether physically consistent parameters predict held-out torque about as well as free ones."""
-    rise = total_error(solid) / max(total_error(free), 1e-300)
-    joints = float(np.exp(np.mean(np.log(solid.rmse / np.maximum(free.rmse, 1e-300)))))
-    return rise <= 1.0 + allowance * _CONSISTENT and joints <= 1.0 + allowance * _CONSISTENT_JOINTS
+def _not_worse(new: HeldOut, old: HeldOut, total: float, joints: float) -> bool:
+    """Return whether errors rise by at most these shares, over all joints and in the geometric mean."""
+    rise = total_error(new) / max(total_error(old), 1e-300)
+    mean = float(np.exp(np.mean(np.log(new.rmse / np.maximum(old.rmse, 1e-300)))))
+    return rise <= 1.0 + total and mean <= 1.0 + joints
 
 
 def _consistent_errors(
-    base: BaseParameters, samples: Samples, fit: TorqueFit, model: RobotModel
+    base: BaseParameters, samples: Samples, fit: TorqueFit, model: RobotModel, prior: Prior | None
 ) -> tuple[HeldOut, HeldOut]:
     """Return the errors of physically consistent parameters in stretches and in regions that were held out.
 
@@ -154,7 +179,7 @@ def _consistent_errors(
     def solve(info: Information) -> Array:
         _, precision = weighted_solution(info, friction, fit.precision)
         matrix, vector = info.normal(precision)
-        square = float(info.gram[:, -1, -1] @ precision)
+        square = float(info.gram[:, -1, -1] @ precision) + (0.0 if prior is None else prior.add(matrix, vector))
         found = physical_parameters(matrix, vector, square, base.map, model, friction=friction)
         values = base.map @ found.standard(rotor_inertia=base.map.shape[1] > 10 * model.n)
         return np.concatenate([values, found.linear.ravel()])

@@ -245,7 +245,7 @@ def finished(
         bandwidth=rows.samples.runs[0].bandwidth,
         converged=converged,
         reason=reason,
-        strokes=None if prior is None else prior.friction,
+        prior=prior,
     )
 
 
@@ -344,7 +344,7 @@ def fit_of_parameters(
 
 
 def normal_equations(rows: Rows, fit: TorqueFit, shape: Array) -> tuple[Array, Array, float]:
-    """Return the weighted normal equations around a fit, and the weighted sum of squared torques.
+    """Return the normal equations of physically consistent parameters around a fit, and the weighted sum of squares.
 
     Parameters
     ----------
@@ -363,8 +363,9 @@ def normal_equations(rows: Rows, fit: TorqueFit, shape: Array) -> tuple[Array, A
     total = rows.information(fit.friction, shape, load)
     matrix, vector = total.normal(fit.precision)
     square = float(total.gram[:, -1, -1] @ fit.precision)
-    if fit.strokes is not None:
-        square += fit.strokes.add(matrix, vector, total.base)
+    if fit.prior is not None:
+        prior = fit.prior if fit.described else replace(fit.prior, strength=0.0)
+        square += prior.add(matrix, vector)
     return matrix, vector, square
 
 

@@ -51,14 +51,13 @@ class Prior:
         """Return a prior of the friction parameters only."""
         return cls(mean=np.zeros(base), precision=np.zeros((base, base)), strength=0.0, friction=friction)
 
-    def add(self, matrix: Array, vector: Array, factor: float = 1.0) -> None:
-        """Add it to normal equations, shapes (P, P) and (P,), in place."""
+    def add(self, matrix: Array, vector: Array) -> float:
+        """Add it to normal equations, shapes (P, P) and (P,), in place; return what the sum of squares grows by."""
         b = len(self.mean)
-        weight = self.strength * factor
-        matrix[:b, :b] += weight * self.precision
-        vector[:b] += weight * (self.precision @ self.mean)
-        if self.friction is not None:
-            self.friction.add(matrix, vector, b)
+        pull = self.strength * (self.precision @ self.mean)
+        matrix[:b, :b] += self.strength * self.precision
+        vector[:b] += pull
+        return float(self.mean @ pull) + (0.0 if self.friction is None else self.friction.add(matrix, vector, b))
 
     def share(self, inverse: Array) -> Array:
         """Return which share of each base parameter stems from the prior, shape (b,), for the inverse normal matrix."""

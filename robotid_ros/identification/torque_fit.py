@@ -16,9 +16,9 @@ import numpy as np
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.information import BaseRegressor
+from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.rest_friction import RestFriction
 from robotid_ros.identification.samples import Samples
-from robotid_ros.identification.stroke_friction import StrokeFriction
 
 _CHUNK = 4096
 
@@ -49,10 +49,13 @@ class TorqueFit:
         Why it did not converge, or empty.
     rest : RestFriction or None
         Friction of joints that stand.
-    strokes : StrokeFriction or None
-        Information of a friction sweep.
+    prior : Prior or None
+        What counts beside the data.
     consistent : bool
         Whether the parameters are to be physically consistent.
+    described : bool
+        Whether the description's weight counts for physically consistent parameters too, which their divergence
+        already draws to the description.
     search : ndarray or None, shape (cycles + 1,)
         Relative squared error of a search before its first cycle and after each.
     """
@@ -70,8 +73,9 @@ class TorqueFit:
     converged: bool = True
     reason: str = ''
     rest: RestFriction | None = None
-    strokes: StrokeFriction | None = None
+    prior: Prior | None = None
     consistent: bool = False
+    described: bool = False
     search: Array | None = None
 
     @property
