@@ -137,3 +137,31 @@ def test_an_arm_a_thousand_times_as_heavy_has_a_thousand_times_the_parameters() 
         result = identify(dataset(model, motion, factor * torque), model, config=config)
         found.append(np.concatenate([result.friction_values.ravel(), result.base_values]) / factor)
     assert found[1] == pytest.approx(found[0], rel=5e-3, abs=5e-3 * np.abs(found[0]).max())
+
+
+@pytest.mark.parametrize(
+    ('description', 'size', 'ripple', 'noise', 'chosen', 'largest'),
+    [
+        # A ripple that no model has: 2.1 % without the weight.
+        ([0.6, 1.5], 0.3, 1.0, 0.3, 'yes, with the weight of the description', 1.8),
+        # Noise only and no masses, so that the weight draws to an arm of nothing: 10.8 % with it.
+        ([0.0, 0.0], 0.1, 0.0, 1.0, 'yes', 6.0),
+    ],
+)
+def test_the_weight_of_the_description_counts_for_bodies_where_it_predicts_better(
+    description: list[float], size: float, ripple: float, noise: float, chosen: str, largest: float
+) -> None:
+    model = RobotModel.from_urdf(TWO_LINKS)
+
+    def data(size: float, seed: int, ripple: float, noise: float) -> Dataset:
+        motion = fourier_motion(2, np.random.default_rng(seed), size=size)
+        torque = pinocchio_torque(model, *motion[1:]) + 0.5 * np.sign(motion[2]) + ripple * np.cos(9.0 * motion[1])
+        return dataset(model, motion, torque + noise * np.random.default_rng(seed + 9).standard_normal(torque.shape))
+
+    arm = replace(model, inertial=np.array(description)[:, None] * model.inertial)
+    config = IdentificationConfig(friction='coulomb_viscous', torque_bandwidth=-1.0)
+    result = identify(data(size, 0, ripple, noise), arm, validation=data(0.9, 50, 0.0, 0.0), config=config)
+    decision = next(each for each in result.decisions if each.subject == 'bodies that can exist')
+    assert decision.chosen == chosen
+    assert len(decision.alternatives) == 6
+    assert result.metrics['validation'].relative_error_total < largest
