@@ -70,26 +70,10 @@ def frozen_array(
 def require_names(
     wanted: Sequence[str], available: Sequence[str], what: str, where: str, error: type[RobotIdError]
 ) -> list[int]:
-    """Return the position of each wanted name among the available ones.
+    """Return the position of each wanted name among the available ones: ``available[result[k]] == wanted[k]``.
 
-    Parameters
-    ----------
-    wanted, available : sequence of str
-        Names asked for and names there are.
-    what, where : str
-        For the message: "joint", "the URDF".
-    error : type of RobotIdError
-        What to raise.
-
-    Returns
-    -------
-    list of int
-        ``available[result[k]] == wanted[k]``.
-
-    Raises
-    ------
-    RobotIdError
-        Of the given type, naming the first missing name and all available ones.
+    Where one is missing, an error of the given type names it and all available ones: "joint 'elbow' is not in the
+    URDF", with ``what`` "joint" and ``where`` "the URDF".
     """
     index = {name: k for k, name in enumerate(available)}
     for name in wanted:

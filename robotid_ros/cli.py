@@ -47,15 +47,7 @@ def build_parser(names: Sequence[str] = NAMES) -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None, begin: Callable[[], object] = lambda: None) -> int:
-    """Run one command and return its exit code.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Those of the process by default.
-    begin : callable
-        Called when everything is imported and the work begins.
-    """
+    """Run one command and return its exit code; ``begin`` is called when everything is imported and the work begins."""
     use_one_thread()  # before the command brings numpy
     given = sys.argv[1:] if arguments is None else list(arguments)
     name = f'robotid {given[0]}' if given and given[0] in NAMES else 'robotid'

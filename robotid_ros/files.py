@@ -39,10 +39,7 @@ def _digest(file: BinaryIO) -> str:
 def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its name only when everything is written.
 
-    Parameters
-    ----------
-    path : str or Path
-        Final name; an older file of that name stays as it is until the new one is complete.
+    Until then an older file of that name stays as it is.
 
     Raises
     ------
@@ -79,13 +76,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def require_folder(path: str | Path) -> None:
-    """Raise if a file cannot be written under this name; called before long computations.
-
-    Raises
-    ------
-    DataError
-        With the folder's name.
-    """
+    """Raise a DataError if a file cannot be written under this name; called before long computations."""
     _require_plain(Path(path).expanduser())
     folder = Path(path).expanduser().resolve().parent
     if not folder.is_dir():
@@ -95,10 +86,7 @@ def require_folder(path: str | Path) -> None:
 def output_folder(path: str | Path) -> Path:
     """Return a folder for results, made if needed; see :func:`remove_unused_folders`.
 
-    Raises
-    ------
-    DataError
-        If it cannot be made, or is a file.
+    A DataError says that it cannot be made, or is a file.
     """
     folder = Path(path).expanduser()
     missing = [each for each in (folder, *folder.parents) if not each.exists()]

@@ -26,19 +26,10 @@ LOST = 'the process that worked on it was ended, probably because memory ran out
 
 @contextmanager
 def engine(dask: str | None) -> Iterator[None]:
-    """Let every ``joblib.Parallel`` inside run on a Dask cluster, or on processes where there is none.
+    """Let every ``joblib.Parallel`` inside run on the Dask cluster of a scheduler, or on processes where none is given.
 
-    Parameters
-    ----------
-    dask : str or None
-        Address of the scheduler, such as ``'tcp://host:8786'``.
-
-    Raises
-    ------
-    MissingDependencyError
-        If dask.distributed is not installed.
-    DataError
-        If no scheduler answers.
+    Its address is like ``'tcp://host:8786'``. A MissingDependencyError says that dask.distributed is not installed, a
+    DataError that no scheduler answers.
     """
     if dask is None:
         yield
@@ -65,18 +56,11 @@ def each(
 ) -> Iterator[tuple[int, Result | None]]:
     """Yield the place and the result of every call, as they finish.
 
-    A call that ends its process does not end the others: those that were under way are called once more,
-    each alone, and the one that ends its process again yields None.
+    A call that ends its process does not end the others: those that were under way are called once more, each alone,
+    and the one that ends its process again yields None.
 
-    Parameters
-    ----------
-    function : callable
-        Importable by other processes.
-    arguments : sequence
-        One for each call.
-    jobs : int
-        Processes of this machine; -1 for one per core. On a cluster, its workers count. With one process the
-        calls run in this one.
+    There are ``jobs`` processes on this machine, -1 for one per core; on a cluster its workers count. They import the
+    function. With one process the calls run in this one.
     """
     waiting = list(range(len(arguments)))
     while waiting:

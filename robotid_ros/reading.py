@@ -26,12 +26,8 @@ LONGEST_MESSAGE = 240  # characters, beside the name of the file
 def refusing(what: str, error: type[RobotIdError]) -> Iterator[None]:
     """Turn whatever reading a damaged or foreign file raises into one line.
 
-    Parameters
-    ----------
-    what : str
-        What is read, with the name of the file; the message begins with it.
-    error : type of RobotIdError
-        What to raise. Errors of this package pass through, shortened.
+    An error of the given type begins with ``what`` is read and the name of the file. Errors of this package pass
+    through, shortened.
     """
     try:
         yield
@@ -54,15 +50,7 @@ def refusing(what: str, error: type[RobotIdError]) -> Iterator[None]:
 
 
 def read_text(path: str | Path, what: str, error: type[RobotIdError]) -> str:
-    """Return the text of a file in UTF-8.
-
-    Parameters
-    ----------
-    path : str or Path
-    what : str
-        What the file is to be: ``'DH file'``.
-    error : type of RobotIdError
-        What to raise.
+    """Return the text of a file in UTF-8; ``what`` it is to be is, for example, ``'DH file'``.
 
     Raises
     ------
@@ -83,7 +71,7 @@ def read_text(path: str | Path, what: str, error: type[RobotIdError]) -> str:
 def read_yaml(path: str | Path, what: str, error: type[RobotIdError]) -> Any:
     """Return what a YAML file holds: plain values, lists and mappings.
 
-    Parameters and errors are those of :func:`read_text`; the error is raised too if the text is not YAML.
+    Errors are those of :func:`read_text`, also for a text that is not YAML.
     """
     text = read_text(path, what, error)
     with refusing(f"{what} '{path}'", error):
@@ -91,13 +79,7 @@ def read_yaml(path: str | Path, what: str, error: type[RobotIdError]) -> Any:
 
 
 def parse_yaml(text: str) -> Any:
-    """Return what a YAML text holds.
-
-    Raises
-    ------
-    ValueError
-        If it is not YAML.
-    """
+    """Return what a YAML text holds; a ValueError if it is not YAML."""
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as cause:

@@ -39,16 +39,10 @@ BLANK_FIELD = re.compile(rb'(?<=,)(?=[,\r\n])|(?<=\n)(?=,)')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """What was read from a CSV file.
+    """What was read from a CSV file of N rows: the names of all its columns, and what was asked for.
 
-    Attributes
-    ----------
-    names : tuple of str
-        All columns, in the order of the file.
-    arrays : mapping of str to ndarray, shape (N, number of columns of the array)
-        The arrays that were asked for, read-only; NaN where a field is blank.
-    text : mapping of str to tuple of str
-        The columns that were asked for as text, N entries each.
+    Arrays have the shape (N, number of columns of the array), are read-only, and hold NaN where a field is blank;
+    ``text`` holds columns of N texts.
     """
 
     names: tuple[str, ...]
@@ -122,16 +116,8 @@ def read_table(
 def write_table(path: str | Path, columns: Mapping[str, Array | Sequence[str]]) -> None:
     """Write a CSV file, numbers to the last digit.
 
-    Parameters
-    ----------
-    path : str or Path
-    columns : mapping of str to ndarray, shape (N,), or sequence of str
-        Numbers or texts, by the name of the column.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be written; an older file of that name is then as it was.
+    The columns, by their names, are arrays of shape (N,) or sequences of N texts. A DataError says that the file cannot
+    be written; an older file of that name is then as it was.
     """
     count = len(next(iter(columns.values())))
     with atomic_file(path) as file:
