@@ -49,23 +49,16 @@ REPLAY = 'replay.yaml'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identification:
-    """An identified model together with the data it was made from.
+    """An identified model together with the data it was made from, a dataset for each recording.
 
-    Attributes
-    ----------
-    model : RobotModel
-    result : IdentificationResult
-    training, validation : tuple of Dataset
-        One for each recording.
-    summaries : tuple of str
-        What was found in each file.
+    ``summaries`` say what was found in each file.
     """
 
     model: RobotModel
     result: IdentificationResult
     training: tuple[Dataset, ...]
     validation: tuple[Dataset, ...]
-    summaries: tuple[str, ...]
+    summaries: tuple[str, ...] = ()
 
 
 def load_datasets(
@@ -77,15 +70,8 @@ def load_datasets(
 ) -> tuple[list[Dataset], list[Dataset], list[str]]:
     """Read recordings, or datasets that were processed before.
 
-    Parameters
-    ----------
-    paths : sequence of str or Path
-    settings : ProcessingSettings
-    topic : str, optional
-        Of bags.
-    train_fraction : float, optional
-        Cut every recording there, before any filter sees it: the part before trains, the rest
-        validates.
+    With ``train_fraction``, every recording is cut there before any filter sees it: the part before trains, the rest is
+    held out. ``topic`` is that of bags.
 
     Returns
     -------
@@ -144,12 +130,11 @@ def identify_files(
     topic: str | None = None,
     progress: Progress | None = None,
 ) -> Identification:
-    """Identify an arm from files.
+    """Identify an arm from files: recordings or datasets to learn from.
 
     Parameters
     ----------
     paths : sequence of str or Path
-        Recordings or datasets to learn from.
     model : RobotModel
     settings : ProcessingSettings
     config : IdentificationConfig
@@ -159,13 +144,11 @@ def identify_files(
         Recordings or datasets that only the metrics see.
     validation_settings : ProcessingSettings, optional
         How they are processed where they were made with another excitation; by default as the others.
-    train_fraction : float, optional
-        Instead of ``validation``: see :func:`load_datasets`.
+    train_fraction, topic
+        See :func:`load_datasets`; a fraction takes the place of ``validation``.
     selection : SelectionConfig, optional
         Whether the recordings are dealt out to training, validation and test, and friction models compete:
         see :func:`robotid_ros.identification.selection.select`.
-    topic : str, optional
-        Of bags.
     progress : callable, optional
 
     Raises
@@ -229,20 +212,10 @@ def write_identification(
     true_base: Array | None = None,
     true_friction: Callable[[Array, Array], Array] | None = None,
 ) -> list[Path]:
-    """Write result.yaml, calibrated.urdf (for a robot from a URDF), the datasets and report.html.
+    """Write result.yaml, the datasets, report.html and, for a robot from a URDF, calibrated.urdf; return the paths.
 
     The report is left out where its plotting library is not installed. For the truth of a simulation see
-    :func:`robotid_ros.report.identification.identification_report`.
-
-    Returns
-    -------
-    list of Path
-        What was written.
-
-    Raises
-    ------
-    DataError
-        If the folder cannot be written.
+    :func:`robotid_ros.report.identification.identification_report`. A DataError says that the folder cannot be written.
     """
     model, result = identification.model, identification.result
     written = [folder / 'result.yaml']
@@ -273,16 +246,8 @@ def write_identification(
 def render_again(folder: Path, model: RobotModel) -> Path:
     """Write report.html anew from what :func:`write_identification` left in a folder, with its replay if there is one.
 
-    Parameters
-    ----------
-    folder : Path
-    model : RobotModel
-        The arm as it was described for the identification.
-
-    Raises
-    ------
-    RobotIdError
-        If a file is missing or belongs to another arm, or the plotting library is absent.
+    The model is the arm as it was described for the identification. A RobotIdError says that a file is missing or
+    belongs to another arm, or that the plotting library is absent.
     """
     result = IdentificationResult.load(folder / 'result.yaml')
     training, validation = (

@@ -29,8 +29,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     require_folder(options.out)
-    paths = [path / 'result.yaml' if path.is_dir() else path for path in options.results]
-    report = comparison_report([(_name(path), IdentificationResult.load(path)) for path in paths])
+    report = comparison_report([(_name(path), IdentificationResult.load(path)) for path in options.results])
     assert report.verdict is not None
     print(report.summary)
     print(f'\n{report.verdict.headline}')
@@ -46,6 +45,8 @@ def _run(options: argparse.Namespace) -> int:
 
 def _name(path: Path) -> str:
     """Return what tells one result from another: its folder where the file has the usual name."""
+    if path.is_dir():
+        return path.resolve().name
     return path.resolve().parent.name if path.name == 'result.yaml' else path.stem
 
 

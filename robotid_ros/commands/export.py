@@ -34,14 +34,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def result_and_robot(options: argparse.Namespace) -> tuple[IdentificationResult, RobotModel]:
     """Return the result, and the arm of ``--robot`` or of the calibrated.urdf beside the result."""
-    path = Path(options.result)
-    path = path / 'result.yaml' if path.is_dir() else path
-    result = IdentificationResult.load(path)
+    result, path = IdentificationResult.load(options.result), Path(options.result)
     if options.robot is not None:
         return result, load_robot(options, load_config(options))
-    beside = path.with_name('calibrated.urdf')
+    beside = (path if path.is_dir() else path.parent) / 'calibrated.urdf'
     if not beside.is_file():
-        raise ModelError(f'there is no calibrated.urdf beside {path.name}; give the arm by --robot')
+        raise ModelError('there is no calibrated.urdf beside result.yaml; give the arm by --robot')
     return result, RobotModel.from_urdf(beside, joints=result.joint_names, gravity=result.gravity.tolist())
 
 

@@ -100,8 +100,7 @@ def _result_and_description(options: argparse.Namespace) -> tuple[Identification
 
     The calibrated.urdf holds what was identified, and nothing to compare with.
     """
-    path = Path(options.result)
-    result = IdentificationResult.load(path / 'result.yaml' if path.is_dir() else path)
+    result = IdentificationResult.load(options.result)
     if options.robot is None:
         origin = result.provenance.get('robot') or {}
         robot = Path(str(origin.get('file', '')))

@@ -22,7 +22,9 @@ from robotid_ros.workflow import load_datasets
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('recordings', nargs='+', metavar='RECORDING', help='recordings or datasets')
     add_robot_arguments(parser)
-    parser.add_argument('--result', required=True, metavar='YAML', help='result.yaml of "robotid identify"')
+    parser.add_argument(
+        '--result', required=True, metavar='RESULT', help='result.yaml of "robotid identify", or its folder'
+    )
     add_processing_arguments(parser)
 
 

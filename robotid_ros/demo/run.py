@@ -218,7 +218,6 @@ def _evaluate(
         result=replace(result, metrics={name: predictor.metrics(data) for name, data in judged.items()}),
         training=(training,),
         validation=(validation,),
-        summaries=(),
     )
     comparison = _comparison(result, truth)
     written = write_identification(folder, found, true_base=comparison.true, true_friction=truth.friction_torque)

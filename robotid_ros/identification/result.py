@@ -318,13 +318,14 @@ class IdentificationResult:
 
     @classmethod
     def load(cls, path: str | Path) -> 'IdentificationResult':
-        """Read a result.yaml.
+        """Read a result.yaml, given by its own path or by the folder it is in.
 
         Raises
         ------
         IdentificationError
             If the file cannot be read or is no result.
         """
+        path = Path(path) / 'result.yaml' if Path(path).is_dir() else path
         text = read_text(path, 'result', IdentificationError)
         with refusing(f"result '{path}'", IdentificationError):
             try:

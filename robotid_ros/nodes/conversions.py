@@ -9,10 +9,12 @@
 
 """Between ROS and numpy: stamps, joint states, trajectories, and who publishes what."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
+from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 from sensor_msgs.msg import JointState
@@ -29,6 +31,18 @@ def reliability_of(publishers: Sequence[TopicEndpointInfo]) -> ReliabilityPolicy
     """Return the reliability to subscribe with: reliable where all publishers are, else best effort."""
     reliable = all(each.qos_profile.reliability == ReliabilityPolicy.RELIABLE for each in publishers)
     return ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT
+
+
+def subscribe_to_published(
+    node: Node, wanted: dict[str, tuple[Any, Callable[[Any], None]]], depth: int, *, raw: bool = False
+) -> None:
+    """Subscribe to the topics that are published by now, so that none of their messages is lost, and drop them."""
+    for topic in list(wanted):
+        publishers = node.get_publishers_info_by_topic(topic)
+        if publishers:
+            kind, callback = wanted.pop(topic)
+            profile = QoSProfile(depth=depth, reliability=reliability_of(publishers))
+            node.create_subscription(kind, topic, callback, profile, raw=raw)
 
 
 def node_names(endpoints: Sequence[TopicEndpointInfo]) -> list[str]:

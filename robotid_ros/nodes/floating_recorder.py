@@ -29,7 +29,6 @@ from typing import Any
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, TwistStamped
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
@@ -37,7 +36,7 @@ from robotid_ros import __version__
 from robotid_ros.data.bag_writer import BagWriter
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import DataError, RobotIdError
-from robotid_ros.nodes.conversions import reliability_of
+from robotid_ros.nodes.conversions import subscribe_to_published
 from robotid_ros.nodes.parameters import declare_parameters
 from robotid_ros.nodes.publishing import Status
 from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node
@@ -72,12 +71,12 @@ class FloatingRecorder(Node):
             from nav_msgs.msg import Odometry
 
             self._kinds['odom'] = Odometry
-        self._unheard = set(self._kinds)
+        self._unheard = {topic: (kind, self._receiver(topic)) for topic, kind in self._kinds.items()}
         self._counts: Mapping[str, int] = {}  # messages of the recording, by topic
         self._status = Status(self, 10, lambda: self._counts)
         self.create_service(Trigger, '~/start', answering(self, partial(self._worker.run, self._start)))
         self.create_service(Trigger, '~/stop', answering(self, partial(self._worker.run, self._stop)))
-        steady_timer(self, _LOOK, self._subscribe)
+        steady_timer(self, _LOOK, partial(subscribe_to_published, self, self._unheard, _DEPTH, raw=True))
         steady_timer(self, _WRITE, lambda: self._worker.run(self._write))
 
     def close(self) -> None:
@@ -85,15 +84,6 @@ class FloatingRecorder(Node):
         with suppress(RobotIdError):
             self._stop()
         self._worker.close()
-
-    def _subscribe(self) -> None:
-        """Subscribe to the topics that are published."""
-        for topic in sorted(self._unheard):
-            publishers = self.get_publishers_info_by_topic(topic)
-            if publishers:
-                self._unheard.remove(topic)
-                profile = QoSProfile(depth=_DEPTH, reliability=reliability_of(publishers))
-                self.create_subscription(self._kinds[topic], topic, self._receiver(topic), profile, raw=True)
 
     def _receiver(self, topic: str) -> Callable[[bytes], None]:
         def receive(message: bytes) -> None:
@@ -107,7 +97,7 @@ class FloatingRecorder(Node):
     def _start(self) -> str:
         if self._writer is not None:
             return f'recording already, to {self._writer.folder}'
-        heard = set(self._kinds) - self._unheard
+        heard = self._kinds.keys() - self._unheard.keys()
         for topics, what in (({'joint_states'}, 'joint states'), ({'odom', 'base_twist'}, 'the twist of the base')):
             if not heard & topics:
                 names = ' or '.join(self.resolve_topic_name(topic) for topic in sorted(topics))

@@ -273,7 +273,6 @@ class IdentificationNode(Node):
             result=result,
             training=tuple(session.datasets.values()),
             validation=tuple(session.validation.values()),
-            summaries=(),
         )
         parent = Path(self._config.output_folder).expanduser() / self.get_namespace().strip('/')
         try:

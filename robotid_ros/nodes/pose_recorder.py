@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,6 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseStamped, Quaternion
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
@@ -34,7 +34,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.calibration import append_points
 from robotid_ros.calibration.pairing import PairingConfig, RestingPairs
 from robotid_ros.errors import CalibrationError, DataError, MissingDependencyError, RobotIdError
-from robotid_ros.nodes.conversions import joint_state_values, reliability_of, seconds
+from robotid_ros.nodes.conversions import joint_state_values, seconds, subscribe_to_published
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
 from robotid_ros.nodes.publishing import Status
 from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node
@@ -81,14 +81,14 @@ class PoseRecorder(Node):
         self._count = 0
         self._worker = BackgroundWorker(self)
         self._status = Status(self, 10, lambda: {'rows': self._count, 'points_file': self._config.points_file})
-        self._wanted: dict[str, tuple[Any, Callable[[Any], None]]] = {
+        wanted: dict[str, tuple[Any, Callable[[Any], None]]] = {
             'joint_states': (JointState, self._receive_joints),
             'measured_pose': (PoseStamped, self._receive_pose),
             'measured_point': (PointStamped, self._receive_point),
         }
         if self._config.tf_parent:
-            self._wanted['/tf'] = (_tf_message(), self._receive_transforms)
-        steady_timer(self, _LOOK, self._subscribe)
+            wanted['/tf'] = (_tf_message(), self._receive_transforms)
+        steady_timer(self, _LOOK, partial(subscribe_to_published, self, wanted, _DEPTH))
         # A group of its own: messages come in while the service waits for them.
         self.create_service(
             Trigger, '~/measure', answering(self, self._measure), callback_group=ReentrantCallbackGroup()
@@ -99,15 +99,6 @@ class PoseRecorder(Node):
         self._worker.close()
 
     # --- what comes in ---
-
-    def _subscribe(self) -> None:
-        """Subscribe to the topics that are published, where possible so that none is lost while this node waits."""
-        for topic in list(self._wanted):
-            publishers = self.get_publishers_info_by_topic(topic)
-            if publishers:
-                kind, callback = self._wanted.pop(topic)
-                profile = QoSProfile(depth=_DEPTH, reliability=reliability_of(publishers))
-                self.create_subscription(kind, topic, callback, profile)
 
     def _receive_joints(self, message: JointState) -> None:
         joints = self._joints = self._joints or tuple(message.name)

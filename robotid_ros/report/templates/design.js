@@ -1,19 +1,18 @@
 // The arm in three dimensions: one mesh for each link, moved by its pose at the chosen moment.
 robotid.ready.then(data => {
-  const floats = packed => new Float32Array(Uint8Array.from(atob(packed.bdata), c => c.charCodeAt(0)).buffer);
-  const ints = packed => new Int32Array(Uint8Array.from(atob(packed.bdata), c => c.charCodeAt(0)).buffer);
+  const typed = (packed, kind) => new kind(Uint8Array.from(atob(packed.bdata), c => c.charCodeAt(0)).buffer);
+  const floats = packed => typed(packed, Float32Array);
   const time = floats(data.time), poses = floats(data.poses), tip = floats(data.tip), links = data.links;
   const element = document.getElementById('scene'), slider = document.getElementById('time');
   if (!document.createElement('canvas').getContext('webgl')) element.closest('.player').classList.add('flat');
   const clock = document.getElementById('clock'), play = document.getElementById('play');
-  const pick = (flat, offset) => { const out = new Float32Array(flat.length / 3); for (let k = 0; k < out.length; k++) out[k] = flat[3 * k + offset]; return out; };
-  const indices = (flat, offset) => { const out = new Int32Array(flat.length / 3); for (let k = 0; k < out.length; k++) out[k] = flat[3 * k + offset]; return out; };
+  const pick = (flat, offset) => flat.filter((_, k) => k % 3 === offset);
   const SHADES = ['#7fb0d6', '#dfe3e8'];
   const meshes = (bodies, style) => bodies.map(body => {
-    const vertices = floats(body.vertices), faces = ints(body.faces);
+    const vertices = floats(body.vertices), faces = typed(body.faces, Int32Array);
     const colour = body.link < 0 ? '#9aa1aa' : SHADES[body.link % 2];
     return {link: body.link, vertices, trace: {type: 'mesh3d', x: pick(vertices, 0), y: pick(vertices, 1), z: pick(vertices, 2),
-      i: indices(faces, 0), j: indices(faces, 1), k: indices(faces, 2), color: colour, flatshading: true, name: body.name,
+      i: pick(faces, 0), j: pick(faces, 1), k: pick(faces, 2), color: colour, flatshading: true, name: body.name,
       lighting: {ambient: 0.72, diffuse: 0.6, specular: 0.1, roughness: 0.8}, lightposition: {x: 1000, y: -2000, z: 4000},
       hoverinfo: 'name', ...style}};
   });

@@ -5,6 +5,8 @@ robotid.ready.then(() => {
   const SIGNS = {ok: '●', warn: '▲', error: '■', silent: '○'};
   const config = {...robotid.config, displayModeBar: false};
   const axisTitle = text => ({title: {text}});
+  const framed = axes => robotid.layoutOf({...axes, showlegend: true,
+    legend: {orientation: 'h', x: 0, y: 1, yanchor: 'bottom'}, margin: {l: 54, r: 12, t: 27, b: 40}});
   let joints = [], panels = [];
   const build = names => {
     joints = names;
@@ -23,8 +25,7 @@ robotid.ready.then(() => {
       place.append(panel);
       const curve = (label, color) => ({type: 'scatter', mode: 'lines', name: label, x: [], y: [], line: {color, width: 1.4}});
       Plotly.newPlot(chart, [curve('measured', '#848e9a'), curve('predicted', '#0072b2')],
-        robotid.layoutOf({xaxis: axisTitle('time [s]'), yaxis: axisTitle('torque [N·m]'), showlegend: true,
-          legend: {orientation: 'h', x: 0, y: 1, yanchor: 'bottom'}, margin: {l: 54, r: 12, t: 27, b: 40}}), config);
+        framed({xaxis: axisTitle('time [s]'), yaxis: axisTitle('torque [N·m]')}), config);
       return {chart, note: title.lastChild};
     });
   };
@@ -32,8 +33,7 @@ robotid.ready.then(() => {
   const curves = [['relative_error', 'torque unexplained [%]', '#0072b2'], ['median_relative_std', 'median deviation [%]', '#007d5d'],
     ['change', 'last change', '#b07a00']];
   Plotly.newPlot(convergence, curves.map(([, name, color]) => ({type: 'scatter', mode: 'lines+markers', name, x: [], y: [], line: {color}})),
-    robotid.layoutOf({xaxis: {title: {text: 'recordings'}, dtick: 1}, yaxis: {type: 'log', title: {text: ''}}, showlegend: true,
-      legend: {orientation: 'h', x: 0, y: 1, yanchor: 'bottom'}, margin: {l: 54, r: 12, t: 27, b: 40}}), config);
+    framed({xaxis: {...axisTitle('recordings'), dtick: 1}, yaxis: {...axisTitle(''), type: 'log'}}), config);
   const show = message => {
     nodes.replaceChildren(...message.nodes.map(node => {
       const card = document.createElement('div');
