@@ -21,7 +21,9 @@ import yaml
 
 from robotid_ros.cli import build_parser, main
 from robotid_ros.commands import NAMES
+from robotid_ros.commands.demo import parameter_table as demo_table
 from robotid_ros.commands.robot_options import load_robot
+from robotid_ros.demo.comparison import ParameterComparison
 from robotid_ros.demo.configuration import configuration_text
 from robotid_ros.errors import ModelError
 from robotid_ros.excitation.storage import FORMAT
@@ -225,6 +227,17 @@ def test_an_arm_without_a_configuration_gets_one_for_the_demo(files: dict[str, s
     limits = config.apply_limits(model.joint_names, model.limits)
     assert limits.acceleration.tolist() == [3.0]  # full speed, 1 rad/s, in a third of a second
     assert limits.velocity.tolist() == [1.0]
+
+
+def test_the_table_of_the_demonstration_marks_what_is_off_and_what_the_run_does_not_tell() -> None:
+    true, found, std = np.array([[1.0, 1.01, 0.01], [2.0, 2.5, 0.02], [0.1, 0.2, 3.0]]).T
+    units = ('kg*m^2', 'kg*m', 'kg*m^2')
+    table = demo_table(ParameterComparison(names=('XX2', 'MX3', 'Ia4'), units=units, true=true, found=found, std=std))
+    _, agreeing, off, hidden, said = table.splitlines()
+    assert agreeing.split() == ['XX2', '1.0000', '1.0100', '0.01', '0.99', '1.0', 'σ']
+    assert off.endswith('25.0 σ  <- more than 3 std off')
+    assert hidden.split()[4:] == ['>1000', '0.0', 'σ', '(hardly', 'excited)']
+    assert said.startswith('1 of the 2 parameters found to better than 5 %')
 
 
 @pytest.mark.filterwarnings('ignore::robotid_ros.errors.ModelWarning')

@@ -50,7 +50,7 @@ def _run(options: argparse.Namespace) -> int:
         outcome = run_demo(settings, step)
     result = outcome.result
     joints = result.joint_names
-    print(_parameter_table(outcome.comparison))
+    print(parameter_table(outcome.comparison))
     print('\nvalidation on a second trajectory, which the fit has not seen')
     measured = result.metrics['validation']
     columns = {'rmse [N m]': measured.rmse, 'match %': measured.match, 'friction off': outcome.friction_rmse}
@@ -78,7 +78,7 @@ def _configuration(robot: Path, model: RobotModel, folder: Path) -> Path:
     return made
 
 
-def _parameter_table(comparison: ParameterComparison) -> str:
+def parameter_table(comparison: ParameterComparison) -> str:
     """Return true and found values, standard deviations and differences in standard deviations."""
     agreeing, excited = comparison.agreeing, comparison.well_excited
     numbers = zip(

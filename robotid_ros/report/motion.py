@@ -21,7 +21,7 @@ from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.report.bodies import Body
 from robotid_ros.report.content import Figure, Level, Table, quantities, words
-from robotid_ros.report.plot import Chart, Trace, axis, line, rule
+from robotid_ros.report.plot import Chart, Trace, axis, dots, line, rule
 from robotid_ros.report.subject import described_torque
 from robotid_ros.report.wording import number, percent, units_of
 
@@ -177,7 +177,11 @@ def limit_figure(model: RobotModel, design: ExcitationDesign, motion: Motion) ->
             rules = [rule('y', float(at), 'residual') for at in (low, high) if np.isfinite(at)]
             layout['shapes'] += [{**each, 'yref': f'y{suffix}'} for each in rules]
             if np.isfinite(each.share):
-                traces.append(_closest(each, f'y{suffix}'))
+                at, value = np.array([each.time]), np.array([each.value])
+                said = f'{percent(100.0 * each.share)} of the limit at {each.time:.2f} s<extra></extra>'
+                traces.append(
+                    dots('residual', at, value, 'closest approach', 8.0, yaxis=f'y{suffix}', hovertemplate=said)
+                )
         worst = closest(own)
         charts.append(
             Chart(
@@ -203,16 +207,3 @@ def _seen(values: Array, low: float, high: float) -> tuple[float, float]:
     room = 0.5 * max(top - bottom, 1e-9)
     bottom, top = (low if low > bottom - room else bottom), (high if high < top + room else top)
     return min(bottom, float(values.min())) - 0.15 * room, max(top, float(values.max())) + 0.15 * room
-
-
-def _closest(each: Approach, along: str) -> Trace:
-    return {
-        'type': 'scatter',
-        'mode': 'markers',
-        'x': np.array([each.time]),
-        'y': np.array([each.value]),
-        'yaxis': along,
-        'name': 'closest approach',
-        'marker': {'color': '#d55e00', 'size': 8},
-        'hovertemplate': f'{percent(100.0 * each.share)} of the limit at {each.time:.2f} s<extra></extra>',
-    }
