@@ -122,7 +122,7 @@ def whole(browser: Any, folder: Path) -> None:
     from robotid_ros.model import RobotConfig, RobotModel
     from robotid_ros.model.packaged import arm_file
     from robotid_ros.report.page import html_page, panel
-    from robotid_ros.report.plot import SERIES, Chart, axis, line
+    from robotid_ros.report.plot import Chart, axis, curve, line
     from robotid_ros.report.subject import predicted_run
 
     model = RobotModel.from_urdf(arm_file('ur10e'))
@@ -143,7 +143,7 @@ def whole(browser: Any, folder: Path) -> None:
             title='2. An exciting motion, within all limits',
             alt='Six joint positions over one period.',
             traces=tuple(
-                line('accent', time, q, name, line={'color': SERIES[k], 'width': 1.8})
+                curve(k, time, q, name)
                 for k, (q, name) in enumerate(zip(design.trajectory.position(time).T, model.joint_names, strict=True))
             ),
             layout={'xaxis': axis('time [s]'), 'yaxis': axis('position [rad]')},
