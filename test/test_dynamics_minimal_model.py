@@ -410,19 +410,15 @@ def test_processes_that_compile_at_once_and_damaged_or_foreign_libraries(tmp_pat
     assert not list(folder.glob('*.tmp'))
     sound = [path.read_bytes() for path in libraries]
     other = b'not a library'
-    for bad in (sound[0][:2000], other + hashlib.sha256(other).digest()):
-        for path in libraries:
+    # One was cut off, one has its hash and is none; then one has the right hash and not the function, being the other.
+    for bad in ((sound[0][:2000], other + hashlib.sha256(other).digest()), (sound[1], sound[1][:2000])):
+        for path, content in zip(libraries, bad, strict=True):
             path.unlink()
-            path.write_bytes(bad)
+            path.write_bytes(content)
             path.chmod(0o600)
         assert runs(tmp_path) == ['True']
         assert [path.read_bytes()[:4] for path in libraries] == [b'\x7fELF'] * 2
-    # The one library under the name of the other has the right hash and not the function.
-    libraries[0].unlink()
-    libraries[0].write_bytes(sound[1])
-    libraries[0].chmod(0o600)
-    assert runs(tmp_path) == ['True']
-    assert libraries[0].read_bytes() != sound[1]
+        assert all(path.read_bytes() != content for path, content in zip(libraries, bad, strict=True))
 
 
 def test_it_travels_to_other_processes():

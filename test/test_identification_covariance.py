@@ -96,7 +96,7 @@ def test_the_default_fit_covers_the_truth_as_often_as_it_tells() -> None:
     base = base_parameters(ARM, rotor_inertia=config.rotor_inertia)
     true = base.map @ standard_parameters(ARM, rotor_inertia=config.rotor_inertia)
     inside = []
-    for _ in range(30):
+    for _ in range(20):
         motion = fourier_motion(2, rng, seconds=6.0)
         torque = pinocchio_torque(ARM, *motion[1:]) + COULOMB * np.sign(motion[2]) + VISCOUS * motion[2] + OFFSET
         torque += rng.normal(0.0, NOISE, torque.shape)

@@ -84,7 +84,7 @@ def test_a_clean_run_is_averaged_and_can_be_read_again(tmp_path):
 @pytest.mark.parametrize('chunk', [1, 37, 5000])
 def test_every_fault_is_counted_exactly_and_none_reaches_the_average(tmp_path, chunk):
     rng = np.random.default_rng(2)
-    count = 12 * RATE
+    count = 8 * RATE
     elapsed = np.arange(count) / RATE
     stamps = START + np.arange(count, dtype=np.int64) * 2 * MS
     q, dq, _, effort = harmonics(elapsed, PERIOD)
