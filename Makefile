@@ -53,8 +53,8 @@ PYTEST := $(BIN)/python -m pytest --durations 15
 SPREAD := --dist loadfile --no-loadscope-reorder --numprocesses
 NODE_FILES = $(filter-out test/test_excitation_%,$(shell grep -l 'mark\.ros' test/test_*.py))
 NODES_FIRST := $(patsubst %,test/test_%.py,demo chain_node recorder_node identification_node calibration_live)
-CORE_FIRST := $(patsubst %,test/test_%.py,docs_blocks export_formats fleet execution_faults excitation_optimizer \
-	identification_estimators dynamics_minimal_model recorder_session docs_build cli)
+CORE_FIRST := $(patsubst %,test/test_%.py,docs_blocks report_page identification_estimators dynamics_minimal_model \
+	friction_strokes execution_faults cli docs_build identification_er16 identification_damage excitation_optimizer fleet)
 test: $(VENV)/.test
 	@echo 'two groups of tests, about six minutes; each is printed when it has ended'
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target test-nodes test-core
