@@ -12,38 +12,18 @@
 from dataclasses import replace
 
 import numpy as np
-from dynamics_helpers import ARMS, arm
+from dynamics_helpers import arm
+from numpy.typing import ArrayLike
 
-from robotid_ros.model import JointLimits, RobotModel
+from robotid_ros.excitation import FourierTrajectory
+from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertial_parameters
 
 
-def ur10e_with_acceleration_limit() -> RobotModel:
-    """Return the packaged UR10e with 8 rad/s^2 at every joint."""
-    model = RobotModel.from_urdf(ARMS['ur10e'])
-    return replace(model, limits=model.limits.overridden(acceleration=np.full(6, 8.0)))
-
-
-def panda_with_published_limits() -> RobotModel:
-    """Return the Panda with its maker's acceleration limits."""
-    model = arm('panda')
-    published = np.array([15.0, 7.5, 10.0, 12.5, 15.0, 20.0, 20.0])
-    return replace(model, limits=model.limits.overridden(acceleration=published[: model.n]))
-
-
-def er16_main_axes() -> RobotModel:
-    """Return the ER-16's first three joints with the limits of the method's thesis; its masses are not published."""
-    inf = np.full(3, np.inf)
-    limits = JointLimits(
-        lower=np.deg2rad([-180.0, -60.0, -170.0]),
-        upper=np.deg2rad([180.0, 60.0, 80.0]),
-        velocity=np.deg2rad([145.0, 105.0, 170.0]),
-        acceleration=np.deg2rad([50.0, 40.0, 65.0]),
-        jerk=inf,
-        effort=inf,
-    )
-    rows = [(np.pi, 0.0, 0.0, 0.0), (np.pi / 2, 0.16, 0.0, -np.pi / 2), (0.0, 0.68, 0.0, 0.0)]
-    return RobotModel.from_mdh(rows, name='ER-16', limits=limits)
+def limited(name: str, acceleration: ArrayLike = 8.0) -> RobotModel:
+    """Return an arm of the tests with acceleration limits [rad/s^2]."""
+    model = arm(name)
+    return replace(model, limits=model.limits.overridden(acceleration=np.broadcast_to(acceleration, model.n)))
 
 
 def seven_axes(rng: np.random.Generator) -> RobotModel:
@@ -65,12 +45,8 @@ def fourier_motion(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return times, positions, velocities and accelerations of five random harmonics."""
     t = np.arange(samples) / rate
-    w = 2.0 * np.pi / period * np.arange(1, 6)
-    phase, size = rng.uniform(0, 2 * np.pi, (n, 5)), rng.uniform(0.3, 1.0, (n, 5)) / np.arange(1, 6)
-    angle = t[:, None, None] * w + phase
-    return (
-        t,
-        np.sum(size * np.sin(angle), axis=2),
-        np.sum(size * w * np.cos(angle), axis=2),
-        -np.sum(size * w * w * np.sin(angle), axis=2),
-    )
+    phase, size = rng.uniform(0, 2 * np.pi, (n, 5)), rng.uniform(0.3, 1.0, (n, 5))
+    fastest = 2.0 * np.pi / period * size
+    a, b = fastest * np.cos(phase), -fastest * np.sin(phase)
+    trajectory = FourierTrajectory(a=a, b=b, offset=np.zeros(n), base_frequency=1.0 / period)
+    return t, *trajectory.evaluate(t)

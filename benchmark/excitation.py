@@ -22,9 +22,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from er16_helpers import er16 as er16_arm
 from joblib.externals.loky import get_reusable_executor
 
-from benchmark.arms import er16_main_axes, panda_with_published_limits, ur10e_with_acceleration_limit
+from benchmark.arms import limited
 from benchmark.row import Row
 from benchmark.timing import processor_seconds
 from robotid_ros.dynamics import inverse_dynamics
@@ -34,6 +35,7 @@ from robotid_ros.model import RobotModel
 FIGAROH = 'FIGAROH 1.0.2, cubic splines, IPOPT'
 EARLIER = 'measured earlier on two cores: IPOPT for Python is not on PyPI as a wheel'
 SIXTEEN = ExcitationConfig(period=16.0)
+PANDA = (15.0, 7.5, 10.0, 12.5, 15.0, 20.0, 20.0)  # acceleration limits of its maker [rad/s^2]
 
 
 class Outcome(NamedTuple):
@@ -79,7 +81,7 @@ def violations(model: RobotModel, trajectory: FourierTrajectory) -> int:
 
 def ur10e(quick: bool) -> Iterator[Row]:
     """Design for the UR10e with five seeds."""
-    arm, seeds = ur10e_with_acceleration_limit(), 1 if quick else 5
+    arm, seeds = limited('ur10e'), 1 if quick else 5
     found = [outcome(arm, replace(SIXTEEN, seed=seed)) for seed in range(seeds)]
     median = Outcome(*np.median(found, axis=0))
     conditions = [one.condition for one in found]
@@ -123,7 +125,7 @@ def ur10e(quick: bool) -> Iterator[Row]:
 def seven_axes(quick: bool) -> Iterator[Row]:
     """Design for the Panda."""
     config = replace(SIXTEEN, starts=1) if quick else SIXTEEN
-    found = outcome(panda_with_published_limits(), config)
+    found = outcome(limited('panda', PANDA), config)
     yield Row(
         what=f'time of a design, Panda, {found.parameters} base parameters, 5 harmonics',
         unit='s',
@@ -137,12 +139,13 @@ def seven_axes(quick: bool) -> Iterator[Row]:
 
 def er16(quick: bool) -> Iterator[Row]:
     """Design for the main axes of the ER-16, at the frequency of the method's thesis."""
-    config = ExcitationConfig(period=25.0, offset=False)
+    config, arm = ExcitationConfig(period=25.0, offset=False), er16_arm()
+    arm = replace(arm, limits=arm.limits.overridden(effort=np.full(3, np.inf)))
     for name, settings in (
         ('inertial, rotor inertia and friction parameters', config),
         ('inertial parameters alone', replace(config, rotor_inertia=False, viscous=False, coulomb=False)),
     ):
-        found = outcome(er16_main_axes(), settings)
+        found = outcome(arm, settings)
         yield Row(
             what=f'condition number, ER-16, 3 joints, 0.04 Hz, {found.parameters} {name}',
             values=found.condition,

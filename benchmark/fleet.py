@@ -19,7 +19,6 @@ every fifth arm, friction rises by 3 % a month. Recordings that the folder alrea
 import argparse
 import itertools
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -29,8 +28,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from dynamics_helpers import ARMS
 
-from benchmark.arms import ARMS, ur10e_with_acceleration_limit
+from benchmark.arms import limited
+from benchmark.timing import processor_seconds
 from robotid_ros.data import Recording, write_csv
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
 from robotid_ros.simulation import perturb
@@ -44,7 +45,7 @@ NOISE = 0.003  # of the effort, as a fraction of the effort limits
 
 def record(path: Path, arm: int, month: int, trajectory: FourierTrajectory) -> None:
     """Write what an arm's joint states show in a month."""
-    model, rng = ur10e_with_acceleration_limit(), np.random.default_rng((arm, month))
+    model, rng = limited('ur10e'), np.random.default_rng((arm, month))
     truth = perturb(model, np.random.default_rng(arm), 0.1)
     share = rng.normal(1.0, SCATTER, (2, model.n)) * (1.0 + WEAR * month * (arm % 5 == 0))
     friction = replace(
@@ -63,7 +64,7 @@ def record(path: Path, arm: int, month: int, trajectory: FourierTrajectory) -> N
 def make(folder: Path, arms: int, each: int) -> None:
     """Write the recordings that are not there yet."""
     trajectory = optimize_excitation(
-        ur10e_with_acceleration_limit(), ExcitationConfig(period=PERIOD, starts=1, iterations=60, seed=1)
+        limited('ur10e'), ExcitationConfig(period=PERIOD, starts=1, iterations=60, seed=1)
     ).trajectory
     for arm, month in itertools.product(range(arms), range(each)):
         path = folder / f'arm{arm:02d}' / f'month{month:02d}.csv'
@@ -107,16 +108,14 @@ def main() -> None:
     out = options.folder / f'out_{options.arms}x{options.each}_{options.jobs}'
     shutil.rmtree(out, ignore_errors=True)  # of an earlier run, which would be resumed
     words = ['fleet', str(recordings), '--robot', str(ARMS['ur10e']), '--jobs', str(options.jobs), '--out', str(out)]
-    before, begun, peak = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic(), 0.0
+    processor, begun, peak = processor_seconds(), time.monotonic(), 0.0
     process = subprocess.Popen([sys.executable, '-m', 'robotid_ros.cli', *words, *options.more])
     ended = threading.Event()
     threading.Thread(target=lambda: (process.wait(), ended.set()), daemon=True).start()
     while not ended.wait(1.0):
         peak = max(peak, memory_of(process.pid))
     spent = time.monotonic() - begun
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    count = options.arms * options.each
+    processor, count = processor_seconds() - processor, options.arms * options.each
     print(
         f'{count} recordings of {SECONDS:.0f} s at {RATE:.0f} Hz, --jobs {options.jobs}: {spent:.0f} s, '
         f'{processor:.0f} s of processor time ({processor / count:.1f} s each), at most {peak:.0f} MB; '

@@ -14,12 +14,12 @@ python -m benchmark.identification [--quick]
 
 import time
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
 from dynamics_helpers import ARMS, motion
 from er16_helpers import er16, er16_data, er16_design, er16_truth
+from identification_helpers import dataset
 from scipy.linalg import cholesky, solve_triangular
 from scipy.signal import lfilter
 
@@ -29,7 +29,7 @@ from benchmark.recordings import figaroh_rmse
 from benchmark.row import Row
 from benchmark.simulated_twin import simulated_twin
 from benchmark.timing import seconds
-from robotid_ros.data import Dataset, process_recording, read_recording
+from robotid_ros.data import process_recording, read_recording
 from robotid_ros.dynamics import base_parameters, inverse_dynamics, standard_parameters
 from robotid_ros.friction import friction_model
 from robotid_ros.identification import IdentificationConfig, identify, torque_metrics
@@ -54,18 +54,13 @@ def coloured(shape: tuple[int, int], scale: float, pole: float, rng: np.random.G
     return scale * noise[500:]
 
 
-def make(arm: RobotModel, fields: tuple[np.ndarray, ...], torque: np.ndarray, rate: float) -> Dataset:
-    t, q, dq, ddq = fields
-    return Dataset(joint_names=arm.joint_names, time=t, q=q, dq=dq, ddq=ddq, tau=torque, rate=rate, cutoff=rate / 2)
-
-
 def speed(quick: bool) -> Iterator[Row]:
     """Time the fit of a seven-axis arm to 100 000 samples, and its physically consistent parameters."""
     rng, runs, count = np.random.default_rng(0), 1 if quick else 5, 100_000
     arm = seven_axes(rng)
     fields = fourier_motion(7, count, 1000.0, rng)
     clean = inverse_dynamics(arm, *fields[1:]) + 3.0 * np.sign(fields[2]) + 2.0 * fields[2]
-    data = make(arm, fields, clean + coloured(clean.shape, 0.3, 0.9, rng), 1000.0)
+    data = dataset(arm, fields, clean + coloured(clean.shape, 0.3, 0.9, rng), 1000.0)
     base = base_parameters(arm, rotor_inertia=True)
     base.regressor(*(x[:8] for x in fields[1:]))  # the kernel is built once per arm
     model, shape = friction_model(FRICTION), np.zeros((7, 0))
@@ -163,7 +158,7 @@ def er16_match(quick: bool) -> Iterator[Row]:
 def coverage(quick: bool) -> Iterator[Row]:
     """Count how often 95 % intervals contain the truth, with coloured noise."""
     trials = 10 if quick else 200
-    arm = RobotModel.from_urdf(str(resources.files('robotid_ros') / 'robots' / 'ur10e.urdf'))
+    arm = RobotModel.from_urdf(ARMS['ur10e'])
     base = base_parameters(arm, rotor_inertia=True)
     true = base.map @ standard_parameters(arm, rotor_inertia=True)
     model, shape = friction_model(FRICTION), np.zeros((6, 0))
@@ -175,7 +170,7 @@ def coverage(quick: bool) -> Iterator[Row]:
             rng = np.random.default_rng(trial)
             fields = fourier_motion(6, 2000, 100.0, rng)
             clean = inverse_dynamics(arm, *fields[1:]) + level * np.sign(fields[2]) + level * fields[2]
-            data = make(arm, fields, clean + coloured(clean.shape, 1.0, pole, rng) * level * 0.1, 100.0)
+            data = dataset(arm, fields, clean + coloured(clean.shape, 1.0, pole, rng) * level * 0.1, 100.0)
             samples = as_samples([data], arm, standstill_speed=0.02, standstill_weight=0.01)
             rows = Rows(base, samples)
             fit = least_squares(rows, model, shape)

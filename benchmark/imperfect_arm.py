@@ -21,16 +21,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmark.arms import arm, ur10e_with_acceleration_limit
+from benchmark.arms import limited
 from benchmark.row import Row
-from robotid_ros.data import Dataset, ProcessingSettings, Recording, process_recording
+from robotid_ros.data import ProcessingSettings, Recording, process_recording
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
 from robotid_ros.export.replay import READY, replay
 from robotid_ros.identification import IdentificationConfig, identify
 from robotid_ros.model import RobotModel
 from robotid_ros.simulation import ArmTruth, Drive, Plant, Sensors, effort_scale, perturb, simulate_trajectory
 
-PERIOD, PERIODS, RATE = 10.0, 3, 500.0
+PERIOD, PERIODS = 10.0, 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,27 +74,26 @@ def true_arm(model: RobotModel, traits: Traits) -> ArmTruth:
     return replace(truth, drive=drive)
 
 
-def recorded(model: RobotModel, traits: Traits, trajectory: FourierTrajectory, rng: np.random.Generator) -> Dataset:
-    """Let the arm follow a trajectory and return what its encoders and drives show, averaged over the periods."""
-    plant = Plant(true_arm(model, traits), model)
-    time = np.arange(0.0, PERIODS * PERIOD + 0.01, 0.02)
+def recorded(
+    plant: Plant, traits: Traits, trajectory: FourierTrajectory, rng: np.random.Generator, periods: int = PERIODS
+) -> Recording:
+    """Let the arm follow a trajectory and return what its encoders and drives show, without velocities."""
+    time = np.arange(0.0, periods * PERIOD + 0.01, 0.02)
     sensors = Sensors.typical(
-        model,
+        plant.truth.model,
         plant.truth.drive_gain,
         encoder_bits=traits.encoder_bits,
         position_noise=0.0,
         velocity_noise=0.0,
         effort_noise=traits.noise,
     )
-    run = simulate_trajectory(plant, time, *trajectory.evaluate(time), rate=RATE, sensors=sensors, rng=rng)
-    seen = run.recording
-    recording = Recording(joint_names=seen.joint_names, time=seen.time, position=seen.position, effort=seen.effort)
-    return process_recording(recording, ProcessingSettings(period=PERIOD))
+    run = simulate_trajectory(plant, time, *trajectory.evaluate(time), sensors=sensors, rng=rng)
+    return replace(run.recording, velocity=None)
 
 
 def one_after_the_other(quick: bool) -> Iterator[Row]:
     """Identify the arm with each trait added to those before."""
-    model = ur10e_with_acceleration_limit()
+    model = limited('ur10e')
     design = ExcitationConfig(period=PERIOD, starts=1, iterations=60)
     trajectories = [optimize_excitation(model, replace(design, seed=seed)).trajectory for seed in (1, 11)]
     traits, steps = Traits(), (STEPS[0], STEPS[-1]) if quick else STEPS
@@ -102,7 +101,10 @@ def one_after_the_other(quick: bool) -> Iterator[Row]:
     for number, (name, change) in enumerate(steps):
         traits = replace(traits, **change)
         rng = np.random.default_rng(7)
-        training, validation = (recorded(model, traits, each, rng) for each in trajectories)
+        plant, settings = Plant(true_arm(model, traits), model), ProcessingSettings(period=PERIOD)
+        training, validation = (
+            process_recording(recorded(plant, traits, each, rng), settings) for each in trajectories
+        )
         found, other = (identify(training, model, validation=validation, config=config) for config in (None, plain))
         error, beside = (result.metrics['validation'].relative_error_total for result in (found, other))
         yield Row(
@@ -119,27 +121,16 @@ def one_after_the_other(quick: bool) -> Iterator[Row]:
 def replayed(quick: bool) -> Iterator[Row]:
     """Identify arms that are not as described; replay another motion with both, driven by a noisy torque."""
     for name in ('ur10e',) if quick else ('ur10e', 'panda', 'xarm7'):
-        described = arm(name)
-        described = replace(described, limits=described.limits.overridden(acceleration=np.full(described.n, 8.0)))
+        described = limited(name)
         # Rotors as heavy as drives of such torque have them, geared down; a URDF has none.
         rotors = described.with_inertial(described.inertial, rotor_inertia=0.003 * effort_scale(described))
-        truth = perturb(rotors, np.random.default_rng(3), 0.1, breakaway_ratio=0.2)
+        plant = Plant(perturb(rotors, np.random.default_rng(3), 0.1, breakaway_ratio=0.2), described)
         datasets = []
         for seed, periods in ((1, PERIODS), (11, 1)):
-            rng = np.random.default_rng(seed)
             design = ExcitationConfig(period=PERIOD, starts=1, iterations=60, seed=seed)
-            time = np.arange(0.0, periods * PERIOD + 0.01, 0.02)
-            motion = optimize_excitation(described, design).trajectory.evaluate(time)
-            run = simulate_trajectory(Plant(truth, described), time, *motion, rate=250.0)
-            noise = Traits().noise * effort_scale(described) * rng.standard_normal(run.motor_torque.shape)
-            step = 2.0 * np.pi / 2.0**17
-            recording = Recording(
-                joint_names=described.joint_names,
-                time=run.time,
-                position=np.rint(run.position / step) * step,
-                effort=run.motor_torque + noise,
-            )
-            datasets.append(process_recording(recording))
+            trajectory = optimize_excitation(described, design).trajectory
+            rng = np.random.default_rng(seed)
+            datasets.append(process_recording(recorded(plant, Traits(encoder_bits=17), trajectory, rng, periods)))
         found = replay(described, identify(datasets[0], described), datasets[1])
         joints = ' '.join(f'{value:.2g}' for value in found.identified.relative)
         yield Row(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmark import anchor
-from benchmark.arms import ur10e_with_acceleration_limit
+from benchmark.arms import limited
 from benchmark.row import Row
 from robotid_ros.data import Recording, process_recording
 from robotid_ros.dynamics import inverse_dynamics
@@ -46,7 +46,7 @@ def simulated_twin(quick: bool) -> Iterator[Row]:
     Servos of known gains follow an excitation trajectory. MuJoCo is told trajectory and gains, ours only what a real
     arm's joint states tell; neither knows the friction.
     """
-    prior = ur10e_with_acceleration_limit()
+    prior = limited('ur10e')
     truth = perturb(prior, np.random.default_rng(0)).model
     stamps = np.arange(0.0, 10.0 + STEP / 2, STEP)
     design = ExcitationConfig(period=10.0, starts=1, iterations=60)

@@ -18,10 +18,10 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from importlib import resources
 
 import numpy as np
 import rclpy
+from dynamics_helpers import arm
 from rclpy.qos import QoSProfile
 from ros_helpers import NodeProcess
 from sensor_msgs.msg import JointState
@@ -29,13 +29,12 @@ from sensor_msgs.msg import JointState
 from benchmark.row import Row
 from benchmark.timing import processor_seconds_of, seconds
 from robotid_ros.demo.processes import isolated_environment
-from robotid_ros.model import RobotModel
 from robotid_ros.simulation import Plant, Sensors, effort_scale, perturb, simulate_trajectory
 
 
 def offline(quick: bool) -> Iterator[Row]:
     """Time steps of the plant and a run without ROS."""
-    model = RobotModel.from_urdf((resources.files('robotid_ros') / 'robots' / 'ur10e.urdf').read_text(encoding='utf-8'))
+    model = arm('ur10e')
     rng, runs = np.random.default_rng(0), 1 if quick else 3
     truth = perturb(model, rng)
     plant = Plant(truth, model, torque_noise=1e-3 * effort_scale(model), rng=rng)
@@ -76,12 +75,12 @@ def watch(seconds: float, load: int) -> Row:
     listener.create_subscription(JointState, 'joint_states', receive, QoSProfile(depth=10000), raw=True)
     environment = {**os.environ}
     command = ['-m', 'robotid_ros.nodes.simulated_arm', '--ros-args', '-p', 'publish_rate:=1000.0']
-    with NodeProcess(command, environment) as arm, ExitStack() as stack:
+    with NodeProcess(command, environment) as process, ExitStack() as stack:
         while not stamps:
             rclpy.spin_once(listener, timeout_sec=0.1)
         for _ in range(load):
             stack.enter_context(NodeProcess(['-c', 'while True: pass'], environment))
-        pid = arm.process.pid
+        pid = process.process.pid
         first, before, start = len(stamps), processor_seconds_of(pid), time.monotonic()
         while time.monotonic() < start + seconds:
             rclpy.spin_once(listener, timeout_sec=0.1)
