@@ -32,10 +32,11 @@ from robotid_ros.execution.following import Following, StopKind  # noqa: E402
 from robotid_ros.execution.watchdog import Watchdog, WatchdogConfig  # noqa: E402
 from robotid_ros.nodes.arm_driver import ArmDriver  # noqa: E402
 from robotid_ros.nodes.conversions import seconds  # noqa: E402
-from robotid_ros.nodes.excitation_config import ExcitationNodeConfig  # noqa: E402
+from robotid_ros.nodes.excitation_config import ExcitationNodeConfig, StartConfig  # noqa: E402
 from robotid_ros.nodes.excitation_stream import RunStream  # noqa: E402
 from robotid_ros.nodes.parameters import declare_parameters  # noqa: E402
 from robotid_ros.nodes.publishing import Status  # noqa: E402
+from robotid_ros.nodes.start_checks import StartChecks  # noqa: E402
 
 BEGIN = 1000.0
 
@@ -143,15 +144,34 @@ def test_a_joint_state_timeout_that_no_look_can_hold_is_refused():
 
 
 @pytest.fixture
-def driver():
-    """Return a driver in simulated time, whose clock has not come yet."""
+def node():
+    """Return a node in simulated time, whose clock has not come yet."""
     context = rclpy.Context()
     context.init(domain_id=int(ros_environment()['ROS_DOMAIN_ID']))
-    node = rclpy.create_node('driver', context=context, parameter_overrides=[Parameter('use_sim_time', value=True)])
-    declare_parameters(node, WatchdogConfig)
-    yield ArmDriver(node, Controller(), Status(node, 1, dict), Worker(), None)
-    node.destroy_node()
+    made = rclpy.create_node('driver', context=context, parameter_overrides=[Parameter('use_sim_time', value=True)])
+    yield made
+    made.destroy_node()
     rclpy.shutdown(context=context)
+
+
+@pytest.mark.parametrize(('rate', 'slow'), [(50.0, False), (49.5, False), (46.0, True)])
+def test_an_arm_at_the_rate_asked_for_is_not_refused_by_the_rounding_of_its_stamps(node, rate, slow):
+    checks = StartChecks(node, Worker(), None)
+    for begin in range(1_790_000_000_000_000_000, 1_790_000_001_000_000_000, 20_408_163):  # ns
+        checks._messages = []
+        for k in range(27):
+            message = JointState(name=list(MODEL.joint_names), position=[0.0] * MODEL.n, effort=[1.0] * MODEL.n)
+            message.header.stamp.sec, message.header.stamp.nanosec = divmod(begin + round(k * 1e9 / rate), 10**9)
+            checks._messages.append((0.0, message))
+        reasons = checks._recording_reasons(MODEL.joint_names, StartConfig(least_joint_state_rate=50.0))
+        assert ('slow_joint_states' in reasons) is slow
+
+
+@pytest.fixture
+def driver(node):
+    """Return a driver in simulated time, whose clock has not come yet."""
+    declare_parameters(node, WatchdogConfig)
+    return ArmDriver(node, Controller(), Status(node, 1, dict), Worker(), None)
 
 
 def tick(driver, moment, begin=np.inf):
