@@ -19,9 +19,12 @@ pytest.importorskip('rclpy', reason='needs the ros extra')
 pytest.importorskip('mujoco', reason='needs the sim extra')
 pytestmark = pytest.mark.ros
 
+from trajectory_msgs.msg import JointTrajectory  # noqa: E402
+
 from robotid_ros.demo.processes import NodeGroup, isolated_environment, parameter_arguments  # noqa: E402
 from robotid_ros.identification import IdentificationResult  # noqa: E402
 from robotid_ros.model import RobotModel  # noqa: E402
+from robotid_ros.nodes.conversions import LATCHED  # noqa: E402
 from robotid_ros.nodes.loop_client import LoopClient, ServiceError  # noqa: E402
 from robotid_ros.simulation import read_truth  # noqa: E402
 
@@ -59,6 +62,8 @@ def test_one_call_runs_everything_from_the_parked_arm_to_the_report(tmp_path: Pa
         nodes = ('chain', 'excitation', 'recorder', 'identification')
         client = LoopClient(group.check, int(environment['ROS_DOMAIN_ID']), nodes)
         try:
+            references: list[JointTrajectory] = []
+            client.node.create_subscription(JointTrajectory, '/excitation/reference', references.append, LATCHED)
             said = client.call('/chain/start', DEADLINE)
             assert said.startswith('started: friction_sweep, excitation, validation, identify')
             with pytest.raises(ServiceError, match='the chain is under way: '):
@@ -76,6 +81,8 @@ def test_one_call_runs_everything_from_the_parked_arm_to_the_report(tmp_path: Pa
             text = client.status['chain'].message
             assert text.startswith('identified, usable'), text
             assert steps[-5:] == ['friction_sweep', 'excitation', 'validation', 'identify', 'none']
+            purposes = [message.header.frame_id for message in references if message.points]
+            assert purposes == ['friction_sweep', 'excitation', 'validation']
 
             # A run that ends itself, since every parameter is known, is no reason to end the chain; a user's stop is,
             # also while every parameter is still known from the run before.

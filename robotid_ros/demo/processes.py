@@ -10,6 +10,7 @@
 """Processes of nodes: watched while they run, ended with their parent."""
 
 import ctypes
+import json
 import os
 import signal
 import subprocess
@@ -50,18 +51,9 @@ def isolated_environment() -> dict[str, str]:
 
 
 def parameter_arguments(values: Mapping[str, object]) -> list[str]:
-    """Return ``--ros-args -p name:=value ...``."""
-    arguments = ['--ros-args']
-    for name, value in values.items():
-        spelled = str(value).lower() if isinstance(value, bool) else _spell(value)
-        arguments += ['-p', f'{name}:={spelled}']
-    return arguments
-
-
-def _spell(value: object) -> str:
-    if isinstance(value, (list, tuple)):
-        return '[' + ', '.join(_spell(entry) for entry in value) + ']'
-    return repr(value) if isinstance(value, float) else str(value)
+    """Return ``--ros-args -p name:=value ...``; ROS reads values as YAML, which JSON is."""
+    spelled = (f'{name}:={json.dumps(value, default=str)}' for name, value in values.items())
+    return ['--ros-args', *(word for each in spelled for word in ('-p', each))]
 
 
 def die_with_parent() -> None:
