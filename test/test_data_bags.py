@@ -12,6 +12,7 @@
 import json
 import shutil
 import sqlite3
+import struct
 from contextlib import closing
 
 import numpy as np
@@ -108,6 +109,19 @@ def test_a_long_recording_goes_into_several_files_that_are_read_as_one(tmp_path,
         assert [bytes(data) for c, _, data in reader.messages() if c.topic == STATES] == messages
     again, _ = process_file(tmp_path / 'run')
     assert np.allclose(again.tau, session.dataset.tau, rtol=0, atol=1e-12)
+
+
+def test_a_recording_with_a_damaged_summary_is_read_from_its_beginning(tmp_path):
+    messages, stamps = stream(PERIOD, 2, RATE, np.random.default_rng(6))
+    recorded(tmp_path / 'run', messages, stamps)
+    file = tmp_path / 'run' / 'run_0.mcap'
+    data = file.read_bytes()
+    (start,) = struct.unpack_from('<Q', data, len(data) - 28)  # the footer's content and the magic bytes are 28 bytes
+    file.write_bytes(data[:start] + bytes([255]) * (len(data) - 37 - start) + data[-37:])
+    recording = read_recording(tmp_path / 'run')
+    assert len(recording) == len(messages)
+    assert not recording.provenance['ended_properly']
+    assert recording.provenance['description']['topic'] == STATES
 
 
 @pytest.mark.parametrize('storage', ['SQLITE3', 'MCAP'])
