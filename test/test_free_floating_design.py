@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robotid_ros.errors import ExcitationError, ModelError
-from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.excitation.criteria import CRITERIA, condition_numbers, criterion_gradient
 from robotid_ros.free_floating import (
     RigidBody,
@@ -31,8 +30,9 @@ from robotid_ros.free_floating import (
     simulate,
     study_priors,
 )
-from robotid_ros.free_floating.design import SI_BOUND, _FloatingProblem
+from robotid_ros.free_floating.design import SI_BOUND, _Objective
 from robotid_ros.free_floating.regressor import body_regressor, information
+from robotid_ros.free_floating.rest_to_rest import RestToRestSeries
 from robotid_ros.model import JointLimits
 
 DESIGNED = ('condition-scaled', 'condition', 'd-optimal')
@@ -142,7 +142,7 @@ def test_equal_seeds_give_equal_designs():
 
 
 def test_prior_with_half_of_everything(mission):
-    settings_ = {'start': mission.start, 'limits': mission.limits, 'starts': 1}
+    settings_ = {'start': mission.start, 'limits': mission.limits}
     cases = study_priors(mission.true_robot, criteria=('condition-scaled',), **settings_)
     assert [case.prior for case in cases] == ['exact', 'mass', 'center of mass', 'inertia', 'all three']
     assert all(case.expected_scaled <= 1.01 for case in cases)
@@ -161,6 +161,32 @@ def test_design_serves_the_alternatives_too(mission):
     assert predicted_conditions(true, broad.trajectory)[1] < min(1.2, predicted_conditions(true, plain.trajectory)[1])
 
 
+@settings(max_examples=25, deadline=None)
+@given(seed=SEEDS, harmonics=st.integers(2, 8), size=st.floats(1e-3, 1e4))
+def test_any_parameters_give_a_trajectory_within_bounds(seed, harmonics, size):
+    rng = np.random.default_rng(seed)
+    n = 3
+    start = rng.normal(size=n)
+    limits = JointLimits(
+        lower=start - rng.uniform(0.1, 3.0, n),
+        upper=start + rng.uniform(0.1, 3.0, n),
+        velocity=rng.uniform(0.1, 2.0, n),
+        acceleration=rng.uniform(0.1, 5.0, n),
+        jerk=np.full(n, np.inf),
+        effort=np.full(n, np.inf),
+    )
+    series = RestToRestSeries.of(start, limits, base_frequency=0.2, harmonics=harmonics, samples=200)
+    trajectory = series.trajectory(size * rng.normal(size=series.shape))
+    q, dq, ddq = trajectory.evaluate(np.linspace(0.0, trajectory.period, 20_000))
+    assert (q <= limits.upper).all()
+    assert (q >= limits.lower).all()
+    assert (np.abs(dq) <= limits.velocity).all()
+    assert (np.abs(ddq) <= limits.acceleration).all()
+    q, dq, ddq = trajectory.evaluate([0.0, trajectory.period])
+    assert np.abs(q - start).max() < 1e-10
+    assert max(np.abs(dq).max(), np.abs(ddq).max()) < 1e-10
+
+
 @settings(max_examples=15, deadline=None)
 @given(seed=SEEDS, criterion=st.sampled_from(CRITERIA), sharpness=st.sampled_from([1.0, 4.0, 64.0]))
 def test_gradient_of_the_objective_is_exact(seed, criterion, sharpness):
@@ -174,15 +200,13 @@ def test_gradient_of_the_objective_is_exact(seed, criterion, sharpness):
         jerk=np.full(5, np.inf),
         effort=np.full(5, np.inf),
     )
-    config = ExcitationConfig(period=10.0, harmonics=4, criterion=criterion, start_position=(0.0,) * 5)
-    problem = _FloatingProblem([robot.model, random_robot(rng, 5).model], limits, config)
-    multipliers = [np.zeros(shape) for shape in problem.multiplier_shapes]
-    at = problem.random_variables(rng)
-    along = rng.normal(size=at.shape)
-    _, gradient = problem.lagrangian(at, multipliers, [-1e9], 1.0, sharpness)
+    series = RestToRestSeries.of(np.zeros(5), limits, base_frequency=0.1, harmonics=4, samples=200)
+    objective = _Objective(series, [robot.model], criterion)
+    at, along = rng.normal(size=series.shape).ravel(), rng.normal(size=series.shape).ravel()
+    _, gradient = objective.value_and_gradient(at, sharpness)
 
     def value(h):
-        return problem.lagrangian(at + h * along, multipliers, [-1e9], 1.0, sharpness)[0]
+        return objective.value_and_gradient(at + h * along, sharpness)[0]
 
     h = 1e-5
     slope = (8.0 * (value(h) - value(-h)) - (value(2 * h) - value(-2 * h))) / (12.0 * h)
@@ -217,10 +241,11 @@ def test_design_refuses_what_cannot_be(mission):
     for change, words in (
         ({'criterion': 'best'}, 'criterion: expected one of condition'),
         ({'harmonics': 1}, 'harmonics: expected 2 to 40'),
+        ({'samples': 100}, 'at least 200 points'),
         ({'period': 0.0}, 'period'),
         ({'starts': 0}, 'starts'),
         ({'start': mission.start[:3]}, r'start: expected shape \(7,?\)'),
-        ({'start': mission.start + 3.0}, "start position of joint 'joint_1' is .*, outside its limits"),
+        ({'start': mission.start + 3.0}, 'start of joint 1: expected a position inside its limits'),
         ({'limits': None}, "joint 'joint_1' has no acceleration limit"),
     ):
         with pytest.raises(ExcitationError, match=words):

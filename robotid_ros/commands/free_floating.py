@@ -65,7 +65,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         default='condition-scaled',
         help='of the ten unknowns, by their information matrix (default: condition-scaled)',
     )
-    add('--starts', type=int, default=4, help='independent optimisations; the best one wins (default: 4)')
+    add('--starts', type=int, default=4, help='most starting points to try (default: 4)')
     add('--control', action='store_true', help='write the control trajectory that designs are compared with instead')
     add('--study', action='store_true', help='also design with priors half off, and print what each loses')
     add('--report', type=Path, metavar='HTML', help='draw the trajectory')

@@ -59,8 +59,7 @@ class ExcitationProblem:
     limits : JointLimits
     constraints : sequence of Constraint
         Besides the joint limits.
-    observation : Observation or None
-        What the criterion and torque limits are of. None where a derived class has a :meth:`criterion` of its own.
+    observation : Observation
     config : ExcitationConfig
         Its criterion, harmonics, period and start.
     """
@@ -70,13 +69,11 @@ class ExcitationProblem:
         model: RobotModel,
         limits: JointLimits,
         constraints: Sequence[Constraint],
-        observation: Observation | None,
+        observation: Observation,
         config: ExcitationConfig,
     ) -> None:
         self.model, self.limits, self.constraints = model, limits, tuple(constraints)
         self.observation, self.config, harmonics, period = observation, config, config.harmonics, config.period
-        self.exact = None if observation is None else observation.exact
-        self._regressor_of = None if observation is None else observation.regressor
         self.base_frequency = 1.0 / period
         self.start = np.array(config.start_position) if config.start_position else None
         self.ranges = JointRanges(model, limits)
@@ -135,7 +132,7 @@ class ExcitationProblem:
         poses = (low + high) / 2.0 + part * (high - low)
         if not self.constraints:
             return np.array(poses[0])
-        excess = np.maximum(excess_at_rest(self.constraints, self.model, poses, self._regressor_of), -1.0)
+        excess = np.maximum(excess_at_rest(self.constraints, self.model, poses, self.observation.regressor), -1.0)
         # a little away from the limits, to leave room for the motion
         good = excess < -0.1 if (excess < -0.1).any() else excess <= excess.min()
         return np.array(poses[int(np.argmax(good))])
@@ -146,7 +143,7 @@ class ExcitationProblem:
     def excess(self, variables: Array) -> list[Array]:
         """Return the normalised excesses of the joint limits and of each other constraint, on the grids."""
         rows = self.coefficients(variables)
-        coarse = self._coarse.motion(rows, self._regressor_of)
+        coarse = self._coarse.motion(rows, self.observation.regressor)
         parts = [self.ranges.evaluate(self._fine.motion(rows))[0]]
         parts += [constraint.evaluate(coarse)[0] for constraint in self.constraints]
         return parts
@@ -175,10 +172,10 @@ class ExcitationProblem:
         Source: Nocedal and Wright, "Numerical Optimization", 2nd ed., eq. 17.55.
         """
         rows = self.coefficients(variables)
-        coarse, fine = self._coarse.motion(rows, self._regressor_of), self._fine.motion(rows)
+        coarse, fine = self._coarse.motion(rows, self.observation.regressor), self._fine.motion(rows)
         coarse_gradient = MotionGradient.zeros(coarse.q.shape)
         fine_gradient = MotionGradient.zeros(fine.q.shape)
-        value = self.criterion(coarse, coarse_gradient, sharpness)
+        value = self._criterion(coarse, coarse_gradient, sharpness)
         if not np.isfinite(value):
             return 1e10, np.zeros_like(variables)
         terms: list[tuple[Constraint, Motion, MotionGradient]] = [(self.ranges, fine, fine_gradient)]
@@ -188,8 +185,7 @@ class ExcitationProblem:
             shifted = np.maximum(0.0, multiplier + penalty * (excess + margin))
             value += float(np.sum(shifted**2 - multiplier**2)) / (2.0 * penalty * len(motion.t))
             pull_back(shifted / len(motion.t), gradient)
-        if self.observation is not None:
-            self.observation.pull_back(coarse, coarse_gradient)
+        self.observation.pull_back(coarse, coarse_gradient)
         total = self._coarse.pull_back(coarse_gradient) + self._fine.pull_back(fine_gradient)
         return value, (total @ self._free).ravel()
 
@@ -198,14 +194,13 @@ class ExcitationProblem:
         trajectory = self.trajectory(variables)
         exact = self.ranges.extreme_excess(trajectory)
         others = (
-            worst_excesses(trajectory, self.model, [constraint], self.exact, rate=rate)
+            worst_excesses(trajectory, self.model, [constraint], self.observation.exact, rate=rate)
             for constraint in self.constraints
         )
         return [exact, *(max((peak.excess for peak in peaks), default=-np.inf) for peaks in others)]
 
-    def criterion(self, motion: Motion, gradient: MotionGradient, sharpness: float) -> float:
+    def _criterion(self, motion: Motion, gradient: MotionGradient, sharpness: float) -> float:
         """Return the smooth criterion and add its gradient with respect to the regressor."""
-        assert self.observation is not None
         noise = self.observation.noise
         information = information_matrix(motion.regressor, noise)
         value, slope = criterion_gradient(information, self.config.criterion, sharpness)
@@ -216,7 +211,6 @@ class ExcitationProblem:
 
     def measure(self, trajectory: FourierTrajectory) -> Excitation:
         """Return the criteria of a trajectory, with the true sign of the velocity, densely sampled."""
-        assert self.observation is not None
         times = trajectory.sample_times(_REPORT_SAMPLES / trajectory.period)
         regressor = self.observation.base.regressor(*trajectory.evaluate(times))
         information = information_matrix(regressor, self.observation.noise)

@@ -179,7 +179,7 @@ def finish(problem: ExcitationProblem, starts: Sequence[Start]) -> tuple[Fourier
                 problem.model,
                 problem.limits,
                 [problem.ranges, *problem.constraints],
-                problem.exact,
+                problem.observation.exact,
                 problem.start,
             )
         except ExcitationError as cause:

@@ -9,31 +9,24 @@
 
 """Design of the joint trajectory from which the target is identified best."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy.optimize import minimize
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.config import ExcitationConfig
-from robotid_ros.excitation.constraints import JointRanges, check_reachable
-from robotid_ros.excitation.criteria import (
-    CriterionName,
-    Excitation,
-    condition_numbers,
-    criterion_gradient,
-    measure_excitation,
-)
+from robotid_ros.excitation.constraints import JointRanges
+from robotid_ros.excitation.criteria import CriterionName, condition_numbers, criterion_gradient, measure_excitation
 from robotid_ros.excitation.design import ExcitationDesign
 from robotid_ros.excitation.fourier import FourierTrajectory
-from robotid_ros.excitation.motion import Motion, MotionGradient
-from robotid_ros.excitation.problem import ExcitationProblem
-from robotid_ros.excitation.search import finish, minimise
 from robotid_ros.excitation.verification import worst_excesses
 from robotid_ros.free_floating.body import RigidBody
 from robotid_ros.free_floating.momentum import momentum_map
 from robotid_ros.free_floating.regressor import information, information_gradient
+from robotid_ros.free_floating.rest_to_rest import RestToRestSeries
 from robotid_ros.free_floating.robot import FreeFloatingRobot
 from robotid_ros.free_floating.spatial import cross
 from robotid_ros.model.joint_limits import JointLimits
@@ -45,9 +38,15 @@ SI_BOUND = float(np.sqrt(8.0 / 3.0))
 those of w in unit of their mean, diagonal entries of G are 3 s (1/m), 2 + 2 s on average (c) and 1 on
 average (Ixx, Iyy, Izz); eigenvalues lie outside them, so cond^2 >= (2 + 2 s)/min(1, 3 s) >= 8/3."""
 
-_ITERATIONS = 300  # of the best start: condition numbers then are within 0.5 % of the least possible
+_LEAST = {'condition': SI_BOUND, 'condition-scaled': 1.0}  # orthogonal columns
+_ENOUGH = 1.003  # times the least value: no further starting point is tried
+# Sharpness of the smoothing and most iterations of each stage. The spectrum that attains the SI bound lies in a
+# narrow valley; orthogonal columns do not. The other criteria are smooth, and the second stage ends at once.
+_STAGES = {'condition': ((4.0, 400), (64.0, 100))}
+_USUAL_STAGES = ((4.0, 200), (64.0, 60))
+_FIRST_SIZE = 0.25  # of the random first guesses, in their free parameters [rad/s]
+_STRIDE = 2  # the criterion is evaluated on every other point of the grid
 _INFORMATION_WEIGHT = 5e-3  # of the log-determinant beside the column-scaled condition number
-_SAMPLES = 240  # of a period: the second moments are means of smooth periodic functions
 
 
 def last_body_motion(model: RobotModel, q: Array, dq: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
@@ -103,7 +102,7 @@ def control_trajectory(start: Array, speed: float, period: float = 10.0, harmoni
 
 
 def predicted_conditions(
-    robot: FreeFloatingRobot, trajectory: FourierTrajectory, samples: int = _SAMPLES
+    robot: FreeFloatingRobot, trajectory: FourierTrajectory, samples: int = 240
 ) -> tuple[float, float]:
     """Return SI and column-scaled condition numbers of one period of a trajectory, without momentum.
 
@@ -133,7 +132,7 @@ def judged_trajectory(
     return ExcitationDesign(
         trajectory=trajectory,
         joint_names=robot.arm.joint_names,
-        excitation=measure_excitation(_period_information(robot.model, trajectory, _SAMPLES)),
+        excitation=measure_excitation(_period_information(robot.model, trajectory, 240)),
         config=replace(config or ExcitationConfig(), period=trajectory.period, harmonics=trajectory.harmonics),
         limits=limits,
         base_parameters=10,
@@ -150,14 +149,15 @@ def design_excitation(
     criterion: CriterionName = 'condition-scaled',
     limits: JointLimits | None = None,
     alternatives: Sequence[RigidBody] = (),
+    samples: int = 240,
     starts: int = 4,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> ExcitationDesign:
     """Design a Fourier trajectory for the identification of body n.
 
-    It begins and ends at rest in the start, and keeps its limits as those of an arm on the ground do
-    (:func:`robotid_ros.excitation.optimize_excitation`). The base motion follows from the joints by
+    The end conditions are eliminated and the bounds built in (:mod:`.rest_to_rest`), so that what remains
+    is an unconstrained minimisation with exact gradients. The base motion follows from the joints by
     momentum conservation with the prior, and no pose is integrated.
 
     Parameters
@@ -178,8 +178,10 @@ def design_excitation(
         Bounds on position, velocity and acceleration; those of the arm by default.
     alternatives : sequence of RigidBody
         Other values body n may have; the criterion is averaged over them and the prior.
+    samples : int
+        Grid points of the period, at least 200.
     starts : int
-        Independent optimisations; the best one wins.
+        Most starting points to try; fewer where the criterion's least value is attained.
     seed : int
         Of the random starting points.
     progress : callable, optional
@@ -203,7 +205,6 @@ def design_excitation(
         harmonics=harmonics,
         criterion=criterion,
         starts=starts,
-        iterations=_ITERATIONS,
         seed=seed,
         start_position=tuple(origin.tolist()),
     )
@@ -212,49 +213,88 @@ def design_excitation(
         for name, value in zip(robot.arm.joint_names, getattr(bounds, what), strict=True):
             if value == np.inf:
                 raise ExcitationError(f"joint '{name}' has no {what} limit; a design needs one for every joint")
-    check_reachable(robot.arm, bounds, config.start_position)
     assumed = [robot, *(robot.with_body(body) for body in alternatives)]
     for each in assumed:
         each.require_physical_body()
-    problem = _FloatingProblem([each.model for each in assumed], bounds, config)
-    guess = problem.trajectory(problem.random_variables(np.random.default_rng(seed)))
-    if not np.isfinite(predicted_conditions(robot, guess)[1]):
+    series = RestToRestSeries.of(origin, bounds, base_frequency=1.0 / period, harmonics=harmonics, samples=samples)
+    starting = _FIRST_SIZE * np.random.default_rng(seed).standard_normal((starts, *series.shape))
+    if not np.isfinite(predicted_conditions(robot, series.trajectory(starting[0]), samples)[1]):
         raise ExcitationError(
             f'no motion of the {robot.n} joints of this arm determines all ten unknowns; the last link must be able to '
             'turn about all axes relative to inertial space'
         )
-    if progress is not None:
-        progress(0.0, 'designing')
-    found, interrupted, evaluations = minimise(problem, config, progress, None)
-    if interrupted:
-        raise KeyboardInterrupt
-    trajectory, _, _ = finish(problem, found)
-    return replace(judged_trajectory(robot, trajectory, bounds, config), evaluations=evaluations)
+    objective = _Objective(series, [each.model for each in assumed], criterion)
+    best = objective.minimise(starting, progress)
+    return replace(judged_trajectory(robot, best, bounds, config), evaluations=objective.evaluations)
 
 
-class _FloatingProblem(ExcitationProblem):
-    """The design for body n: the criterion is of the momentum regressor, averaged over the models."""
+class _Objective:
+    """The criterion as a function of free parameters, averaged over the models."""
 
-    def __init__(self, models: Sequence[RobotModel], limits: JointLimits, config: ExcitationConfig) -> None:
-        super().__init__(models[0], limits, (), None, config)
+    def __init__(self, series: RestToRestSeries, models: Sequence[RobotModel], criterion: CriterionName) -> None:
+        self.series = series
         self.models = models
+        self.criterion = criterion
+        self.evaluations = 0
+        # the second moments are means of smooth periodic functions: every other point gives the same
+        self._position, self._velocity = series.q[::_STRIDE], series.dq[::_STRIDE]
 
-    def criterion(self, motion: Motion, gradient: MotionGradient, sharpness: float) -> float:
-        """Return the smooth criterion and add its gradient with respect to positions and velocities."""
-        total = 0.0
+    def minimise(self, starting: Array, progress: Progress | None) -> FourierTrajectory:
+        """Return the best trajectory from the starting points, shape (k, n, 2 L - 2), until one attains the bound."""
+        enough = _ENOUGH * _LEAST.get(self.criterion, -np.inf)
+        best, least = None, np.inf
+        for tried, free in enumerate(starting):
+            if progress is not None:
+                progress(tried / len(starting), f'starting point {tried + 1} of {len(starting)}')
+            for attempt in self._stages(free):
+                trajectory = self.series.trajectory(attempt)
+                score = float(np.mean([self._score(model, trajectory) for model in self.models]))
+                if best is None or score < least:
+                    best, least = trajectory, score
+                if least <= enough:
+                    break
+            if least <= enough:
+                break
+        assert best is not None
+        return best
+
+    def _score(self, model: RobotModel, trajectory: FourierTrajectory) -> float:
+        gram = _period_information(model, trajectory, len(self.series.time))
+        return measure_excitation(gram).value(self.criterion)
+
+    def _stages(self, free: Array) -> Iterator[Array]:
+        """Yield better and better parameters from one starting point, by the smoothed criterion."""
+        for sharpness, iterations in _STAGES.get(self.criterion, _USUAL_STAGES):
+            found = minimize(
+                self.value_and_gradient,
+                free.ravel(),
+                args=(sharpness,),
+                jac=True,
+                method='L-BFGS-B',
+                options={'maxiter': iterations, 'maxcor': 30},
+            )
+            free = found.x.reshape(self.series.shape)
+            yield free
+
+    def value_and_gradient(self, flat: Array, sharpness: float) -> tuple[float, Array]:
+        """Return the objective and its exact gradient at free parameters, shape (n (2 L - 2),)."""
+        self.evaluations += 1
+        free = flat.reshape(self.series.shape)
+        bounded, factor, slope = self.series.bounded(free)
+        q, dq = self._position @ bounded.T + self.series.start, self._velocity @ bounded.T
+        total, gradient = 0.0, np.zeros(self.series.shape)
         for model in self.models:
-            body, pull_back = last_body_motion(model, motion.q, motion.dq)
-            gram = information(body)
-            value, slope = criterion_gradient(gram, self.config.criterion, sharpness)
-            if self.config.criterion == 'condition-scaled':
-                more, other = criterion_gradient(gram, 'd-optimal', sharpness)
-                value, slope = value + _INFORMATION_WEIGHT * more, slope + _INFORMATION_WEIGHT * other
-            to_q, to_dq = pull_back(information_gradient(body, slope / len(self.models)))
-            gradient.q += to_q
-            gradient.dq += to_dq
-            total += value / len(self.models)
-        return total
+            motion, pull_back = last_body_motion(model, q, dq)
+            value, by_information = self._criterion(information(motion), sharpness)
+            to_q, to_dq = pull_back(information_gradient(motion, by_information))
+            total += value
+            gradient += to_q.T @ self._position + to_dq.T @ self._velocity
+        back = self.series.pull_back(free, factor, slope, gradient)
+        return total / len(self.models), back.ravel() / len(self.models)
 
-    def measure(self, trajectory: FourierTrajectory) -> Excitation:
-        """Return the criteria of a trajectory for the prior."""
-        return measure_excitation(_period_information(self.model, trajectory, _SAMPLES))
+    def _criterion(self, gram: Array, sharpness: float) -> tuple[float, Array]:
+        value, slope = criterion_gradient(gram, self.criterion, sharpness)
+        if self.criterion == 'condition-scaled':
+            more, other = criterion_gradient(gram, 'd-optimal', sharpness)
+            value, slope = value + _INFORMATION_WEIGHT * more, slope + _INFORMATION_WEIGHT * other
+        return value, slope
