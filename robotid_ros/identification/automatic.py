@@ -19,7 +19,7 @@ from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.cross_validation import Alternative, Decision, Folds, HeldOut, LinearFolds
 from robotid_ros.identification.information import Information
-from robotid_ros.identification.least_squares import least_squares, weighted_solution
+from robotid_ros.identification.least_squares import LinearEstimator, least_squares, weighted_solution
 from robotid_ros.identification.model_choice import Chosen, stroke_prior
 from robotid_ros.identification.physical import physical_parameters
 from robotid_ros.identification.prior import Prior, description_prior
@@ -27,7 +27,7 @@ from robotid_ros.identification.rest_friction import RestFriction, last_directio
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.shrinkage import choose_prior, total_error
-from robotid_ros.identification.signal_choice import PLAIN, plain_errors
+from robotid_ros.identification.signal_choice import PLAIN
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
 from robotid_ros.model.robot_model import RobotModel
 
@@ -39,6 +39,7 @@ _IN_REGIONS = 2.0  # times that in regions left out, where errors are larger and
 # Fall of the error in regions left out, and largest rise of that in stretches, at which the weight of the description
 # counts for physically consistent parameters too.
 _WEIGHT = 0.01
+_AFAR = 1.5  # times the least error in regions left out, up to which the error in stretches decides between models
 _FREE_GAIN = 0.02  # fall of the held-out error that friction without bounds must bring
 _REST_GAIN = 0.05  # fall of the mean square error at rest that a coefficient of its own must bring
 _REST_SHARE = 0.005  # of the samples: less rest than this is not worth a parameter
@@ -57,38 +58,38 @@ def automatic(
     few = samples.thinned(_SAMPLES) if samples.open else samples.excerpts(_SAMPLES)
 
     def candidate(
-        friction: FrictionModel, shape: Array, few: Samples, dissipative: bool = True
+        friction: FrictionModel, shape: Array, few: Samples, *, dissipative: bool = True, equal: bool = False
     ) -> tuple[Prior | None, tuple[HeldOut, HeldOut], tuple[Decision, Decision]]:
         load = None
         if friction.needs_load:
             fitted = least_squares(Rows(base, few), friction, shape, covariance=False)
             load = Rows(base, few).torque(fitted.base_values)
-        return choose_prior(base, few, friction, shape, load, prior, dissipative=dissipative)
+        return choose_prior(base, few, friction, shape, load, prior, dissipative=dissipative, equal=equal)
 
     strength, (errors, afar), weights = candidate(choice.friction, choice.shape, few)
     decisions: list[Decision] = [*weights]
+    equal = False
     if config.friction == 'auto' and chosen.strokes is None:
         plain, unlimited = friction_model(PLAIN), few.with_bandwidth(None)
-        ordinary = plain_errors(base, unlimited, equal=True)
-        plain_prior, (plain_found, plain_afar), plain_weights = candidate(plain, np.zeros((samples.n, 0)), unlimited)
-        best_plain = min(total_error(ordinary), total_error(plain_found))
-        keep = total_error(errors) <= best_plain
-        decisions.append(
-            Decision(
-                subject='model',
-                chosen='as chosen' if keep else f'plain: {PLAIN}, exact sign, torque not limited',
-                alternatives=(
-                    Alternative(name='chosen', error=errors.rmse),
-                    Alternative(name='plain, with the description', error=plain_found.rmse),
-                    Alternative(name='plain, ordinary least squares', error=ordinary.rmse),
-                ),
-            )
-        )
-        if not keep:
+        name = f'plain: {PLAIN}, exact sign, torque not limited'
+        tried = {'as chosen': (strength, (errors, afar), weights)}
+        tried[name] = candidate(plain, np.zeros((samples.n, 0)), unlimited)
+        tried[f'{name}, all joints alike'] = candidate(plain, np.zeros((samples.n, 0)), unlimited, equal=True)
+        totals = {name: (total_error(near), total_error(far)) for name, (_, (near, far), _) in tried.items()}
+        reach = _AFAR * min(far for _, far in totals.values())
+        best = min((name for name in tried if not totals[name][1] > reach), key=lambda name: totals[name][0])
+        if best != 'as chosen':
             rows, few = Rows(base, samples.with_bandwidth(None)), unlimited
-            strength, errors, afar = plain_prior, plain_found, plain_afar
             choice = replace(choice, friction=plain, shape=np.zeros((samples.n, 0)))
-            decisions[: len(weights)] = plain_weights
+            strength, (errors, afar), weights = tried[best]
+            decisions = [*weights]
+            equal = best.endswith('alike')
+        alternatives = tuple(
+            Alternative(name=name + where, error=errors.rmse)
+            for name, (_, found, _) in tried.items()
+            for where, errors in zip(('', ', in regions left out'), found, strict=True)
+        )
+        decisions.append(Decision(subject='model', chosen=best, alternatives=alternatives))
     by_strokes = stroke_prior(chosen)
 
     def fitted(strength: Prior | None, dissipative: bool) -> TorqueFit:
@@ -96,12 +97,17 @@ def automatic(
         used = None if strength is None else replace(strength, strength=strength.strength * scale)
         if by_strokes is not None:
             used = by_strokes if used is None else replace(used, friction=by_strokes.friction)
-        return least_squares(rows, choice.friction, choice.shape, prior=used, dissipative=dissipative)
+        estimator: LinearEstimator = 'ols' if equal else 'wls'
+        return least_squares(
+            rows, choice.friction, choice.shape, estimator=estimator, prior=used, dissipative=dissipative
+        )
 
     fit = fitted(strength, True)
     if fit.bounded:
         # Friction that drives a joint is a fault in the data, which the verdict names; the fit may still describe it.
-        free_strength, (free_errors, _), _ = candidate(choice.friction, choice.shape, few, False)
+        free_strength, (free_errors, _), _ = candidate(
+            choice.friction, choice.shape, few, dissipative=False, equal=equal
+        )
         free = total_error(free_errors) < (1.0 - _FREE_GAIN) * total_error(errors)
         decisions.append(
             Decision(
@@ -177,7 +183,8 @@ def _consistent_errors(
     rows = [passed(values) for passed in (samples.filtered, samples.recorded) for values in (rigid, own)]
 
     def solve(info: Information) -> Array:
-        _, precision = weighted_solution(info, friction, fit.precision)
+        equal = bool(np.ptp(fit.precision) == 0.0)
+        _, precision = weighted_solution(info, friction, fit.precision, equal=equal)
         matrix, vector = info.normal(precision)
         square = float(info.gram[:, -1, -1] @ precision) + (0.0 if prior is None else prior.add(matrix, vector))
         found = physical_parameters(matrix, vector, square, base.map, model, friction=friction)

@@ -17,7 +17,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.cross_validation import Alternative, Decision, Folds, HeldOut, LinearFolds
 from robotid_ros.identification.information import BaseRegressor
-from robotid_ros.identification.least_squares import weighted_solution
+from robotid_ros.identification.least_squares import joint_precision, weighted_solution
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import Samples
 
@@ -41,6 +41,7 @@ def choose_prior(
     prior: Prior,
     *,
     dissipative: bool = True,
+    equal: bool = False,
 ) -> tuple[Prior | None, tuple[HeldOut, HeldOut], tuple[Decision, Decision]]:
     """Return the prior with the strength chosen by held-out torque, its errors and the decisions: stretches, regions.
 
@@ -62,6 +63,8 @@ def choose_prior(
     prior : Prior
     dissipative : bool
         Keep the friction from driving a joint.
+    equal : bool
+        All joints count alike; by default each by its inverse residual variance.
     """
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     own = friction.columns(samples.dq, shape, load, samples.q)
@@ -69,6 +72,10 @@ def choose_prior(
     # The normal equations count every sample; the prior is scaled to independent ones.
     unit = 1.0 / samples.independent_per_sample
     bounds = friction if dissipative else None
+    if equal:  # the equations are then in the torque's own unit, not in that of the log-likelihood
+        whole = LinearFolds.of_rows(samples, Folds.of(samples), *rows).whole
+        plain, _ = weighted_solution(whole, bounds, np.ones(samples.n), equal=True)
+        unit *= float(np.mean(1.0 / joint_precision(whole, plain.parameters)))
     names = ['none', *(f'{strength:g}' for strength in _STRENGTHS)]
     candidates = [None, *(replace(prior, strength=strength * unit) for strength in _STRENGTHS)]
 
@@ -77,7 +84,9 @@ def choose_prior(
 
         def held_out(candidate: Prior | None) -> HeldOut:
             return parts.errors(
-                lambda info: weighted_solution(info, bounds, np.ones(samples.n), prior=candidate)[0].parameters
+                lambda info: (
+                    weighted_solution(info, bounds, np.ones(samples.n), equal=equal, prior=candidate)[0].parameters
+                )
             )
 
         return [held_out(candidate) for candidate in candidates]
