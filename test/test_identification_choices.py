@@ -165,3 +165,26 @@ def test_the_weight_of_the_description_counts_for_bodies_where_it_predicts_bette
     assert decision.chosen == chosen
     assert len(decision.alternatives) == 6
     assert result.metrics['validation'].relative_error_total < largest
+
+
+def test_the_model_that_predicts_stretches_must_hold_in_regions_too() -> None:
+    """A square torque in the position: what fits it in every stretch of a short recording fails elsewhere."""
+    model, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(2)
+    motion = tuple(signal[:250] for signal in fourier_motion(2, rng, size=0.5))
+    torque = pinocchio_torque(model, *motion[1:]) + np.array([3.0, 1.0]) * np.sign(motion[2])
+    torque += np.array([1.0, 3.0]) * np.sign(np.sin(20.0 * motion[1])) + 0.3 * rng.standard_normal(torque.shape)
+    result = identify(dataset(model, motion, torque), model)
+    decision = next(each for each in result.decisions if each.subject == 'model')
+
+    def log_error(error: np.ndarray) -> float:
+        """Of the mean over the joints, and of all joints together."""
+        return float(0.5 * np.mean(np.log(error)) + 0.5 * np.log(np.sqrt(np.mean(error**2))))
+
+    near = {each.name: log_error(each.error) for each in decision.alternatives}
+    afar = {name: near.pop(f'{name}, in regions left out') for name in list(near) if 'regions' not in name}
+    assert len(near) == len(afar) == 3
+    held = {name for name in afar if afar[name] <= min(afar.values()) + np.log(1.5)}
+    assert decision.chosen == min(held, key=lambda name: near[name])
+    assert near['as chosen'] < near[decision.chosen] - 0.2  # the best in stretches was not taken
+    assert result.friction.name == 'coulomb_viscous+offset'
+    assert result.torque_bandwidth is None

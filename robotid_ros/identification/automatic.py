@@ -27,7 +27,7 @@ from robotid_ros.identification.rest_friction import RestFriction, last_directio
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.shrinkage import choose_prior, total_error
-from robotid_ros.identification.signal_choice import PLAIN
+from robotid_ros.identification.signal_choice import PLAIN, log_error
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
 from robotid_ros.model.robot_model import RobotModel
 
@@ -75,9 +75,9 @@ def automatic(
         tried = {'as chosen': (strength, (errors, afar), weights)}
         tried[name] = candidate(plain, np.zeros((samples.n, 0)), unlimited)
         tried[f'{name}, all joints alike'] = candidate(plain, np.zeros((samples.n, 0)), unlimited, equal=True)
-        totals = {name: (total_error(near), total_error(far)) for name, (_, (near, far), _) in tried.items()}
-        reach = _AFAR * min(far for _, far in totals.values())
-        best = min((name for name in tried if not totals[name][1] > reach), key=lambda name: totals[name][0])
+        scores = {name: (log_error(near), log_error(far)) for name, (_, (near, far), _) in tried.items()}
+        reach = min(far for _, far in scores.values()) + np.log(_AFAR)
+        best = min((name for name in tried if not scores[name][1] > reach), key=lambda name: scores[name][0])
         if best != 'as chosen':
             rows, few = Rows(base, samples.with_bandwidth(None)), unlimited
             choice = replace(choice, friction=plain, shape=np.zeros((samples.n, 0)))

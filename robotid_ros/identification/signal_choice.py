@@ -62,7 +62,7 @@ def plain_errors(base: BaseRegressor, samples: Samples, *, equal: bool = False) 
     return parts.errors(solve)
 
 
-def _score(errors: HeldOut) -> float:
+def log_error(errors: HeldOut) -> float:
     """Return the logarithm of the error: of the mean over the joints and of the total, half each."""
     rmse = np.maximum(errors.rmse, 1e-300)
     return float(0.5 * np.mean(np.log(rmse)) + 0.25 * np.log(max(float(np.mean(rmse**2)), 1e-300)))
@@ -149,7 +149,7 @@ def choose_cutoff(
     for cutoff in grid:
         candidate = with_cutoff(datasets, cutoff, trimmed)
         tried.append((cutoff, plain_errors(base, samples_of(candidate).thinned(_SAMPLES))))
-    scores = np.array([_score(errors) for _, errors in tried])
+    scores = np.array([log_error(errors) for _, errors in tried])
     alike = [k for k in range(len(grid)) if scores[k] <= scores.min() + _SAME]
     best = min(alike, key=lambda k: abs(np.log(grid[k] / (_USUAL * band))))
     decision = Decision(
@@ -220,19 +220,19 @@ def choose_delay(
         return dataset, Decision(subject=subject, chosen='none: too few samples to tell')
     none = errors(0.0)
     tried = {0.0: none}
-    sign = min((0.005, -0.005), key=lambda delay: _score(tried.setdefault(delay, errors(delay))))
-    if _score(tried[sign]) < _score(none):
+    sign = min((0.005, -0.005), key=lambda delay: log_error(tried.setdefault(delay, errors(delay))))
+    if log_error(tried[sign]) < log_error(none):
         for delay in (2.0 * sign, 4.0 * sign, 8.0 * sign):
             tried[delay] = errors(delay)
-            if _score(tried[delay]) > min(_score(other) for other in tried.values()):
+            if log_error(tried[delay]) > min(log_error(other) for other in tried.values()):
                 break
-    best = min(tried, key=lambda delay: _score(tried[delay]))
+    best = min(tried, key=lambda delay: log_error(tried[delay]))
     for _ in range(_REFINEMENTS):
         finer = _vertex(tried, best)
         if finer is None:
             break
         tried[finer] = errors(finer)
-        best = min(tried, key=lambda delay: _score(tried[delay]))
+        best = min(tried, key=lambda delay: log_error(tried[delay]))
     confirmed = best != 0.0 and none.better(tried[best], _DELAY_GAIN)
     chosen = best if confirmed else 0.0
     decision = Decision(
@@ -301,7 +301,7 @@ def choose_bandwidth(base: BaseRegressor, samples: Samples) -> tuple[float | Non
     none = errors(None)
     grid = np.geomspace(slowest, fastest, _BANDWIDTHS).tolist()
     tried = [(bandwidth, errors(bandwidth)) for bandwidth in grid]
-    scores = np.array([_score(found) for _, found in tried])
+    scores = np.array([log_error(found) for _, found in tried])
     best = int(np.argmin(scores))
     bandwidth: float | None = None
     if best < len(grid) - 1 and none.better(tried[best][1], _GAIN):
