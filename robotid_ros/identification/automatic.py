@@ -75,6 +75,7 @@ def automatic(
         tried = {'as chosen': (strength, (errors, afar), weights)}
         tried[name] = candidate(plain, np.zeros((samples.n, 0)), unlimited)
         tried[f'{name}, all joints alike'] = candidate(plain, np.zeros((samples.n, 0)), unlimited, equal=True)
+        # What predicts every stretch of a trajectory and fails in a region left out has fitted that trajectory.
         scores = {name: (log_error(near), log_error(far)) for name, (_, (near, far), _) in tried.items()}
         reach = min(far for _, far in scores.values()) + np.log(_AFAR)
         best = min((name for name in tried if not scores[name][1] > reach), key=lambda name: scores[name][0])
