@@ -39,7 +39,7 @@ _IN_REGIONS = 2.0  # times that in regions left out, where errors are larger and
 # Fall of the error in regions left out, and largest rise of that in stretches, at which the weight of the description
 # counts for physically consistent parameters too.
 _WEIGHT = 0.01
-_AFAR = 1.5  # times the least error in regions left out, up to which the error in stretches decides between models
+_PLAIN_GAIN = 0.02  # fall of the error, in stretches and in regions left out, that the plain model must bring
 _FREE_GAIN = 0.02  # fall of the held-out error that friction without bounds must bring
 _REST_GAIN = 0.05  # fall of the mean square error at rest that a coefficient of its own must bring
 _REST_SHARE = 0.005  # of the samples: less rest than this is not worth a parameter
@@ -76,9 +76,10 @@ def automatic(
         tried[name] = candidate(plain, np.zeros((samples.n, 0)), unlimited)
         tried[f'{name}, all joints alike'] = candidate(plain, np.zeros((samples.n, 0)), unlimited, equal=True)
         # What predicts every stretch of a trajectory and fails in a region left out has fitted that trajectory.
-        scores = {name: (log_error(near), log_error(far)) for name, (_, (near, far), _) in tried.items()}
-        reach = min(far for _, far in scores.values()) + np.log(_AFAR)
-        best = min((name for name in tried if not scores[name][1] > reach), key=lambda name: scores[name][0])
+        scores = {name: 0.5 * (log_error(near) + log_error(far)) for name, (_, (near, far), _) in tried.items()}
+        best = min(tried, key=lambda name: scores[name])
+        if not scores[best] < scores['as chosen'] + np.log1p(-_PLAIN_GAIN):
+            best = 'as chosen'
         if best != 'as chosen':
             rows, few = Rows(base, samples.with_bandwidth(None)), unlimited
             choice = replace(choice, friction=plain, shape=np.zeros((samples.n, 0)))
