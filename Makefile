@@ -14,7 +14,7 @@ help:
 	@echo 'make demo         the whole loop over real ROS 2 with the simulated arm'
 	@echo 'make test         all tests'
 	@echo 'make lint         ruff and mypy'
-	@echo 'make mutants      deliberate faults, one by one: does a test notice? (half an hour or more)'
+	@echo 'make mutants      deliberate faults, one by one: does a test notice? (some twenty minutes)'
 	@echo 'make audit        known weaknesses of what is installed with the package; needs the network, before a release'
 	@echo 'make coverage     all tests once more, and which branches no test takes'
 	@echo 'make test-matrix  all tests on the oldest and newest numpy, scipy, Python and ROS 2 that are supported'
