@@ -245,8 +245,8 @@ def test_another_commander_is_noticed_and_the_arm_is_not_led_back(user):
         (only,) = window.points
         assert np.abs(np.subtract(only.positions, place)).max() < 1.0
         assert not np.any(only.velocities)
-    # What keeps its place within 5 mrad for 0.05 s counts as resting, also where the other's trajectory turns round: it
-    # goes on from there, at 0.11 rad/s once in twenty runs. A stop that is not needed would be ten times as fast.
+    # What keeps its place within 5 mrad for 0.05 s counts as resting, also where the other's trajectory turns round. It
+    # goes on from there: 0.112 rad/s was seen in one of twenty runs.
     assert user.report()['velocity'] < 0.2
     user.until(lambda: user.report()['velocity'] < 1e-9, 'rest')
 

@@ -74,7 +74,8 @@ def automatic(
         name = f'plain: {PLAIN}, exact sign, torque not limited'
         tried = {'as chosen': (strength, (errors, afar), weights)}
         tried[name] = candidate(plain, np.zeros((samples.n, 0)), unlimited)
-        tried[f'{name}, all joints alike'] = candidate(plain, np.zeros((samples.n, 0)), unlimited, equal=True)
+        alike = f'{name}, all joints alike'
+        tried[alike] = candidate(plain, np.zeros((samples.n, 0)), unlimited, equal=True)
         # What predicts every stretch of a trajectory and fails in a region left out has fitted that trajectory.
         scores = {name: 0.5 * (log_error(near) + log_error(far)) for name, (_, (near, far), _) in tried.items()}
         best = min(tried, key=lambda name: scores[name])
@@ -85,7 +86,7 @@ def automatic(
             choice = replace(choice, friction=plain, shape=np.zeros((samples.n, 0)))
             strength, (errors, afar), weights = tried[best]
             decisions = [*weights]
-            equal = best.endswith('alike')
+            equal = best == alike
         alternatives = tuple(
             Alternative(name=name + where, error=errors.rmse)
             for name, (_, found, _) in tried.items()
@@ -125,7 +126,7 @@ def automatic(
             return fitted(free_strength, False), tuple(decisions)
     if chosen.strokes is not None:
         return fit, tuple(decisions)  # the friction is that of the sweep, which the next step would change
-    fit, bodies = _with_bodies(base, few, fit, model, strength, (errors, afar))
+    fit, bodies = _with_bodies(base, few, fit, model, strength, (errors, afar), equal=equal)
     return fit, (*decisions, bodies)
 
 
@@ -136,12 +137,14 @@ def _with_bodies(
     model: RobotModel,
     prior: Prior | None,
     free: tuple[HeldOut, HeldOut],
+    *,
+    equal: bool,
 ) -> tuple[TorqueFit, Decision]:
     """Decide whether the parameters are to be physically consistent, with the weight of the description or without."""
-    best = _consistent_errors(base, few, fit, model, None)
+    best = _consistent_errors(base, few, fit, model, None, equal)
     tried, described = {'free': free, 'physically consistent': best}, False
     if prior is not None:
-        weighted = _consistent_errors(base, few, fit, model, prior)
+        weighted = _consistent_errors(base, few, fit, model, prior, equal)
         tried['physically consistent, weight of the description'] = weighted
         described = _not_worse(weighted[0], best[0], _WEIGHT, _WEIGHT) and _not_worse(
             weighted[1], best[1], -_WEIGHT, -_WEIGHT
@@ -172,7 +175,7 @@ def _not_worse(new: HeldOut, old: HeldOut, total: float, joints: float) -> bool:
 
 
 def _consistent_errors(
-    base: BaseParameters, samples: Samples, fit: TorqueFit, model: RobotModel, prior: Prior | None
+    base: BaseParameters, samples: Samples, fit: TorqueFit, model: RobotModel, prior: Prior | None, equal: bool
 ) -> tuple[HeldOut, HeldOut]:
     """Return the errors of physically consistent parameters in stretches and in regions that were held out.
 
@@ -185,7 +188,6 @@ def _consistent_errors(
     rows = [passed(values) for passed in (samples.filtered, samples.recorded) for values in (rigid, own)]
 
     def solve(info: Information) -> Array:
-        equal = bool(np.ptp(fit.precision) == 0.0)
         _, precision = weighted_solution(info, friction, fit.precision, equal=equal)
         matrix, vector = info.normal(precision)
         square = float(info.gram[:, -1, -1] @ precision) + (0.0 if prior is None else prior.add(matrix, vector))

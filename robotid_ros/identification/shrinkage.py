@@ -71,17 +71,18 @@ def choose_prior(
     rows = [passed(values) for passed in (samples.filtered, samples.recorded) for values in (rigid, own)]
     # The normal equations count every sample; the prior is scaled to independent ones.
     unit = 1.0 / samples.independent_per_sample
+    stretches, regions = (
+        LinearFolds.of_rows(samples, folds, *rows) for folds in (Folds.of(samples), Folds.of_regions(samples))
+    )
     bounds = friction if dissipative else None
     if equal:  # the equations are then in the torque's own unit, not in that of the log-likelihood
-        whole = LinearFolds.of_rows(samples, Folds.of(samples), *rows).whole
+        whole = stretches.whole
         plain, _ = weighted_solution(whole, bounds, np.ones(samples.n), equal=True)
         unit *= float(np.mean(1.0 / joint_precision(whole, plain.parameters)))
     names = ['none', *(f'{strength:g}' for strength in _STRENGTHS)]
     candidates = [None, *(replace(prior, strength=strength * unit) for strength in _STRENGTHS)]
 
-    def errors(folds: Folds) -> list[HeldOut]:
-        parts = LinearFolds.of_rows(samples, folds, *rows)
-
+    def errors(parts: LinearFolds) -> list[HeldOut]:
         def held_out(candidate: Prior | None) -> HeldOut:
             return parts.errors(
                 lambda info: (
@@ -91,7 +92,7 @@ def choose_prior(
 
         return [held_out(candidate) for candidate in candidates]
 
-    in_time, in_space = errors(Folds.of(samples)), errors(Folds.of_regions(samples))
+    in_time, in_space = errors(stretches), errors(regions)
     best, farther = _strongest(in_time), _strongest(in_space)
     taken = in_space[best].better(in_space[farther], _REGIONS_GAIN)
     decisions = (

@@ -49,15 +49,15 @@ _PER_UNKNOWN = 20  # equations; with fewer, a recording fits any delay
 _DELAY_GAIN = 0.10  # fall of the error that a delay must bring; a wrong friction model brings 5 to 8 % by a false delay
 
 
-def plain_errors(base: BaseRegressor, samples: Samples, *, equal: bool = False) -> HeldOut:
-    """Return the held-out errors of the plain model: exact sign, weighted (or ordinary) least squares."""
+def plain_errors(base: BaseRegressor, samples: Samples) -> HeldOut:
+    """Return the held-out errors of the plain model: exact sign, weighted least squares."""
     friction = friction_model(PLAIN)
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     own = friction.columns(samples.dq, np.zeros((samples.n, 0)))
     parts = LinearFolds.of(samples, Folds.of(samples), rigid, own)
 
     def solve(info: Information) -> Array:
-        return weighted_solution(info, friction, np.ones(samples.n), equal=equal)[0].parameters
+        return weighted_solution(info, friction, np.ones(samples.n))[0].parameters
 
     return parts.errors(solve)
 
