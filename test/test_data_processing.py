@@ -376,6 +376,10 @@ def test_too_little_data_are_refused():
         process_recording(recording.slice(0, 900), ProcessingSettings(period=PERIOD, start=START))
     with pytest.raises(DataError, match='no run is long enough: expected at least 1032 samples'):
         process_recording(recording.slice(0, 900), ProcessingSettings(cutoff=0.5))
+    # A run shorter than the window of the differentiation is too short, however little is trimmed.
+    processed = process_recording(recording.slice(0, 900), ProcessingSettings(differentiation='savitzky-golay'))
+    with pytest.raises(DataError, match='no run is long enough'):
+        replace(processed.unfiltered, trimmed=0.0).filtered(0.02)
 
 
 @pytest.mark.parametrize('velocity', [True, False])
