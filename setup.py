@@ -41,13 +41,13 @@ ROS = [
     'ros-rosgraph-msgs',
     'ros-ament-index-python',
 ]
-BAG = ['mcap>=1.6,<2']
+BAG = ['rosbags>=0.11,<0.12']  # what is used of its writer's storage is no public interface
 CSV = ['pyarrow>=14,<27']
 PLOT = ['plotly>=6.0,<8', 'trimesh>=4.0,<6']
 WEB = [*PLOT, 'tornado>=6.1,<7']
 SIM = ['mujoco>=3.2,<5']
 FLEET = ['distributed>=2024.1']  # versioned by date, without a major number to stop at
-TEST = ['pytest>=7,<9', 'pytest-xdist>=3.8', 'hypothesis>=6.80', 'pin>=2.7', 'rosbags>=0.10']
+TEST = ['pytest>=7,<9', 'pytest-xdist>=3.8', 'hypothesis>=6.80', 'pin>=2.7', 'mcap>=1.6,<2']
 DOCS = ['sphinx>=8', 'furo', 'myst-parser>=4', 'numpydoc>=1.8', 'latex2mathml>=3.77', 'pillow>=10']
 LINT = ['ruff', 'mypy', 'types-PyYAML']
 COVERAGE = ['coverage>=7.10']

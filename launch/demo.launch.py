@@ -45,7 +45,7 @@ ARGUMENTS = (
     ('run', 'true', 'true: run everything at once; false: wait for the services'),
 )
 # Nothing can be damaged here, so a machine that is busy for a moment is no reason to stop.
-PATIENCE = {'joint_state_timeout': 20.0, 'controller_timeout': 20.0, 'start_timeout': 20.0}
+PATIENCE = {'joint_state_timeout': 20.0, 'controller_timeout': 20.0, 'start_timeout': 20.0, 'window_time': 20.0}
 SWEEP = {'sweep_levels': 4, 'sweep_stroke_time': 1.0}  # shorter than on a real arm, whose friction is less simple
 PASSED = ('config', 'namespace', 'output_folder', 'period', 'periods', 'seed', 'controller_interface')
 

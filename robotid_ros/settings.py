@@ -132,7 +132,7 @@ class Setting:
             wanted = f'a {_WORDS[self.kind]}' if self.kind in (float, int, Path) else _WORDS[self.kind]
             raise ValueError(f'{where}expected {wanted}, got {value!r:.60}')
         if self.range is not None and not self.range[0] <= entry <= self.range[1]:
-            raise ValueError(f'{where}expected {self._span()}, got {entry:g}')
+            raise ValueError(f'{where}expected {self.span()}, got {entry:g}')
         if self.choices and entry not in self.choices:
             allowed = ', '.join(choice or "''" for choice in self.choices)
             raise ValueError(f"{where}expected one of {allowed}; got '{entry}'")
@@ -154,7 +154,8 @@ class Setting:
         except (TypeError, ValueError, OverflowError):
             return None
 
-    def _span(self) -> str:
+    def span(self) -> str:
+        """Return the range in words, with its unit."""
         assert self.range is not None
         low, high = self.range
         text = f'{low:.10g} or more' if math.isinf(high) else f'{low:.10g} to {high:.10g}'

@@ -9,9 +9,10 @@
 
 """The steps of an identification from files to files: what the commands and the demonstration call."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import (
@@ -25,7 +26,9 @@ from robotid_ros.data import (
     save_dataset,
     summarize,
 )
+from robotid_ros.data.context import read_context
 from robotid_ros.data.storage import is_dataset
+from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.export.replay import Replayed
 from robotid_ros.files import write_text
@@ -37,7 +40,7 @@ from robotid_ros.identification import (
     calibrated_urdf,
 )
 from robotid_ros.identification.plausibility import held_joints, require_held
-from robotid_ros.model import RobotModel
+from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.progress import Progress
 from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.report import write_report
@@ -86,8 +89,6 @@ def load_datasets(
     """
     if train_fraction is not None and not 0.0 < train_fraction < 1.0:
         raise DataError(f'train_fraction: expected a number between 0 and 1, got {train_fraction:g}')
-    if train_fraction is not None and settings.period is not None:
-        raise DataError('an average over periods cannot be cut in two; give recordings to validate with instead')
     training, held_out, summaries = [], [], []
     for path in paths:
         if is_dataset(path):
@@ -116,6 +117,23 @@ def load_datasets(
     return training, held_out, summaries
 
 
+def load_by_purpose(path: Path, model: RobotModel, config: RobotConfig | None) -> tuple[str, Dataset | FrictionStrokes]:
+    """Return what a recording of an arm was made for, and its data: strokes of a friction sweep, or a dataset.
+
+    Without a configuration, that of the recording says what its efforts are. Raises a DataError if it cannot be used.
+    """
+    context = read_context(path)
+    if config is None and context.robot:
+        config = RobotConfig.from_dict(context.robot)
+    joints = model.joint_names
+    settings = ProcessingSettings(joints=joints)
+    if config is not None:
+        settings = ProcessingSettings.for_robot(config, joints=joints)
+    if context.purpose == 'friction_sweep':
+        return context.purpose, read_strokes(path, settings)
+    return context.purpose, _named(process_file(path, settings)[0], path.name)
+
+
 def identify_files(
     paths: Sequence[str | Path],
     model: RobotModel,
@@ -128,6 +146,7 @@ def identify_files(
     train_fraction: float | None = None,
     selection: SelectionConfig | None = None,
     topic: str | None = None,
+    context: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Identification:
     """Identify an arm from files: recordings or datasets to learn from.
@@ -149,6 +168,9 @@ def identify_files(
     selection : SelectionConfig, optional
         Whether the recordings are dealt out to training, validation and test, and friction models compete:
         see :func:`robotid_ros.identification.selection.select`.
+    context : mapping, optional
+        The arm as it was used, kept with the datasets in place of what their recordings say; see
+        :meth:`robotid_ros.data.context.Context.to_dict`.
     progress : callable, optional
 
     Raises
@@ -181,7 +203,10 @@ def identify_files(
         training, model, friction_data=strokes, validation=held_out, config=config, progress=progress
     )
     predictor = TorquePredictor(model, result)
-    training, held_out = predictor.prepared(training), predictor.prepared(held_out)
+    training, held_out = (
+        [each if context is None else replace(each, context=context) for each in predictor.prepared(datasets)]
+        for datasets in (training, held_out)
+    )
     return Identification(
         model=model, result=result, training=tuple(training), validation=tuple(held_out), summaries=tuple(summaries)
     )

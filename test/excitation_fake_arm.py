@@ -37,6 +37,7 @@ class FakeArm(Node):
     def __init__(self, joints):
         super().__init__('fake_arm')
         self.joints = joints
+        self.declare_parameter('interpolation_method', 'splines')  # as a controller that replaces at once
         self.controller = Controller(np.zeros(len(joints)))
         self.fault = 'none'
         self.held = None

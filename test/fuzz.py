@@ -217,15 +217,13 @@ def make_targets(folder: Path) -> list[Target]:
         Target(name='measurement', path=folder / 'measurement.csv', read=lambda path: read_measurement(path, ('a',))),
         Target(name='npz recording', path=folder / 'recording.npz', read=load_recording, binary=True),
         Target(name='npz dataset', path=folder / 'dataset.npz', read=load_dataset, binary=True),
-        Target(name='MCAP', path=bag / 'bag_0.mcap', read=whole_values, binary=True),
-        Target(
-            name='MCAP, processed', path=bag / 'bag_0.mcap', read=lambda path: process_file(path.parent), binary=True
-        ),
+        Target(name='MCAP', path=bag / 'bag.mcap', read=whole_values, binary=True),
+        Target(name='MCAP, processed', path=bag / 'bag.mcap', read=lambda path: process_file(path.parent), binary=True),
         Target(name='MCAP, zstd', path=folder / 'compressed' / 'bag_0.mcap', read=whole_values, binary=True),
         Target(name='MCAP, lz4', path=folder / 'chunked' / 'bag_0.mcap', read=whole_values, binary=True),
         Target(
             name='floating bag',
-            path=folder / 'floating' / 'floating_0.mcap',
+            path=folder / 'floating' / 'floating.mcap',
             read=lambda path: read_floating(path.parent, JOINTS),
             binary=True,
         ),
@@ -254,7 +252,7 @@ def messages(count: int) -> tuple[list[bytes], list[int]]:
 
 def write_bag(folder: Path) -> None:
     kinds = {'/joint_states': 'sensor_msgs/msg/JointState', '/reference': 'trajectory_msgs/msg/JointTrajectory'}
-    writer = BagWriter(folder, kinds, {'joints': list(JOINTS)})
+    writer = BagWriter(folder, kinds)
     data, stamps = messages(120)
     writer.append('/reference', MessageChunk.of([reference_message(JOINTS, 0.2, START)], [START]))
     for k in range(0, 120, 30):
@@ -278,7 +276,7 @@ def write_mcap(path: Path, compression: CompressionType) -> None:
 def write_floating(folder: Path) -> None:
     """Write joint states and the twist of a base, whose CDR is a header and six doubles."""
     kinds = {'/joint_states': 'sensor_msgs/msg/JointState', '/twist': 'geometry_msgs/msg/TwistStamped'}
-    writer = BagWriter(folder, kinds, {})
+    writer = BagWriter(folder, kinds)
     data, stamps = messages(120)
     twists = [
         struct.pack('<4BiII4s4x6d', 0, 1, 0, 0, *divmod(stamp, 10**9), 2, b'w\0', *(0.01 * k for k in range(6)))

@@ -228,6 +228,8 @@ def test_drive_measure_calibrate_is_better_by_ten(tmp_path: Path) -> None:
         acceleration_limit=4.0,
         settling_time=0.3,
         joint_state_timeout=60.0,
+        window_time=35.0,  # in simulated seconds, which pass quickly
+        window_points=2000,
         latency=0.5,
         start_anyway=['unchecked_workspace'],
         least_joint_state_rate=10.0,

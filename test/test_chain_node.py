@@ -48,6 +48,7 @@ def test_one_call_runs_everything_from_the_parked_arm_to_the_report(tmp_path: Pa
         'iterations': 30,
         'joint_state_timeout': PATIENCE,
         'controller_timeout': PATIENCE,
+        'window_time': PATIENCE,  # in simulated seconds, which pass quickly
         'settling_time': 3.0,  # simulated seconds, in which the recorder comes up
         'start_anyway': ['unchecked_workspace', 'no_acceleration_limit'],
     }

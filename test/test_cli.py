@@ -109,10 +109,6 @@ BAD = [
         'is an excitation of the joints other; expected one of: j',
     ),
     (
-        ['identify', '{second}', '--robot', '{one_joint}', '--period', '1', '--validate', '{other}'],
-        "other.csv: the motion does not repeat every 1 s: joint 'j' is elsewhere by",
-    ),
-    (
         ['identify', '{second}', '--robot', '{one_joint}', '--validate-excitation', '{excitation}'],
         '--validate-excitation belongs to the recordings of --validate',
     ),

@@ -17,10 +17,10 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+import yaml
 from recorder_helpers import JOINTS, START, harmonics, joint_state, joint_trajectory, reference_message, stream
 
 from robotid_ros.data import ProcessingSettings, process_file, read_recording
-from robotid_ros.data import bag_writer as bag_writer_module
 from robotid_ros.data.bag import Bag
 from robotid_ros.data.bag_writer import BagWriter
 from robotid_ros.data.messages import MessageChunk
@@ -66,21 +66,23 @@ def test_other_libraries_read_what_is_recorded_byte_for_byte(tmp_path):
     assert (first, last) == (reference_message(JOINTS, PERIOD, START), joint_trajectory(0, JOINTS, []))
     assert qualities[REFERENCE].durability.name == 'TRANSIENT_LOCAL'
     assert qualities[STATES].durability.name == 'VOLATILE'
-    with open(tmp_path / 'run' / 'run_0.mcap', 'rb') as file:
+    with open(tmp_path / 'run' / 'run.mcap', 'rb') as file:
         reader = mcap.make_reader(file, validate_crcs=True)
         assert [m.data for _, c, m in reader.iter_messages(topics=[STATES])] == messages
         summary = reader.get_summary()
         assert summary.statistics.message_count == len(messages) + 2
         assert {c.topic: c.message_encoding for c in summary.channels.values()} == {STATES: 'cdr', REFERENCE: 'cdr'}
-        (text,) = [m.metadata['description'] for m in reader.iter_metadata() if m.name == 'robotid_ros']
-        assert json.loads(text)['topic'] == STATES
+    custom = yaml.safe_load((tmp_path / 'run' / 'metadata.yaml').read_text())['rosbag2_bagfile_information'][
+        'custom_data'
+    ]
+    assert json.loads(custom['robotid_ros'])['averaging']['periods_used'] == [1, 2]
 
 
 def test_the_definitions_in_a_recording_decode_its_messages(tmp_path):
     """A reader that knows no message type decodes with the definitions that the file brings along."""
     messages, stamps = stream(PERIOD, 1, RATE, np.random.default_rng(2))
     recorded(tmp_path / 'run', messages, stamps)
-    with open(tmp_path / 'run' / 'run_0.mcap', 'rb') as file:
+    with open(tmp_path / 'run' / 'run.mcap', 'rb') as file:
         schemas = mcap.make_reader(file).get_summary().schemas.values()
     empty = typesys.get_typestore(typesys.Stores.EMPTY)
     for schema in schemas:
@@ -96,32 +98,16 @@ def test_the_definitions_in_a_recording_decode_its_messages(tmp_path):
     assert np.allclose(reference.points[50].positions, harmonics([0.5], PERIOD)[0][0])
 
 
-def test_a_long_recording_goes_into_several_files_that_are_read_as_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(bag_writer_module, 'LARGEST_FILE', 50_000)
-    messages, stamps = stream(PERIOD, 3, RATE, np.random.default_rng(3))
-    session = recorded(tmp_path / 'run', messages, stamps, chunk=90)
-    assert len(list((tmp_path / 'run').glob('run_*.mcap'))) > 4
-    recording = read_recording(tmp_path / 'run')
-    assert len(recording) == len(messages)
-    assert (np.diff(recording.time) > 0.0).all()
-    assert recording.provenance['ended_properly']
-    with rosbag2.Reader(tmp_path / 'run') as reader:
-        assert [bytes(data) for c, _, data in reader.messages() if c.topic == STATES] == messages
-    again, _ = process_file(tmp_path / 'run')
-    assert np.allclose(again.tau, session.dataset.tau, rtol=0, atol=1e-12)
-
-
 def test_a_recording_with_a_damaged_summary_is_read_from_its_beginning(tmp_path):
     messages, stamps = stream(PERIOD, 2, RATE, np.random.default_rng(6))
     recorded(tmp_path / 'run', messages, stamps)
-    file = tmp_path / 'run' / 'run_0.mcap'
+    file = tmp_path / 'run' / 'run.mcap'
     data = file.read_bytes()
     (start,) = struct.unpack_from('<Q', data, len(data) - 28)  # the footer's content and the magic bytes are 28 bytes
     file.write_bytes(data[:start] + bytes([255]) * (len(data) - 37 - start) + data[-37:])
     recording = read_recording(tmp_path / 'run')
     assert len(recording) == len(messages)
     assert not recording.provenance['ended_properly']
-    assert recording.provenance['description']['topic'] == STATES
 
 
 @pytest.mark.parametrize('storage', ['SQLITE3', 'MCAP'])
@@ -170,7 +156,7 @@ def test_compressed_bags(tmp_path, store, storage, mode):
 
 
 def test_topics_that_alternate_are_told_apart(tmp_path):
-    writer = BagWriter(tmp_path / 'b', {'/a': STATE, '/joint_states': STATE}, {})
+    writer = BagWriter(tmp_path / 'b', {'/a': STATE, '/joint_states': STATE})
     for k in range(40):
         for topic, name in (('/a', 'x' * (k % 3 + 1)), ('/joint_states', 'y')):
             message = joint_state(START + k, (name,), (k,))
@@ -184,12 +170,12 @@ def test_topics_that_alternate_are_told_apart(tmp_path):
 
 def test_a_file_beside_a_bag_is_read_by_itself(tmp_path):
     for name, value in (('one', 1.0), ('two', 2.0)):
-        writer = BagWriter(tmp_path / name, {'/joint_states': STATE}, {})
+        writer = BagWriter(tmp_path / name, {'/joint_states': STATE})
         writer.append('/joint_states', MessageChunk.of([joint_state(START, ('a',), (value,))], [START]))
         writer.close()
-    shutil.copy(tmp_path / 'two' / 'two_0.mcap', tmp_path / 'one')
+    shutil.copy(tmp_path / 'two' / 'two.mcap', tmp_path / 'one')
     assert read_recording(tmp_path / 'one').position.tolist() == [[1.0]]
-    assert read_recording(tmp_path / 'one' / 'two_0.mcap').position.tolist() == [[2.0]]
+    assert read_recording(tmp_path / 'one' / 'two.mcap').position.tolist() == [[2.0]]
 
 
 @pytest.mark.parametrize('order', ['<', '>'])
@@ -224,9 +210,9 @@ def test_a_sqlite_bag_whose_pages_are_mixed_up_is_named(tmp_path):
     """There are no checksums in it; this one is read to the end all the same."""
     path, q = tmp_path / 'bag.db3', np.linspace(0.0, 1.0, 600)
     with closing(sqlite3.connect(path)) as database, database:
-        database.execute('CREATE TABLE topics(id INTEGER PRIMARY KEY, name TEXT, type TEXT)')
+        database.execute('CREATE TABLE topics(id INTEGER PRIMARY KEY, name TEXT, type TEXT, serialization_format TEXT)')
         database.execute('CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id INT, timestamp INT, data BLOB)')
-        database.execute("INSERT INTO topics VALUES(1, '/joint_states', 'sensor_msgs/msg/JointState')")
+        database.execute("INSERT INTO topics VALUES(1, '/joint_states', 'sensor_msgs/msg/JointState', 'cdr')")
         rows = [(k + 1, START + k * 10**6, joint_state(START + k * 10**6, ['a'], [q[k]])) for k in range(len(q))]
         database.executemany('INSERT INTO messages VALUES(?, 1, ?, ?)', rows)
     assert not any(read_recording(path).provenance['faults'].values())

@@ -25,7 +25,6 @@ from robotid_ros.excitation.preparation import clear_pose, design_limits, refere
 from robotid_ros.excitation.reference import Chain, FourierRun, Move, Rest, SlowedDown, SpedUp, move_duration
 from robotid_ros.excitation.workspace import workspace_constraints
 from robotid_ros.execution.run import RunConfig, plan_run
-from robotid_ros.execution.watchdog import Watchdog, WatchdogConfig
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import arm_file
 
@@ -136,7 +135,7 @@ def test_windows_lead_a_controller_along_the_reference(replacement, lost, trajec
     plan = plan_run(START, trajectory, check, replace(RUN, trajectory_replacement=replacement, periods=3))
     controller = Controller(START, blend=replacement == 'blend')
     stamp, pending = 1000.25, list(plan.windows)
-    assert len(pending) > 4
+    assert len(pending) > 20
     if lost is not None:
         del pending[lost]
     times = np.arange(-0.3, plan.reference.duration + 0.3, 0.01)
@@ -152,92 +151,35 @@ def test_windows_lead_a_controller_along_the_reference(replacement, lost, trajec
     assert not pending
     expected = plan.reference.evaluate(np.clip(times, 0.0, plan.reference.duration))
     position, velocity, acceleration = (np.array([row[k] for row in followed]) for k in range(3))
-    np.testing.assert_allclose(position, expected[0], atol=1e-6)
-    np.testing.assert_allclose(velocity, expected[1], atol=1e-4)
-    np.testing.assert_allclose(acceleration, expected[2], atol=1e-2)
+    bridged = 1.0 if replacement == 'immediate' else 50.0  # one quintic over 0.2 s stands for eleven knots
+    np.testing.assert_allclose(position, expected[0], atol=bridged * 1e-6)
+    np.testing.assert_allclose(velocity, expected[1], atol=bridged * 1e-4)
+    np.testing.assert_allclose(acceleration, expected[2], atol=bridged * 1e-2)
 
 
-def test_windows_are_small_overlap_and_share_their_knots(windows):
+def test_windows_are_short_overlap_and_share_their_knots(windows):
     for before, after in pairwise(windows):
-        assert len(before.times) <= 1000
         assert before.stamp == after.stamp == 0.0
-        assert before.times[-1] - after.due > 2.0  # replaced well before it would come to rest
+        assert before.times[-1] - before.due < 2.3  # what a node leaves behind that is killed
+        assert before.until - after.due > 0.5  # replaced well before it would brake, and one may be lost
         shared = np.isin(np.round(before.times, 6), np.round(after.times, 6))
-        assert shared.sum() > 50
-    grid = {round(t, 6): p for w in windows for t, p in zip(w.times[:200], w.position[:200], strict=True)}
+        assert shared.sum() > 40
+    for before, _, after in zip(windows, windows[1:], windows[2:], strict=False):
+        assert before.until - after.due >= 0.1 - 1e-9
+    grid = {round(t, 6): p for w in windows for t, p in zip(w.times[:40], w.position[:40], strict=True)}
     for window in windows:
-        for t, p in zip(window.times[:200], window.position[:200], strict=True):
+        for t, p in zip(window.times[:40], window.position[:40], strict=True):
             np.testing.assert_allclose(grid[round(t, 6)], p, atol=1e-9)
 
 
 def test_the_arm_comes_to_rest_within_limits_when_windows_stop_coming(windows, check):
-    for window in windows:
+    for window in windows[::5]:
         controller = Controller(window.position[0])
         controller.receive(window.times[0], 0.0, window.times, window.position, window.velocity, window.acceleration)
         t = np.arange(window.times[0], window.times[-1], 0.007)
         motion = [np.array(part) for part in zip(*(controller.at(now) for now in t), strict=True)]
         assert_smooth_and_inside(t, *motion, check.limits)
         np.testing.assert_allclose(window.velocity[-1], 0.0, atol=0.0)
-
-
-@settings(deadline=None, max_examples=40)
-@given(part=st.floats(-0.02, 1.02), latency=st.sampled_from([0.0, 0.1, 0.3]), blend=st.booleans())
-def test_a_stop_at_any_time_is_quick_and_within_limits(part, latency, blend):
-    check, plan = _stop_case(blend)
-    now = part * plan.reference.duration
-    rest, window = plan.windows.stop(now, latency)
-    assert rest <= max(now, 0.0) + latency + 1.7
-    controller = Controller(plan.reference.evaluate([0.0])[0][0], blend=blend)
-    if not blend:  # what led the arm until now
-        t = np.arange(0.0, plan.reference.duration, 0.02)
-        history = t[(t <= max(now, 0.0) + 5.0) & (t >= now - 5.0)]
-        if len(history) == 0:
-            return
-        motion = plan.reference.evaluate(history)
-        controller.receive(history[0], 0.0, history, motion[0], _stopped(motion[1]), motion[2])
-    else:
-        t = np.arange(max(0.0, now - 1.0), min(plan.reference.duration, max(now, 0.0) + 5.0), 0.02)
-        if len(t) == 0:
-            return
-        motion = plan.reference.evaluate(t)
-        controller.receive(t[0], t[0], t - t[0], motion[0], _stopped(motion[1]), motion[2])
-        controller.at(t[0])
-    sent = max(now, 0.0)
-    arrives = sent + latency
-    if arrives > plan.reference.duration:
-        return
-    times = np.arange(sent, max(rest, arrives) + 0.1, 0.004)
-    first = controller.at(sent)[0]
-    np.testing.assert_allclose(first, plan.reference.evaluate([min(sent, plan.reference.duration)])[0][0], atol=1e-5)
-    led = [
-        controller.at(moment) for moment in times[times < arrives]
-    ]  # the arm goes on while the message is on its way
-    controller.receive(
-        arrives, window.stamp, window.times - window.stamp, window.position, window.velocity, window.acceleration
-    )
-    led += [controller.at(moment) for moment in times[times >= arrives]]
-    motion = [np.array(rows) for rows in zip(*led, strict=True)]
-    assert_smooth_and_inside(times, *motion, check.limits, slack=1e-4)
-    np.testing.assert_allclose(controller.at(rest + 0.05)[1], 0.0, atol=1e-9)
-
-
-def _stopped(velocity):
-    result = velocity.copy()
-    result[-1] = 0.0
-    return result
-
-
-_CASES = {}
-
-
-def _stop_case(blend):
-    if blend not in _CASES:
-        model = planar_arm(3, limits=limits(3, 2.0, 2.5, 8.0))
-        config = ExcitationConfig(period=5.0, harmonics=4, starts=1, iterations=60)
-        check = reference_check(model, config)
-        run = RunConfig(periods=2, settling_time=0.3, trajectory_replacement='blend' if blend else 'immediate')
-        _CASES[blend] = check, plan_run(np.zeros(3), optimize_excitation(model, config).trajectory, check, run)
-    return _CASES[blend]
 
 
 def test_a_motion_that_never_rests_gets_a_way_in_and_out_along_its_path():
@@ -259,6 +201,8 @@ def test_refusals_name_part_limit_joint_and_time(trajectory, check):
     outside[2] = 4.0
     with pytest.raises(ExcitationError, match="joint 'elbow_joint' stands at 4, outside its limits"):
         plan_run(outside, trajectory, check, RUN)
+    outside[2] = check.limits.upper[2] + 0.02  # a stop may end there: it is led back inside
+    assert plan_run(outside, trajectory, check, RUN).reference.evaluate([0.0])[0][0][2] < check.limits.upper[2]
     strict = reference_check(MODEL, replace(CONFIG, velocity_scaling=0.5))
     with pytest.raises(ExcitationError, match=r"the trajectory: velocity of joint '.*' is .* rad/s at t = .* s"):
         plan_run(START, trajectory, strict, RUN)
@@ -300,10 +244,9 @@ def test_a_slow_arm_gets_the_time_it_needs_to_stop():
     trajectory = optimize_excitation(model, config).trajectory
     assert np.abs(trajectory.velocity(trajectory.sample_times(100.0))).max() > 0.8  # more than a second of braking
     plan = plan_run(trajectory.position([0.0])[0], trajectory, check, replace(RUN, periods=3))
-    for now in np.linspace(0.0, plan.reference.duration, 37):
-        rest, window = plan.windows.stop(now, 0.1)
+    for window in list(plan.windows)[::5]:
         assert (np.abs(window.acceleration) <= 0.8 * 1.001).all()
-        assert rest - now < 8.0
+        assert window.times[-1] - window.due < 10.0
 
 
 def test_validation_uses_another_seed():
@@ -412,46 +355,6 @@ def test_sweeps_without_room_are_refused():
         friction_sweep(planar_arm(2, limits=bounds), bounds, start=np.array([2.0, 0.0]))
     with pytest.raises(ExcitationError, match='sweep_levels: expected 1 to 100, got 0'):
         FrictionSweepConfig(sweep_levels=0)
-
-
-# -- the watchdog -----------------------------------------------------------------------------------
-
-NAMES = ('a', 'b')
-
-
-def watched(**settings_):
-    watchdog = Watchdog(NAMES, np.array([1.0, 2.0]), WatchdogConfig(**settings_))
-    assert watchdog.receive(np.zeros(2), None, 10.0, 100.0) is None
-    return watchdog
-
-
-def test_good_joint_states_pass():
-    watchdog = watched()
-    assert watchdog.receive(np.array([0.01, -0.02]), np.array([1.0, -2.0]), 10.01, 100.01) is None
-    assert watchdog.silence(100.2) is None
-    assert watchdog.compare(np.array([0.01, -0.02]), np.zeros(2)) is None
-    assert watchdog.tracking_error == pytest.approx(0.02)
-
-
-def test_broken_joint_states_are_named():
-    watchdog = watched()
-    assert "position of joint 'b' is nan" in watchdog.receive(np.array([0.0, np.nan]), None, 10.1, 100.1)
-    assert "velocity of joint 'a' is inf" in watchdog.receive(np.zeros(2), np.array([np.inf, 0.0]), 10.1, 100.1)
-    assert "position of joint 'a' jumps by 0.5" in watchdog.receive(np.array([0.5, 0.0]), None, 10.01, 100.01)
-
-
-def test_a_fast_motion_is_no_jump():
-    watchdog = watched()
-    assert watchdog.receive(np.array([0.9, 1.8]), None, 11.0, 101.0) is None
-
-
-def test_silence_is_told_apart_from_never_having_heard():
-    assert 'no joint state has come yet' in Watchdog(NAMES, np.ones(2)).silence(5.0)
-    assert 'no joint state for 0.60 s' in watched(joint_state_timeout=0.5).silence(100.6)
-
-
-def test_an_arm_that_does_not_follow_is_named():
-    assert "joint 'b' is 0.3 away" in watched(tracking_tolerance=0.25).compare(np.array([0.1, 0.3]), np.zeros(2))
 
 
 def test_chains_need_a_part_and_hold_at_their_ends():

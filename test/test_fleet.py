@@ -211,7 +211,7 @@ def test_bad_words_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[
     (tmp_path / 'run.csv').write_text('time\n', encoding='utf-8')
     for words, message in (
         ([str(tmp_path / 'none')], 'expected a folder with recordings'),
-        ([str(tmp_path)], 'which arm? Give --robot'),
+        ([str(tmp_path)], 'which arm? No recording has a robot_description; give it by --robot'),
         ([str(tmp_path), '--robot', 'nobody'], 'no packaged arm of that name'),
         ([str(tmp_path), '--robot', 'ur10e', '--jobs', '0'], '--jobs: expected a number of processes'),
         ([str(tmp_path), '--robot', 'ur10e', '--excitation', str(tmp_path / 'none.yaml')], 'none.yaml'),

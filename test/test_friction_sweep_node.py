@@ -43,7 +43,7 @@ def test_the_nodes_tell_the_friction_of_the_simulated_arm(tmp_path: Path) -> Non
     arm = {'robot': urdf, 'truth_file': truth_file, 'publish_clock': True, 'speed': 5.0, 'effort_noise': 1e-3}
     arm |= {'physics_rate': 500.0, 'publish_rate': 100.0, 'clock_rate': 25.0}  # enough for strokes of 0.6 s
     sweep = {'run': 'friction_sweep', 'sweep_levels': LEVELS, 'sweep_slowest': 0.05, 'sweep_stroke_time': 0.6}
-    patient = {'joint_state_timeout': PATIENCE, 'controller_timeout': PATIENCE}
+    patient = {'joint_state_timeout': PATIENCE, 'controller_timeout': PATIENCE, 'window_time': PATIENCE}
     patient |= {
         'settling_time': 15.0,  # simulated seconds, in which the recorder comes up
         'start_anyway': ['unchecked_workspace', 'no_acceleration_limit'],

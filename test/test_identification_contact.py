@@ -21,6 +21,7 @@ from scipy.signal import lfilter
 from robotid_ros.identification import TorquePredictor
 from robotid_ros.identification.contact import ContactDetector, standstill_friction
 from robotid_ros.identification.monitor import TorqueMonitor
+from robotid_ros.identification.setup import SetUp
 
 RATE, CUTOFF = 100.0, 10.0
 
@@ -49,11 +50,12 @@ def test_a_torque_that_the_identification_turned_is_turned_as_it_comes() -> None
     model = arm('ur10e')
     result = identified(model, 'coulomb_viscous')
     names = [model.joint_names[1], model.joint_names[4]]
-    sound, turned = (
-        TorqueMonitor(TorquePredictor(model, replace(result, provenance=provenance)), cutoff=CUTOFF)
-        for provenance in ({}, {'turned': names})
-    )
     sign = np.where(np.isin(model.joint_names, names), -1.0, 1.0)
+    described = SetUp.as_described(model)
+    sound, turned = (
+        TorqueMonitor(TorquePredictor(model, replace(result, setup=setup)), cutoff=CUTOFF)
+        for setup in (described, replace(described, torque=np.diag(sign)))
+    )
     rng, found = np.random.default_rng(3), []
     for k in range(40):
         q, dq, torque = rng.normal(size=(3, 6))

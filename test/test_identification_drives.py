@@ -24,7 +24,7 @@ from robotid_ros.errors import IdentificationError, ModelError
 from robotid_ros.export.arm import identified_arm, loss_of
 from robotid_ros.export.identified_model import identified_model
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, TorquePredictor, identify
-from robotid_ros.identification.drive_choice import choose_drives
+from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.model import RobotConfig, RobotModel
 
 WRIST = ['elbow_joint', 'wrist_1_joint', 'wrist_2_joint', 'wrist_3_joint']
@@ -57,8 +57,11 @@ def result() -> IdentificationResult:
 
 def test_a_coupled_drive_is_found_and_its_friction_is_that_of_the_motor(result: IdentificationResult) -> None:
     np.testing.assert_array_equal(result.drives, DRIVES)
-    (decision,) = (each for each in result.decisions if each.subject == 'coupled drives')
-    assert decision.chosen == 'the motor of wrist_3_joint turns with wrist_3_joint - wrist_2_joint'
+    assert result.setup is not None
+    (finding,) = result.setup.findings
+    assert finding.kind == 'drives'
+    assert 'the motor of wrist_3_joint turns with wrist_3_joint - wrist_2_joint' in finding.text
+    assert any(finding.text in note for note in result.notes)
     np.testing.assert_allclose(result.friction_values, np.stack([COULOMB, VISCOUS], axis=1), rtol=0.05)
     assert result.usable
     # Against the torque as recorded, joint by joint: nothing but the noise is left.
@@ -86,8 +89,8 @@ def _motion_of(data: Dataset) -> tuple[Array, Array, Array]:
 def test_drives_that_are_not_coupled_stay_so() -> None:
     found = identify(recorded(3, np.eye(4)), MODEL, config=PLAIN)
     assert found.drives is None
-    (decision,) = (each for each in found.decisions if each.subject == 'coupled drives')
-    assert decision.chosen == 'none'
+    assert found.setup is not None
+    assert found.setup.findings == ()
 
 
 def test_a_slide_is_not_coupled_with_what_turns() -> None:
@@ -96,9 +99,9 @@ def test_a_slide_is_not_coupled_with_what_turns() -> None:
     )
     motion = fourier_motion(2, np.random.default_rng(0), size=0.3)
     data = dataset(arm, motion, inverse_dynamics(arm, *motion[1:]) + np.sign(motion[2]) + motion[2])
-    kept, decision = choose_drives([data], arm, PLAIN)
-    assert kept is arm
-    assert [each.name for each in decision.alternatives] == ['none']
+    setup, decision = find_setup([data], arm)
+    np.testing.assert_array_equal(setup.drives, np.eye(2))
+    assert not any('coupled' in each.name for each in decision.alternatives)
 
 
 def test_a_configuration_names_the_coupling_and_nothing_is_looked_for(result: IdentificationResult) -> None:
@@ -107,7 +110,8 @@ def test_a_configuration_names_the_coupling_and_nothing_is_looked_for(result: Id
     )
     model = replace(MODEL, drives=config.drive_coupling(MODEL.joint_names))
     found = identify(recorded(0), model, config=PLAIN)
-    assert not any(each.subject == 'coupled drives' for each in found.decisions)
+    assert found.setup is not None
+    assert found.setup.findings == ()
     np.testing.assert_allclose(found.base_values, result.base_values, rtol=1e-3, atol=1e-3)
 
 

@@ -19,6 +19,7 @@ import pytest
 import yaml
 from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_torque, swept
 
+from robotid_ros.data import Recording, write_csv
 from robotid_ros.identification import IdentificationResult, validate
 from robotid_ros.model import RobotModel
 
@@ -471,3 +472,39 @@ def test_recordings_compete_and_the_result_is_written(loop: tuple[Client, NodePr
     answer = client.call('identify')
     assert answer.success
     assert 'nothing: ' in client.status['written']
+
+
+def test_a_restarted_node_takes_its_recordings_from_their_folder_and_keeps_them_across_descriptions(
+    tmp_path: Path,
+) -> None:
+    """Nothing is sent but descriptions; the second has the same joints and other masses, the third other joints."""
+    for name, seed in (('one', 1), ('two', 2)):
+        (time, q, *_), torque = motion_with_torque(seed)
+        recording = Recording(joint_names=MODEL.joint_names, time=time, position=q, effort=torque)
+        write_csv(tmp_path / f'{name}.csv', recording)
+    (tmp_path / 'broken.csv').write_text('time\n', encoding='utf-8')
+    environment = ros_environment()
+    words = ['--ros-args', '-p', 'friction:=coulomb_viscous+offset', '-p', f'recordings:=[{tmp_path}]']
+    for _ in range(2):  # the second is a restart
+        with NodeProcess(['-m', 'robotid_ros.nodes.identification', *words], environment) as node:
+            client = Client(environment)
+            try:
+                _give_descriptions(client, node)
+            finally:
+                client.close()
+
+
+def _give_descriptions(client: Client, node: NodeProcess) -> None:
+    client.description.publish(String(data=TWO_LINKS))
+    client.until(lambda: client.status.get('recordings') == '2', 'both recordings')
+    assert 'broken.csv' in client.status['left_out']
+    heavier = TWO_LINKS.replace('<mass value="', '<mass value="1').replace('two_links', 'heavier')
+    for description, name in ((TWO_LINKS, 'robot two_links'), (heavier, 'robot heavier')):
+        client.description.publish(String(data=description))
+        node.wait_for_line(name)
+        answer = client.call('identify')
+        assert answer.success, answer.message
+        assert IdentificationResult.from_yaml(answer.message).metrics['training'].relative_error_total < 3.0
+    client.description.publish(String(data=TWO_LINKS.replace('"elbow"', '"knee"')))
+    client.until(lambda: 'one.csv' in client.status.get('left_out', ''), 'what does not fit any more')
+    assert 'does not fit the new description' in client.status['left_out']

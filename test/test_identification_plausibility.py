@@ -45,9 +45,12 @@ def measured(seed: int = 0) -> tuple[RobotModel, tuple[np.ndarray, ...], np.ndar
 
 def test_sound_data_get_no_notes() -> None:
     model, motion, torque = measured()
-    result = identify(dataset(model, motion, torque), model, config=PLAIN)
+    data = dataset(model, motion, torque)
+    assert identify(data, model, config=PLAIN, validation=data).notes == ()
+    result = identify(data, model, config=PLAIN)
     assert result.usable
-    assert result.notes == ()
+    (note,) = result.notes
+    assert note.startswith('no other motion judged the model: in regions that were left out it leaves ')
 
 
 def test_degrees_are_refused_by_name() -> None:
@@ -66,13 +69,16 @@ def test_motion_a_little_beyond_the_limits_is_no_proof_of_degrees() -> None:
 
 @pytest.mark.parametrize(
     ('factors', 'words'),
-    [([-1.0, 1.0], 'joint shoulder: sign'), ([1.0, 2.5], 'joint elbow: measured torque is 2')],
+    [
+        ([-1.0, 1.0], 'set-up: the torque of shoulder has the wrong sign'),
+        ([1.0, 2.5], 'joint elbow: measured torque is 2'),
+    ],
     ids=['reversed', 'scaled'],
 )
 def test_a_torque_of_another_sign_or_scale_is_noted(factors: list[float], words: str) -> None:
     model, motion, torque = measured()
     result = identify(dataset(model, motion, torque * np.array(factors)), model, config=PLAIN)
-    assert [note[: len(words)] for note in result.notes] == [words]
+    assert any(note.startswith(words) for note in result.notes)
 
 
 def test_torque_in_millinewton_metres_is_not_usable() -> None:

@@ -37,6 +37,7 @@ from robotid_ros.identification import (
 from robotid_ros.identification.monitor import TorqueMonitor
 from robotid_ros.identification.payload import drive_gains, identify_payload
 from robotid_ros.identification.physical import believable_prior, physical_parameters
+from robotid_ros.identification.setup import SetUp
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertial_parameters, pseudo_inertia
 
@@ -99,7 +100,7 @@ def test_a_damaged_result_is_refused_with_one_line_and_its_name(result: Identifi
     damaged = {
         text[: text.index('friction:')]: "the entry 'friction' is missing",
         text[: text.index('sha256:')].replace('value: ', 'value: x', 1): 'could not convert string to float',
-        text[: text.index('sha256:')] + '\n  - [': 'no YAML',
+        text[: text.index('sha256:')] + '\n  - [': 'not valid YAML',
     }
     for content, message in damaged.items():
         (tmp_path / 'result.yaml').write_text(content, encoding='utf-8')
@@ -266,7 +267,7 @@ def test_payload_is_weighed() -> None:
     # An arm whose identification turned a reversed torque: it is turned in the loaded runs too.
     sign = np.where(np.arange(6) == 2, -1.0, 1.0)
     recorded = [replace(run, tau=run.tau * sign, tau_filtered=run.tau_filtered * sign) for run in runs]
-    turned = replace(alone, provenance={**alone.provenance, 'turned': [arm.joint_names[2]]})
+    turned = replace(alone, setup=replace(SetUp.as_described(arm), torque=np.diag(sign)))
     np.testing.assert_allclose(identify_payload(recorded, arm, turned).free, found.free, rtol=1e-9)
 
 

@@ -40,6 +40,7 @@ def configuration(tmp_path: Path) -> Path:
     content = yaml.safe_load(path.read_text(encoding='utf-8'))
     content['/**']['ros__parameters'].update(
         {'physics_rate': 500.0, 'publish_rate': 100.0, 'joint_state_timeout': 60.0, 'tracking_tolerance': 3.0}
+        | {'window_time': 20.0}
     )
     copied = tmp_path / 'patient.yaml'
     copied.write_text(yaml.safe_dump(content), encoding='utf-8')
@@ -99,7 +100,7 @@ def test_two_arms_come_to_results_of_their_own(environment, configuration, tmp_p
         folder, written, again = sorted((tmp_path / 'recordings' / name).iterdir())
         assert yaml.safe_load((written / 'result.yaml').read_text())['friction']['model'] == 'coulomb_viscous+offset'
         assert yaml.safe_load((again / 'result.yaml').read_text()) == result
-        assert (folder / f'{folder.name}_0.mcap').stat().st_size > 0
+        assert (folder / f'{folder.name}.mcap').stat().st_size > 0
     values = [[entry['value'] for entry in result['base_parameters']] for result in results.values()]
     assert values[0] != values[1]
 

@@ -57,7 +57,8 @@ def test_a_negative_torque_constant_turns_a_current_that_counts_the_other_way_ro
     recording = Recording(
         joint_names=('j1', 'j2'), time=[0.0, 1.0], position=[[0, 0], [0, 0]], effort=[[1.0, 2.0], [-1.0, 0.0]]
     )
-    torque = measured_torque(recording, ProcessingSettings.for_robot(config))
+    torque, meanings = measured_torque(recording, ProcessingSettings.for_robot(config))
+    assert meanings == ('current', 'current')
     np.testing.assert_allclose(torque, [[-0.125 * 101, 0.2], [0.125 * 101, 0.0]])
 
 
@@ -116,7 +117,7 @@ def test_effort_without_a_meaning_is_refused_never_guessed() -> None:
         ({'joints': 'j1'}, "joints: expected a list of names, got 'j1'"),
         ({'joints': []}, 'joints: expected the names of the joints'),
         ({'joints': 5}, 'joints: expected a list of names, got 5'),
-        ({'effort': {'j1': 'volts'}}, "effort: 'j1': expected one of torque, current; got 'volts'"),
+        ({'effort': {'j1': 'volts'}}, "effort: 'j1': expected one of torque, current, unknown; got 'volts'"),
         ({'effort': {'j3': 'torque'}}, "effort: joint 'j3' is not in 'joints': j1, j2"),
         ({'torque_constants': {'j1': 0.0}}, "torque_constants: 'j1': expected a number other than 0"),
         ({'gear_ratios': {'j1': 'many'}}, "gear_ratios: 'j1': expected a number, got 'many'"),

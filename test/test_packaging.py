@@ -59,7 +59,7 @@ def test_what_is_installed_with_the_package_has_both_bounds_and_is_tested_within
     needed = {}
     for line in re.findall(r'^(?:BAG|CSV|PLOT|WEB|SIM) = .*|^ +install_requires=.*', text, re.MULTILINE):
         needed |= dict(re.findall(r"'([A-Za-z][\w-]*)([<>=][^']*)'", line))
-    assert {'numpy', 'scipy', 'PyYAML', 'joblib', 'mcap', 'pyarrow', 'mujoco', 'plotly'} <= set(needed)
+    assert {'numpy', 'scipy', 'PyYAML', 'joblib', 'rosbags', 'pyarrow', 'mujoco', 'plotly'} <= set(needed)
     pins: dict[str, list[str]] = {}
     for name, version in re.findall(r'^([\w.-]+)==([\w.]+)', (ROOT / 'constraints.txt').read_text(), re.MULTILINE):
         pins.setdefault(name.lower(), []).append(version)
@@ -133,15 +133,13 @@ def _foreign_imports(folder: Path) -> set[str]:
 
 
 ROSDEP = {'numpy': 'python3-numpy', 'scipy': 'python3-scipy', 'yaml': 'python3-yaml', 'joblib': 'python3-joblib'}
-ROSDEP |= {'tornado': 'python3-tornado'}
+ROSDEP |= {'tornado': 'python3-tornado', 'rosbags': 'python3-rosbags-pip'}
 # Imported only where they are installed.
 FROM_PYPI = {
     'mujoco',
     'plotly',
     'trimesh',
-    'mcap',
     'pyarrow',
-    'zstandard',
     'pinocchio',
     'coal',
     'control_msgs',

@@ -16,8 +16,12 @@ import numpy as np
 import pytest
 
 from robotid_ros.data import read_recording
-from robotid_ros.errors import DataError, MissingDependencyError, ModelError, ModelWarning
-from robotid_ros.model import RobotModel
+from robotid_ros.errors import DataError, MissingDependencyError, ModelError, ModelWarning, RobotIdError
+from robotid_ros.excitation.storage import load_excitation
+from robotid_ros.free_floating.mission import read_mission
+from robotid_ros.identification import IdentificationResult
+from robotid_ros.model import RobotConfig, RobotModel
+from robotid_ros.model.dh_table import read_dh_file
 from robotid_ros.reading import read_text, read_yaml, refusing
 
 pytest.importorskip('mcap')
@@ -57,6 +61,19 @@ def test_a_missing_library_and_an_interrupt_pass(tmp_path):
     for kind in (MissingDependencyError, KeyboardInterrupt):
         with pytest.raises(kind), refusing('x', DataError):
             raise kind('as it is')
+
+
+@pytest.mark.parametrize('text', ['[1,' * 50_000, '{a: ' * 50_000, '- ' * 50_000, '[' * 101 + ']' * 101])
+def test_yaml_that_is_nested_too_deeply_is_refused_by_every_reader(text, tmp_path):
+    """Its parser in C would end the process."""
+    path = tmp_path / 'result.yaml'
+    path.write_text(text)
+    for read in (IdentificationResult.load, RobotConfig.from_yaml, load_excitation, read_dh_file, read_mission):
+        with pytest.raises(RobotIdError) as caught:
+            read(path)
+        assert len(str(caught.value)) < 300 + len(str(path))
+    with pytest.raises(DataError, match='nested too deeply'):
+        read_yaml(path, 'file', DataError)
 
 
 def test_texts_that_cannot_be_are_refused(tmp_path):

@@ -274,7 +274,6 @@ def test_kill_9_in_mid_run_leaves_everything_up_to_the_last_second(arena, tmp_pa
     # The status was sent before the kill: what it told is on disk, and so is all but the last chunk.
     assert len(recording) >= told
     assert recording.provenance['ended_properly'] is False
-    assert recording.provenance['faults']['lost_before_capture'] == 0
     steps = np.rint(np.diff(recording.time) * RATE)
     assert (steps == 1).all()
 
@@ -299,7 +298,7 @@ def test_a_recording_without_reference_is_started_stopped_and_saved(arena, tmp_p
     assert f'{len(messages)} messages' in text
     success, path = client.call('save')
     assert success, path
-    assert len(load_dataset(path)) > 1000
+    assert load_dataset(path).provenance['motion'].endswith('as its positions show')
     node.signal(signal.SIGTERM)
     assert node.wait() == 0, node.output
 
@@ -359,7 +358,7 @@ def test_a_configuration_that_cannot_work_ends_the_node_at_once():
     cases = {
         'what JointState.effort holds is not said, and it is never guessed': [],
         "does not say what JointState.effort of joint 'b' holds": ['joints:=[a, b]', 'effort.a:=torque'],
-        "parameter 'effort': expected one of '', torque, current; got 'volts'": ['effort:=volts'],
+        "parameter 'effort': expected one of '', torque, current, unknown; got 'volts'": ['effort:=volts'],
         "parameter 'depth'": ['effort:=torque', 'depth:=0'],
     }
     assert_refused('robotid_ros.nodes.recorder', cases, ros_environment())

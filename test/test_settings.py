@@ -120,7 +120,7 @@ def test_the_command_line_says_the_same(capsys) -> None:
     assert settings_from(chosen, Example) == Example(period=7.0, flag=False, word='b', corner=(1.0, 2.0, 3.0))
     with pytest.raises(DataError, match='count: expected 1 to 20, got -1'):
         settings_from(parser.parse_args(['--count', '-1']), Example)
-    assert 'period [s] (default: 20.0)' in parser.format_help()
+    assert 'period; 0.1 to 100 s (default: 20.0)' in ' '.join(parser.format_help().split())
     option = argparse.ArgumentParser()
     option.add_argument('--rate', type=number(float, 1, 1e5))
     assert option.parse_args(['--rate', '10']).rate == 10.0

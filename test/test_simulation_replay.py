@@ -25,6 +25,7 @@ from robotid_ros.errors import DataError
 from robotid_ros.export.mjcf import mjcf_of
 from robotid_ros.export.replay import Replayed, replay
 from robotid_ros.identification import IdentificationResult
+from robotid_ros.identification.setup import SetUp
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertial_parameters
 from robotid_ros.signals.filtering import zero_phase_low_pass
@@ -113,7 +114,8 @@ def test_a_torque_that_the_identification_turned_is_turned_for_the_replay() -> N
     dataset, wanted = simulated(true, seconds=6.0, seed=1)
     reversed_elbow = np.where(np.arange(6) == 2, -1.0, 1.0)
     recorded = replace(dataset, tau=dataset.tau * reversed_elbow, tau_filtered=dataset.tau * reversed_elbow)
-    turned = replace(result_of(true), provenance={'turned': [true.joint_names[2]]})
+    sign = np.diag(np.where(np.arange(true.n) == 2, -1.0, 1.0))
+    turned = replace(result_of(true), setup=replace(SetUp.as_described(true), torque=sign))
     for command in (None, wanted):
         sound = replay(described, result_of(true), dataset, command=command)
         found = replay(described, turned, recorded, command=command)

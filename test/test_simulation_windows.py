@@ -57,7 +57,10 @@ def test_windows_are_one_motion_whatever_the_messages_take(check, motion, replac
         arm.command(plan.joint_names, begin + window.stamp, points_of(window), arrival)
         t = np.arange(arrival, end, 0.002)
         wanted = plan.reference.evaluate(np.clip(t - begin, 0.0, plan.reference.duration))[0]
-        np.testing.assert_allclose(arm.sample(t)[0], wanted, atol=1e-6)
+        # One that goes on along its trajectory until the new start goes by one quintic to the first knot, 0.2 s later.
+        bridge = (t > begin + window.stamp) & (t < begin + window.times[0])
+        np.testing.assert_allclose(arm.sample(t)[0][~bridge], wanted[~bridge], atol=1e-6)
+        np.testing.assert_allclose(arm.sample(t)[0][bridge], wanted[bridge], atol=5e-3)
 
 
 @pytest.mark.parametrize('replacement', ['immediate', 'blend'])

@@ -14,10 +14,11 @@ import shlex
 from pathlib import Path
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.processing_options import add_processing_arguments, model_and_settings
+from robotid_ros.commands.processing_options import add_processing_arguments
 from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.robot_options import add_robot_arguments
 from robotid_ros.commands.settings import add_settings, number, settings_from
+from robotid_ros.commands.sources import source_of
 from robotid_ros.commands.tables import report_table
 from robotid_ros.errors import DataError, MissingDependencyError, RobotIdError
 from robotid_ros.files import output_folder
@@ -60,12 +61,13 @@ def _run(options: argparse.Namespace) -> int:
     folder = output_folder(options.out)
     entries = entries_of(options.recordings, leave_out=folder)
     config = settings_from(options, IdentificationConfig)
-    if options.robot is None and any(entry.robot is None for entry in entries):
-        raise DataError('which arm? Give --robot, or a list with the column robot')
     if options.robot is not None:  # what is wrong for all recordings is said once
-        model_and_settings(options)
+        source_of(options, [])
     with engine(options.dask), progress_bar('fleet') as progress:
         tasks = [_task(entry, options, config) for entry in entries]
+        problems = {task.problem if isinstance(task, Outcome) else '' for task in tasks}
+        if problems and len(problems) == 1 and '' not in problems:
+            raise DataError(problems.pop())
         outcomes = identify_fleet(tasks, folder, jobs=int(options.jobs), progress=progress)
     for task in tasks:
         if isinstance(task, Outcome):
@@ -90,13 +92,13 @@ def _task(entry: Entry, options: argparse.Namespace, config: IdentificationConfi
     if entry.excitation is not None:
         given.excitation, given.period = entry.excitation, None
     try:
-        model, settings = model_and_settings(given)
+        source = source_of(given, [entry.recording])
     except RobotIdError as cause:
         return Outcome(entry=entry, result=None, problem=str(cause))
     return Task(
         entry=entry,
-        model=model,
-        settings=settings,
+        model=source.model,
+        settings=source.settings,
         config=config,
         train_fraction=None if entry.validate else options.train_fraction,
         topic=options.topic,

@@ -15,10 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.processing_options import add_processing_arguments, model_and_settings, validation_period
+from robotid_ros.commands.processing_options import add_processing_arguments, motion_settings
 from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.robot_options import add_robot_arguments
 from robotid_ros.commands.settings import add_settings, settings_from
+from robotid_ros.commands.sources import by_purpose, expanded, source_of
 from robotid_ros.commands.tables import metrics_table, parameter_table
 from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash, output_folder
@@ -29,9 +30,12 @@ from robotid_ros.workflow import identify_files, write_identification
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        'recordings', nargs='+', metavar='RECORDING', help='recordings, or datasets made by "robotid process"'
+        'recordings',
+        nargs='+',
+        metavar='RECORDING',
+        help='recordings, folders of them, or datasets made by "robotid process"',
     )
-    add_robot_arguments(parser)
+    add_robot_arguments(parser, required=False)
     parser.add_argument('--out', default='identification', metavar='DIR', help='default: identification')
     parser.add_argument(
         '--friction-data', nargs='+', default=[], metavar='RECORDING', help='recordings of friction sweeps'
@@ -42,7 +46,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         '--train-fraction', type=float, metavar='X', help='train on this part of each recording, judge by the rest'
     )
     parser.add_argument(
-        '--validate-excitation', metavar='YAML', help='the excitation of the recordings to judge by, if it is another'
+        '--validate-excitation',
+        metavar='YAML',
+        help='the excitation of the recordings to judge by, if it is another; none: take any motion as it is',
     )
     parser.add_argument('--parameters', action='store_true', help='print every parameter')
     add_processing_arguments(parser)
@@ -51,21 +57,27 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    model, settings = model_and_settings(options)
     if options.validate_excitation and not options.validate:
         raise DataError('--validate-excitation belongs to the recordings of --validate; there are none')
-    period = validation_period(options, model.joint_names)
+    given, judging, sweeping = map(expanded, (options.recordings, options.validate, options.friction_data))
+    source = source_of(options, [*given, *judging, *sweeping])
+    model, settings = source.model, source.settings
+    training, validation, sweeps = by_purpose(
+        given, judging, sweeping, source.contexts, judged=options.train_fraction is not None
+    )
+    validation_settings = replace(settings, **motion_settings(options.validate_excitation, model.joint_names))
     config = settings_from(options, IdentificationConfig)
     folder = output_folder(options.out)
     with progress_bar('identify') as progress:
         found = identify_files(
-            options.recordings,
+            training,
             model,
             settings,
             config,
-            friction_data=options.friction_data,
-            validation=options.validate,
-            validation_settings=None if period is None else replace(settings, period=period),
+            friction_data=sweeps,
+            validation=validation,
+            validation_settings=validation_settings,
+            context=source.context,
             train_fraction=options.train_fraction,
             selection=settings_from(options, SelectionConfig),
             topic=options.topic,
@@ -73,8 +85,7 @@ def _run(options: argparse.Namespace) -> int:
         )
     found = replace(found, result=_with_origin(found.result, options))
     result = found.result
-    for summary in found.summaries:
-        print(summary)
+    print('\n'.join((*source.lines, *found.summaries)))
     print('\n'.join(f'note       {line}' for line in result.notes))
     print('\n'.join(f'decision   {line}' for line in result.decisions))
     print(f'condition  {result.condition_si:.4g} (SI), {result.condition_scaled:.4g} (columns scaled)\n')
@@ -89,9 +100,9 @@ def _run(options: argparse.Namespace) -> int:
 
 def _with_origin(result: IdentificationResult, options: argparse.Namespace) -> IdentificationResult:
     """Return the result with what it takes to repeat it: the robot description's hash, and the command."""
-    robot = arm_file(options.robot)
+    robot = None if options.robot is None else arm_file(options.robot)
     origin = {
-        'robot': {'file': str(robot), 'sha256': file_hash(robot)},
+        **({} if robot is None else {'robot': {'file': str(robot), 'sha256': file_hash(robot)}}),
         'command': shlex.join(['robotid', *options.words]),
         'folder': str(Path.cwd()),
     }

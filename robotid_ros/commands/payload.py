@@ -15,10 +15,11 @@ import numpy as np
 import yaml
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.processing_options import add_processing_arguments, model_and_settings
+from robotid_ros.commands.processing_options import add_processing_arguments
 from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.robot_options import add_robot_arguments
 from robotid_ros.commands.settings import add_settings, settings_from
+from robotid_ros.commands.sources import expanded, source_of
 from robotid_ros.commands.tables import joint_table
 from robotid_ros.errors import DataError
 from robotid_ros.files import output_folder, write_text
@@ -29,7 +30,7 @@ from robotid_ros.workflow import load_datasets
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_robot_arguments(parser)
+    add_robot_arguments(parser, required=False)
     parser.add_argument(
         '--with', dest='loaded', nargs='+', required=True, metavar='RECORDING', help='runs with the payload'
     )
@@ -54,15 +55,16 @@ def _run(options: argparse.Namespace) -> int:
         raise DataError(f'--mass: expected a positive number of kg, got {options.mass:g}')
     if options.mass is not None and not options.without:
         raise DataError('drive gains need runs without the payload too; give --without RECORDING...')
-    model, settings = model_and_settings(options)
+    arm = None if options.result is None else IdentificationResult.load(options.result)
+    groups = expanded(options.loaded), expanded(options.without)
+    source = source_of(options, [path for paths in groups for path in paths], arm)
+    print('\n'.join(source.lines))
+    model, settings = source.model, source.settings
     identification = settings_from(options, IdentificationConfig)
     folder = output_folder(options.out)
-    loaded, _, _ = load_datasets(options.loaded, settings, topic=options.topic)
-    without, _, _ = load_datasets(options.without, settings, topic=options.topic)
+    loaded, without = (load_datasets(paths, settings, topic=options.topic)[0] for paths in groups)
     with progress_bar('payload') as progress:
-        if options.result is not None:
-            arm = IdentificationResult.load(options.result)
-        else:
+        if arm is None:
             arm = identify(without, model, config=identification, progress=progress)
     if options.mass is not None:
         body = inertial_parameters(options.mass, np.array(options.centre), np.zeros((3, 3)))

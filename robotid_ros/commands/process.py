@@ -10,12 +10,15 @@
 """``robotid process``: a recording to a dataset, and what was found in it."""
 
 import argparse
+from dataclasses import replace
+from pathlib import Path
 
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
 from robotid_ros.commands.progress import progress_bar
-from robotid_ros.commands.robot_options import load_config
+from robotid_ros.commands.sources import configuration
 from robotid_ros.data import process_file, save_dataset
+from robotid_ros.data.context import read_context
 from robotid_ros.files import require_folder
 
 
@@ -28,13 +31,19 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    config = load_config(options)
+    context = read_context(options.recording, options.topic)
+    config, whence = configuration(options, {Path(options.recording): context})
     joints = tuple(options.joints) or (config.joints if config is not None else ())
     settings = processing_settings(options, config, joints)
     require_folder(options.out)
     with progress_bar('process') as progress:
         dataset, summary = process_file(options.recording, settings, options.topic, progress)
+    if config is not None:
+        dataset = replace(dataset, context={**dataset.context, 'robot': config.content()})
     save_dataset(options.out, dataset)
+    if dataset.context.get('description'):
+        print(f'arm        {context.topics.get("robot_description", "described")} in {options.recording}')
+    print(f'effort     {", ".join(dict.fromkeys(dataset.effort))}{whence}')
     print(summary)
     print(f'written: {options.out} ({len(dataset)} samples of {dataset.n} joints)')
     return 0

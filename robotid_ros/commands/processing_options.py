@@ -12,18 +12,23 @@
 import argparse
 from typing import Any
 
-from robotid_ros.commands.robot_options import load_config, load_robot
 from robotid_ros.data import ProcessingSettings
 from robotid_ros.data.settings import DIFFERENTIATIONS
 from robotid_ros.errors import DataError
 from robotid_ros.excitation.storage import load_excitation
-from robotid_ros.model import RobotConfig, RobotModel
+from robotid_ros.model import RobotConfig
 
 
 def add_processing_arguments(parser: argparse.ArgumentParser) -> None:
     """Add ``--excitation``, ``--cutoff`` and the like."""
-    parser.add_argument('--excitation', metavar='YAML', help='the excitation that was run: average over its periods')
-    parser.add_argument('--period', type=float, metavar='S', help='average over periods of this length [s]')
+    parser.add_argument(
+        '--excitation',
+        metavar='YAML',
+        help='the excitation that was run, where it repeats with its period; none: take any motion as it is',
+    )
+    parser.add_argument(
+        '--period', type=float, metavar='S', help='average over periods of this length, where it repeats [s]'
+    )
     parser.add_argument(
         '--cutoff', type=float, metavar='HZ', help='cut-off of the zero-phase low-pass (default: from the data)'
     )
@@ -33,36 +38,29 @@ def add_processing_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--topic', metavar='NAME', help='which sensor_msgs/JointState topic of a bag')
 
 
-def model_and_settings(options: argparse.Namespace) -> tuple[RobotModel, ProcessingSettings]:
-    """Return the arm of ``--robot`` and ``--config``, and how its recordings are processed."""
-    config = load_config(options)
-    model = load_robot(options, config)
-    return model, processing_settings(options, config, model.joint_names)
-
-
 def processing_settings(
     options: argparse.Namespace, config: RobotConfig | None, joints: tuple[str, ...]
 ) -> ProcessingSettings:
     """Return the settings the options and the robot configuration ask for.
 
-    A RobotIdError says where they contradict each other, or that the configuration does not say what ``effort`` holds.
+    A RobotIdError says where they contradict each other.
     """
     if options.excitation and options.period:
         raise DataError('--excitation has the period already; leave --period out')
-    period = options.period
-    if options.excitation:
-        period = _period(options.excitation, joints)
-    values: dict[str, Any] = {'joints': joints, 'period': period, 'cutoff': options.cutoff}
+    values: dict[str, Any] = {'joints': joints, 'period': options.period, 'cutoff': options.cutoff}
+    values |= motion_settings(options.excitation, joints)
     if options.differentiation:
         values['differentiation'] = options.differentiation
     if config is None:
         return ProcessingSettings(**values)
-    return ProcessingSettings.for_robot(config, effort=dict(zip(joints, config.meaning(joints), strict=True)), **values)
+    return ProcessingSettings.for_robot(config, **values)
 
 
-def validation_period(options: argparse.Namespace, joints: tuple[str, ...]) -> float | None:
-    """Return the period of the excitation of the recordings to judge by [s], or None where none was given."""
-    return _period(options.validate_excitation, joints) if options.validate_excitation else None
+def motion_settings(excitation: str | None, joints: tuple[str, ...]) -> dict[str, Any]:
+    """Return what an excitation, a file or 'none', says of how recordings are processed; empty where none is given."""
+    if not excitation:
+        return {}
+    return {'period': None, 'average': False} if excitation == 'none' else {'period': _period(excitation, joints)}
 
 
 def _period(path: str, joints: tuple[str, ...]) -> float:

@@ -18,18 +18,18 @@ import numpy as np
 import yaml
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
-from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
+from robotid_ros.commands.processing_options import add_processing_arguments
+from robotid_ros.commands.robot_options import add_robot_arguments
 from robotid_ros.commands.settings import number
+from robotid_ros.commands.sources import source_of
 from robotid_ros.commands.tables import joint_table
 from robotid_ros.data import Dataset, ProcessingSettings, process_recording, read_recording
 from robotid_ros.data.processing import summarize
 from robotid_ros.data.storage import is_dataset
-from robotid_ros.errors import DataError, ModelError
+from robotid_ros.errors import DataError
 from robotid_ros.export.replay import Replayed, replay
-from robotid_ros.files import file_hash, output_folder, write_text
+from robotid_ros.files import output_folder, write_text
 from robotid_ros.identification import IdentificationResult
-from robotid_ros.model import RobotModel
 from robotid_ros.report.page import can_draw
 from robotid_ros.workflow import REPLAY, load_datasets, render_again
 
@@ -56,8 +56,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     folder = Path(options.result) if Path(options.result).is_dir() else Path(options.result).parent
-    result, model = _result_and_description(options)
-    settings = processing_settings(options, load_config(options), model.joint_names)
+    result = IdentificationResult.load(options.result)
+    source = source_of(options, [options.recording], result)
+    print('\n'.join(source.lines))
+    model, settings = source.model, source.settings
     still = None if options.command is None else _without_torque(options, settings)
     if still is None:
         (dataset,), _, (summary,) = load_datasets([options.recording], settings, topic=options.topic)
@@ -65,9 +67,8 @@ def _run(options: argparse.Namespace) -> int:
         dataset = still
         summary = summarize(still) + '\ntorque     none: servos are identified with the torque of the identified model'
     print(summary)
-    turned = [str(name) for name in result.provenance.get('turned', ())]
-    if turned:
-        print(f'signs      of the torque turned for {", ".join(turned)}, as in the identification')
+    for finding in () if result.setup is None else result.setup.findings:
+        print(f'set-up     as in the identification: {finding.text}')
     command = None
     if options.command is not None:
         given = read_recording(options.command, None, model.joint_names)
@@ -93,22 +94,6 @@ def _without_torque(options: argparse.Namespace, settings: ProcessingSettings) -
         return None
     zero = replace(recording, effort=np.zeros_like(recording.position), current=None)
     return process_recording(zero, replace(settings, effort={}))
-
-
-def _result_and_description(options: argparse.Namespace) -> tuple[IdentificationResult, RobotModel]:
-    """Return the result, and the arm as it was described before: of ``--robot``, or of the file the result names.
-
-    The calibrated.urdf holds what was identified, and nothing to compare with.
-    """
-    result = IdentificationResult.load(options.result)
-    if options.robot is None:
-        origin = result.provenance.get('robot') or {}
-        robot = Path(str(origin.get('file', '')))
-        if not robot.is_file() or file_hash(robot) != origin.get('sha256'):
-            raise ModelError('the description the arm was identified from is needed for comparison; give it by --robot')
-        options.robot = str(robot)
-        options.joints = options.joints or list(result.joint_names)
-    return result, load_robot(options, load_config(options))
 
 
 def _text(found: Replayed) -> str:

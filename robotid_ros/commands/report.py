@@ -13,18 +13,23 @@ import argparse
 from pathlib import Path
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
+from robotid_ros.commands.robot_options import add_robot_arguments
+from robotid_ros.commands.sources import source_of
+from robotid_ros.identification import IdentificationResult
 from robotid_ros.workflow import render_again
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('folder', metavar='DIR', type=Path, help='what "robotid identify --out DIR" wrote')
-    add_robot_arguments(parser)
+    add_robot_arguments(parser, required=False)
+    parser.set_defaults(topic=None, excitation=None, period=None, cutoff=None, differentiation=None)
 
 
 def _run(options: argparse.Namespace) -> int:
-    model = load_robot(options, load_config(options))
-    print(f'written: {render_again(options.folder, model)}')
+    options.result = options.folder
+    source = source_of(options, [], IdentificationResult.load(options.folder))
+    print(source.lines[0])
+    print(f'written: {render_again(options.folder, source.model)}')
     return 0
 
 

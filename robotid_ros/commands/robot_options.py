@@ -30,7 +30,8 @@ def add_robot_arguments(parser: argparse.ArgumentParser, *, required: bool = Tru
         '--robot',
         required=required,
         metavar='URDF',
-        help=f'a URDF, a DH table (YAML), or the name of a packaged arm: {known}',
+        help=f'a URDF, a DH table (YAML), or the name of a packaged arm: {known}'
+        + ('' if required else '; by default what the recording says'),
     )
     parser.add_argument('--tip', metavar='LINK', help='end of the chain; by default of the longest, before a gripper')
     parser.add_argument(

@@ -25,7 +25,8 @@ def add_settings(parser: argparse._ActionsContainer, kind: type[Settings]) -> No
             continue
         unit = f' [{item.unit}]' if item.unit else ''
         shown = '' if item.default in (None, '', ()) else f' (default: {_spelled(item.default)})'
-        text = f'{item.description.rstrip(".")}{unit}{shown}'.replace('%', '%%')
+        span = f'; {item.span()}' if item.range is not None else ''
+        text = f'{item.description.rstrip(".")}{unit if not span else ""}{span}{shown}'.replace('%', '%%')
         option = '--' + item.name.replace('_', '-')
         common: dict[str, Any] = {'dest': item.name, 'default': argparse.SUPPRESS, 'help': text}
         if item.kind is bool:

@@ -12,8 +12,9 @@
 import argparse
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.processing_options import add_processing_arguments, model_and_settings
+from robotid_ros.commands.processing_options import add_processing_arguments
 from robotid_ros.commands.robot_options import add_robot_arguments
+from robotid_ros.commands.sources import expanded, source_of
 from robotid_ros.commands.tables import metrics_table
 from robotid_ros.identification import IdentificationResult, validate
 from robotid_ros.workflow import load_datasets
@@ -21,7 +22,7 @@ from robotid_ros.workflow import load_datasets
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('recordings', nargs='+', metavar='RECORDING', help='recordings or datasets')
-    add_robot_arguments(parser)
+    add_robot_arguments(parser, required=False)
     parser.add_argument(
         '--result', required=True, metavar='RESULT', help='result.yaml of "robotid identify", or its folder'
     )
@@ -29,12 +30,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    model, settings = model_and_settings(options)
     result = IdentificationResult.load(options.result)
-    datasets, _, summaries = load_datasets(options.recordings, settings, topic=options.topic)
-    for summary in summaries:
-        print(summary)
-    metrics = validate(result, model, datasets)
+    recordings = expanded(options.recordings)
+    source = source_of(options, recordings, result)
+    datasets, _, summaries = load_datasets(recordings, source.settings, topic=options.topic)
+    print('\n'.join((*source.lines, *summaries)))
+    metrics = validate(result, source.model, datasets)
     print(f'\n{metrics_table({"validation": metrics})}')
     return 0
 

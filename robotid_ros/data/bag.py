@@ -11,6 +11,7 @@
 
 import json
 import re
+import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,21 +19,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.joint_state_cdr import INCOMPLETE, OTHER_JOINTS, UNDECODABLE, JointStateBatch, JointStateDecoder
-from robotid_ros.data.mcap_file import McapFile
-from robotid_ros.data.messages import LossCounter, MessageChunk
+from robotid_ros.data.mcap_file import McapFile, zstandard
+from robotid_ros.data.messages import MessageChunk
 from robotid_ros.data.recording import Recording
-from robotid_ros.data.sqlite_file import SqliteFile
-from robotid_ros.errors import DataError, MissingDependencyError
+from robotid_ros.data.standard_file import StandardFile
+from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash
 from robotid_ros.progress import Progress
+from robotid_ros.reading import read_yaml
 
 JOINT_STATE = 'sensor_msgs/msg/JointState'
 TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'
-DESCRIPTION = 'robotid_ros'  # name of the metadata record in which the recorder node describes its recording
 METADATA = 'metadata.yaml'
 DATA_FILE = re.compile(r'\.(db3|mcap)(\.zstd)?$')
 BATCH = 4096  # messages decoded at a time, at least
@@ -45,14 +45,17 @@ class Bag:
     Attributes
     ----------
     path : Path
-    files : list of McapFile or SqliteFile
+    files : list of McapFile or StandardFile
     names : list of Path
         The data files as they are on disk.
+    lost : int
+        Messages that the recorder missed, by the publisher's numbers.
     """
 
     path: Path
-    files: list[McapFile | SqliteFile]
+    files: list[McapFile | StandardFile]
     names: list[Path]
+    lost: int = 0
     _unpacked: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
 
     @classmethod
@@ -72,16 +75,15 @@ class Bag:
             If it needs a library that is not installed.
         """
         path = Path(path)
-        names, by_message = _locate(path)
-        bag = cls(path=path, files=[], names=names)
+        names, content = _locate(path)
+        bag = cls(path=path, files=[], names=names, lost=_lost(content))
         try:
+            if str(content.get('compression_mode', '')).lower() == 'message':
+                bag.files.append(StandardFile.open(names[0].parent))
+                return bag
             for name in names:
-                if name.suffix == '.zstd':
-                    name = bag._unpack(name)
-                if name.suffix == '.mcap':
-                    bag.files.append(McapFile.open(name))
-                else:
-                    bag.files.append(SqliteFile.open(name, _zstandard().decompress if by_message else None))
+                whole = bag._unpack(name) if name.suffix == '.zstd' else name
+                bag.files.append((McapFile if whole.suffix == '.mcap' else StandardFile).open(whole))
         except OSError as cause:
             raise DataError(f'{path}: this bag cannot be read: {cause.strerror}') from cause
         return bag
@@ -110,14 +112,6 @@ class Bag:
             for name, count in file.faults.items():
                 found[name] = found.get(name, 0) + count
         return found
-
-    @property
-    def description(self) -> dict[str, Any]:
-        """Description that the recorder node has written; empty for other bags."""
-        try:
-            return dict(json.loads(self.files[0].metadata[DESCRIPTION]['description']))
-        except (KeyError, ValueError, TypeError):
-            return {}
 
     def choose(self, topic: str | None) -> str:
         """Return the topic of joint states to be read; refuse a bag with none, or with several where none is given."""
@@ -160,19 +154,17 @@ class Bag:
         if held:
             yield {name: MessageChunk.joined(chunks) for name, chunks in held.items()}
 
-    def provenance(self, topic: str, lost: int) -> dict[str, Any]:
+    def provenance(self, topic: str) -> dict[str, Any]:
         """Return file names, hashes, format, topic and faults; to be called after the messages were read."""
         path = self.path.parent if self.path.name == METADATA else self.path
         kind = DATA_FILE.search(self.names[0].name)
-        own = {'description': self.description} if self.description else {}
         return {
             'file': path.name,
             'sha256': {name.name: file_hash(name) for name in self.names},
             'format': f'rosbag2 {kind[1] if kind else ""}',
             'topic': topic,
             'ended_properly': self.complete,
-            'faults': {**self.faults, **({'lost_before_capture': lost} if own else {})},
-            **own,
+            'faults': {**self.faults, **({'lost_before_capture': self.lost} if self.lost else {})},
         }
 
     def _unpack(self, path: Path) -> Path:
@@ -180,11 +172,10 @@ class Bag:
         if self._unpacked is None:
             self._unpacked = tempfile.TemporaryDirectory(prefix='robotid-bag-')
         target = Path(self._unpacked.name) / path.stem
-        library = _zstandard()
         try:
-            with open(path, 'rb') as source, open(target, 'wb') as file:
-                library.ZstdDecompressor().copy_stream(source, file)
-        except library.ZstdError as cause:
+            with zstandard().open(path, 'rb') as source, open(target, 'wb') as file:
+                shutil.copyfileobj(source, file)
+        except (zstandard().ZstdError, EOFError) as cause:
             raise DataError(f'{path}: this bag cannot be read: {cause}') from cause
         return target
 
@@ -193,6 +184,11 @@ def is_bag(path: str | Path) -> bool:
     """Return whether a path looks like a bag: a folder, its ``metadata.yaml``, or one of its data files."""
     path = Path(path)
     return path.is_dir() or path.name == METADATA or path.suffix in ('.db3', '.mcap', '.zstd')
+
+
+def is_bag_folder(folder: Path) -> bool:
+    """Return whether a folder is a bag, be it one without metadata.yaml, as a killed recorder leaves it."""
+    return (folder / METADATA).is_file() or any(DATA_FILE.search(path.name) for path in folder.iterdir())
 
 
 def read_bag(path: str | Path, topic: str | None = None, joints: Sequence[str] | None = None) -> Recording:
@@ -221,11 +217,9 @@ def read_bag(path: str | Path, topic: str | None = None, joints: Sequence[str] |
     """
     bag = Bag.open(path)
     chosen = bag.choose(topic)
-    decoder = JointStateDecoder(joints=tuple(joints or bag.description.get('joints', ())))
-    lost = LossCounter()
+    decoder = JointStateDecoder(joints=tuple(joints or ()))
     batches, arrivals = [], []
     for chunk in (chunks[chosen] for chunks in bag.messages([chosen])):
-        lost.count(chunk)
         batches.append(decoder.decode_block(chunk.payload, chunk.lengths))
         arrivals.append(chunk.arrival)
     if not batches:
@@ -237,7 +231,7 @@ def read_bag(path: str | Path, topic: str | None = None, joints: Sequence[str] |
         raise DataError(
             f'{path}: no message has all of the joints {_listed(decoder.joints)}; there are: {_listed(have)}'
         )
-    return _assemble(decoder, batches, np.concatenate(arrivals), bag.provenance(chosen, lost.lost))
+    return _assemble(decoder, batches, np.concatenate(arrivals), bag.provenance(chosen))
 
 
 def _assemble(
@@ -288,13 +282,12 @@ def _assemble(
     )
 
 
-def _locate(path: Path) -> tuple[list[Path], bool]:
-    """Return the data files of a bag in their order, and whether each message is compressed."""
+def _locate(path: Path) -> tuple[list[Path], dict[str, Any]]:
+    """Return the data files of a bag in their order, and what its metadata.yaml says."""
     if not path.exists():
         raise DataError(f'{path} does not exist')
     folder = path if path.is_dir() else path.parent
     content = _metadata(folder / METADATA)
-    by_message = str(content.get('compression_mode', '')).lower() == 'message'
     files = [file for file in folder.iterdir() if DATA_FILE.search(file.name) and file.is_file()]
     listed = content.get('relative_file_paths', [])
     if not content and path.is_file():
@@ -305,30 +298,30 @@ def _locate(path: Path) -> tuple[list[Path], bool]:
         known = [file for file in files if file.name in wanted or file.name.removesuffix('.zstd') in wanted]
         files = known or files
     if path.is_file() and path.name != METADATA and path not in files:
-        return [path], by_message
+        return [path], content
     if not files:
         raise DataError(
             f'{path}: expected a bag (a folder with metadata.yaml and .db3 or .mcap files), got none of these'
         )
     return sorted(
         files, key=lambda file: [int(s) if s.isdigit() else s for s in re.split(r'(\d+)', file.name)]
-    ), by_message
+    ), content
 
 
 def _metadata(path: Path) -> dict[str, Any]:
     """Return the contents of metadata.yaml; empty where it is missing or damaged, as after a crash."""
     try:
-        return dict(yaml.safe_load(path.read_text(encoding='utf-8'))['rosbag2_bagfile_information'])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, yaml.YAMLError):
+        return dict(read_yaml(path, 'metadata', DataError)['rosbag2_bagfile_information'])
+    except (DataError, ValueError, KeyError, TypeError):
         return {}
 
 
-def _zstandard() -> Any:
+def _lost(content: dict[str, Any]) -> int:
+    """Return what the recorder has counted, from the summary it leaves with the metadata."""
     try:
-        import zstandard
-    except ImportError as cause:
-        raise MissingDependencyError.of('zstandard', 'bag', 'read compressed bags') from cause
-    return zstandard
+        return int(json.loads(content['custom_data']['robotid_ros'])['found']['lost_before_capture'])
+    except (KeyError, ValueError, TypeError, RecursionError):
+        return 0
 
 
 def _listed(names: Collection[str]) -> str:

@@ -22,7 +22,8 @@ class CdrReader:
     data : bytes
         Encapsulation header and plain CDR, either byte order.
     aligned_empty : bool
-        Whether the position is aligned to 8 bytes after an empty array of doubles too: implementations differ.
+        Whether the position is aligned to 8 bytes after an empty array of doubles too: implementations differ. Those
+        of ``serialize_message`` do not align, but reserve the length of a message that does (:meth:`ended`).
 
     Raises
     ------
@@ -34,7 +35,7 @@ class CdrReader:
         if len(data) < HEADER or data[0] != 0 or data[1] > 1:
             raise ValueError('expected plain CDR')
         self.data = data
-        self.at = HEADER
+        self.at = self.reserved = HEADER
         self.little_endian = data[1] == 1
         self.aligned_empty = aligned_empty
         self.fixed: list[tuple[int, int]] = [(0, 2)]  # encapsulation, lengths and strings: the message's layout
@@ -42,12 +43,18 @@ class CdrReader:
     def align(self, size: int) -> None:
         """Advance to the next multiple of a size."""
         self.at += -(self.at - HEADER) % size
+        self.reserved += -(self.reserved - HEADER) % size
 
     def skip(self, size: int) -> None:
         """Advance by some bytes."""
         self.at += size
+        self.reserved += size
         if self.at > len(self.data):
             raise ValueError('the message ends too early')
+
+    def ended(self) -> bool:
+        """Return whether all of the message was read, but for padding."""
+        return 0 <= len(self.data) - self.at <= 7 or len(self.data) == self.reserved
 
     def time(self) -> int:
         """Read seconds and nanoseconds [ns]."""
@@ -84,6 +91,8 @@ class CdrReader:
         count = self.length(len(self.data) // 8)
         if count or self.aligned_empty:
             self.align(8)
+        else:
+            self.reserved += -(self.reserved - HEADER) % 8
         start = self.at
         self.skip(8 * count)
         return count, start

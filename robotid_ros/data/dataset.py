@@ -55,6 +55,11 @@ class Dataset:
         Which run a sample belongs to, 0-based and contiguous.
     sources : tuple of str
         A name for each trajectory.
+    effort : tuple of str
+        What the effort of each joint was in the recording: 'torque', 'current' or 'unknown', which was taken as torque;
+        empty where the torque did not come from a recording.
+    context : mapping
+        What the recording says about itself, see :meth:`robotid_ros.data.context.Context.to_dict`.
     provenance : mapping
         Files, hashes, settings, counts; plain numbers, strings and lists.
     unfiltered : EvenRecording or None
@@ -75,6 +80,8 @@ class Dataset:
     periods: int = 1
     trajectory: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     sources: tuple[str, ...] = ()
+    effort: tuple[str, ...] = ()
+    context: Mapping[str, Any] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     unfiltered: 'EvenRecording | None' = None
 
@@ -156,5 +163,7 @@ def concatenate(datasets: Sequence[Dataset]) -> Dataset:
         periods=min(d.periods for d in datasets),
         trajectory=np.concatenate([d.trajectory + k for d, k in zip(datasets, offsets, strict=True)]),
         sources=tuple(source for d in datasets for source in d.sources),
+        effort=datasets[0].effort if len({d.effort for d in datasets}) == 1 else ('unknown',) * len(names),
+        context=datasets[0].context,
         provenance={'parts': [dict(d.provenance) for d in datasets]},
     )

@@ -10,7 +10,7 @@
 """Evenly sampled runs of a recording, and the dataset that one zero-phase filter makes of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,8 @@ class EvenRecording:
     trimmed : float or None
         Seconds cut off at both ends of each run; None takes one period of the cutoff, as far as the filter
         carries the influence of an end.
+    effort, context
+        Of the dataset, see :class:`~robotid_ros.data.dataset.Dataset`.
     """
 
     joint_names: tuple[str, ...]
@@ -68,6 +70,8 @@ class EvenRecording:
     rate: float
     differentiation: str = 'central'
     trimmed: float | None = None
+    effort: tuple[str, ...] = ()
+    context: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def fastest(self) -> float:
@@ -100,7 +104,9 @@ class EvenRecording:
                 f'{cutoff:.4g} Hz, the longest of {len(self.runs)} has {max(len(run) for run in self.runs)}'
             )
         joined = concatenate(parts)
-        return replace(joined, unfiltered=self, provenance=dict(provenance or {}))
+        return replace(
+            joined, unfiltered=self, provenance=dict(provenance or {}), effort=self.effort, context=self.context
+        )
 
     def _one(self, run: Run, cutoff: float, edge: int, window: int) -> Dataset:
         from scipy.signal import savgol_filter  # not at the top: see robotid_ros.signals.filtering

@@ -70,7 +70,7 @@ def decode_layout(data: bytes) -> Layout | None:
         except ValueError:
             continue
         # An array is empty or as long as the list of names; nothing but padding may follow the last one.
-        if len(data) - reader.at <= 7 and all(count in (0, len(names)) for count, _ in arrays):
+        if reader.ended() and all(count in (0, len(names)) for count, _ in arrays):
             fixed = np.concatenate([np.arange(a, b) for a, b in reader.fixed])
             offsets = [start if count else -1 for count, start in arrays]
             return Layout(names, (offsets[0], offsets[1], offsets[2]), fixed, reader.little_endian)

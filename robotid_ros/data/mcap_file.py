@@ -10,14 +10,15 @@
 """MCAP files, thousands of messages at a time, complete or cut off.
 
 A file is a sequence of records, each with its length; messages are in chunks, which may be compressed and have a
-checksum. The summary at the end of a complete file lists topics and chunks. A file without it, as after a crash, is
-read up to its last whole record.
-Format: https://mcap.dev/spec.
+checksum. The summary at the end of a complete file lists topics. A file without it, as after a crash, is read up to its
+last whole record. The libraries read neither that nor what follows a damaged chunk, and take a message at a time: 600 s
+of joint states at 1 kHz take twice as long (``benchmark/reading.py``). Format: https://mcap.dev/spec.
 """
 
 import importlib
-import io
 import struct
+import sys
+import zlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,8 +31,9 @@ from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import DataError, MissingDependencyError
 
 MAGIC = b'\x89MCAP0\r\n'
-FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, METADATA, DATA_END = 2, 3, 4, 5, 6, 12, 15
+FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, STATISTICS, DATA_END = 2, 3, 4, 5, 6, 11, 15
 RECORD = struct.Struct('<BQ')  # opcode, length of the content
+FOOTER_SIZE = RECORD.size + 20 + len(MAGIC)
 MESSAGE_HEAD = 22  # bytes of a message's content before its data: channel, sequence, log time, publish time
 LARGEST_CHUNK = 1 << 30  # [bytes]; a chunk with a larger size is damaged
 WINDOW = 1 << 20  # [bytes] of messages outside of chunks that are read at a time
@@ -46,8 +48,6 @@ class McapFile:
     ----------
     path : Path
     channels : dict of int to (topic, type, encoding of the messages)
-    metadata : dict of str to dict
-        Metadata records by their name.
     complete : bool
         Whether the file was written to its end.
     faults : dict of str to int
@@ -57,7 +57,6 @@ class McapFile:
 
     path: Path
     channels: dict[int, tuple[str, str, str]] = field(default_factory=dict)
-    metadata: dict[str, dict[str, str]] = field(default_factory=dict)
     complete: bool = False
     faults: dict[str, int] = field(default_factory=dict)
     _schemas: dict[int, str] = field(default_factory=dict)
@@ -65,20 +64,17 @@ class McapFile:
 
     @classmethod
     def open(cls, path: Path) -> 'McapFile':
-        """Return a file with its channels and metadata: from its summary, or from all of it where that is missing.
+        """Return a file with its channels: from its summary, or from all of it where that is missing.
 
         Raises
         ------
         DataError
             If it is no MCAP file.
-        MissingDependencyError
-            If ``mcap`` is not installed.
         """
         file = cls(path)
         with open(path, 'rb') as stream:
             if stream.read(len(MAGIC)) != MAGIC:
                 raise DataError(f'{path}: expected an MCAP file, got something else')
-            stream.seek(0)
             file.complete = file._read_summary(stream)
         if not file.channels:
             for _ in file.messages(()):
@@ -125,7 +121,7 @@ class McapFile:
                 block = self._unpacked(stream.read(length))
                 if block is not None:
                     yield end, block
-            elif opcode in (SCHEMA, CHANNEL, METADATA):
+            elif opcode in (SCHEMA, CHANNEL):
                 self._define(opcode, stream.read(length))
             elif opcode == MESSAGE:
                 stream.seek(at)
@@ -139,32 +135,32 @@ class McapFile:
 
     def _unpacked(self, content: bytes) -> bytes | None:
         """Return the records of a chunk, or None where it is damaged."""
-        data = _library('data_stream').ReadDataStream(io.BytesIO(content))
+        fields = _Fields(content)
         try:
-            chunk = _library('records').Chunk.read(data)
-            if chunk.uncompressed_size > LARGEST_CHUNK:
-                raise ValueError('too large')
-            stream, length = _library('stream_reader').get_chunk_data_stream(chunk, validate_crc=True)
-            return bytes(stream.read(length))
+            _, _, size, checksum = fields.numbers('<QQQI')
+            compression = fields.text()
+            (length,) = fields.numbers('<Q')
+            block = _decompressed(content[fields.at : fields.at + length], compression, size)
+            if len(block) != size or (checksum and zlib.crc32(block) != checksum):
+                raise ValueError('damaged')
+            return block
+        except MissingDependencyError:
+            raise
         except Exception:  # each decompressor raises errors of its own classes
             self._damaged()
             return None
 
     def _define(self, opcode: int, content: bytes) -> None:
-        """Read a schema, a channel or metadata; a damaged record is left out."""
-        stream, records = _library('data_stream').ReadDataStream(io.BytesIO(content)), _library('records')
+        """Read a schema or a channel; a damaged record is left out."""
+        fields = _Fields(content)
         try:
+            (key,) = fields.numbers('<H')
             if opcode == SCHEMA:
-                schema = records.Schema.read(stream)
-                self._schemas[schema.id] = schema.name
-            elif opcode == CHANNEL:
-                channel = records.Channel.read(stream)
-                kind = self._schemas.get(channel.schema_id, '')
-                self.channels[channel.id] = (channel.topic, kind, channel.message_encoding)
+                self._schemas[key] = fields.text()
             else:
-                record = records.Metadata.read(stream)
-                self.metadata[record.name] = record.metadata
-        except Exception:  # struct.error, UnicodeDecodeError and mcap's own
+                (schema,) = fields.numbers('<H')
+                self.channels[key] = (fields.text(), self._schemas.get(schema, ''), fields.text())
+        except ValueError:
             self._damaged()
 
     def _scan(self, block: bytes, topics: Collection[str]) -> tuple[list[int], list[int], list[int]]:
@@ -201,8 +197,7 @@ class McapFile:
         for topic in dict.fromkeys(self.channels[channel][0] for channel in np.unique(channels).tolist()):
             own = np.isin(channels, [key for key, value in self.channels.items() if value[0] == topic])
             at, stride = offsets[own], lengths[own]
-            # After opcode, length and channel: the sequence number (4 bytes) and the log time (8 bytes).
-            sequence = data[at[:, None] + np.arange(11, 15)].view('<u4')[:, 0].astype(np.int64)
+            # The log time (8 bytes) comes after opcode, length, channel and a number.
             arrival = data[at[:, None] + np.arange(15, 23)].view('<i8')[:, 0].astype(np.int64)
             first, step = int(at[0]), int(stride[0])
             if (np.diff(at) == step).all() and (stride == step).all():
@@ -216,36 +211,91 @@ class McapFile:
                 payload=payload,
                 lengths=stride - (RECORD.size + MESSAGE_HEAD),
                 arrival=arrival,
-                sequence=np.where(sequence > 0, sequence, -1),
+                sequence=np.full(len(at), -1),
                 publisher=np.zeros(len(at), dtype=np.int64),
             )
         return found
 
     def _read_summary(self, stream: BinaryIO) -> bool:
-        """Read channels, counts and metadata from the end of the file; return whether it has one."""
-        reader = _library('reader').SeekingReader(stream, record_size_limit=LARGEST_CHUNK)
-        try:
-            summary = reader.get_summary()
-            if summary is None:  # a file may have none
-                return True
-            for channel in summary.channels.values():
-                schema = summary.schemas.get(channel.schema_id)
-                kind = '' if schema is None else schema.name
-                self.channels[channel.id] = (channel.topic, kind, channel.message_encoding)
-            if summary.statistics is not None:
-                self._counts = dict(summary.statistics.channel_message_counts)
-            self.metadata.update((record.name, record.metadata) for record in reader.iter_metadata())
-        except Exception:  # struct.error, OSError and mcap's own; what the summary lacks is read from the data
+        """Read channels and counts from the end of the file; return whether it has one."""
+        end = stream.seek(0, 2) - FOOTER_SIZE
+        if end < len(MAGIC):
             return False
-        return True
+        stream.seek(end)
+        footer = stream.read()
+        opcode, length, begin = struct.unpack_from('<BQQ', footer)
+        if (opcode, length) != (FOOTER, 20) or footer[-len(MAGIC) :] != MAGIC or begin > end:
+            return False
+        at = begin or end  # a file may have no summary
+        while at + RECORD.size <= end:
+            stream.seek(at)
+            opcode, length = RECORD.unpack(stream.read(RECORD.size))
+            at += RECORD.size + length
+            if opcode > DATA_END or at > end:
+                return False
+            if opcode in (SCHEMA, CHANNEL):
+                self._define(opcode, stream.read(length))
+            elif opcode == STATISTICS:
+                try:
+                    self._counts = _Fields(stream.read(length)[42:]).counts()
+                except ValueError:
+                    return False
+        return at == end and not self.faults
+
+
+@dataclass(slots=True)
+class _Fields:
+    """Reads the fields of a record; a ValueError says that it ends too early."""
+
+    data: bytes
+    at: int = 0
+
+    def numbers(self, form: str) -> tuple[int, ...]:
+        try:
+            values = struct.unpack_from(form, self.data, self.at)
+        except struct.error as cause:
+            raise ValueError(str(cause)) from cause
+        self.at += struct.calcsize(form)
+        return values
+
+    def text(self) -> str:
+        (length,) = self.numbers('<I')
+        start, self.at = self.at, self.at + length
+        if self.at > len(self.data):
+            raise ValueError('a text exceeds the record')
+        return self.data[start : self.at].decode()
+
+    def counts(self) -> dict[int, int]:
+        """Read a map of channels to numbers."""
+        (length,) = self.numbers('<I')
+        return {key: count for key, count in [self.numbers('<HQ') for _ in range(length // 10)]}  # noqa: C416
+
+
+def _decompressed(data: bytes, compression: str, size: int) -> bytes:
+    """Return the content of a chunk, and not more than it says."""
+    if size > LARGEST_CHUNK:
+        raise ValueError('too large')
+    if not compression:
+        return data
+    if compression == 'lz4':
+        unpacker = _library('lz4.frame').LZ4FrameDecompressor()
+    elif compression == 'zstd':
+        unpacker = zstandard().ZstdDecompressor()
+    else:
+        raise ValueError(f'unknown compression {compression}')
+    return bytes(unpacker.decompress(data, max_length=size + 1))
+
+
+def zstandard() -> Any:
+    """Return the module for zstd, which is in the standard library from Python 3.14 on."""
+    return _library('compression.zstd' if sys.version_info >= (3, 14) else 'backports.zstd')
 
 
 def _library(name: str) -> Any:
-    """Return a module of the library for MCAP files."""
     try:
-        return importlib.import_module(f'mcap.{name}')
+        return importlib.import_module(name)
     except ImportError as cause:
-        raise MissingDependencyError.of('mcap', 'bag', 'read MCAP recordings') from cause
+        raise MissingDependencyError.of('rosbags', 'bag', 'read compressed recordings') from cause
 
 
 def _run(block: bytes, at: int, stride: int) -> int:

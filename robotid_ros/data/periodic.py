@@ -27,6 +27,10 @@ _LARGEST_SCATTER = 0.2  # of a joint's motion; arms repeat to a thousandth, with
 MOST_BINS = 50_000  # some hundred bytes each
 
 
+class NoUsablePeriodError(DataError):
+    """There are samples, but no periods to average that are alike."""
+
+
 def period_average(
     joints: tuple[str, ...],
     period: float,
@@ -44,7 +48,7 @@ def period_average(
     """
     bins = min(round(period / step), MOST_BINS) if step > 0.0 else 0
     if bins < 16:
-        raise DataError(f'averaging: expected at least 16 samples per period of {period:g} s, got {bins}')
+        raise NoUsablePeriodError(f'averaging: expected at least 16 samples per period of {period:g} s, got {bins}')
     return PeriodAverage(
         period=period,
         bins=bins,
@@ -89,7 +93,7 @@ def averaged_dataset(
         If there is no usable period.
     """
     if average is None:
-        raise DataError('no usable period: expected at least one whole period after the transient')
+        raise NoUsablePeriodError('no usable period: expected at least one whole period after the transient')
     n = len(joints)
     position, torque, acceleration = (average.mean[:, k * n : (k + 1) * n] for k in range(3))
     noise, scatter = average.averaged_noise_std, average.noise_std
@@ -141,10 +145,9 @@ def _require_repeating(average: AveragedPeriod, joints: tuple[str, ...]) -> None
     for j, joint in enumerate(joints):
         motion, scatter = float(np.std(average.mean[:, j])), float(average.noise_std[j])
         if scatter > _LARGEST_SCATTER * max(motion, 1e-3):
-            raise DataError(
+            raise NoUsablePeriodError(
                 f"the motion does not repeat every {average.period:g} s: joint '{joint}' is elsewhere by {scatter:.3g} "
-                f'(rms) from period to period, and moves by {motion:.3g}; give the period or the excitation it was run '
-                'with'
+                f'(rms) from period to period, and moves by {motion:.3g}'
             )
 
 

@@ -18,19 +18,21 @@ import numpy as np
 
 from robotid_ros import __version__
 from robotid_ros.arrays import Array, IntArray
+from robotid_ros.data.context import Context, read_context
 from robotid_ros.data.continuous import filtered_dataset
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.data.periodic import averaged_dataset, period_average
+from robotid_ros.data.periodic import NoUsablePeriodError, averaged_dataset, period_average
 from robotid_ros.data.readers import read_recording
 from robotid_ros.data.recording import Recording
 from robotid_ros.data.settings import ProcessingSettings
-from robotid_ros.data.stream import NoUsablePeriodError, average_bag, has_reference
+from robotid_ros.data.stream import average_bag, has_reference
 from robotid_ros.data.strokes import FrictionStrokes, cut_strokes
 from robotid_ros.data.torque import measured_torque
 from robotid_ros.errors import DataError
 from robotid_ros.progress import Progress
 from robotid_ros.signals.averaging import channel_names
 from robotid_ros.signals.late_stamps import LateStamps, late_stamps_remark
+from robotid_ros.signals.repetition import Repetition, own_repetition, repetition
 from robotid_ros.signals.screening import SampleScreen, ScreenedChunk, find_spikes
 from robotid_ros.signals.turns import TurnUnwrapper
 
@@ -43,9 +45,10 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     """Turn a recording into a dataset ready for identification.
 
     Samples that are unstamped, out of order, not finite, or part of a spike are left out, and counted in
-    the provenance. Where the settings give a period, the recording is averaged over its periods
-    (:func:`robotid_ros.data.periodic.averaged_dataset`); otherwise every signal goes through the same
-    zero-phase low-pass (:func:`robotid_ros.data.continuous.filtered_dataset`).
+    the provenance. Whether the motion repeats is measured from its positions, with the period of the settings, that of
+    the recording's plan, or one of its own. What repeats is averaged over its periods
+    (:func:`robotid_ros.data.periodic.averaged_dataset`); any other motion goes through one zero-phase low-pass
+    (:func:`robotid_ros.data.continuous.filtered_dataset`). ``provenance['motion']`` says which it was.
 
     Parameters
     ----------
@@ -65,10 +68,20 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     """
     settings = settings or ProcessingSettings()
     usable, recording, values, screened, step, provenance = _screened(recording, settings)
-    joints = recording.joint_names
-    if settings.period is None:
+    kept = usable[~screened.displaced[usable]]
+    found, motion = _repeated(recording, values, kept, settings)
+    dataset: Dataset | None = None
+    if found is not None:
+        try:
+            provenance['motion'] = motion
+            dataset = _averaged(recording, values, kept, step, found, settings, provenance)
+        except NoUsablePeriodError as cause:
+            motion = f'any motion: {cause}'
+    provenance['motion'] = motion
+    if dataset is None:
+        joints = recording.joint_names
         breaks = np.unique(np.searchsorted(usable, screened.jumps)).astype(np.int64)
-        return filtered_dataset(
+        dataset = filtered_dataset(
             joints,
             recording.time[usable],
             values[usable, : len(joints)],
@@ -78,23 +91,53 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
             settings,
             provenance,
         )
-    kept = usable[~screened.displaced[usable]]
-    if settings.start is None:
-        kept = kept[_moving(values[kept, : len(joints)])]
+    said: dict[str, Any] = {'context': recording.context, 'effort': tuple(provenance['effort'])}
+    even = None if dataset.unfiltered is None else replace(dataset.unfiltered, **said)
+    return replace(dataset, unfiltered=even, **said)
+
+
+def _repeated(
+    recording: Recording, values: Array, kept: IntArray, settings: ProcessingSettings
+) -> tuple[Repetition | None, str]:
+    """Return the stretch of a recording that repeats, or None, and the sentence that says what motion it was."""
+    if not settings.average:
+        return None, 'any motion, as asked'
+    time, position = recording.time[kept], values[kept, : len(recording.joint_names)]
+    increasing = np.concatenate([[True], np.diff(np.maximum.accumulate(time)) > 0.0])
+    time, position = time[increasing], position[increasing]
+    planned = Context(**recording.context).period
+    hints = {'as asked': settings.period, 'as its plan says': planned}
+    failed = []
+    for whence, period in hints.items():
+        found = None if period is None else repetition(time, position, period)
+        if found is not None:
+            return found, f'repeats every {found.period:.9g} s, {whence}'
+        failed += [] if period is None else [f'{period:.9g} s, {whence}']
+    found = own_repetition(time, position) if settings.cutoff is None else None  # which asks for the filter
+    but = f', not every {" or ".join(failed)}' if failed else ''
+    if found is not None:
+        return found, f'repeats every {found.period:.9g} s, as its positions show{but}'
+    return None, f'any motion: it does not repeat{but.replace(", not", "", 1)}'
+
+
+def _averaged(
+    recording: Recording,
+    values: Array,
+    kept: IntArray,
+    step: float,
+    found: Repetition,
+    settings: ProcessingSettings,
+    provenance: dict[str, Any],
+) -> Dataset:
+    joints = recording.joint_names
+    inside = (recording.time[kept] >= found.start - step) & (recording.time[kept] <= found.end + step)
     # Subtracted in nanoseconds: a double cannot hold the seconds since 1970 with enough digits.
-    ahead = 0.0 if settings.start is None else (recording.origin - settings.start) * 1e-9
-    zero = recording.time[kept[0]] if settings.start is None else 0.0
-    average = period_average(joints, settings.period, step, settings)
+    ahead = -found.start if settings.start is None else (recording.origin - settings.start) * 1e-9
+    average = period_average(joints, found.period, step, settings)
     for start in range(0, len(kept), _AT_ONCE):
-        part = kept[start : start + _AT_ONCE]
-        average.add(recording.time[part] - zero + ahead, values[part])
-    averaged = average.finish()
-    if averaged is None:
-        raise DataError(
-            f'no usable period: expected at least one whole period of {settings.period:g} s after the transient, '
-            f'got {np.ptp(recording.time[kept]):.4g} s of motion'
-        )
-    return averaged_dataset(averaged, joints, settings, provenance)
+        part = kept[start : start + _AT_ONCE][inside[start : start + _AT_ONCE]]
+        average.add(recording.time[part] + ahead, values[part])
+    return averaged_dataset(average.finish(), joints, settings, provenance)
 
 
 def read_strokes(
@@ -135,7 +178,7 @@ def _screened(
         recording = recording.select(settings.joints)
     _require_seconds(recording.time)
     joints = recording.joint_names
-    torque = measured_torque(recording, settings)
+    torque, meaning = measured_torque(recording, settings)
     values = np.concatenate([recording.position, torque], axis=1)
     screen = SampleScreen(channels=channel_names(joints, ('position', 'torque')))
     # Stamps from 1 ns: zero means "none", and a recording may count from its first sample.
@@ -154,6 +197,7 @@ def _screened(
     counts['unstamped'] += recording.provenance.get('counts', {}).get('unstamped', 0)
     provenance: dict[str, Any] = {
         'recording': dict(recording.provenance),
+        'effort': list(meaning),
         'version': __version__,
         'screening': {
             **counts,
@@ -204,19 +248,6 @@ def _require_seconds(time: Array) -> None:
         )
 
 
-def _moving(position: Array) -> slice:
-    """Return the part in motion, without rest at the start and at the end; all of it where nothing moves."""
-    limit = 0.01 * np.ptp(position, axis=0)
-    usual = np.array([np.median(np.abs(np.diff(column))) for column in position.T])
-    clear = limit > 10.0 * usual  # false for joints that stand still
-    position, limit = position[:, clear], limit[clear]
-    left = np.flatnonzero((np.abs(position - position[0]) > limit).any(axis=1))
-    returned = np.flatnonzero((np.abs(position - position[-1]) > limit).any(axis=1))
-    if not len(left) or not len(returned):
-        return slice(None)
-    return slice(int(left[0]), int(returned[-1]) + 1)
-
-
 def process_file(
     path: str | Path,
     settings: ProcessingSettings | None = None,
@@ -229,8 +260,8 @@ def process_file(
     ----------
     path : str or Path
         Anything :func:`read_recording` reads. A bag with the reference of an excitation is averaged
-        over its periods, a piece at a time; where no period is usable, it is processed like any
-        other recording, and the summary says why.
+        over its periods, a piece at a time, if it follows it; otherwise it is treated by what it is, see
+        :func:`process_recording`.
     settings : ProcessingSettings, optional
     topic : str, optional
         Of a bag.
@@ -250,14 +281,14 @@ def process_file(
     """
     settings = settings or ProcessingSettings()
     why_not = ''
-    if has_reference(path):
+    if settings.average and has_reference(path):
         try:
             dataset = average_bag(path, settings, topic, progress)
+            effort = tuple(settings.effort.get(joint, 'unknown') for joint in dataset.joint_names)
+            dataset = replace(dataset, context=read_context(path, topic).to_dict(), effort=effort)
             return dataset, summarize(dataset)
         except NoUsablePeriodError as cause:
-            if settings.period is not None:
-                raise
-            why_not = f'{cause}; processed as a recording that does not repeat'
+            why_not = f'does not follow its reference: {cause}'
     dataset = process_recording(read_recording(path, topic, settings.joints or None), settings)
     if why_not:
         dataset = replace(dataset, provenance={**dataset.provenance, 'not_averaged': why_not})
@@ -269,6 +300,7 @@ def summarize(dataset: Dataset) -> str:
     screening = dataset.provenance.get('screening', {})
     source = dataset.provenance.get('recording', {})
     samples, rate = screening.get('samples', 0), screening.get('rate', 0.0)
+    motion = dataset.provenance.get('motion', '')
     lines = [f'recording  {source.get("file", "?")}: {samples} samples at {rate:.6g} Hz', _gaps(screening)]
     stamps = ('repeated', 'backward', 'stray', 'unstamped', 'clock_jumps', 'displaced', 'not_a_number')
     faults = [f'{screening[name]} {name.replace("_", " ")}' for name in stamps if screening.get(name)]
@@ -291,6 +323,7 @@ def summarize(dataset: Dataset) -> str:
     late = late_stamps_remark(screening)
     if late:
         lines.append(f'note       {late}')
+    lines += [f'motion     {motion}'] if motion else []
     if 'averaging' in dataset.provenance:
         lines += _averaging_lines(dataset)
     if 'filtering' in dataset.provenance:
@@ -326,7 +359,7 @@ def _filtering_lines(dataset: Dataset) -> list[str]:
     lines = [
         f'filter     zero-phase, {found["cutoff"]:.4g} Hz (from the {found["cutoff_from"]})',
         f'samples    {samples} in {runs} run{"s"[: runs > 1]}, {trimmed:.3g} s trimmed at both ends of each',
-        'motion     joint, bandwidth [Hz], position noise [rad]',
+        'bandwidth  joint, bandwidth [Hz], position noise [rad]',
     ]
     rows = zip(dataset.joint_names, found['motion_bandwidth'], found['position_noise_std'], strict=True)
     lines += [f'           {joint}  {f:.3g}  {s:.3g}' for joint, f, s in rows]

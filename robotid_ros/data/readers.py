@@ -9,17 +9,20 @@
 
 """One function that reads a recording in any of the supported formats."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from robotid_ros.data.bag import is_bag, read_bag
+from robotid_ros.data.bag import is_bag, is_bag_folder, read_bag
+from robotid_ros.data.context import read_context
 from robotid_ros.data.csv_table import read_csv
 from robotid_ros.data.recording import Recording
 from robotid_ros.data.storage import load_recording
 from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash
 from robotid_ros.reading import refusing
+
+SUFFIXES = ('.csv', '.npz', '.mcap', '.db3')
 
 
 def read_recording(path: str | Path, topic: str | None = None, joints: Sequence[str] | None = None) -> Recording:
@@ -44,7 +47,7 @@ def read_recording(path: str | Path, topic: str | None = None, joints: Sequence[
     DataError
         If there is no such file, it is none of these, it is damaged, or a joint is not in it.
     MissingDependencyError
-        If it is a bag and ``mcap`` is not installed.
+        If it is a bag and ``rosbags`` is not installed.
 
     Examples
     --------
@@ -57,13 +60,39 @@ def read_recording(path: str | Path, topic: str | None = None, joints: Sequence[
         return _read(path, topic, joints)
 
 
+def recordings_in(folder: Path) -> list[Path]:
+    """Return the recordings below a folder, at any depth; none where it is a bag itself, or no folder."""
+    if not folder.is_dir() or is_bag_folder(folder):
+        return []
+    with refusing(f"folder '{folder}'", DataError):
+        found = sorted(below(folder, {folder.resolve()}))
+    if not found:
+        raise DataError(f"'{folder}' holds no recordings; expected {', '.join(SUFFIXES)} files, or bags")
+    return found
+
+
+def below(folder: Path, seen: set[Path]) -> Iterator[Path]:
+    """Yield the recordings below a folder; resolved folders in ``seen`` are passed over, so that links end."""
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith('.') or (path.is_dir() and path.resolve() in seen):
+            continue
+        if path.is_dir():
+            if is_bag_folder(path):
+                yield path
+            else:
+                seen.add(path.resolve())
+                yield from below(path, seen)
+        elif path.suffix in SUFFIXES:
+            yield path
+
+
 def _read(path: Path, topic: str | None, joints: Sequence[str] | None) -> Recording:
     if not path.exists():
         raise DataError(f'{path} does not exist')
     if path.is_dir() and (path / 'messages.log').is_file():
         raise DataError(f'{path}: recorded before recordings were bags; process it with the version that wrote it')
     if is_bag(path):
-        return read_bag(path, topic, joints)
+        return replace(read_bag(path, topic, joints), context=read_context(path, topic).to_dict())
     if topic is not None:
         raise DataError(f"{path} has no topics; leave the topic '{topic}' out")
     if path.suffix == '.npz':

@@ -43,6 +43,8 @@ class Recording:
         Added to ``time``, it gives the stamps [ns]; a double holds the seconds since 1970 only to 0.2 microseconds.
     arrival : ndarray, shape (N,), or None
         When each message was written or received, by a clock that does not jump with the stamps [s].
+    context : mapping
+        What it says about itself, see :meth:`robotid_ros.data.context.Context.to_dict`.
     provenance : mapping
         Source file, its hash, what was repaired or is missing; plain numbers, strings and lists.
     """
@@ -56,6 +58,7 @@ class Recording:
     current: Array | None = None
     origin: int = 0
     arrival: Array | None = None
+    context: Mapping[str, Any] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.cdr import CdrReader
+from robotid_ros.data.periodic import NoUsablePeriodError
 from robotid_ros.data.strokes import is_friction_sweep
 from robotid_ros.errors import DataError
 from robotid_ros.signals.averaging import travel
@@ -38,6 +39,8 @@ class PeriodicReference:
     travel : ndarray, shape (S,), or None
         Motion of the joints in each of S equal parts of the period, see
         :func:`~robotid_ros.signals.averaging.travel` [rad].
+    points : (ndarray of shape (P,), ndarray of shape (P, n)), or None
+        Times from the start [s] and positions [rad or m].
     """
 
     joints: tuple[str, ...]
@@ -46,6 +49,17 @@ class PeriodicReference:
     sweep: bool = False
     purpose: str = field(default='', compare=False)
     travel: Array | None = field(default=None, compare=False)
+    points: tuple[Array, Array] | None = field(default=None, compare=False)
+
+    def require_followed(self, time: Array, position: Array) -> None:
+        """Refuse positions of one period, (N, n) or more columns, that are not the reference's, but for a lag."""
+        if self.points is None:
+            return
+        for j, joint in enumerate(self.joints):
+            asked = np.interp(time, self.points[0], self.points[1][:, j], period=self.period)
+            apart = float(np.std(asked - position[:, j]))
+            if apart > 0.5 * max(float(np.std(asked)), 1e-3):
+                raise NoUsablePeriodError(f"joint '{joint}' is {apart:.3g} (rms) away from it")
 
 
 def decode_reference(message: bytes) -> PeriodicReference | None:
@@ -75,7 +89,7 @@ def _decode(reader: CdrReader) -> PeriodicReference | None:
         reader.skip_doubles()
         reader.skip_doubles()
         times.append(reader.time())
-    if len(reader.data) - reader.at > 7:  # more than padding
+    if not reader.ended():
         raise ValueError('the message does not end where it should')
     if not times:
         return None
@@ -87,7 +101,13 @@ def _decode(reader: CdrReader) -> PeriodicReference | None:
     ways = travel((place - place[0]) / period, np.array(position))
     sweep = rates is not None and is_friction_sweep(rates)
     return PeriodicReference(
-        joints=joints, period=period, start=start + times[0], sweep=sweep, purpose=purpose, travel=ways
+        joints=joints,
+        period=period,
+        start=start + times[0],
+        sweep=sweep,
+        purpose=purpose,
+        travel=ways,
+        points=(place - place[0], np.array(position)),
     )
 
 

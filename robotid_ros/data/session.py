@@ -11,6 +11,7 @@
 
 import shutil
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,9 @@ class RecordingSession:
         Written into the recording: robot, versions.
     topic, reference_topic : str
         Topics of the joint states and of the reference.
+    texts : mapping of str to str
+        What is known of the arm and the motion, by latched topics of std_msgs/msg/String: its description,
+        configuration and plan, see :mod:`robotid_ros.data.context`. They are written first.
 
     Attributes
     ----------
@@ -67,6 +71,7 @@ class RecordingSession:
         description: Mapping[str, Any],
         topic: str = '/joint_states',
         reference_topic: str = '/excitation/reference',
+        texts: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         self.dataset: Dataset | None = None
@@ -79,13 +84,21 @@ class RecordingSession:
         self.averaging = settings.in_amperes()
         self._processor = StreamProcessor(joints, self.averaging)
         self._description = {**description, 'version': __version__, 'topic': topic}
-        self._bag = BagWriter(
-            folder,
-            {topic: JOINT_STATE, reference_topic: TRAJECTORY},
-            {**self._description, 'joints': list(joints), 'processing': settings.to_dict()},
-            latched=[reference_topic],
-        )
+        self._bag = BagWriter(folder, {topic: JOINT_STATE, reference_topic: TRAJECTORY}, latched=[reference_topic])
         self._writing = self._processing = True
+        self._said: dict[str, str] = {}
+        for name, text in (texts or {}).items():
+            self.say(name, text, time.time_ns())
+
+    def say(self, topic: str, text: str, stamp: int) -> None:
+        """Record what a latched topic of std_msgs/msg/String says from a time on [ns]; nothing where it is no news."""
+        with self._lock:
+            if self._writing and text and self._said.get(topic) != text:
+                self._said[topic] = text
+                try:
+                    self._bag.say(topic, text, stamp)
+                except (OSError, DataError) as cause:
+                    self._stop_writing(cause)
 
     def follow(self, message: bytes, arrival: int) -> PeriodicReference | None:
         """Record a reference, and average over its periods from now on.

@@ -48,10 +48,13 @@ class ProcessingSettings(AveragingSettings):
     """
 
     joints: tuple[str, ...] = setting((), 'joints of the dataset, in order; empty: all of the recording')
-    effort: Mapping[str, EffortMeaning] = setting({}, "what a recording's effort holds, per joint; torque by default")
+    effort: Mapping[str, EffortMeaning] = setting({}, "what a recording's effort holds, per joint; unknown by default")
     torque_constants: Mapping[str, float] = setting({}, 'torque per motor current, motor side', unit='N m/A')
     gear_ratios: Mapping[str, float] = setting({}, 'motor turns per joint turn; 1 by default', range=(1e-6, 1e6))
-    period: float | None = setting(None, 'period of the excitation; none: not periodic', unit='s', range=(1e-3, 1e6))
+    average: bool = setting(True, 'average over periods where the motion repeats; false: take it as any motion')
+    period: float | None = setting(
+        None, 'period of the excitation; by default that of the plan, or measured', unit='s', range=(1e-3, 1e6)
+    )
     start: int | None = setting(
         None, 'stamp at which the first period starts; by default where the arm begins to move', unit='ns'
     )

@@ -35,7 +35,12 @@ def save_recording(path: str | Path, recording: Recording) -> None:
         for name in ('time', 'position', 'velocity', 'acceleration', 'effort', 'current', 'arrival')
         if getattr(recording, name) is not None
     }
-    header = {'kind': RECORDING_KIND, 'joint_names': recording.joint_names, 'origin': recording.origin}
+    header = {
+        'context': recording.context,
+        'kind': RECORDING_KIND,
+        'joint_names': recording.joint_names,
+        'origin': recording.origin,
+    }
     _save(path, header, arrays, recording.provenance)
 
 
@@ -58,6 +63,8 @@ def save_dataset(path: str | Path, dataset: Dataset) -> None:
         'cutoff': dataset.cutoff,
         'periods': dataset.periods,
         'sources': dataset.sources,
+        'context': dataset.context,
+        'effort': dataset.effort,
     }
     _save(path, header, arrays, dataset.provenance)
 
@@ -75,6 +82,7 @@ def load_recording(path: str | Path) -> Recording:
         return Recording(
             joint_names=tuple(header['joint_names']),
             origin=int(header['origin']),
+            context=dict(header.get('context', {})),
             provenance=header['provenance'],
             **arrays,
         )
@@ -97,24 +105,35 @@ def load_dataset(path: str | Path) -> Dataset:
             cutoff=header['cutoff'],
             periods=header['periods'],
             sources=tuple(header['sources']),
+            context=dict(header.get('context', {})),
+            effort=tuple(header.get('effort', ())),
             provenance=header['provenance'],
-            unfiltered=_unfiltered(header['unfiltered'], joints, arrays),
+            unfiltered=_unfiltered(header, joints, arrays),
             **arrays,
         )
 
 
-def _unfiltered(
-    header: Mapping[str, Any] | None, joints: tuple[str, ...], arrays: dict[str, Any]
-) -> EvenRecording | None:
+def _unfiltered(header: Mapping[str, Any], joints: tuple[str, ...], arrays: dict[str, Any]) -> EvenRecording | None:
     """Return the unfiltered signals in a file's arrays, and remove them from there."""
-    if header is None:
+    if header['unfiltered'] is None:
         return None
+    said: dict[str, Any] = {'context': dict(header.get('context', {})), 'effort': tuple(header.get('effort', ()))}
     edges = np.cumsum([0, *arrays.pop('run_length').tolist()])
     columns = {name: arrays.pop(f'run_{name}') for name in ('time', 'position', 'torque')}
     runs = tuple(
         Run(**{name: values[start:stop] for name, values in columns.items()}) for start, stop in pairwise(edges)
     )
-    return EvenRecording(joint_names=joints, runs=runs, **header)
+    return EvenRecording(joint_names=joints, runs=runs, **header['unfiltered'], **said)
+
+
+def stored_context(path: str | Path) -> dict[str, Any]:
+    """Return what an npz file keeps of the context of its recording; empty for any other file."""
+    if Path(path).suffix != '.npz':
+        return {}
+    with refusing(str(path), DataError), np.load(path, allow_pickle=False) as archive:
+        found = json.loads(str(archive['header'])).get('context', {})
+        kept = {'description': str, 'robot': dict, 'plan': dict}
+        return {name: kind(found[name]) for name, kind in kept.items() if name in found}
 
 
 def is_dataset(path: str | Path) -> bool:

@@ -22,7 +22,7 @@ from robotid_ros.data.bag import Bag, is_bag
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.joint_state_cdr import COMPLETE, INCOMPLETE, OTHER_JOINTS, UNDECODABLE, JointStateDecoder
 from robotid_ros.data.messages import LossCounter, MessageChunk
-from robotid_ros.data.periodic import averaged_dataset, period_average
+from robotid_ros.data.periodic import NoUsablePeriodError, averaged_dataset, period_average
 from robotid_ros.data.reference import PeriodicReference, decode_reference
 from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.data.torque import torque_factors
@@ -32,10 +32,6 @@ from robotid_ros.signals.averaging import AveragedPeriod, PeriodAverage, channel
 from robotid_ros.signals.late_stamps import LateStamps
 from robotid_ros.signals.screening import SampleScreen
 from robotid_ros.signals.turns import TurnUnwrapper
-
-
-class NoUsablePeriodError(DataError):
-    """There are samples, but not one whole period to average."""
 
 
 class StreamProcessor:
@@ -126,7 +122,10 @@ class StreamProcessor:
         average = None if self._average is None else self._average.finish()
         if average is None:
             raise NoUsablePeriodError(f'no usable period of {self.reference.period:g} s: {self._why_none()}')
-        found = {**provenance, 'screening': self.found()}
+        if len(average.used) == 1:
+            self.reference.require_followed(average.time, average.mean)
+        motion = f'follows its reference: repeats every {self.reference.period:.9g} s'
+        found = {**provenance, 'screening': self.found(), 'motion': motion}
         return averaged_dataset(average, self.reference.joints, self.settings, found, self._step)
 
     @property
@@ -253,9 +252,7 @@ def average_bag(
         running = running and not (decoded and decoded[-1] is None)
     if processor is None:
         raise DataError(f'{path}: no reference was recorded whose periods could be averaged')
-    return processor.finish(
-        {'recording': bag.provenance(topic, processor.found()['lost_before_capture']), 'version': __version__}
-    )
+    return processor.finish({'recording': bag.provenance(topic), 'version': __version__})
 
 
 def has_reference(path: str | Path) -> bool:
@@ -271,6 +268,7 @@ def _adapted(reference: PeriodicReference | None, settings: ProcessingSettings) 
     return replace(
         reference,
         travel=reference.travel if same else None,
+        points=reference.points if same else None,
         joints=settings.joints or reference.joints,
         period=reference.period if settings.period is None else settings.period,
         start=reference.start if settings.start is None else settings.start,

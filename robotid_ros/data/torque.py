@@ -54,8 +54,11 @@ def torque_factors(joints: tuple[str, ...], settings: ProcessingSettings, curren
     return factors
 
 
-def measured_torque(recording: Recording, settings: ProcessingSettings) -> Array:
-    """Return the joint torques of a recording, shape (N, n) [N m].
+def measured_torque(recording: Recording, settings: ProcessingSettings) -> tuple[Array, tuple[str, ...]]:
+    """Return the joint torques of a recording, shape (N, n) [N m], and what each came from.
+
+    That is 'torque', 'current', or 'unknown' where neither the file format nor the settings say it; it is then taken as
+    a torque, to be compared with the arm's description.
 
     A joint's effort is used, as torque or as current as the settings say; its ``current`` where there is no effort or
     where the effort is a current too. The settings describe ``JointState.effort``: in a CSV file effort is a torque.
@@ -67,22 +70,24 @@ def measured_torque(recording: Recording, settings: ProcessingSettings) -> Array
     """
     joints = recording.joint_names
     columns = []
-    currents = []
+    meanings = []
+    from_csv = _from_csv(recording.provenance)
     for j, joint in enumerate(joints):
         effort = _column(recording.effort, j)
         current = _column(recording.current, j)
-        means_current = settings.effort.get(joint) == 'current' and not _from_csv(recording.provenance)
-        if current is not None and (effort is None or means_current):
+        meaning = 'torque' if from_csv else settings.effort.get(joint, 'unknown')
+        if current is not None and (effort is None or meaning == 'current'):
             columns.append(current)
-            currents.append(True)
+            meanings.append('current')
         elif effort is not None:
             columns.append(effort)
-            currents.append(means_current)
+            meanings.append(meaning)
         else:
             raise DataError(
                 f"joint '{joint}' has neither effort nor current in this recording; an identification needs one of them"
             )
-    return np.stack(columns, axis=1) * torque_factors(joints, settings, tuple(currents))
+    factors = torque_factors(joints, settings, tuple(meaning == 'current' for meaning in meanings))
+    return np.stack(columns, axis=1) * factors, tuple(meanings)
 
 
 def _from_csv(provenance: Mapping[str, Any]) -> bool:

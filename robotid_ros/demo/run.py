@@ -163,6 +163,7 @@ def _node_parameters(settings: DemoSettings, truth_file: Path) -> dict[str, dict
             'start_anyway': ['unchecked_workspace', 'implausible_velocity'],
             'joint_state_timeout': PATIENCE,
             'controller_timeout': PATIENCE,
+            'window_time': PATIENCE,
         },
         'recorder': {'output_folder': recordings, 'start_timeout': PATIENCE},
         'identification': {},

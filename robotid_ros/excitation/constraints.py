@@ -164,6 +164,55 @@ class JointRanges:
         return factor * (values - self._bound), pullback
 
 
+class FallingVelocity:
+    """Velocity limits that fall towards the ends of the range; the model gives names and units.
+
+        |dq| <= max(0, sqrt(slope * distance) - offset)
+
+    with the distance to the end that the joint moves to.
+    """
+
+    def __init__(self, model: RobotModel, limits: JointLimits) -> None:
+        slope, offset = np.asarray(limits.velocity_slope), np.asarray(limits.velocity_offset)
+        ends = np.asarray(limits.velocity_lower_end), np.asarray(limits.velocity_upper_end)
+        self._rows = [
+            (j, sign, float(slope[j]), float(offset[j]), float(end[j]))
+            for sign, end in zip((-1.0, 1.0), ends, strict=True)
+            for j in range(len(slope))
+            if np.isfinite(slope[j]) and np.isfinite(end[j])
+        ]
+        self._scale = np.where(np.isfinite(limits.velocity), limits.velocity, 1.0)
+        self.bounds = tuple(
+            Bound(
+                quantity='velocity beyond what its position allows',
+                subject=f"joint '{model.joint_names[j]}'",
+                unit=joint_unit('rad', model.joint_types[j]) + '/s',
+                bound=0.0,
+                sign=sign,
+                scale=float(self._scale[j]),
+            )
+            for j, sign, *_ in self._rows
+        )
+
+    def evaluate(self, motion: Motion) -> tuple[Array, Pullback]:
+        """Return the normalised excesses, shape (N, m), and their pull-back; see :class:`Constraint`."""
+        excess = np.empty((len(motion.t), len(self._rows)))
+        slopes = np.empty_like(excess)
+        for k, (j, sign, slope, offset, end) in enumerate(self._rows):
+            distance = np.maximum(sign * (end - motion.q[:, j]), 1e-9)
+            allowed = np.sqrt(slope * distance) - offset
+            excess[:, k] = (sign * motion.dq[:, j] - np.maximum(allowed, 0.0)) / self._scale[j]
+            slopes[:, k] = np.where(allowed > 0.0, 0.5 * slope / np.sqrt(slope * distance), 0.0)
+
+        def pullback(weights: Array, gradient: MotionGradient) -> None:
+            for k, (j, sign, *_) in enumerate(self._rows):
+                scaled = sign * weights[:, k] / self._scale[j]
+                gradient.dq[:, j] += scaled
+                gradient.q[:, j] += scaled * slopes[:, k]
+
+        return excess, pullback
+
+
 class TorqueLimits:
     """Torque limits of the joints under the prior model: tau = Y beta.
 

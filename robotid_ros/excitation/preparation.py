@@ -16,7 +16,7 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.config import ExcitationConfig
-from robotid_ros.excitation.constraints import Constraint, JointRanges, TorqueLimits, excess_at_rest
+from robotid_ros.excitation.constraints import Constraint, FallingVelocity, JointRanges, TorqueLimits, excess_at_rest
 from robotid_ros.excitation.geometry import random_positions
 from robotid_ros.excitation.observation import Observation, observation_of
 from robotid_ros.excitation.reference_check import ReferenceCheck
@@ -41,7 +41,8 @@ def design_limits(model: RobotModel, config: ExcitationConfig) -> JointLimits:
     closed = np.isfinite(limits.upper - limits.lower)
     low, high = np.where(closed, limits.lower, 0.0), np.where(closed, limits.upper, 0.0)
     middle, half = (low + high) / 2.0, (high - low) / 2.0
-    return JointLimits(
+    return replace(
+        limits,
         lower=np.where(closed, middle - config.position_scaling * half, limits.lower),
         upper=np.where(closed, middle + config.position_scaling * half, limits.upper),
         velocity=limits.velocity * config.velocity_scaling,
@@ -54,9 +55,10 @@ def design_limits(model: RobotModel, config: ExcitationConfig) -> JointLimits:
 def other_constraints(
     model: RobotModel, config: ExcitationConfig, limits: JointLimits, observation: Observation
 ) -> list[Constraint]:
-    """Return the torque, workspace and clearance limits that there are."""
+    """Return the torque, workspace and clearance limits that there are, and velocity limits that fall with position."""
     torque = [TorqueLimits(model, limits.effort, observation)] if np.isfinite(limits.effort).any() else []
-    return [*torque, *workspace_constraints(model, config)]
+    falling = [FallingVelocity(model, limits)] if limits.falls else []
+    return [*torque, *falling, *workspace_constraints(model, config)]
 
 
 def reference_check(model: RobotModel, config: ExcitationConfig) -> ReferenceCheck:

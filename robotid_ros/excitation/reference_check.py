@@ -9,7 +9,7 @@
 
 """Check of a reference against all limits: joints, torques, workspace and clearances."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ from robotid_ros.excitation.verification import Peak, require_within
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 
+_ROUND_OFF = 1e-6
 _CHECK_RATE = 250.0  # [Hz]: 12 mrad apart at 3 rad/s
 
 
@@ -80,10 +81,28 @@ class ReferenceCheck:
         """Return the largest normalised excess of a reference over all bounds."""
         return max((peak.excess for peak in self.peaks(reference, rate=rate)), default=-np.inf)
 
-    def added(self, reference: Reference, *, rate: float = _CHECK_RATE) -> float:
-        """Return the largest normalised excess of a reference; of bounds that its beginning breaks, what it adds."""
-        excess = np.vstack([part for _, part in self._sampled(reference, rate)])
-        return float((excess - np.maximum(excess[0], 0.0)).max(initial=-np.inf))
+    def added_by(self, motions: Sequence[tuple[Array, Array, Array]]) -> Array:
+        """Return what motions add to the normalised excesses at their beginnings, shape (M, B), none below 0.
+
+        Each motion has its position, velocity and acceleration, shape (N, n) each, equal for all. A bound that is kept
+        at the beginning counts with its excess.
+        """
+        position, velocity, acceleration = (np.concatenate([motion[k] for motion in motions]) for k in range(3))
+        rows, count = len(motions[0][0]), len(motions)
+        regressor_of = None if self.observation is None else self.observation.regressor
+        derivatives = position, velocity, acceleration, np.zeros_like(position)
+        motion = Motion(self.model, np.zeros(rows * count), derivatives, regressor_of)
+        excess = np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints])
+        excess = excess.reshape(count, rows, -1)
+        added: Array = np.maximum((excess - np.maximum(excess[:, :1], 0.0)).max(axis=1), 0.0)
+        return np.where(added > _ROUND_OFF, added, 0.0)
+
+    def spell(self, excess: Array) -> str:
+        """Return what is broken by excesses, shape (B,), the most first, and of how many more bounds."""
+        bounds = [bound for constraint in self.constraints for bound in constraint.bounds]
+        broken = np.argsort(-excess)[: int((excess > 0.0).sum())]
+        more = f' ({len(broken) - 1} more limits are broken)' if len(broken) > 1 else ''
+        return f'{bounds[int(broken[0])].spell(float(excess[broken[0]]), None)}{more}' if len(broken) else ''
 
     def require(self, reference: Reference, what: str) -> list[Peak]:
         """Refuse a reference that breaks a limit, naming what breaks which limit of which joint, and when."""

@@ -12,7 +12,7 @@
 import numpy as np
 
 from robotid_ros.excitation.reference import Reference
-from robotid_ros.execution.measured_stop import JointMotion
+from robotid_ros.execution.joint_motion import JointMotion
 
 _SLOW, _RELATIVE = 0.15, 0.2
 """How far an arm's velocity may be from that of its path, in rad/s or m/s and as a part of it."""
@@ -65,11 +65,13 @@ class DelayGrowth:
         [s]
     usual : float
         The delay at the beginning [s].
+    known : bool
+        Whether that has been seen.
     """
 
     def __init__(self, joints: int) -> None:
         self.value = self.usual = 0.0
-        self._known = False
+        self.known = False
         self._sums, self._means = np.zeros(3), np.zeros((2, joints))
         self._compared: float | None = None
         self._moving = 0.0
@@ -91,9 +93,9 @@ class DelayGrowth:
             return False
         self._moving += step
         delay = (product - float(self._means[0] @ self._means[1]) / time) / changes
-        if not self._known:
+        if not self.known:
             if self._moving > _MEMORY:
-                self.usual, self._known = delay, True
+                self.usual, self.known = delay, True
             return False
         self.value = delay - self.usual
         return True

@@ -18,7 +18,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.dynamics import inverse_dynamics
-from robotid_ros.execution.measured_stop import JointMotion
+from robotid_ros.execution.joint_motion import JointMotion
 from robotid_ros.execution.run import RunPlan
 
 _BIN = 0.02

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Stops along a path: for an arm that is on it, and for the end of every window."""
+"""Stops along a path: for the end of every window, and for the way out of a motion that never rests."""
 
 from collections.abc import Sequence
 
@@ -16,20 +16,15 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.excitation.reference import Reference, SlowedDown
 from robotid_ros.excitation.reference_check import ReferenceCheck
-from robotid_ros.execution.measured_stop import GENTLE_BRAKING
+from robotid_ros.execution.stop import GENTLE_BRAKING
 from robotid_ros.model.joint_limits import JointLimits
 
-_SHORTEST_STOP, _USUAL_STOP, _LONGEST_STOP, _STOP_LENGTHS = 0.1, 1.6, 8.0, 11
+_SHORTEST_STOP, _USUAL_STOP, _LONGEST_STOP, _STOP_LENGTHS = 0.1, 1.0, 8.0, 11
 _NO_EXCESS = 1e-6  # of a limit, relative: round-off
 
 
-def plan_stop(
-    reference: Reference,
-    check: ReferenceCheck,
-    at: Sequence[float] | Array,
-    *,
-    hurry: bool,
-    durations: Sequence[float] = (),
+def plan_path_stop(
+    reference: Reference, check: ReferenceCheck, at: Sequence[float] | Array, durations: Sequence[float]
 ) -> tuple[float, SlowedDown]:
     """Return where to begin a stop along the path, and the stop, so that all limits are kept.
 
@@ -42,10 +37,8 @@ def plan_stop(
     check : ReferenceCheck
     at : sequence of float
         Moments at which the stop may begin, in the order of preference [s].
-    hurry : bool
-        Take the stop that ends first, for an emergency; else the one that comes first in ``at``.
     durations : sequence of float
-        How long the stop may take; by default what :func:`stop_durations` says [s].
+        How long the stop may take, in the order of preference [s].
 
     Returns
     -------
@@ -55,11 +48,7 @@ def plan_stop(
         The best there is: where none keeps all limits, the one that breaks them least.
     """
     limits = _braking_limits(reference, check.limits, at)
-    candidates = [
-        (moment, duration) for moment in at for duration in durations or stop_durations(reference, check.limits)
-    ]
-    if hurry:
-        candidates.sort(key=lambda pair: pair[0] + pair[1])
+    candidates = [(moment, duration) for moment in at for duration in durations]
     least, best = np.inf, candidates[0]
     for moment, duration in candidates:
         stop = SlowedDown(reference=reference, at=moment, duration=duration)
@@ -78,10 +67,11 @@ def plan_stop(
 
 
 def stop_durations(reference: Reference, limits: JointLimits) -> tuple[float, ...]:
-    """Return how long stops may take: up to twice what the highest speed takes at the acceleration limits [s]."""
+    """Return how long stops may take [s]: up to twice what the highest speed takes at acceleration and jerk limits."""
     length = min(reference.duration, 200.0)
     velocity = np.abs(reference.evaluate(np.linspace(0.0, length, 2000))[1]).max(axis=0)
-    needed = float((1.875 * velocity / limits.acceleration).max())
+    braking = 1.875 * velocity / limits.acceleration
+    needed = float(np.maximum(braking, np.sqrt(12.0 * velocity / limits.jerk)).max())
     longest = min(max(_USUAL_STOP, 2.0 * needed), _LONGEST_STOP)
     return tuple(np.geomspace(_SHORTEST_STOP, longest, _STOP_LENGTHS).tolist())
 

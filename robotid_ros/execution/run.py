@@ -21,12 +21,18 @@ from robotid_ros.excitation.friction_sweep import FrictionSweep
 from robotid_ros.excitation.pose_tour import PoseTour
 from robotid_ros.excitation.reference import Chain, FourierRun, Reference, Rest, SpedUp
 from robotid_ros.excitation.reference_check import ReferenceCheck
-from robotid_ros.execution.path_stop import plan_stop, stop_durations
+from robotid_ros.execution.path_stop import plan_path_stop, stop_durations
 from robotid_ros.execution.windows import KnotPlan, WindowPlan
 from robotid_ros.settings import Settings, setting
 
 _AT_REST = 1e-6
 _MOST_REFERENCE_POINTS = 2000
+_LOOKED_AT = 3.0
+"""Periods in which every window's stop is checked before the start."""
+_OUTSIDE = 0.1
+"""How far outside a joint may stand and is led back inside [rad or m]; a stop may end there."""
+_INSIDE = 0.005
+"""How far inside it is led [rad or m]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +48,17 @@ class RunConfig(Settings):
     settling_time: float = setting(1.0, 'Rest before the first period and after the last', unit='s', range=(0.1, 60))
     knot_rate: float = setting(50.0, 'Knots per second sent to the controller', unit='Hz', range=(5, 1000))
     trajectory_replacement: str = setting(
-        'immediate',
-        'How the controller replaces a running trajectory: at once, or blended at the new start',
-        choices=('immediate', 'blend'),
+        'auto',
+        'How the controller replaces a running trajectory: at once, or blended at the new start '
+        '(allow_trajectory_replacement); auto: as its parameters say',
+        choices=('auto', 'immediate', 'blend'),
+    )
+    window_time: float = setting(
+        2.0,
+        'How far ahead the controller is led, until the arm rests by itself where nothing more comes; braking may take '
+        'longer',
+        unit='s',
+        range=(1.0, 60.0),
     )
     window_points: int = setting(1000, 'Most knots in one message to the controller', range=(50, 2000))
 
@@ -105,7 +119,7 @@ def plan_run(
     """
     config = RunConfig() if config is None else config
     names = check.model.joint_names
-    _require_inside(position, check)
+    position = _led_inside(position, check)
     if isinstance(motion, FourierTrajectory):
         before, middle, after = _fourier_parts(motion, check, config.periods)
         period = motion.period
@@ -126,10 +140,14 @@ def plan_run(
         parts=(*way, rest_before, *before, middle, *after, Rest(position=last, duration=config.settling_time))
     )
     begin = float(reference.starts[len(way) + 1 + len(before)])
-    history = 0.5 if config.trajectory_replacement == 'immediate' else -0.5
-    knots = KnotPlan(rate=config.knot_rate, points=config.window_points, history=history)
+    knots = KnotPlan(
+        rate=config.knot_rate,
+        points=config.window_points,
+        time=config.window_time,
+        blend=config.trajectory_replacement == 'blend',
+    )
     windows = WindowPlan(reference, check, knots)
-    windows.require_stops(min(begin + 10.0 * period, begin + middle.duration))
+    windows.require_stops(begin + min(_LOOKED_AT * period, middle.duration))
     return RunPlan(
         joint_names=names,
         reference=reference,
@@ -141,14 +159,20 @@ def plan_run(
     )
 
 
-def _require_inside(position: Array, check: ReferenceCheck) -> None:
+def _led_inside(position: Array, check: ReferenceCheck) -> Array:
+    """Return where the arm stands, or where it is led from just outside its limits; refuse to start far outside."""
     limits = check.limits
-    for k, name in enumerate(check.model.joint_names):
-        if not limits.lower[k] <= position[k] <= limits.upper[k]:
-            raise ExcitationError(
-                f"joint '{name}' stands at {position[k]:.4g}, outside its limits "
-                f'{limits.lower[k]:.4g} to {limits.upper[k]:.4g}; move it inside first'
-            )
+    out = np.maximum(limits.lower - position, position - limits.upper)
+    k = int(np.argmax(out))
+    if out[k] > _OUTSIDE:
+        raise ExcitationError(
+            f"joint '{check.model.joint_names[k]}' stands at {position[k]:.4g}, outside its limits "
+            f'{limits.lower[k]:.4g} to {limits.upper[k]:.4g}; move it inside first (up to {_OUTSIDE:g} '
+            'outside, the start does that)'
+        )
+    room = np.minimum(_INSIDE, 0.4 * (limits.upper - limits.lower))
+    inside: Array = np.clip(position, limits.lower + room, limits.upper - room)
+    return np.where(out > 0.0, inside, position)
 
 
 def _fourier_parts(
@@ -165,5 +189,5 @@ def _fourier_parts(
         (SpedUp(reference=endless, duration=duration) for duration in durations),
         key=lambda part: max(check.excess(part), 0.0),
     )
-    _, way_out = plan_stop(endless, check, [0.0], hurry=False, durations=durations)
+    _, way_out = plan_path_stop(endless, check, [0.0], durations)
     return (entry,), run, (way_out,)

@@ -7,13 +7,10 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Watches an arm follow its reference: whatever looks wrong stops it, with the reason."""
+"""What is still taken as right of an arm that follows its reference."""
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.settings import Settings, setting
 
@@ -64,69 +61,3 @@ class WatchdogConfig(Settings):
         unit='s',
         range=(0.01, 0.4),
     )
-
-
-class Watchdog:
-    """Judges joint states, one after the other.
-
-    Velocity limits, shape (n,), tell a jump from a motion [rad/s or m/s]; infinity where there is none.
-    """
-
-    def __init__(self, joint_names: tuple[str, ...], velocity: Array, config: WatchdogConfig | None = None) -> None:
-        self.config = WatchdogConfig() if config is None else config
-        self._names = joint_names
-        self._velocity = np.asarray(velocity)
-        self._received: float | None = None
-        self._stamp: float | None = None
-        self._position: Array | None = None
-        self.tracking_error = 0.0
-
-    @property
-    def position(self) -> Array | None:
-        """Latest good position, shape (n,), or None before the first one."""
-        return self._position
-
-    def receive(self, position: Array, velocity: Array | None, stamp: float, now: float) -> str | None:
-        """Take in a joint state; return what is wrong with it, or None.
-
-        Position and velocity have the shape (n,). ``stamp`` is when it was measured, ``now`` when it came, on a clock
-        that never stands still [s].
-        """
-        for name, value in zip(self._names, position, strict=True):
-            if not np.isfinite(value):
-                return f"the position of joint '{name}' is {value}"
-        if velocity is not None:
-            for name, value in zip(self._names, velocity, strict=True):
-                if not np.isfinite(value):
-                    return f"the velocity of joint '{name}' is {value}"
-        problem = None
-        if self._position is not None and self._stamp is not None:
-            # as far as the joint can go at twice its velocity limit, plus what a noisy sensor may do
-            allowed = 2.0 * self._velocity * max(stamp - self._stamp, 0.0) + 0.5 * self.config.tracking_tolerance
-            moved = np.abs(position - self._position)
-            if (moved > allowed).any():
-                k = int(np.argmax(moved - allowed))
-                problem = f"the position of joint '{self._names[k]}' jumps by {moved[k]:.3g} between two joint states"
-        self._position, self._stamp, self._received = np.array(position), stamp, now
-        return problem
-
-    def silence(self, now: float) -> str | None:
-        """Return a sentence if no joint state came for too long, else None; ``now`` as in :meth:`receive`."""
-        if self._received is None:
-            return 'no joint state has come yet'
-        age = now - self._received
-        if age > self.config.joint_state_timeout:
-            return f'no joint state for {age:.2f} s (allowed: {self.config.joint_state_timeout:g} s)'
-        return None
-
-    def compare(self, position: Array, expected: Array) -> str | None:
-        """Return a sentence if the arm is too far from its reference, else None; both of shape (n,) [rad or m]."""
-        error = np.abs(position - expected)
-        self.tracking_error = float(error.max())
-        if self.tracking_error > self.config.tracking_tolerance:
-            k = int(np.argmax(error))
-            return (
-                f"joint '{self._names[k]}' is {error[k]:.3g} away from its reference "
-                f'(allowed: {self.config.tracking_tolerance:g})'
-            )
-        return None

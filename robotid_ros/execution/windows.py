@@ -26,10 +26,19 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.reference import Reference, SlowedDown
 from robotid_ros.excitation.reference_check import ReferenceCheck
-from robotid_ros.execution.path_stop import plan_stop, stop_durations
+from robotid_ros.execution.path_stop import plan_path_stop, stop_durations
 
-_LEAST_SPAN = 1.0
-_STOP_TOLERANCE = 1e-3
+_LEAST_SPAN = 0.7
+"""How far a window leads at least before it may begin to stop [s]: two more are sent until then."""
+_SEARCH, _SEARCH_RELATIVE = 0.3, 0.25
+"""In which time a stop may begin, at least and relative to the longest stop [s]: one that does not fit here may fit a
+little earlier."""
+_PAST = 0.5
+"""How far a window reaches back [s]: a controller that replaces its trajectory at once finds the present inside it."""
+_LEAD, _BRIDGE = 0.1, 0.2
+"""For a controller that goes on along its trajectory until the new start: that lies ahead by the lead, and the first
+knot by the bridge after it, along which the controller takes up the cycle that each replacement costs it [s]."""
+_STOP_TOLERANCE = 2e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,16 +51,17 @@ class KnotPlan:
         Knots per second [Hz].
     points : int
         Most knots in one window.
-    history : float
-        How far a window reaches back before the moment it is due [s]. A controller that replaces
-        its trajectory at once finds the present inside the window, and nothing jumps. A controller
-        that goes on until the new start, and shifts a start that is past, wants it in the future:
-        then this is negative.
+    time : float
+        How long a window leads from when it is due until the arm rests, where braking allows it [s].
+    blend : bool
+        The controller goes on along its trajectory until the start of the new one, and shifts a start that is past
+        (``allow_trajectory_replacement``).
     """
 
     rate: float = 50.0
     points: int = 1000
-    history: float = 0.5
+    time: float = 2.0
+    blend: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +80,8 @@ class Window:
         takes them where ``stamp`` is None.
     position, velocity, acceleration : ndarray, shape (K, n)
         [rad, rad/s, rad/s^2]
-    last : bool
-        It ends with the reference itself, not with a stop before its end.
+    until : float
+        When it begins to lead to rest, from the start of the run [s].
     """
 
     due: float
@@ -80,7 +90,7 @@ class Window:
     position: Array
     velocity: Array
     acceleration: Array
-    last: bool
+    until: float
 
 
 class WindowPlan:
@@ -99,17 +109,19 @@ class WindowPlan:
         self.knots = KnotPlan() if knots is None else knots
         step = 1.0 / self.knots.rate
         self._durations = stop_durations(reference, check.limits)
-        longest = self._durations[-1]
-        self._search = max(0.8, 0.5 * longest)  # a stop that does not fit here may fit a little earlier or later
-        self._span = (self.knots.points - 2) * step - abs(self.knots.history) - longest
-        if self._span < self._search + _LEAST_SPAN:
+        longest = self.longest_stop = self._durations[-1]
+        past = _LEAD if self.knots.blend else _PAST
+        room = (self.knots.points - 2) * step - past - longest
+        self._search = max(_SEARCH, _SEARCH_RELATIVE * longest)
+        least = self._search + _LEAST_SPAN
+        self._span = min(max(self.knots.time - longest, least), room)
+        if self._span < least:
             raise ExcitationError(
                 f'windows of {self.knots.points} knots at {self.knots.rate:g} Hz are too short: with a stop of '
-                f'{longest:.1f} s at the end they need '
-                f'{abs(self.knots.history) + longest + self._search + _LEAST_SPAN:.1f} s'
+                f'{longest:.1f} s at the end they need {past + longest + least:.1f} s'
             )
         # two windows later is still before this one's stop: one lost message is without effect
-        self._advance = max(step, round(0.4 * (self._span - self._search) / step) * step)
+        self._advance = max(step, float(np.floor(0.5 * (self._span - self._search - _LEAD) / step)) * step)
 
     @cached_property
     def count(self) -> int:
@@ -125,18 +137,16 @@ class WindowPlan:
 
     def window(self, k: int) -> Window:
         """Return window ``k``, 0-based."""
-        begin = max(0.0, self.due(k) - self.knots.history) if k else 0.0
         if k == self.count - 1:
-            return self._cut(begin, self.reference.duration, None, self.due(k))
-        at, stop = self._planned_stop(k)
-        return self._cut(begin, at, stop, self.due(k))
+            return self._cut(k, self.reference.duration, None)
+        return self._cut(k, *self._planned_stop(k))
 
     def _planned_stop(self, k: int) -> tuple[float, SlowedDown]:
         """Return where window ``k`` begins to stop, and its stop."""
         step = 1.0 / self.knots.rate
         end = round((self.due(k) + self._span) * self.knots.rate) * step
-        moments = (end - step * np.round(np.linspace(0.0, self._search / step, 40))).tolist()
-        return plan_stop(self.reference, self.check, moments, hurry=False, durations=self._durations)
+        moments = (end - step * np.arange(int(self._search / step) + 1)).tolist()
+        return plan_path_stop(self.reference, self.check, moments, self._durations)
 
     def require_stops(self, until: float) -> None:
         """Refuse a run if the stop of a window breaks a limit, naming the limit, joint and time.
@@ -154,34 +164,10 @@ class WindowPlan:
                     'design with some reserve, such as velocity_scaling and acceleration_scaling of 0.9'
                 )
 
-    def stop(self, now: float, latency: float) -> tuple[float, Window]:
-        """Return when the arm is at rest, and a window that brings it there as soon as the limits allow.
-
-        Times count from the start of the run [s]; ``latency`` is what the message takes to reach the controller.
-        """
-        step = 1.0 / self.knots.rate
-        first = np.ceil((max(now, 0.0) + latency) * self.knots.rate) * step
-        if first >= self.reference.duration:
-            return self.reference.duration, self._rest(float(first), now)
-        later = np.round(np.linspace(0.0, self._search / step, 25))
-        moments = [first + step * k for k in later if first + step * k < self.reference.duration]
-        at, stop = plan_stop(self.reference, self.check, moments, hurry=True, durations=self._durations)
-        begin = first if self.knots.history < 0.0 else max(0.0, first - latency - self.knots.history)
-        return at + stop.duration, self._cut(begin, at, stop, now)
-
-    def _rest(self, begin: float, due: float) -> Window:
-        """Return two knots at the reference's end, where the arm arrives by itself."""
-        position, velocity, _ = self.reference.evaluate([self.reference.duration] * 2)
-        still = np.zeros_like(velocity)
-        times = begin + np.array([0.0, 1.0 / self.knots.rate])
-        stamp = begin if self.knots.history < 0.0 else 0.0
-        return Window(
-            due=due, stamp=stamp, times=times, position=position, velocity=still, acceleration=still, last=True
-        )
-
-    def _cut(self, begin: float, end: float, stop: SlowedDown | None, due: float) -> Window:
-        """Return the knots of the reference from ``begin`` to ``end``, and those of the stop after it."""
-        step = 1.0 / self.knots.rate
+    def _cut(self, k: int, end: float, stop: SlowedDown | None) -> Window:
+        """Return the knots of the reference until ``end``, and those of the stop after it."""
+        step, due, blend = 1.0 / self.knots.rate, self.due(k), self.knots.blend
+        begin = 0.0 if k == 0 else due + _LEAD + _BRIDGE if blend else max(0.0, due - _PAST)
         times = step * np.arange(
             int(np.floor(begin * self.knots.rate + 1e-6)), int(np.ceil(end * self.knots.rate - 1e-6))
         )
@@ -191,14 +177,14 @@ class WindowPlan:
         else:
             local = np.linspace(0.0, stop.duration, max(2, round(stop.duration / step) + 1))
             parts.append((end + local, stop.evaluate(local)))
-        position, velocity, acceleration = (np.concatenate([part[1][k] for part in parts]) for k in range(3))
+        position, velocity, acceleration = (np.concatenate([part[1][j] for part in parts]) for j in range(3))
         velocity[-1] = acceleration[-1] = 0.0
         return Window(
             due=due,
-            stamp=float(parts[0][0][0]) if self.knots.history < 0.0 else 0.0,
+            stamp=min(due + _LEAD, float(parts[0][0][0])) if blend and k else 0.0,
             times=np.concatenate([part[0] for part in parts]),
             position=position,
             velocity=velocity,
             acceleration=acceleration,
-            last=stop is None,
+            until=end,
         )

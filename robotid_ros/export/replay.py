@@ -198,7 +198,7 @@ def replay(
     missing = [name for name in model.joint_names if name not in dataset.joint_names]
     if missing:
         raise DataError(f"joint '{missing[0]}' is not in the recording; it has: {', '.join(dataset.joint_names)}")
-    (dataset,) = predictor.with_signs(dataset)
+    (dataset,) = predictor.in_arm_coordinates(dataset)
     columns = [dataset.joint_names.index(name) for name in model.joint_names]
     arm = identified_arm(model, result)
     half = 0 if command is None else len(dataset) // 2

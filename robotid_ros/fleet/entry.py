@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+from robotid_ros.data.bag import METADATA
+from robotid_ros.data.readers import SUFFIXES, below
 from robotid_ros.errors import DataError
 from robotid_ros.reading import read_text, read_yaml, refusing
 
-_BAG = 'metadata.yaml'
-_RECORDINGS = ('.csv', '.npz', '.mcap', '.db3')
 _COLUMNS = ('recording', 'arm', 'time', 'robot', 'config', 'excitation', 'validate', 'friction_data')
 # [s]: clocks that show less than the year 2001 count from the start of a machine or a recording; the other end is 2100.
 _SINCE_1970, _LATEST = 1e9, 4.1e9
@@ -74,7 +74,7 @@ def entries_of(path: str | Path, *, leave_out: Path | None = None) -> tuple[Entr
         If there is no such folder or list, nothing in it, or an entry cannot be understood.
     """
     path = Path(path).absolute()  # workers of a cluster are started in folders of their own
-    if path.is_dir() and not (path / _BAG).is_file():
+    if path.is_dir() and not (path / METADATA).is_file():
         with refusing(f"folder '{path}'", DataError):
             found = list(_in_folder(path, leave_out))
     elif path.is_file():
@@ -83,7 +83,7 @@ def entries_of(path: str | Path, *, leave_out: Path | None = None) -> tuple[Entr
     else:
         raise DataError(f"'{path}': expected a folder with recordings, or a list of them (CSV)")
     if not found:
-        raise DataError(f"'{path}' holds no recordings; expected {', '.join(_RECORDINGS)} files, or bags")
+        raise DataError(f"'{path}' holds no recordings; expected {', '.join(SUFFIXES)} files, or bags")
     count = Counter(entry.folder for entry in found)
     named = [
         replace(entry, name=f'{entry.name}{entry.recording.suffix}') if count[entry.folder] > 1 else entry
@@ -98,27 +98,12 @@ def entries_of(path: str | Path, *, leave_out: Path | None = None) -> tuple[Entr
 
 def _in_folder(folder: Path, leave_out: Path | None) -> Iterator[Entry]:
     seen = {folder.resolve()} if leave_out is None else {folder.resolve(), leave_out.resolve()}
-    for path in sorted(_recordings(folder, seen)):
-        below = path.relative_to(folder)
-        arm = below.parts[0] if len(below.parts) > 1 else folder.resolve().name
-        parts = below.parts[1:] if len(below.parts) > 1 else below.parts
+    for path in sorted(below(folder, seen)):
+        levels = path.relative_to(folder).parts
+        arm = levels[0] if len(levels) > 1 else folder.resolve().name
+        parts = levels[1:] if len(levels) > 1 else levels
         name = '-'.join((*parts[:-1], path.name if path.is_dir() else path.stem))
         yield Entry(recording=path, arm=arm, name=name, time=_recorded_at(path))
-
-
-def _recordings(folder: Path, seen: set[Path]) -> Iterator[Path]:
-    """Yield the recordings below a folder; resolved folders in ``seen`` are passed over, so that links end."""
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith('.') or (path.is_dir() and path.resolve() in seen):
-            continue
-        if path.is_dir():
-            if (path / _BAG).is_file():
-                yield path
-            else:
-                seen.add(path.resolve())
-                yield from _recordings(path, seen)
-        elif path.suffix in _RECORDINGS:
-            yield path
 
 
 def _in_list(path: Path) -> Iterator[Entry]:
@@ -173,7 +158,7 @@ def _recorded_at(path: Path) -> float | None:
     """Return when a recording began, if its metadata or its first sample say so; copying changes a file's date."""
     try:
         if path.is_dir():
-            information = read_yaml(path / _BAG, 'metadata', DataError)['rosbag2_bagfile_information']
+            information = read_yaml(path / METADATA, 'metadata', DataError)['rosbag2_bagfile_information']
             moment = float(information['starting_time']['nanoseconds_since_epoch']) * 1e-9
         elif path.suffix == '.csv':
             with open(path, encoding='utf-8') as file:

@@ -18,6 +18,7 @@ import yaml
 from robotid_ros.errors import RobotIdError
 from robotid_ros.files import output_folder, write_text
 from robotid_ros.fleet.entry import Entry
+from robotid_ros.fleet.succession import Finding
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.reading import read_yaml
 
@@ -29,6 +30,7 @@ class Outcome:
     """What came of a recording: a result, or the problem why there is none.
 
     ``urdf`` is the calibrated description, for an arm from a URDF; ``seconds`` is the processor time it took.
+    ``finding`` says how well the arm's previous result predicts the recording; None for the first.
     """
 
     entry: Entry
@@ -36,6 +38,7 @@ class Outcome:
     problem: str = ''
     urdf: str | None = None
     seconds: float = 0.0
+    finding: Finding | None = None
 
     @property
     def usable(self) -> bool:

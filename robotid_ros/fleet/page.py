@@ -91,10 +91,13 @@ def _arm(name: str, outcomes: Sequence[Outcome], changes: Sequence[Change]) -> _
     apart = [change for change in own if change.outlying]
     last = outcomes[-1]
     usable = [outcome for outcome in outcomes if outcome.usable]
-    said = []
+    found = [(each.entry.name, each.finding) for each in outcomes if each.finding is not None and each.finding.cause]
+    said = [f'{name}: {finding.cause}.' for name, finding in found[-2:]]
     level: Level = 'good'
     if moved or apart or len(usable) < len(outcomes):
         level = 'caution'
+    if found:
+        level = 'bad'
     if not last.usable:
         level = 'bad'
         said.append(f'The last recording {_fate(last)}')
@@ -111,7 +114,11 @@ def _arm(name: str, outcomes: Sequence[Outcome], changes: Sequence[Change]) -> _
             + (f' and {len(apart) - 3} more.' if len(apart) > 3 else '.')
         )
     result = usable[-1].result if usable else None
-    score = max((change.score for change in own), default=0.0)
+    score = (
+        np.inf
+        if not last.usable
+        else max([*(change.score for change in own), *(finding.score for _, finding in found)], default=0.0)
+    )
     row = (
         name,
         f'{len(usable)} of {len(outcomes)}',
@@ -150,11 +157,13 @@ def _verdict(
             f'Recordings that failed: {integer(failed)}. Results that are not usable: {integer(refused)}. The table of '
             'recordings gives the reasons.'
         )
-    if 'bad' in levels:
-        headline = f'No usable result from the last recording of {levels.count("bad")} of {len(rows)} arms'
+    without = sum(level == 'bad' and np.isinf(key[1]) for key, level, _ in rows)
+    if without:
+        headline = f'No usable result from the last recording of {without} of {len(rows)} arms'
         return Verdict(level='bad', headline=headline, reasons=tuple(reasons))
     if named or reasons:
-        return Verdict(level='caution', headline=f'{len(named)} of {len(rows)} arms to look at', reasons=tuple(reasons))
+        level: Level = 'bad' if 'bad' in levels else 'caution'
+        return Verdict(level=level, headline=f'{len(named)} of {len(rows)} arms to look at', reasons=tuple(reasons))
     reasons.append('Every recording gave a usable result.')
     limits = [change.drift_limit for change in changes if np.isfinite(change.drift_limit)]
     if not limits:
@@ -178,7 +187,8 @@ def _arm_table(rows: Sequence[_Row]) -> Table:
         ),
         rows=tuple(row for _, _, row in rows),
         levels=tuple(level for _, level, _ in rows),
-        reading='Red: the last recording failed, or its result is not usable. Amber: a parameter has drifted or stands '
+        reading='Red: the last recording failed, or its result is not usable, or the torque of a recording is not what '
+        'the arm did before, with the cause. Amber: a parameter has drifted or stands '
         'out, or an earlier recording is not usable.',
     )
 

@@ -12,22 +12,28 @@
 import hashlib
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import joblib
+import numpy as np
+import yaml
 
 from robotid_ros import __version__
 from robotid_ros.data import ProcessingSettings
 from robotid_ros.errors import MissingDependencyError, RobotIdError
-from robotid_ros.files import file_hash
+from robotid_ros.files import file_hash, write_text
 from robotid_ros.fleet.entry import Entry
 from robotid_ros.fleet.outcome import Outcome, keep, kept
-from robotid_ros.identification import IdentificationConfig, calibrated_urdf
+from robotid_ros.fleet.succession import Finding, judge, own_error
+from robotid_ros.identification import IdentificationConfig, IdentificationResult, calibrated_urdf
 from robotid_ros.jobs import LOST, each
 from robotid_ros.model import RobotModel
 from robotid_ros.progress import Progress
-from robotid_ros.workflow import identify_files
+from robotid_ros.reading import read_yaml
+from robotid_ros.workflow import identify_files, load_datasets
+
+_FINDINGS = 'findings.yaml'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +92,64 @@ def identify_fleet(
         done += 1
         if progress is not None:
             progress(done / len(tasks), f'{done} of {len(tasks)}: {entry.arm} {entry.name}, {finished.state}')
-    return [outcome for outcome in found if outcome is not None]
+    known = [outcome for outcome in found if outcome is not None]
+    return _judged_by_the_previous(tasks, known, keys, folder, jobs)
+
+
+def _judged_by_the_previous(
+    tasks: Sequence[Task | Outcome], outcomes: Sequence[Outcome], keys: Sequence[str], folder: Path, jobs: int
+) -> list[Outcome]:
+    """Return the outcomes with their findings; those of an arm whose recordings are the same are kept from before."""
+    arms: dict[str, list[int]] = {}
+    for k, outcome in enumerate(outcomes):
+        if isinstance(tasks[k], Task):
+            arms.setdefault(outcome.entry.arm, []).append(k)
+    findings: dict[int, Finding | None] = {}
+    waiting = []
+    for places in arms.values():
+        digest = hashlib.sha256('\n'.join(keys[k] for k in places).encode()).hexdigest()
+        before = _kept_findings(folder / outcomes[places[0]].entry.folder.parts[0] / _FINDINGS, digest, len(places))
+        if before is not None:
+            findings |= dict(zip(places, before, strict=True))
+        elif len(places) > 1:
+            waiting.append((places, digest))
+    chains = [[(task, outcomes[k]) for k in places if isinstance(task := tasks[k], Task)] for places, _ in waiting]
+    for number, found in each(_succession, chains, jobs=jobs):
+        places, digest = waiting[number]
+        if found is not None:
+            findings |= dict(zip(places, found, strict=True))
+            content = {'key': digest, 'findings': [None if one is None else asdict(one) for one in found]}
+            path = folder / outcomes[places[0]].entry.folder.parts[0] / _FINDINGS
+            write_text(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+    return [replace(outcome, finding=findings.get(k)) for k, outcome in enumerate(outcomes)]
+
+
+def _kept_findings(path: Path, digest: str, count: int) -> list[Finding | None] | None:
+    try:
+        content = read_yaml(path, 'findings', RobotIdError)
+        found = [None if one is None else Finding(**one) for one in content['findings']]
+        return found if content['key'] == digest and len(found) == count else None
+    except (RobotIdError, KeyError, TypeError):
+        return None
+
+
+def _succession(chain: list[tuple[Task, Outcome]]) -> list[Finding | None]:
+    """Judge each recording of an arm by the last result before it that held."""
+    found: list[Finding | None] = []
+    held: list[IdentificationResult] = []
+    for task, outcome in chain:
+        finding = None
+        if held and (outcome.result is not None):
+            usual = float(np.median([own_error(result) for result in held]))
+            try:
+                datasets, _, _ = load_datasets([task.entry.recording], task.settings, topic=task.topic)
+                finding = judge(datasets, task.model, held[-1], outcome.result, usual)
+            except RobotIdError as cause:
+                finding = Finding(error=np.inf, usual=usual, cause=f'another arm: {cause}')
+        found.append(finding)
+        if outcome.result is not None and outcome.usable and (finding is None or not finding.cause):
+            held.append(outcome.result)
+    return found
 
 
 def key_of(task: Task) -> str:

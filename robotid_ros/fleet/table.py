@@ -55,6 +55,8 @@ def _row(outcome: Outcome) -> dict[str, object]:
         'errors on': '',
         'relative error [%]': '',
         'weakest joint': '',
+        'error by the previous result [%]': '' if outcome.finding is None else f'{outcome.finding.error:.4g}',
+        'change': '' if outcome.finding is None else outcome.finding.cause,
         'friction model': '',
     }
     if result is None:

@@ -31,8 +31,9 @@ from robotid_ros.identification.physical import PhysicalFit
 from robotid_ros.identification.plain_friction import plain_friction
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import Samples, evenly_weighted
+from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
-from robotid_ros.identification.verdict import JointVerdict
+from robotid_ros.identification.verdict import JointVerdict, Use
 from robotid_ros.model.robot_model import RobotModel
 
 
@@ -76,6 +77,8 @@ def assemble(
     cutoff: float | None,
     provenance: dict[str, object],
     samples: Samples,
+    setup: SetUp,
+    uses: tuple[Use, ...],
 ) -> IdentificationResult:
     """Return the result of a fit."""
     n, count = model.n, len(fit.base_values)
@@ -120,6 +123,8 @@ def assemble(
         decisions=decisions,
         cutoff=cutoff,
         rest_friction=fit.rest,
+        setup=setup,
+        good_for=uses,
         provenance=provenance,
     )
 

@@ -243,7 +243,7 @@ def quick_solve(matrix: Array, vector: Array, base: int, friction: FrictionModel
         change[base:, base:] = np.kron(np.eye(n), generators)
         inner, right = change.T @ matrix @ change, change.T @ vector
     bounded = np.concatenate([np.zeros(base, dtype=bool), np.tile(~signed, n)])
-    x = _non_negative(inner, right, bounded)
+    x = non_negative(inner, right, bounded)
     return x if plain else np.asarray(change @ x)
 
 
@@ -257,7 +257,7 @@ def _cholesky_solution(matrix: Array, vector: Array) -> Array:
         return solve(matrix, vector, len(vector), None).parameters
 
 
-def _non_negative(matrix: Array, vector: Array, bounded: BoolArray) -> Array:
+def non_negative(matrix: Array, vector: Array, bounded: BoolArray) -> Array:
     """Minimise x^T H x / 2 - g^T x with some x >= 0 by an active set (Lawson and Hanson, chapter 23)."""
     fixed = np.zeros(len(vector), dtype=bool)
     x = np.zeros(len(vector))

@@ -25,7 +25,7 @@ class TorqueResidual:
     ----------
     predicted : ndarray
     measured : ndarray
-        Passed through the same first-order low-pass as the motion; turned where the identification found it reversed.
+        Passed through the same first-order low-pass as the motion; in the coordinates of the description.
     external : ndarray
         measured - predicted: what acts on the arm from outside, or what the model lacks.
     velocity : ndarray
@@ -68,7 +68,7 @@ class TorqueMonitor:
         position, velocity, torque : ndarray, shape (n,)
             [rad, rad/s, N m]
         """
-        row = np.stack([position, velocity, torque * self.predictor.signs])
+        row = self.predictor.setup.state(position, velocity, torque)
         step = 0.0 if self._time is None else time - self._time
         if self._time is None or not 0.0 < step < 0.5:
             self._time, self._count = time, 0

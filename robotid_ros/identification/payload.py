@@ -117,7 +117,8 @@ def identify_payload(
     """
     model = replace(model, drives=np.eye(model.n))  # a payload acts on the joints
     predictor = TorquePredictor(model, arm)
-    samples = as_samples(predictor.with_signs(loaded), model, standstill_speed=0.02, standstill_weight=0.01)
+    model = replace(model, gravity=arm.gravity)  # the payload hangs as the arm does
+    samples = as_samples(predictor.in_arm_coordinates(loaded), model, standstill_speed=0.02, standstill_weight=0.01)
     samples = samples.with_bandwidth(arm.torque_bandwidth).coarse()
     rest = samples.target - samples.filtered(predictor.torque(samples.q, samples.dq, samples.ddq))
     rows = samples.filtered(_payload_rows(model, samples))
@@ -215,10 +216,11 @@ def drive_gains(
     """
     model = replace(model, drives=np.eye(model.n))
     predictor = TorquePredictor(model, arm)
+    model = replace(model, gravity=arm.gravity)  # the payload hangs as the arm does
     check, samples = (
-        as_samples(predictor.with_signs(each), model, standstill_speed=0.02, standstill_weight=0.01).with_bandwidth(
-            arm.torque_bandwidth
-        )
+        as_samples(
+            predictor.in_arm_coordinates(each), model, standstill_speed=0.02, standstill_weight=0.01
+        ).with_bandwidth(arm.torque_bandwidth)
         for each in (without, loaded)
     )
     misfit = check.target - check.filtered(predictor.torque(check.q, check.dq, check.ddq))

@@ -10,7 +10,6 @@
 """Checks of recordings against the robot description: degrees, joints that should stand, unit and sign of torques."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
-from robotid_ros.identification.information import Information, solve
+from robotid_ros.identification.information import solve
 from robotid_ros.identification.least_squares import weighted_solution
 from robotid_ros.identification.prior import is_placeholder
 from robotid_ros.identification.rows import Rows
@@ -30,13 +29,17 @@ from robotid_ros.model.urdf_tree import MOVING, parse_urdf
 from robotid_ros.signals import check_motor_side, prior_factors
 from robotid_ros.signals.late_stamps import late_stamps_remark
 
+_UNSTATED = (
+    'the description has no masses that the efforts could be compared with: they are taken as joint torques in N m; if '
+    'they are currents or motor torques, give effort, torque_constants and gear_ratios in the configuration'
+)
 _STILL = 0.05  # rad or m: largest motion of a joint that holds its position
 _FAST = 5.0  # times the speed limit
 _TURNS = 4.0 * np.pi  # rad: few arms turn a joint twice; 13 degrees are a small motion
 _ENOUGH = 20_000  # samples that tell a factor
 _OTHER_UNIT = 100.0  # times the description's torque: no description has masses that wrong
 _DRIVING = 0.02  # of the mean power: noise makes friction drive a joint by less
-_TURNED = 1.1  # factor by which all errors must fall, in the geometric mean, before a sign counts as reversed
+_WRONG_ALL, _WRONG_MEAN = 3.0, 5.0  # factor by which all torques, and their mean, contradict a description
 _AT_LIMIT = 0.02  # share of samples at an extreme that noise does not reach
 _CLIPPED = 3.0  # times the samples just beside the extreme: a clipped torque has hardly any there, a sine has many
 _EXTREME, _BESIDE = 0.01, 0.05  # of the range, from its end: resampling blurs a clipped value by less than the first
@@ -153,6 +156,8 @@ def remarks(datasets: Sequence[Dataset], model: RobotModel) -> tuple[str, ...]:
         found |= dict.fromkeys([f'{", ".join(dataset.sources)}: {remark}'] if remark else [])
     if not is_placeholder(model):
         found |= dict.fromkeys(check_motor_side(*_beside_prior(datasets, model), model.joint_names))
+    elif not all(dataset.effort and 'unknown' not in dataset.effort for dataset in datasets):
+        found[_UNSTATED] = None
     return tuple(found)
 
 
@@ -182,69 +187,60 @@ def doubts(datasets: Sequence[Dataset], model: RobotModel) -> str:
     return ''
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TorqueFault:
-    """A fault of one joint's torque.
+def contradiction(datasets: Sequence[Dataset], model: RobotModel) -> str:
+    """Return a sentence where the torques of all joints alike contradict the masses of the description; else nothing.
 
-    Attributes
-    ----------
-    joint : int
-    reason : str
-    advice : str
-    spreads : bool
-        Whether it falsifies parameters that the joint shares with others, as a reversed sign does.
-    turned : bool
-        Whether the sign is reversed, so that turning it corrects the torque.
+    A torque that is a current, or that of a motor before its gear, fits as well as one of the joint. Published
+    descriptions of one arm differ by a factor of two at most.
     """
+    if is_placeholder(model):
+        return ''
+    factors = prior_factors(*_beside_prior(datasets, model))
+    known = np.abs(factors[np.isfinite(factors)])
+    if len(known) < 2 or not ((known < 1.0 / _WRONG_ALL).all() or (known > _WRONG_ALL).all()):
+        return ''
+    size = float(np.exp(np.mean(np.log(known))))
+    if 1.0 / _WRONG_MEAN < size < _WRONG_MEAN:
+        return ''
+    cause = 'currents, or torques of motors before their gears' if size < 1.0 else 'torques in another unit, mN m'
+    return (
+        f'the efforts of all joints are {size:.2g} times what the masses of the description need: they may be {cause}; '
+        'say what they are in the configuration (effort, torque_constants, gear_ratios)'
+    )
 
-    joint: int
-    reason: str
-    advice: str
-    spreads: bool = False
-    turned: bool = False
 
+def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:
+    """Return what is wrong with each joint's measured torque, with an advice, that can be told without masses.
 
-def torque_faults(rows: Rows) -> tuple[TorqueFault, ...]:
-    """Return the faults of the measured torques that can be told without masses in the description.
-
-    - Reversed sign: Coulomb and viscous friction fitted without bounds drive the joint, and all joints fit better
-      with the sign turned; or they fit clearly better with it turned.
-    - Saturated: the torque stays at its own extreme.
     - Not recorded: the torque is zero throughout.
+    - Friction, fitted without bounds, drives the joint.
+    - Saturated: the torque stays at its own extreme.
     """
     samples = rows.samples
     friction = friction_model('coulomb_viscous+offset')
     info = rows.information(friction, np.zeros((samples.n, 0)), None)
-    found, precision = weighted_solution(info, None, np.ones(samples.n))
+    found, _ = weighted_solution(info, None, np.ones(samples.n))
     own = found.parameters[info.base :].reshape(samples.n, -1)
     columns = friction.columns(samples.dq, np.zeros((samples.n, 0)))
     power = np.mean(samples.dq * np.einsum('Nnk,nk->Nn', columns[:, :, :2], own[:, :2]), axis=0)
-    scale = np.mean(np.abs(samples.dq * samples.target), axis=0)
-    moving = moved(samples.q)
-    drives = moving & (power < -_DRIVING * scale)
-    wrong_sign = _reversed(info, precision, drives, power > _DRIVING * scale)
-    faults: list[TorqueFault] = []
+    drives = power < -_DRIVING * np.mean(np.abs(samples.dq * samples.target), axis=0)
+    moving, faults = moved(samples.q), []
     for j in range(samples.n):
-        torque = samples.measured[:, j]
-        if not moving[j]:
-            continue
-        spreads = turned = False
-        if not np.any(torque):
-            reason, advice, spreads = 'its torque is zero throughout', 'record its effort or current', True
-        elif wrong_sign[j]:
-            why = f'friction would drive it with {-power[j]:.3g} W' if drives[j] else 'turned, all joints fit better'
-            reason, spreads, turned = f'its torque has the wrong sign: {why}', True, True
-            advice = 'turn the sign of its torque, of its torque constant, or of its position'
-        elif drives[j]:
-            reason = f'its friction would drive it with {-power[j]:.3g} W'
-            advice = 'check its torque signal; excite it more, or over more of its range'
-        elif (share := _saturated(torque)) > _AT_LIMIT:
-            reason = f'its torque stands at one extreme in {100.0 * share:.0f} % of the samples: it is saturated'
-            advice = 'move it more slowly, or raise the limit of the drive or of the signal'
-        else:
-            continue
-        faults.append(TorqueFault(joint=j, reason=reason, advice=advice, spreads=spreads, turned=turned))
-    return tuple(faults)
+        torque, fault = samples.measured[:, j], None
+        if moving[j] and not np.any(torque):
+            fault = 'its torque is zero throughout', 'record its effort or current'
+        elif moving[j] and drives[j]:
+            fault = (
+                f'its friction would drive it with {-power[j]:.3g} W',
+                'check its torque signal; excite it more, or over more of its range',
+            )
+        elif moving[j] and (share := _saturated(torque)) > _AT_LIMIT:
+            fault = (
+                f'its torque stands at one extreme in {100.0 * share:.0f} % of the samples: it is saturated',
+                'move it more slowly, or raise the limit of the drive or of the signal',
+            )
+        faults.append(fault)
+    return faults
 
 
 def open_parameters(rows: Rows) -> BoolArray:
@@ -257,36 +253,6 @@ def open_parameters(rows: Rows) -> BoolArray:
     power = np.maximum(info.gram[:, -1, -1] / np.maximum(info.count, 1e-300), 1e-300)
     solution = solve(*info.normal(1.0 / power), info.base, None)
     return np.asarray(~solution.determined[: info.base])
-
-
-def _reversed(info: Information, precision: Array, drives: BoolArray, takes: BoolArray) -> list[bool]:
-    """Return which joints' torques have the wrong sign.
-
-    Where friction drives a joint, all joints must fit better with its sign turned, or with the signs of all such
-    joints turned, since two reversed joints may fit together as they are. Where friction is small, they must fit
-    clearly better. A joint whose friction takes power has the right sign.
-    """
-    together = np.flatnonzero(drives).tolist()
-    all_turned = _better_turned(info, together, precision) if together else 0.0
-    result = []
-    for j in range(len(drives)):
-        alone = 0.0 if takes[j] else _better_turned(info, [j], precision)
-        result.append(max(alone, all_turned) > 1.0 if drives[j] else alone > _TURNED)
-    return result
-
-
-def _better_turned(info: Information, joints: list[int], precision: Array) -> float:
-    """Return the factor by which all joints' errors fall, in the geometric mean, with some torques' signs turned."""
-    gram = info.gram.copy()
-    gram[joints, :-1, -1] *= -1.0
-    gram[joints, -1, :-1] *= -1.0
-    turned = Information(gram=gram, count=info.count, base=info.base)
-
-    def cost(parts: Information) -> float:
-        solution, _ = weighted_solution(parts, None, precision)
-        return float(np.mean(np.log(np.maximum(parts.residual_squares(solution.parameters), 1e-300))))
-
-    return float(np.exp(0.5 * (cost(info) - cost(turned))))
 
 
 def _saturated(torque: Array) -> float:

@@ -21,7 +21,8 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import Samples, evenly_weighted
-from robotid_ros.identification.signal_choice import like_training, with_turned
+from robotid_ros.identification.setup import SetUp
+from robotid_ros.identification.signal_choice import like_training
 from robotid_ros.identification.torque_fit import predicted_torque
 from robotid_ros.model.robot_model import RobotModel
 
@@ -37,8 +38,8 @@ class TorquePredictor:
 
     Attributes
     ----------
-    signs : ndarray, shape (n,)
-        Factors of recorded torques: -1 for joints whose torque the identification found reversed, and turned.
+    setup : SetUp
+        From recorded coordinates to those of the description, in which the model is.
 
     Raises
     ------
@@ -52,6 +53,8 @@ class TorquePredictor:
                 f'the result is for the joints {", ".join(result.joint_names)}; '
                 f'the robot has {", ".join(model.joint_names)}'
             )
+        self.setup = result.setup or SetUp.as_described(model)
+        model = replace(model, gravity=result.gravity)  # as the arm stands, which the description may not say
         self.model = model if result.drives is None else replace(model, drives=result.drives)
         self.result = result
         driven = self.model.at_motors()
@@ -65,8 +68,6 @@ class TorquePredictor:
                 f'has {other}; give the URDF it was identified with'
             )
         self.friction = result.friction
-        turned = [str(name) for name in result.provenance.get('turned', ())]
-        self.signs = np.where(np.isin(model.joint_names, turned), -1.0, 1.0)
 
     def rigid_torque(self, q: Array, dq: Array, ddq: Array) -> Array:
         """Return the torque without friction, shape (N, n) [N m]."""
@@ -131,14 +132,14 @@ class TorquePredictor:
         listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
         return evenly_weighted(listed, self.model, self.result.torque_bandwidth)
 
-    def with_signs(self, datasets: Dataset | Sequence[Dataset]) -> list[Dataset]:
-        """Return recordings with reversed torques turned as the identification turned them."""
+    def in_arm_coordinates(self, datasets: Dataset | Sequence[Dataset]) -> list[Dataset]:
+        """Return recordings in the coordinates of the description, as the identification found them to differ."""
         listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
-        return with_turned(listed, np.array(self.model.joint_names)[self.signs < 0.0].tolist())
+        return [self.setup.dataset(dataset, self.model.joint_names) for dataset in listed]
 
     def prepared(self, datasets: Dataset | Sequence[Dataset]) -> list[Dataset]:
-        """Return recordings prepared like those of the training: same signs and filter, own delays taken out."""
-        listed = self.with_signs(datasets)
+        """Return recordings prepared like those of the training: same coordinates and filter, own delays taken out."""
+        listed = self.in_arm_coordinates(datasets)
         automatic = any(decision.subject.startswith('delay of the torque') for decision in self.result.decisions)
         return like_training(listed, self.result.cutoff, self.base, self._samples if automatic else None)[0]
 
@@ -159,7 +160,7 @@ def validate(result: IdentificationResult, model: RobotModel, datasets: Dataset 
     """Return the errors of an identified model on datasets, against the torque as recorded.
 
     The datasets go through the filter of the training, where they still can, and their own delays are taken out
-    where those of the training were looked for. Torques whose sign was turned for the training are turned.
+    where those of the training were looked for. They are taken in the set-up that the training showed.
 
     Raises
     ------

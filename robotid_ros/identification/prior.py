@@ -110,20 +110,13 @@ def is_placeholder(model: RobotModel) -> bool:
     return bool(len(known) > 2 and (same_mass or same_inertia))
 
 
-def description_prior(model: RobotModel, base: BaseParameters, *, rotor_inertia: bool) -> Prior:
-    """Return the prior of an arm's base parameters.
+def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Array]:
+    """Return mean and standard deviation of an arm's standard parameters, shape (p,) each.
 
     A link of mass m and extent L, the larger of the distance to the next joint and of its centre of mass, has
     standard deviations of 0.3 m, 0.3 m L and 0.3 m L^2 of its mass, first moments and inertia; where the
     description has placeholders, of m, m L and m L^2 about zero. Rotor inertias, which descriptions leave out, are zero
     with a deviation of m L^2 of the link that they move.
-
-    Parameters
-    ----------
-    model : RobotModel
-    base : BaseParameters
-    rotor_inertia : bool
-        Whether rotor inertias are among the standard parameters.
     """
     silent = is_placeholder(model)
     inertial = believable_prior(model)
@@ -140,6 +133,25 @@ def description_prior(model: RobotModel, base: BaseParameters, *, rotor_inertia:
     if rotor_inertia:
         mean = np.concatenate([mean, np.maximum(model.rotor_inertia, 0.0)])
         deviation = np.concatenate([deviation, mass * extent**2])
+    return mean, deviation
+
+
+def description_prior(model: RobotModel, base: BaseParameters, *, rotor_inertia: bool) -> Prior:
+    """Return the prior of an arm's base parameters.
+
+    A link of mass m and extent L, the larger of the distance to the next joint and of its centre of mass, has
+    standard deviations of 0.3 m, 0.3 m L and 0.3 m L^2 of its mass, first moments and inertia; where the
+    description has placeholders, of m, m L and m L^2 about zero. Rotor inertias, which descriptions leave out, are zero
+    with a deviation of m L^2 of the link that they move.
+
+    Parameters
+    ----------
+    model : RobotModel
+    base : BaseParameters
+    rotor_inertia : bool
+        Whether rotor inertias are among the standard parameters.
+    """
+    mean, deviation = standard_prior(model, rotor_inertia=rotor_inertia)
     grouping = base.map[:, : len(mean)]
     covariance = (grouping * deviation**2) @ grouping.T
     scale = 1.0 / np.sqrt(np.diag(covariance))

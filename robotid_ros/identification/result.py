@@ -26,9 +26,10 @@ from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.cross_validation import Alternative, Decision
 from robotid_ros.identification.metrics import Metrics
 from robotid_ros.identification.rest_friction import RestFriction
-from robotid_ros.identification.verdict import JointVerdict
+from robotid_ros.identification.setup import SetUp
+from robotid_ros.identification.verdict import JointVerdict, Use
 from robotid_ros.model.inertia import INERTIAL_NAMES, physical_violation
-from robotid_ros.reading import read_text, refusing
+from robotid_ros.reading import parse_yaml, read_text, refusing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -94,6 +95,10 @@ class IdentificationResult:
         Friction of joints at rest.
     provenance : mapping
         Plain numbers, strings and lists.
+    setup : SetUp or None
+        How recorded coordinates and the mount differ from the description; None in a result that does not say.
+    good_for : tuple of Use
+        What the model can be used for, each with its number.
     """
 
     robot: str
@@ -132,6 +137,8 @@ class IdentificationResult:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     plain_friction: Array | None = None
     drives: Array | None = None
+    setup: SetUp | None = None
+    good_for: tuple[Use, ...] = ()
     base_combinations: tuple[Mapping[str, float], ...] = ()
 
     def __post_init__(self) -> None:
@@ -200,6 +207,8 @@ class IdentificationResult:
             'reason': self.reason,
             'joint_verdicts': {verdict.joint: verdict.to_dict() for verdict in self.joints},
             'notes': list(self.notes),
+            'good_for': {use.name: use.to_dict() for use in self.good_for},
+            'setup': None if self.setup is None else self.setup.to_dict(),
             'metrics': {name: value.to_dict() for name, value in self.metrics.items()},
             'consistent_metrics': {name: value.to_dict() for name, value in self.consistent_metrics.items()},
             'condition_number': {'si': float(self.condition_si), 'scaled': float(self.condition_scaled)},
@@ -301,11 +310,9 @@ class IdentificationResult:
             If it is not YAML, or not a result.
         """
         try:
-            data = yaml.load(text, Loader=getattr(yaml, 'CSafeLoader', yaml.SafeLoader))
-        except yaml.YAMLError as cause:
-            raise IdentificationError(
-                f'not a result of an identification: no YAML ({" ".join(str(cause).split())})'
-            ) from cause
+            data = parse_yaml(text)
+        except (ValueError, RecursionError) as cause:
+            raise IdentificationError(f'not a result of an identification: {" ".join(str(cause).split())}') from cause
         if not isinstance(data, dict):
             raise IdentificationError(f'not a result of an identification: expected a mapping, got {data!r:.60}')
         written = data.pop('sha256', None)
@@ -393,6 +400,8 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         'cutoff': None if data['cutoff'] is None else float(data['cutoff']),
         'condition_si': float(data['condition_number']['si']),
         'condition_scaled': float(data['condition_number']['scaled']),
+        'setup': None if data.get('setup') is None else SetUp.from_dict(data['setup']),
+        'good_for': tuple(Use.from_dict(name, each) for name, each in data.get('good_for', {}).items()),
         'usable': bool(data['usable']),
         'reason': str(data['reason']),
         'metrics': {name: Metrics.from_dict(value) for name, value in data['metrics'].items()},

@@ -102,26 +102,6 @@ def with_cutoff(datasets: Sequence[Dataset], cutoff: float, trimmed: float | Non
     return result
 
 
-def with_turned(datasets: Sequence[Dataset], joints: Sequence[str]) -> list[Dataset]:
-    """Return datasets with the signs of some joints' torques turned.
-
-    Parameters
-    ----------
-    datasets : sequence of Dataset
-    joints : sequence of str
-        Their names; those that a dataset does not have are left out.
-    """
-
-    def turned(dataset: Dataset) -> Dataset:
-        sign = np.where(np.isin(dataset.joint_names, joints), -1.0, 1.0)
-        even = dataset.unfiltered
-        if even is not None:
-            even = replace(even, runs=tuple(replace(run, torque=run.torque * sign) for run in even.runs))
-        return replace(dataset, tau=dataset.tau * sign, tau_filtered=dataset.tau_filtered * sign, unfiltered=even)
-
-    return [turned(dataset) for dataset in datasets] if len(joints) else list(datasets)
-
-
 def choose_cutoff(
     datasets: Sequence[Dataset], base: BaseRegressor, samples_of: Callable[[Sequence[Dataset]], Samples]
 ) -> tuple[list[Dataset], Decision | None]:

@@ -10,11 +10,12 @@
 """Identification from datasets to result: rows, choices, fit, verdict."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
+from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
@@ -24,33 +25,37 @@ from robotid_ros.identification.assembly import assemble, fit_metrics, provenanc
 from robotid_ros.identification.automatic import with_rest
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.cross_validation import Alternative, Decision
-from robotid_ros.identification.drive_choice import choose_drives
 from robotid_ros.identification.estimation import estimate
+from robotid_ros.identification.information import gather, quick_solve
+from robotid_ros.identification.judge import groups
 from robotid_ros.identification.least_squares import normal_equations
-from robotid_ros.identification.model_choice import Data, choose_model, prepare, samples_of_datasets, without_ripple
+from robotid_ros.identification.metrics import Metrics, torque_metrics
+from robotid_ros.identification.model_choice import choose_model, prepare, samples_of_datasets, without_ripple
 from robotid_ros.identification.physical import PhysicalFit, physical_parameters
 from robotid_ros.identification.plausibility import (
-    TorqueFault,
+    contradiction,
     doubts,
+    joint_faults,
     open_parameters,
     remarks,
     require_radians,
-    torque_faults,
 )
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples, evenly_weighted
-from robotid_ros.identification.signal_choice import like_training, plain_errors, with_turned
-from robotid_ros.identification.torque_fit import TorqueFit
-from robotid_ros.identification.verdict import judge_joints, moved, overall
+from robotid_ros.identification.setup import SetUp
+from robotid_ros.identification.setup_search import find_setup
+from robotid_ros.identification.signal_choice import like_training
+from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
+from robotid_ros.identification.verdict import WRONG, good_for, judge_joints, known_parameters, moved, overall
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
 
 _LOAD_PASSES = 3
-_SIGN_SAMPLES = 3000  # at most, by which the two signs are compared
-# Fall of the held-out error, over all joints and in the geometric mean, that turned signs must bring: of an arm on a
-# tilted base that the description has upright, five seem reversed, and turned they fit one joint better and four worse.
-_SIGN_GAIN = 0.10
+_HELD_OUT_SAMPLES, _REGIONS = 4000, 5  # samples, and regions of states, by which a fit without validation is judged
+_OPEN = 100.0  # % of the torque on another motion: parameters that leave as much open as there is
+_STATES, _BEYOND, _LEAST_REACH = 400, 1.5, 0.1  # random states, of this times the range, at least so far [rad or m]
+_AT_REST_SAMPLES, _PLACES = 3000, 10  # samples, and groups of states, over which the error at rest is taken
 _CONSISTENT = 0.10  # largest rise of the training error at which physically consistent parameters are taken
 
 
@@ -116,16 +121,20 @@ def identify(
     require_data(training, model, base, config)
     require_radians(training, model)
     notes = remarks(training, model)
-    prepared = _prepared(training, model, base, config, report, strokes)
-    faults: tuple[TorqueFault, ...] = ()
+    setup = SetUp.as_described(model)
+    decisions: tuple[Decision, ...] = ()
     if config.automatic and strokes is None:
-        prepared, faults = _turned(prepared, training, model, base, config, report)
-    model, base, data = prepared.model, prepared.base, prepared.data
-    samples, decisions = prepared.samples, prepared.decisions
-    turned = [model.joint_names[fault.joint] for fault in faults]
+        report(0.01, 'compare the recording with the description')
+        setup, found = find_setup(training, model)
+        decisions = (found,)
+    arm = setup.model(model)
+    if arm.has_coupled_drives or not np.array_equal(arm.gravity, model.gravity):
+        base = base_parameters(arm.at_motors(), rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
+    data = prepare([setup.dataset(each, model.joint_names) for each in training], arm, base, config, report)
+    samples, decisions = data.samples, (*decisions, *data.decisions)
     chosen = choose_model(base, samples, config, report, strokes)
     report(0.7, 'estimate parameters')
-    fit, estimated = estimate(chosen, model, config)
+    fit, estimated = estimate(chosen, arm, config)
     decisions = (*decisions, *chosen.choice.decisions, *estimated)
     if config.automatic:
         fit, rest = with_rest(fit, chosen.rows, config)
@@ -134,94 +143,26 @@ def identify(
     sets = {'training': list(data.datasets)}
     for name, given in (('validation', validation), ('test', test)):
         if _listed(given):
-            samples_of = partial(evenly_weighted, model=model, bandwidth=fit.bandwidth) if config.automatic else None
-            given = with_turned(_listed(given), turned)
-            sets[name], delays = like_training(given, data.cutoff, base, samples_of)
+            samples_of = partial(evenly_weighted, model=arm, bandwidth=fit.bandwidth) if config.automatic else None
+            ready = [setup.dataset(each, model.joint_names) for each in _listed(given)]
+            sets[name], delays = like_training(ready, data.cutoff, base, samples_of)
             decisions = (*decisions, *delays)
     result = conclude(
         chosen.rows,
         fit,
-        model,
+        arm,
         config,
         sets,
-        doubt=doubts(training, model),
+        doubt=doubts(training, model) or contradiction(data.datasets, arm),
         notes=notes,
         decisions=decisions,
         cutoff=data.cutoff,
         sources=training,
         friction_data=listed,
-        faults=faults,
+        setup=setup,
     )
     report(1.0, 'done')
-    return replace(result, provenance={**result.provenance, 'turned': turned}) if turned else result
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Prepared:
-    """Training data with the choices that come before the friction model."""
-
-    model: RobotModel
-    base: BaseParameters
-    data: Data
-    samples: Samples
-    decisions: tuple[Decision, ...]
-
-
-def _prepared(
-    training: Sequence[Dataset],
-    model: RobotModel,
-    base: BaseParameters,
-    config: IdentificationConfig,
-    report: Progress,
-    strokes: FrictionStrokes | None,
-) -> _Prepared:
-    """Choose what concerns the signals, and which drives are coupled."""
-    data = prepare(training, model, base, config, report)
-    samples, decisions = data.samples, data.decisions
-    if config.automatic and not strokes and not model.has_coupled_drives and model.n > 1:
-        report(0.18, 'look for coupled drives')
-        model, coupled = choose_drives(data.datasets, model, config)
-        decisions = (*decisions, coupled)
-        if model.has_coupled_drives:
-            base = base_parameters(model.at_motors(), rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
-            bandwidth = samples.runs[0].bandwidth
-            samples = samples_of_datasets(data.datasets, model, config).with_bandwidth(bandwidth)
-    return _Prepared(model=model, base=base, data=data, samples=samples, decisions=decisions)
-
-
-def _turned(
-    recorded: _Prepared,
-    training: Sequence[Dataset],
-    model: RobotModel,
-    base: BaseParameters,
-    config: IdentificationConfig,
-    report: Progress,
-) -> tuple[_Prepared, tuple[TorqueFault, ...]]:
-    """Turn the torques whose sign is reversed, where that lowers the held-out error, and say which they are.
-
-    A reversed sign spoils what the joint shares with all others. The verdict names it all the same: a controller
-    that gets the identified torque has the reversed sign too.
-    """
-    if recorded.model.has_coupled_drives:  # a torque at a motor is that of two joints
-        return recorded, ()
-    faults = tuple(fault for fault in torque_faults(Rows(base, recorded.samples.coarse())) if fault.turned)
-    if not faults:
-        return recorded, ()
-    names = [model.joint_names[fault.joint] for fault in faults]
-    turned = _prepared(with_turned(training, names), model, base, config, report, None)
-    errors = [plain_errors(each.base, each.samples.coarse().thinned(_SIGN_SAMPLES)).rmse for each in (recorded, turned)]
-    before, after = np.maximum(errors, 1e-300)
-    falls = -float(np.mean(np.log(after / before))), float(np.log(np.linalg.norm(before) / np.linalg.norm(after)))
-    better = min(falls) > -np.log(1.0 - _SIGN_GAIN)
-    decision = Decision(
-        subject='sign of the torque',
-        chosen=f'turned for {", ".join(names)}' if better else 'as recorded',
-        alternatives=tuple(
-            Alternative(name=name, error=error) for name, error in zip(('as recorded', 'turned'), errors, strict=True)
-        ),
-    )
-    kept = turned if better else recorded
-    return replace(kept, decisions=(decision, *kept.decisions)), faults if better else ()
+    return result
 
 
 def conclude(
@@ -237,7 +178,7 @@ def conclude(
     cutoff: float | None,
     sources: list[Dataset],
     friction_data: Sequence[FrictionStrokes] = (),
-    faults: tuple[TorqueFault, ...] = (),
+    setup: SetUp | None = None,
 ) -> IdentificationResult:
     """Make a fit physically consistent, judge it on all data, and return the result.
 
@@ -259,8 +200,8 @@ def conclude(
     sources : list of Dataset
         The training data as given.
     friction_data : sequence of FrictionStrokes
-    faults : tuple of TorqueFault
-        Of torques that were mended for the fit, to be named beside those that are left.
+    setup : SetUp, optional
+        How the recording differs from the description.
     """
     base = rows.base
     assert isinstance(base, BaseParameters)
@@ -292,14 +233,15 @@ def conclude(
         decisions = (*decisions, Decision(subject='parameters', chosen=chosen))
     metrics = {name: fit_metrics(base, fit, model, listed) for name, listed in sets.items()}
     judge = 'validation' if 'validation' in metrics else 'training'
+    if judge == 'training' and config.automatic:
+        metrics['held_out'] = held_out(fit, rows, model)
     samples = rows.samples
-    turned = [fault.joint for fault in faults]
-    faults = (*faults, *torque_faults(rows))
+    setup = SetUp.as_described(model) if setup is None else setup
     verdicts = judge_joints(
         metrics[judge],
         np.sqrt(np.mean(((samples.measured - samples.target) @ model.drives) ** 2, axis=0)),
         moved(samples.q),
-        [next(((each.reason, each.advice) for each in faults if each.joint == j), None) for j in range(model.n)],
+        joint_faults(rows),
         limit,
         judged_by=judge,
     )
@@ -307,11 +249,22 @@ def conclude(
     usable, reason = overall(
         verdicts,
         metrics[judge],
-        doubt or _no_numbers(fit, samples) or _spreading(faults, turned, model),
+        setup.obstacle or doubt or _no_numbers(fit, samples),
         [base.names[k] for k in still_open],
         base=len(base.names),
         judged_by=judge,
     )
+    if 'held_out' in metrics:
+        regions, spread = metrics['held_out'].relative_error_total, spread_elsewhere(fit, rows)
+        said = (
+            f'no other motion judged the model: in regions that were left out it leaves {regions:.3g} % of the torque '
+            f'unexplained, and on another motion its parameters are uncertain by {spread:.2g} % of the torque'
+        )
+        if usable and max(regions / WRONG, spread / _OPEN) > 1.0:
+            advice = 'record a longer, varied one, or give another with --validate'
+            usable, reason = False, f'{said}; the motion is too short, or too much alike: {advice}'
+        else:
+            notes = (*notes, said)
     if not fit.converged and limit is not None:
         usable, reason = False, fit.reason
     return assemble(
@@ -325,7 +278,7 @@ def conclude(
         verdicts=verdicts,
         usable=usable,
         reason=reason,
-        notes=(*notes, *((fit.reason,) if fit.reason and usable else ())),
+        notes=(*setup.notes, *notes, *((fit.reason,) if fit.reason and usable else ())),
         decisions=decisions,
         cutoff=cutoff,
         provenance={
@@ -333,18 +286,83 @@ def conclude(
             **({} if fit.search is None else {'search': fit.search.tolist()}),
         },
         samples=samples,
+        setup=setup,
+        uses=good_for(
+            metrics.get('held_out', metrics[judge]),
+            fit_metrics(base, solid, model, sets[judge]),
+            error_at_rest(fit, rows, model.drives),
+            known_parameters(fit.base_values, fit.std[: len(fit.base_values)]),
+            usable,
+        ),
     )
 
 
-def _spreading(faults: Sequence[TorqueFault], turned: Sequence[int], model: RobotModel) -> str:
-    """Return the faults that falsify shared parameters as one sentence, or nothing."""
-    spoiling = [fault for fault in faults if fault.spreads]
-    named = '; '.join(f'{model.joint_names[each.joint]}: {each.reason}; {each.advice}' for each in spoiling)
-    if not spoiling:
-        return ''
-    if all(fault.joint in turned for fault in spoiling):
-        return f'{named}; the parameters are those of the torque with its sign turned'
-    return f'{named}; what this joint shares with the others is wrong too'
+def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> Metrics:
+    """Return the errors in large regions of states, each predicted by the parameters that the others give.
+
+    The friction's shape and the weights are those of the fit; friction at rest does not count.
+    """
+    base = rows.base
+    assert isinstance(base, BaseParameters)
+    samples = rows.samples.excerpts(_HELD_OUT_SAMPLES).with_bandwidth(fit.bandwidth)
+    linear = len(fit.friction.linear_names)
+    rigid = base.regressor(samples.q, samples.dq, samples.ddq)
+    own = fit.friction.columns(samples.dq, fit.friction_parameters[:, linear:], rigid @ fit.base_values, samples.q)
+    fitted, seen = ((passed(rigid), passed(own)) for passed in (samples.filtered, samples.recorded))
+    label, predicted = groups(samples, _REGIONS), np.zeros_like(samples.measured)
+    for region in np.unique(label):
+        held = label == region
+        others = ~held if not held.all() else held
+        info = gather(fitted[0][others], fitted[1][others], samples.target[others], samples.weight[others])
+        matrix, vector = info.normal(fit.precision)
+        square = float(info.gram[:, -1, -1] @ fit.precision)
+        if fit.prior is not None:
+            square += fit.prior.add(matrix, vector)
+        if fit.consistent:
+            found = physical_parameters(matrix, vector, square, base.map, model, friction=fit.friction)
+            values, friction = base.map @ found.standard(rotor_inertia=base.rotor_inertia), found.linear
+        else:
+            parameters = quick_solve(matrix, vector, info.base, fit.friction if fit.bounded else None)
+            values, friction = parameters[: info.base], parameters[info.base :].reshape(samples.n, linear)
+        predicted[held] = seen[0][held] @ values + np.einsum('Nnk,nk->Nn', seen[1][held], friction)
+    return torque_metrics(model.joint_names, samples.measured @ model.drives, predicted @ model.drives)
+
+
+def spread_elsewhere(fit: TorqueFit, rows: Rows) -> float:
+    """Return the uncertainty of the torque on another motion, as a share of the torque there [%].
+
+    The parameters' covariance carries what the motion leaves open. Other motions are random states, in one and a half
+    times the range of each joint, with the speeds and accelerations of this one.
+    """
+    samples, rng = rows.samples, np.random.default_rng(0)
+    low, high = samples.q.min(axis=0), samples.q.max(axis=0)
+    reach = np.maximum(_BEYOND * 0.5 * (high - low), _LEAST_REACH)
+    shape = (_STATES, samples.n)
+    q = 0.5 * (low + high) + reach * rng.uniform(-1.0, 1.0, shape)
+    dq, ddq = (rng.standard_normal(shape) * signal.std(axis=0) for signal in (samples.dq, samples.ddq))
+    regressor, b = rows.base.regressor(q, dq, ddq), len(fit.base_values)
+    variance = np.einsum('Nnb,bc,Nnc->', regressor, fit.covariance[:b, :b], regressor, optimize=True)
+    torque = float(np.sum((regressor @ fit.base_values) ** 2))
+    return float(100.0 * np.sqrt(max(float(variance), 0.0) / max(torque, 1e-300)))
+
+
+def error_at_rest(fit: TorqueFit, rows: Rows, drives: Array) -> tuple[Array, Array]:
+    """Return the error of the torque that holds the arm at rest, and that torque, root mean squares, shape (n,) [N m].
+
+    The error is what the parameters' covariance leaves open in the places of the motion, and what the model leaves of
+    the torque in the mean of each group of states. ``drives``, shape (n, n), are motors over joints; the torques are
+    those of the joints.
+    """
+    samples = rows.samples.thinned(_AT_REST_SAMPLES)
+    still = np.zeros_like(samples.q)
+    holding = np.einsum('mj,Nmb->Njb', drives, rows.base.regressor(samples.q, still, still), optimize=True)
+    b = len(fit.base_values)
+    left_open = np.einsum('Nnb,bc,Nnc->n', holding, fit.covariance[:b, :b], holding, optimize=True) / len(samples)
+    torque = predicted_torque(rows.base, fit.friction, fit.base_values, fit.friction_parameters, samples, fit.rest)
+    missed, label = (samples.measured - torque) @ drives, groups(samples, _PLACES)
+    means = np.array([missed[label == k].mean(axis=0) for k in np.unique(label)])
+    error = np.sqrt(np.maximum(left_open, 0.0) + np.mean(means**2, axis=0))
+    return error, np.sqrt(np.mean((holding @ fit.base_values) ** 2, axis=0))
 
 
 def _no_numbers(fit: TorqueFit, samples: Samples) -> str:

@@ -9,17 +9,29 @@
 
 """Whether each joint of an identified model can be used, and what to do where it cannot."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.identification.metrics import Metrics
 
-_WRONG = 50.0  # % of a joint's torque: a model that leaves more than half unexplained is of no use
+WRONG = 50.0  # % of a joint's torque: a model that leaves more than half unexplained is of no use
 _NOISE = 1.5  # times the noise of the torque signal: a smaller error is as good as the recording allows
+_HOLDS = 10.0  # % of the torque at rest: an arm that is compensated so far stands still by its friction
+_FEEDS = 30.0  # % of the torque: what is left to the controller is a third of what it had to do
+_FELT = 100.0  # % of the torque: a push as large as the arm's own torque
+_KNOWN = 10.0  # % of a parameter
+_STANDS_OUT = 4.0  # standard deviations
 _STILL = 0.03  # rad or m: the friction of a joint that moves less cannot be identified
+
+
+_HINTS = {
+    'training': '',
+    'validation': ': is it the same arm, in the same units?',
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +59,103 @@ class JointVerdict:
     def to_dict(self) -> dict[str, object]:
         """Return plain values."""
         return {'usable': self.usable, 'reason': self.reason, 'advice': self.advice}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """Whether a model is good for one use.
+
+    Attributes
+    ----------
+    name : str
+    good : bool
+    number : float
+        What decides.
+    text : str
+        What the number is.
+    """
+
+    name: str
+    good: bool
+    number: float
+    text: str
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain values."""
+        return {'good': self.good, 'number': float(f'{self.number:.6g}'), 'text': self.text}
+
+    @classmethod
+    def from_dict(cls, name: str, data: Mapping[str, Any]) -> 'Use':
+        """Return the use that :meth:`to_dict` wrote."""
+        return cls(name=name, good=bool(data['good']), number=float(data['number']), text=str(data['text']))
+
+
+def good_for(
+    metrics: Metrics, consistent: Metrics, gravity: tuple[Array, Array], parameters: tuple[int, int], usable: bool
+) -> tuple[Use, ...]:
+    """Return what a model can be used for.
+
+    Parameters
+    ----------
+    metrics : Metrics
+        On the data that judge.
+    consistent : Metrics
+        The same of the physically consistent parameters.
+    gravity : tuple of ndarray, shape (n,)
+        Root-mean-square error of the torque at rest, and that torque itself [N m].
+    parameters : tuple of int
+        How many base parameters are known to 10 %, and how many there are.
+    usable : bool
+    """
+    error, torque = gravity
+    worst = int(np.argmax(error))
+    share = 100.0 * float(np.linalg.norm(error)) / max(float(np.linalg.norm(torque)), 1e-300)
+    total = metrics.relative_error_total
+    push = _STANDS_OUT * metrics.rmse
+    size = 100.0 * metrics.rmse / np.maximum(metrics.relative_error, 1e-300)  # root mean square of the torque
+    felt = 100.0 * float(np.linalg.norm(push)) / max(float(np.linalg.norm(size)), 1e-300)
+    names = metrics.joint_names
+    known, count = parameters
+    return (
+        Use(
+            name='gravity compensation',
+            good=usable and share < _HOLDS,
+            number=float(error.max()),
+            text=f'error at rest up to {error.max():.3g} N m ({names[worst]}), {share:.2g} % of the torque there',
+        ),
+        Use(
+            name='feed-forward',
+            good=usable and total < _FEEDS,
+            number=total,
+            text=f'{total:.3g} % of the torque is left to the controller',
+        ),
+        Use(
+            name='contact detection',
+            good=usable and felt < _FELT,
+            number=float(push.max()),
+            text='smallest torque that stands out: '
+            + ', '.join(f'{name} {each:.2g}' for name, each in zip(names, push, strict=True))
+            + ' N m',
+        ),
+        Use(
+            name='simulation',
+            good=usable and consistent.relative_error_total < _FEEDS,
+            number=consistent.relative_error_total,
+            text=f'bodies that can exist leave {consistent.relative_error_total:.3g} % of the torque unexplained',
+        ),
+        Use(
+            name='parameters',
+            good=usable and 2 * known >= count,
+            number=100.0 * known / max(count, 1),
+            text=f'{known} of {count} base parameters are known to {_KNOWN:g} %'
+            + ('; the model predicts torques, it identifies no single parameter' if known == 0 else ''),
+        ),
+    )
+
+
+def known_parameters(values: Array, std: Array) -> tuple[int, int]:
+    """Return how many parameters are known to 10 %, and how many there are."""
+    return int((100.0 * std <= _KNOWN * np.abs(values)).sum()), len(values)
 
 
 def moved(q: Array) -> BoolArray:
@@ -91,10 +200,10 @@ def judge_joints(
         elif limit is not None and error > limit[j]:
             reason = f'its torque error is {error:.3g} N m in {judged_by}, above the threshold of {limit[j]:.3g}'
             advice = 'excite the arm better, or choose another friction model'
-        elif relative > _WRONG and error > _NOISE * noise[j]:
+        elif relative > WRONG and error > _NOISE * noise[j]:
             reason = f'the model leaves {relative:.0f} % of its torque unexplained in {judged_by}'
             advice = 'check its torque signal; excite it more, or over more of its range'
-        elif relative > _WRONG:
+        elif relative > WRONG:
             usable, reason = True, f'its torque is mostly noise ({noise[j]:.3g} N m of {error:.3g} N m error)'
             advice = 'average over more periods'
         else:
@@ -136,8 +245,8 @@ def overall(
         return False, f'the data leave {len(still_open)} of {base} base parameters open: {listed}; excite all joints'
     wrong = [verdict for verdict in joints if not verdict.usable]
     total = metrics.relative_error_total
-    if total > _WRONG:
-        hint = ': is it the same arm, in the same units?' if judged_by != 'training' else ''
+    if total > WRONG:
+        hint = _HINTS[judged_by]
         known = '; '.join(str(verdict) for verdict in wrong)
         text = f'the model leaves {total:.0f} % of the torque unexplained in {judged_by}{hint}'
         return False, f'{text}; {known}' if known else text

@@ -17,6 +17,8 @@ import numpy as np
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 
+_FALLING = ('velocity_slope', 'velocity_offset', 'velocity_lower_end', 'velocity_upper_end')
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointLimits:
@@ -28,6 +30,12 @@ class JointLimits:
         Position limits [rad or m]; -inf and inf where there is none.
     velocity, acceleration, jerk, effort : ndarray, shape (n,)
         Largest magnitudes [rad/s, rad/s^2, rad/s^3, N m; or m and N]; inf where there is none.
+
+    velocity_slope, velocity_offset : ndarray, shape (n,), optional
+        Velocity limits that fall towards the ends of the range: |dq| <= sqrt(slope * distance) - offset, with the
+        distance to the end that the joint moves to [rad/s^2, rad/s; or m/s^2, m/s]; slope inf where they do not fall.
+    velocity_lower_end, velocity_upper_end : ndarray, shape (n,), optional
+        Those ends [rad or m].
 
     Raises
     ------
@@ -41,14 +49,21 @@ class JointLimits:
     acceleration: Array
     jerk: Array
     effort: Array
+    velocity_slope: Array | None = None
+    velocity_offset: Array | None = None
+    velocity_lower_end: Array | None = None
+    velocity_upper_end: Array | None = None
 
     def __post_init__(self) -> None:
         count = len(np.atleast_1d(self.lower))
+        for name in _FALLING:
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, np.full(count, 0.0 if name == 'velocity_offset' else np.inf))
         for field in fields(self):
             value = frozen_array(getattr(self, field.name), f'{field.name} limits', (count,), ModelError, finite=False)
             if np.isnan(value).any():
                 raise ModelError(f'{field.name} limits: expected numbers or infinity, got NaN')
-            if field.name not in ('lower', 'upper') and (value <= 0.0).any():
+            if field.name not in ('lower', 'upper', *_FALLING[1:]) and (value <= 0.0).any():
                 k = int(np.argmax(value <= 0.0))
                 raise ModelError(f'{field.name} limit of joint {k + 1}: expected a positive number, got {value[k]:g}')
             object.__setattr__(self, field.name, value)
@@ -75,3 +90,9 @@ class JointLimits:
     def select(self, index: list[int]) -> 'JointLimits':
         """Return the limits of some joints, in the order of ``index``."""
         return JointLimits(**{field.name: getattr(self, field.name)[index] for field in fields(self)})
+
+    @property
+    def falls(self) -> bool:
+        """Whether a velocity limit falls towards the ends of its range."""
+        assert self.velocity_slope is not None
+        return bool(np.isfinite(self.velocity_slope).any())

@@ -37,9 +37,20 @@ from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.settings import Settings, setting, settings_of
 
-EffortMeaning: TypeAlias = Literal['torque', 'current']
+EffortMeaning: TypeAlias = Literal['torque', 'current', 'unknown']
 
-_LIMITS = ('lower', 'upper', 'velocity', 'acceleration', 'jerk', 'effort')
+_LIMITS = (
+    'lower',
+    'upper',
+    'velocity',
+    'acceleration',
+    'jerk',
+    'effort',
+    'velocity_slope',
+    'velocity_offset',
+    'velocity_lower_end',
+    'velocity_upper_end',
+)
 DESIGN_KEYS = (
     'acceleration_limit',
     'clearance',
@@ -79,7 +90,7 @@ class RobotConfig(Settings):
 
     joints: tuple[str, ...] = setting((), 'joints of the arm, base to tip')
     effort: Mapping[str, EffortMeaning] = setting(
-        {}, 'what JointState.effort holds, per joint: joint torque [N m] or motor current [A]'
+        {}, 'what JointState.effort holds, per joint: joint torque [N m], motor current [A], or unknown'
     )
     torque_constants: Mapping[str, float] = setting(
         {}, 'motor side; negative where current and torque have opposite signs', unit='N m/A', range=(-1e6, 1e6)
@@ -101,6 +112,9 @@ class RobotConfig(Settings):
     joint_states_topic: str | None = setting(None, 'topic of the joint states')
     robot_description_topic: str | None = setting(None, 'topic of the URDF')
     speed_scaling_topic: str | None = setting(None, 'topic of the speed scaling, 100 is full speed')
+    program_running_topic: str | None = setting(
+        None, 'topic that says whether the robot takes commands (std_msgs/Bool)'
+    )
 
     def check(self) -> None:
         """Refuse joints that are not those of the arm."""
@@ -185,6 +199,12 @@ class RobotConfig(Settings):
     def keys(cls) -> tuple[str, ...]:
         """Return the keys a configuration file may hold."""
         return (*(item.name for item in settings_of(cls)), 'limits', 'drives', *DESIGN_KEYS)
+
+    def content(self) -> dict[str, Any]:
+        """Return plain values that :meth:`from_dict` takes, without those that are empty."""
+        settings = {name: value for name, value in self.to_dict().items() if value not in (None, {}, [])}
+        others = {name: {key: dict(each) for key, each in getattr(self, name).items()} for name in ('limits', 'drives')}
+        return {**settings, **{name: value for name, value in others.items() if value}, **self.design}
 
     def meaning(self, joints: Sequence[str]) -> tuple[EffortMeaning, ...]:
         """Return what the effort of each joint holds.

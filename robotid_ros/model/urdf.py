@@ -103,8 +103,8 @@ def _chain(tree: UrdfTree, base: str | None, tip: str | None) -> list[UrdfJoint]
     return chain[::-1]
 
 
-def _chain_to_branching(tree: UrdfTree, start: str) -> list[UrdfJoint]:
-    """Follow the arm past a head or wheels to its flange or gripper.
+def _chain_to_branching(tree: UrdfTree, start: str, count: int = 0) -> list[UrdfJoint]:
+    """Follow the arm past a head or wheels to its flange or gripper; ``count`` joints of it are before the start.
 
     Where several branches move, the arm goes on along the one with the most joints, if these are at least as many as
     it has until there; shorter ones are the fingers of a gripper, where it ends.
@@ -114,14 +114,15 @@ def _chain_to_branching(tree: UrdfTree, start: str) -> list[UrdfJoint]:
         further = max((lengths[each.name] for each in tree.children[joint.child]), default=0)
         lengths[joint.name] = further + (joint.kind in MOVING and joint.mimics is None)
     chain: list[UrdfJoint] = []
-    link, count = start, 0
+    link = start
     while moving := [joint for joint in tree.children[link] if _moves_below(tree, joint)]:
         moving.sort(key=lambda joint: -lengths[joint.name])
         if len(moving) > 1:
             longest = lengths[moving[0].name]
             equal = [joint for joint in moving if lengths[joint.name] == longest]
             if len(equal) > 1 and longest > count:
-                ends = [each.child for each in _below(tree, equal) if lengths[each.name] == 1 and each.kind in MOVING]
+                arms = [[each, *_chain_to_branching(tree, each.child, count + 1)] for each in equal]
+                ends = [next(each.child for each in reversed(arm) if each.kind in MOVING) for arm in arms]
                 raise ModelError(
                     f"several parts move below link '{link}'; name the tip link of one, such as {', '.join(ends[:20])}"
                 )

@@ -28,6 +28,7 @@ from robotid_ros.model.transforms import rpy_rotation, translation
 from robotid_ros.reading import read_text
 
 MOVING = ('revolute', 'continuous', 'prismatic')
+_LARGEST = 1e9  # kg, kg m^2: no link of an arm comes near
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +176,9 @@ def _inertial(link: ElementTree.Element) -> Array:
     tensor = np.array([_number(tensor_element, key, 0.0, owner) for key in ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')])
     origin = origin_of(element, owner)
     rotation = origin[:3, :3]
+    largest = max(mass, float(np.abs(tensor).max()))
+    if largest > _LARGEST:
+        raise ModelError(f'{owner}: expected mass and inertia of at most {_LARGEST:g} in SI units, got {largest:g}')
     return inertial_parameters(mass, origin[:3, 3], rotation @ inertia_matrix(tensor) @ rotation.T)
 
 

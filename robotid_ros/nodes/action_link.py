@@ -37,7 +37,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array, require_names
 from robotid_ros.errors import DataError, ExcitationError
-from robotid_ros.nodes.controller_link import ControllerFeedback, LinkFault, wait_for_controller
+from robotid_ros.nodes.controller_link import ControllerFeedback, wait_for_controller
 from robotid_ros.nodes.conversions import duration_message, seconds
 from robotid_ros.nodes.excitation_config import ActionLinkConfig
 from robotid_ros.nodes.follow_joint_trajectory import (
@@ -73,8 +73,6 @@ class ActionLink:
     """
 
     answers = True
-    result_delay = 0.08
-    """A controller looks at its goals 20 times a second (``action_monitor_rate``)."""
 
     def __init__(self, node: Node, name: str) -> None:
         self._action, self._tolerance = control_msgs("controller_interface 'action'")
@@ -183,32 +181,28 @@ class ActionLink:
             # The goal ended by itself, before the next one could take its place.
             self._problem = goal.outcome
 
-    def fault(self) -> LinkFault | None:
+    def fault(self) -> str | None:
         """Return a refusal, the end of the goal, or the silence of the controller."""
         goal = self._sent
         if goal is None:
             return None
         if goal.refused:
             goal.told = True
-            moving = self._running is not None and not self._running.ended
-            return LinkFault('the controller refuses the trajectory; its log says why', held=not moving)
+            return 'the controller refuses the trajectory; its log says why'
         if goal.ended:
             goal.told = True
-            return LinkFault(goal.outcome, held=True) if goal.outcome else None
+            return goal.outcome or None
         if self._problem:
-            return LinkFault(self._problem, held=False)
+            return self._problem
         if not self._client.server_is_ready():
-            return LinkFault(f'the action {self._name} has gone', held=False)
+            return f'the action {self._name} has gone'
         now = time.monotonic()
         # After a late check, messages may still be in the queue: the next check decides.
         slept, self._looked = now - self._looked > 0.5 * self._config.feedback_timeout, now
         silence = now - goal.heard
         if silence > self._config.feedback_timeout and not slept:
             what = 'answer' if goal.handle is None else 'feedback'
-            return LinkFault(
-                f'no {what} from the controller for {silence:.2f} s (allowed: {self._config.feedback_timeout:g} s)',
-                held=False,
-            )
+            return f'no {what} from the controller for {silence:.2f} s (allowed: {self._config.feedback_timeout:g} s)'
         return None
 
     def conclusion(self, waited: float) -> str | None:
@@ -236,10 +230,6 @@ class ActionLink:
         goal = self._running
         if goal is not None and not goal.ended:
             insist(goal.handle.cancel_goal_async)
-
-    def other_commanders(self) -> list[str]:
-        """Return no names: the result of a goal tells whether another one took its place."""
-        return []
 
     def values(self) -> Mapping[str, object]:
         """Return the largest error of the latest feedback, and its joint."""

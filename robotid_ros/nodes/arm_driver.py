@@ -7,10 +7,9 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Drives an arm along a planned run: windows out, joint states in, and a stop when anything looks wrong.
+"""Moves one arm along a plan: hands what comes in to the supervisor, and sends what it returns.
 
-Whatever goes wrong while the arm moves ends in the same way: the arm is brought to rest from what it does then, and
-the status says why.
+All decisions are those of :class:`robotid_ros.execution.supervisor.Supervisor`.
 """
 
 import threading
@@ -21,47 +20,43 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
-from std_msgs.msg import Float64
+from rclpy.task import Future
 from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array
-from robotid_ros.errors import ExcitationError
+from robotid_ros.errors import ExcitationError, RobotIdError
 from robotid_ros.execution.effort_watch import EffortWatch
-from robotid_ros.execution.following import Following, StopKind
 from robotid_ros.execution.run import RunPlan
-from robotid_ros.execution.watchdog import Watchdog, WatchdogConfig
+from robotid_ros.execution.run_clock import RunClock
+from robotid_ros.execution.supervisor import Order, State, Supervisor
+from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.execution.windows import Window
 from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import RobotConfig
 from robotid_ros.nodes.arm_state import ArmState
 from robotid_ros.nodes.controller_link import ControllerFeedback, ControllerLink
-from robotid_ros.nodes.conversions import LATCHED
+from robotid_ros.nodes.conversions import LATCHED, trajectory_message
 from robotid_ros.nodes.excitation_config import ExcitationNodeConfig
-from robotid_ros.nodes.excitation_stream import RunStream
+from robotid_ros.nodes.ownership import Commanders
 from robotid_ros.nodes.parameters import read_parameters
 from robotid_ros.nodes.publishing import Status, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, failure
 from robotid_ros.nodes.simulated_time import steady_timer
+from robotid_ros.nodes.surroundings import Surroundings
 
 _MONITOR_PERIOD = 0.02
-_FULL_SPEED = 100.0
-_SCALING_TOLERANCE = 0.1
-"""Deviation of the speed scaling that a run goes on with [%]: 1 ms of delay in a second."""
-_HALT = 0.06
-"""How long it takes to see that an arm that has just become slow rests [s]."""
-_CLOCK_JUMP = 0.25
-"""Change of the clock against a steady one, from one look to the next, that ends a run [s]."""
-_CONFIRMATION = 2.0
-"""How long the joint states may take to show that a stopped arm rests [s]."""
+_REPEAT = 0.1
+"""How often the first window is sent again until the motion begins [s]: a controller may be found late."""
+_SAYS_AGAIN = 1.0
+"""How often the status of an arm that does not come to rest is renewed [s]."""
 
 
 class ArmDriver:
     """Moves one arm; everything is for the executor's thread.
 
-    What its joint states say is in ``state``, what the arm moves along in ``run``, and ``rested`` is set whenever a run
-    has ended with the arm at rest. The node has declared the parameters of :class:`WatchdogConfig`. The topic of the
-    speed scaling, where there is one, carries ``std_msgs/Float64`` (100 is full speed); the robot configuration says
-    what the efforts of the joint states are.
+    What its joint states say is in ``state``, its supervisor while it is owned in ``run``, and ``rested`` is set
+    whenever a run has ended with the arm at rest. The node has declared the parameters of :class:`WatchdogConfig`. The
+    robot configuration says what the efforts of the joint states are.
     """
 
     def __init__(
@@ -70,21 +65,29 @@ class ArmDriver:
         link: ControllerLink,
         status: Status,
         worker: BackgroundWorker,
-        speed_scaling_topic: str | None,
+        commanders: Commanders,
+        config: ExcitationNodeConfig,
         robot: RobotConfig | None = None,
     ) -> None:
         self._robot = robot
         self._node, self._link, self._status, self._worker = node, link, status, worker
-        self.run: RunStream | None = None
+        self.run: Supervisor | None = None
         self.rested = threading.Event()
         self.state = ArmState(node, worker, self._take, self._guarded)
-        self._speed_scaling = _FULL_SPEED
-        self._latency = 0.0
-        self._suspicion: tuple[str, float] | None = None
-        self._clocks = 0.0, 0.0
+        self.surroundings = Surroundings(
+            node,
+            commanders,
+            self._report,
+            speed_scaling_topic=config.speed_scaling_topic,
+            program_running_topic=config.program_running_topic,
+        )
+        self._first: tuple[JointTrajectory, float] | None = None
+        self._prepared: Future | None = None
+        self._prepared_for: int | None = None
+        self._said = -np.inf
+        self._after: list[str] = []  # what the controller said once the arm was being stopped
+        self._rest_since: float | None = None
         self._reference = node.create_publisher(JointTrajectory, '~/reference', LATCHED)
-        if speed_scaling_topic:
-            node.create_subscription(Float64, speed_scaling_topic, self._on_speed_scaling, 10)
         self._monitor = steady_timer(node, _MONITOR_PERIOD, self._guarded(self._on_monitor))
         self._monitor.cancel()
 
@@ -98,70 +101,56 @@ class ArmDriver:
                 callback(*arguments)
             except Exception as cause:
                 said, run = failure(self._node, cause), self.run
-                if run is not None and run.rest is None:
-                    self.stop(said, fault=True)
-                elif run is not None:  # it cannot be seen that the arm rests
-                    self._conclude(float('inf'), f'{said}; look at the arm')
+                if run is None:
+                    return
+                if run.state is State.RUNNING:
+                    run.report(said)
+                else:
+                    self._status.set(DiagnosticStatus.ERROR, f'stopping: {run.reason}; {said}', 'stopping')
 
         return guarded
 
-    def _take(self, position: Array, velocity: Array | None, effort: Array | None, stamp: float, now: float) -> None:
+    def _take(
+        self, position: Array, velocity: Array | None, effort: Array | None, stamp: float | None, now: float
+    ) -> None:
         run = self.run
         if run is None:
             return
-        if run.rest is not None:
-            if np.isfinite(position).all():
-                run.following.recent.receive(stamp, position, velocity)
-            return
-        problem = run.following.receive(position, velocity, stamp, now, effort)
-        if problem is not None:
-            remark = self.state.clock_remark(run.following.watchdog.config.clock_tolerance)
-            self._suspect('; '.join(filter(None, (problem, remark))))
+        self._read_clock(run)
+        run.joint_state(position, velocity, effort, stamp, now)
+        if run.urgent:
+            self._on_monitor()
 
     def _on_feedback(self, feedback: ControllerFeedback) -> None:
         run = self.run
-        if run is None or run.rest is not None:
+        if run is None:
             return
-        if feedback.speed is not None and not self._at_full_speed(feedback.speed):
+        if feedback.speed is not None and not self.surroundings.take_speed(feedback.speed):
             return
-        problem = run.following.receive_feedback(feedback.stamp, feedback.desired, feedback.actual, time.monotonic())
-        if problem is not None:
-            self._suspect(problem)
+        self._read_clock(run)
+        run.controller_state(feedback.desired, feedback.actual, feedback.stamp, time.monotonic())
 
-    def _suspect(self, problem: str) -> None:
-        """Stop the arm for what was observed, unless it was brought to a halt just now, or that may be told soon."""
-        run = self.run
-        assert run is not None
-        if self._suspicion is not None:
-            return
-        if self._link.result_delay == 0.0 and (run.following.pushing or run.following.resting() is not None):
-            self.stop(problem, fault=True)
-        else:
-            self._suspicion = problem, time.monotonic()
-
-    def _on_speed_scaling(self, message: Float64) -> None:
-        self._speed_scaling = message.data
-        self._at_full_speed(message.data)
-
-    def _at_full_speed(self, percent: float) -> bool:
-        """Return whether time is not stretched; end the run if it is."""
-        full, run = _is_full(percent), self.run
-        if not full and run is not None and run.rest is None:
-            run.following.stretched = True
-            self.stop(f'speed scaling went to {percent:g} %: it stretches time', fault=True)
-        return full
-
-    def require_full_speed(self) -> None:
-        """Refuse, with an ExcitationError, to begin while the controller stretches time."""
-        if not _is_full(self._speed_scaling):
-            raise ExcitationError(
-                f'the controller runs at {self._speed_scaling:g} % of its speed, which stretches time; set it to 100 %'
-            )
+    def _report(self, problem: str) -> None:
+        if self.run is not None:
+            self.run.report(problem)
 
     # -- the run ------------------------------------------------------------------------------------
 
     def _now(self) -> float:
         return float(self._node.get_clock().now().nanoseconds) * 1e-9
+
+    def _simulated(self) -> bool:
+        return bool(self._node.get_clock().ros_time_is_active)
+
+    def _both_clocks(self) -> tuple[float, float]:
+        """Return the node's time and that of a steady clock [s], read at one moment."""
+        while True:
+            first, clock, second = time.monotonic(), self._now(), time.monotonic()
+            if second - first < 0.02:  # else the thread was kept from running between them
+                return clock, second
+
+    def _read_clock(self, run: Supervisor) -> None:
+        run.clock.read(*self._both_clocks(), simulated=self._simulated())
 
     def begin(self, plan: RunPlan, first: Window, model: RobotModel, config: ExcitationNodeConfig) -> None:
         """Send the first window, and the others as they become due.
@@ -171,163 +160,164 @@ class ArmDriver:
         ExcitationError
             If the clock or the joint states do not allow it; nothing has been sent then.
         """
-        now = self._now()
-        if now <= 0.0 or not self.state.time.came.is_set():
+        clock, now = self._both_clocks()
+        if clock <= 0.0 or not self.state.time.came.is_set():
             raise ExcitationError('the clock stands still: use_sim_time is set, but nothing has come on /clock')
-        watchdog = Watchdog(model.joint_names, model.limits.velocity, read_parameters(self._node, WatchdogConfig))
-        watchdog.receive(self.state.fresh_position(), None, now, time.monotonic())
+        watchdog = read_parameters(self._node, WatchdogConfig)
+        position = self.state.fresh_position()
         self._link.begin(model.joint_names, self._guarded(self._on_feedback))
-        self._latency, self._suspicion, self._clocks = config.latency, None, self._both_clocks()
         self.rested.clear()
-        efforts = None
-        if watchdog.config.push_tolerance > 0.0:
-            unit = self._effort_unit(model.joint_names)
-            efforts = EffortWatch(plan, unit, watchdog.config.push_tolerance)
-            if np.isnan(unit).any():
-                self._node.get_logger().info(
-                    'efforts are only compared with those of the period before: the robot configuration does not say '
-                    'what they are (effort, torque_constants)'
-                )
-        following = Following(plan, now + config.start_delay, watchdog, efforts)
-        self.run = RunStream(following, self._worker, self._link)
-        self.run.start(first)
-        reference = self.run.reference_message()
+        run_clock = RunClock(clock + config.start_delay, clock, now, simulated=self._simulated())
+        efforts = self._effort_watch(plan, model, watchdog)
+        run = Supervisor(plan, first, watchdog, run_clock, config.latency, time.monotonic, efforts)
+        run.sights += self.surroundings.begin(watchdog.joint_state_timeout)
+        run.joint_state(position, None, None, None, now)
+        self.run, self._rest_since, self._said, self._after = run, None, -np.inf, []
+        message = self._message(run, Order(window=first))
+        self._link.send(message)
+        self._first = message, now
+        self._prepare()
+        reference = self._reference_message(run)
         reference.header.frame_id = config.run
         publish(self._reference, reference)
         self._status.set(DiagnosticStatus.OK, 'on the way to the start', 'running')
         self._monitor.reset()
 
-    def _effort_unit(self, joints: tuple[str, ...]) -> Array:
-        """Return the torque per unit of the efforts in the joint states, NaN where it is not stated."""
-        return np.full(len(joints), np.nan) if self._robot is None else self._robot.torque_per_effort(joints)
+    def _effort_watch(self, plan: RunPlan, model: RobotModel, watchdog: WatchdogConfig) -> EffortWatch | None:
+        if watchdog.push_tolerance <= 0.0:
+            return None
+        joints = model.joint_names
+        unit = np.full(len(joints), np.nan) if self._robot is None else self._robot.torque_per_effort(joints)
+        if np.isnan(unit).any():
+            self._node.get_logger().info(
+                'efforts are only compared with those of the period before: the robot configuration does not say '
+                'what they are (effort, torque_constants)'
+            )
+        return EffortWatch(plan, unit, watchdog.push_tolerance)
+
+    def _reference_message(self, run: Supervisor) -> JointTrajectory:
+        """Return one period of the reference, stamped with the start of the first period."""
+        plan = run.plan
+        times, *motion = plan.one_period(plan.windows.knots.rate)
+        return trajectory_message(plan.joint_names, run.clock.begin + plan.begin, times, *motion)
+
+    def _message(self, run: Supervisor, order: Order) -> JointTrajectory:
+        window = order.window
+        start = 0.0 if window.stamp is None else run.clock.begin + window.stamp + order.shift
+        times = window.times - (window.stamp or 0.0)
+        return trajectory_message(
+            run.plan.joint_names, start, times, window.position, window.velocity, window.acceleration
+        )
+
+    def _prepare(self) -> None:
+        """Have the window made that is wanted next, off the executor's thread."""
+        run = self.run
+        if run is not None and run.wanted is not None and run.wanted != self._prepared_for:
+            self._prepared_for = run.wanted
+            self._prepared = self._worker.run(run.plan.windows.window, run.wanted)
 
     def _on_monitor(self) -> None:
         run = self.run
         if run is None:
             self._monitor.cancel()
             return
-        jump = self._clock_jump()
-        if jump < -_CLOCK_JUMP:
-            self._end_at_once(run, f'the clock jumped back by {-jump:.2f} s, as when a simulated world is reset')
-            return
-        elapsed = self._now() - run.begin
-        if run.rest is not None:
-            if elapsed >= run.rest + _MONITOR_PERIOD:
-                self._confirm_rest(run, elapsed)
-            return
-        over = elapsed - run.plan.reference.duration
-        problem = run.advance(elapsed)
-        fault = self._link.fault() if over < 0.0 else None
-        if fault is not None:
-            self.stop(fault.reason, fault=True, held=fault.held)
-        elif self._suspicion is not None:
-            reason, since = self._suspicion
-            if time.monotonic() - since >= max(self._link.result_delay, 0.0 if run.following.pushing else _HALT):
-                self.stop(reason, fault=True)
-        elif problem is not None:
-            # Joint states may have come that could not be used.
-            self.stop('; '.join(filter(None, (problem, self.state.problem))), fault=True)
-        elif jump > _CLOCK_JUMP:
-            self.stop(f'the clock jumped ahead by {jump:.2f} s', fault=True)
-        elif over >= 0.0:
-            self._conclude(over)
-        else:
-            phase = run.plan.phase(elapsed)
+        fault = self._link.fault()
+        if run.state is State.RUNNING:
+            self.surroundings.look()
+            if fault is not None and run.time < run.plan.reference.duration:
+                run.report(fault)
+            if self._prepared is not None and self._prepared.done():
+                run.supply(self._prepared.result())
+                self._prepared = None
+        elif fault is not None and fault not in self._after:
+            self._after.append(fault)
+        before = run.state
+        clock, now = self._both_clocks()
+        for order in run.tick(clock, now, simulated=self._simulated()):
+            self._send(run, order)
+        if run.state is State.RUNNING:
+            self._repeat_first(run, now)
+            self._prepare()
+            phase = run.plan.phase(run.time)
             self._status.text = {'ramp': 'on the way to the start', 'end': 'coming to rest'}.get(phase, phase)
+        elif run.state is State.STOPPING:
+            if before is State.RUNNING:
+                self._stopping(run)
+            elif now - self._said > _SAYS_AGAIN:
+                self._said = now
+                self._status.set(self._level(run), f'stopping: {self._reason(run)}; {run.rest_text(now)}', 'stopping')
+        if run.state is State.RESTED:
+            self._conclude(run, now)
 
-    def _clock_jump(self) -> float:
-        """Return by how much the clock jumped since the last look [s]; simulated time is only seen to go back."""
-        before, self._clocks = self._clocks, self._both_clocks()
-        went, passed = (new - old for new, old in zip(self._clocks, before, strict=True))
-        return min(went, 0.0) if self._node.get_clock().ros_time_is_active else went - passed
-
-    def _both_clocks(self) -> tuple[float, float]:
-        """Return the node's time and that of a steady clock [s], read at one moment."""
-        while True:
-            first, clock, second = time.monotonic(), self._now(), time.monotonic()
-            if second - first < 0.1 * _CLOCK_JUMP:  # else the thread was kept from running between them
-                return clock, second
-
-    def stop(self, reason: str, *, fault: bool, held: bool = False) -> None:
-        """Bring the arm to rest, unless its controller ``held`` it already, and say why."""
-        run = self.run
-        if run is None or run.rest is not None:
-            return
-        if held:
-            run.abandon(reason, self._now() - run.begin)
-        else:
-            self._bring_to_rest(run, reason, fault=fault)
-        publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
-        level = DiagnosticStatus.ERROR if fault else DiagnosticStatus.WARN
-        self._status.set(level, f'stopping: {run.reason}', 'stopping')
-        self._monitor.reset()
-
-    def _bring_to_rest(self, run: RunStream, reason: str, *, fault: bool) -> None:
-        run.following.clock_lag = self.state.offset.behind
+    def _send(self, run: Supervisor, order: Order) -> None:
+        message = self._message(run, order)
         try:
-            kind = run.stop(reason, self._now, self._latency, fault=fault)
-        except Exception as cause:
-            said = failure(self._node, cause)
-            text = f'{reason}; no stop could be sent: use the stop of the arm itself, or wait for the end of the window'
-            run.abandon(f'{text} ({said})', self._now() - run.begin)
-            run.held = False  # nobody holds it: it is stopped once more where it is seen to move on
+            if not order.stop:
+                self._link.send(message)
+                return
+            self._link.stop(message)
+        except RobotIdError as cause:
+            run.report(str(cause))
             return
-        self._node.get_logger().info(f'the arm is brought to rest {kind.value}')
-        if kind is StopKind.NOTHING:
-            run.reason = f'{reason}; {self._likely_cause()}'
-
-    def _likely_cause(self) -> str:
-        """Return why an arm may rest off its path."""
-        others = self._link.other_commanders()
-        if others:
-            return f'the arm rests off its path, and nothing was sent: {", ".join(others)} may have commanded it too'
-        return (
-            'the arm rests off its path, and nothing was sent: its controller was commanded by somebody else, holds, '
-            'or was switched off, or the arm is in a protective stop'
+        self._node.get_logger().info(
+            f'stop {run.stops}: to rest in {order.window.times[-1]:.2f} s'
+            + (f'; it breaks a limit: {run.breaks}' if run.breaks else '')
         )
 
-    def _confirm_rest(self, run: RunStream, elapsed: float) -> None:
-        """End a stopped run when the arm was seen to rest; stop it again if the controller missed the stop."""
-        assert run.rest is not None
-        recent = run.following.recent
-        resting, stamp = recent.resting(run.begin + run.rest), recent.stamp
-        if resting:
-            self._conclude(elapsed - run.rest)
-        elif resting is not None and stamp is not None and not run.held and run.following.on_run(stamp):
-            # A controller rejects what ended before it came: a message can be lost, and a computer can stall.
-            self._node.get_logger().warning('the arm moves on: the stop was lost or came too late; stopping it again')
-            run.stop(run.reason, self._now, 2.0 * self._latency, fault=run.fault)
-        elif elapsed >= run.rest + _CONFIRMATION:
-            seen = 'no joint state shows' if resting is None else 'the joint states do not show'
-            self._conclude(elapsed - run.rest, f'{seen} that the arm rests: look at it')
+    def _repeat_first(self, run: Supervisor, now: float) -> None:
+        """Send the first window again: a topic does not tell whether the controller was among its subscribers."""
+        if self._first is None:
+            return
+        message, sent = self._first
+        if self._link.answers or run.time >= 0.0:  # from the first motion on, it would make an arm at rest jump
+            self._first = None
+        elif now - sent >= _REPEAT:
+            self._link.send(message)
+            self._first = message, now
 
-    def _end_at_once(self, run: RunStream, reason: str) -> None:
-        """End a run whose times mean nothing any more; nothing is sent."""
-        if run.rest is None:
-            run.abandon(reason, 0.0)
-            publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
-        else:
-            run.reason = f'{run.reason}; then {reason}'
-        self._conclude(float('inf'))
+    def _reason(self, run: Supervisor) -> str:
+        remark = None
+        if run.fault and ('reference' in run.reason or 'jumps' in run.reason):
+            remark = self.state.clock_remark(run.config.clock_tolerance)
+        sees = self.state.problem if run.reason.startswith('no joint state') else ''
+        breaks = f'the stop breaks a limit: {run.breaks}' if run.breaks else ''
+        return '; '.join(filter(None, (run.reason, remark, sees, *self._after, breaks)))
 
-    def _conclude(self, waited: float, doubt: str = '') -> None:
-        """End the run, ``waited`` seconds after the arm came to rest, once the controller has had its say."""
-        problem = self._link.conclusion(waited)
+    @staticmethod
+    def _level(run: Supervisor) -> bytes:
+        level: bytes = DiagnosticStatus.ERROR if run.fault else DiagnosticStatus.WARN
+        return level
+
+    def _stopping(self, run: Supervisor) -> None:
+        self._first, self._prepared, self._said = None, None, time.monotonic()
+        publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
+        self._status.set(self._level(run), f'stopping: {self._reason(run)}', 'stopping')
+
+    def stop(self, reason: str, *, fault: bool) -> None:
+        """Bring the arm to rest, and say why."""
+        run = self.run
+        if run is not None:
+            run.report(reason, fault=fault)
+            self._guarded(self._on_monitor)()
+
+    def rest_text(self) -> str:
+        """Return what the arm measurably does."""
+        return '' if self.run is None else self.run.rest_text(time.monotonic())
+
+    def _conclude(self, run: Supervisor, now: float) -> None:
+        """End a run whose arm was seen to rest, once the controller has had its say."""
+        self._rest_since = now if self._rest_since is None else self._rest_since
+        problem = self._link.conclusion(now - self._rest_since)
         if problem is None:
             return
-        problem = '; '.join(filter(None, (problem, doubt)))
-        run = self.run
-        assert run is not None
-        self.run = None
+        self.run, self._prepared_for = None, None
         self._monitor.cancel()
         self.state.stop_listening()
-        if run.rest is None:
-            publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
-            level, text = DiagnosticStatus.OK, 'the run is complete; the arm is at rest'
-            state = 'finished'
+        if run.reason:
+            level, state, text = self._level(run), 'stopped', f'stopped: {self._reason(run)}'
         else:
-            level = DiagnosticStatus.ERROR if run.fault else DiagnosticStatus.WARN
-            state, text = 'stopped', f'stopped: {run.reason}'
+            publish(self._reference, JointTrajectory(joint_names=list(run.plan.joint_names)))
+            level, state, text = DiagnosticStatus.OK, 'finished', 'the run is complete; the arm is at rest'
         if problem:
             level, text = max(level, DiagnosticStatus.WARN), f'{text}; but {problem}'
         self._status.set(level, text, state)
@@ -338,15 +328,12 @@ class ArmDriver:
         run = self.run
         if run is None:
             return {}
-        elapsed = self._now() - run.begin
         return {
-            'phase': run.plan.phase(elapsed),
-            'tracking_error': run.following.watchdog.tracking_error,
-            'elapsed': elapsed,
+            'phase': run.plan.phase(run.time),
+            'tracking_error': run.following.tracking_error,
+            'elapsed': run.time,
             'duration': run.plan.reference.duration,
+            **{f'{sight.name}/rate': sight.rate for sight in run.sights if sight.on},
+            **{f'{sight.name}/finite': sight.share for sight in run.sights if sight.on},
             **self._link.values(),
         }
-
-
-def _is_full(percent: float) -> bool:
-    return abs(percent - _FULL_SPEED) <= _SCALING_TOLERANCE

@@ -46,8 +46,8 @@ class ArmState:
     node : Node
     worker : BackgroundWorker
     take : callable
-        Gets position, velocity, effort, stamp [s], and when it came, by a clock that never stands still [s], of every
-        joint state with all joints.
+        Gets position, velocity, effort, stamp [s] or None, and when it came, by a clock that never stands still [s],
+        of every joint state with all joints.
     guarded : callable
         Returns a callback that deals with whatever the given one raises.
     """
@@ -56,7 +56,7 @@ class ArmState:
         self,
         node: Node,
         worker: BackgroundWorker,
-        take: Callable[[Array, Array | None, Array | None, float, float], None],
+        take: Callable[[Array, Array | None, Array | None, float | None, float], None],
         guarded: Callable[[Callable[..., None]], Callable[..., None]],
     ) -> None:
         self._node, self._worker, self._take, self._guarded = node, worker, take, guarded
@@ -112,7 +112,7 @@ class ArmState:
         else:
             self._latest = None
             self.problem = 'the last one has positions that are not finite'
-        self._take(position, velocity, effort, stamp or clock, now)
+        self._take(position, velocity, effort, stamp or None, now)
 
     def clock_remark(self, tolerance: float) -> str | None:
         """Return what of the stamps may explain that the arm does not seem to follow; ``tolerance`` in s."""

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from rclpy.node import Node
@@ -26,7 +26,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array, require_names
 from robotid_ros.errors import DataError, ExcitationError
-from robotid_ros.nodes.conversions import node_names, seconds
+from robotid_ros.nodes.conversions import seconds
 from robotid_ros.nodes.publishing import publish
 
 _POLL = 0.05
@@ -49,22 +49,13 @@ class ControllerFeedback:
     speed: float | None = None
 
 
-class LinkFault(NamedTuple):
-    """Why a run cannot go on, and whether the controller has brought the arm to a halt by itself."""
-
-    reason: str
-    held: bool
-
-
 class ControllerLink(Protocol):
     """Takes trajectories to a controller and brings back what it says.
 
-    ``answers`` says whether the controller accepts or refuses every trajectory explicitly, and ``result_delay`` how
-    long after a fault it may take to say that it ended the trajectory itself [s].
+    ``answers`` says whether the controller accepts or refuses every trajectory explicitly.
     """
 
     answers: bool
-    result_delay: float
 
     def require_controller(self, timeout: float, given_up: threading.Event) -> None:
         """Wait, off the executor's thread, until the controller can be reached.
@@ -84,7 +75,7 @@ class ControllerLink(Protocol):
     def stop(self, message: JointTrajectory) -> None:
         """Replace what the controller follows by a way to rest."""
 
-    def fault(self) -> LinkFault | None:
+    def fault(self) -> str | None:
         """Return what is wrong with the controller while the arm moves, or None."""
 
     def conclusion(self, waited: float) -> str | None:
@@ -92,9 +83,6 @@ class ControllerLink(Protocol):
 
         The arm came to rest ``waited`` seconds ago.
         """
-
-    def other_commanders(self) -> list[str]:
-        """Return the names of other nodes that command the controller, as far as they can be told."""
 
     def values(self) -> Mapping[str, object]:
         """Return values for the status."""
@@ -121,7 +109,6 @@ class TopicLink:
     """
 
     answers = False
-    result_delay = 0.0
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -192,7 +179,7 @@ class TopicLink:
 
     stop = send
 
-    def fault(self) -> LinkFault | None:
+    def fault(self) -> str | None:
         """Return None: a topic does not answer."""
         return None
 
@@ -202,11 +189,6 @@ class TopicLink:
             self._node.destroy_subscription(self._state)
             self._state = None
         return ''
-
-    def other_commanders(self) -> list[str]:
-        """Return the names of other nodes that publish trajectories on the topic."""
-        names = set(node_names(self._node.get_publishers_info_by_topic(self._publisher.topic_name)))
-        return sorted(names - {self._node.get_fully_qualified_name()})
 
     def values(self) -> Mapping[str, object]:
         """Return nothing."""

@@ -28,6 +28,7 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from robotid_ros.calibration.points_file import read_joints
+from robotid_ros.data.context import SCHEMAS, message_text
 from robotid_ros.errors import ExcitationError, ModelError, RobotIdError
 from robotid_ros.excitation import (
     ExcitationConfig,
@@ -40,6 +41,7 @@ from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep, FrictionSweepConfig, friction_sweep, sweep_start
 from robotid_ros.excitation.pose_tour import PoseTour, PoseTourConfig, pose_tour
 from robotid_ros.excitation.preparation import design_limits, reference_check, validation_config
+from robotid_ros.excitation.storage import design_to_dict
 from robotid_ros.excitation.workspace import workspace_constraints
 from robotid_ros.execution.run import RunConfig, RunPlan, plan_run
 from robotid_ros.execution.watchdog import WatchdogConfig
@@ -49,6 +51,7 @@ from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.nodes.action_link import ActionLink
 from robotid_ros.nodes.arm_driver import ArmDriver
 from robotid_ros.nodes.controller_link import ControllerLink, TopicLink
+from robotid_ros.nodes.controller_parameters import controllers_of, replacement
 from robotid_ros.nodes.conversions import LATCHED
 from robotid_ros.nodes.excitation_config import (
     ActionLinkConfig,
@@ -56,15 +59,19 @@ from robotid_ros.nodes.excitation_config import (
     StartConfig,
     reordered,
 )
+from robotid_ros.nodes.follow_joint_trajectory import action_name
+from robotid_ros.nodes.ownership import Claim, Commanders
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.preview import Preview
-from robotid_ros.nodes.publishing import Status
+from robotid_ros.nodes.publishing import Status, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.nodes.start_checks import StartChecks
 
 _STATUS_PERIOD = 0.5
 _MOVED = 0.01
+_LAST_WAIT = 4.0
+"""How long a node that ends waits for the arm to be seen at rest [s]."""
 
 
 class ExcitationNode(Node):
@@ -92,9 +99,12 @@ class ExcitationNode(Node):
         self._worker = BackgroundWorker(self)
         self._status = Status(self, LATCHED, self._values, 'no trajectory yet: call ~/design')
         self._link = self._controller_link()
-        topic = self._config.speed_scaling_topic or None  # the robot configuration's is the same parameter
-        self._driver = ArmDriver(self, self._link, self._status, self._worker, topic, self._robot)
-        self._checks = StartChecks(self, self._worker, topic)
+        self._commanders = self._other_commanders()
+        self._driver = ArmDriver(
+            self, self._link, self._status, self._worker, self._commanders, self._config, self._robot
+        )
+        # the robot configuration's topic is the same parameter
+        self._checks = StartChecks(self, self._worker, self._commanders, self._config.speed_scaling_topic or None)
         if self._config.urdf_file:
             self._take_description(self._config.urdf_file)
         else:
@@ -108,8 +118,10 @@ class ExcitationNode(Node):
             ('stop', self._stop),
         ):
             self.create_service(Trigger, f'~/{name}', answering(self, action), callback_group=services)
+        self._plan = self.create_publisher(String, '~/plan', LATCHED)
         self._preview = Preview(self, self._previewed)
         steady_timer(self, _STATUS_PERIOD, self._status.publish)
+        self._claim = Claim(self, self._second)
         if self._config.urdf_file and self._model is None:
             raise ModelError(self._description_problem)
         self._status.publish()
@@ -119,6 +131,15 @@ class ExcitationNode(Node):
             return TopicLink(self)
         declare_parameters(self, ActionLinkConfig)
         return ActionLink(self, self._config.follow_joint_trajectory_action)
+
+    def _other_commanders(self) -> Commanders:
+        topic, acts = 'joint_trajectory', self._config.controller_interface == 'action'
+        named = self._config.follow_joint_trajectory_action
+        self._action = named or action_name(self.resolve_topic_name(topic))
+        return Commanders(self, topic, self._action, publishes=not acts, acts=acts)
+
+    def _second(self, reason: str) -> None:
+        raise ExcitationError(reason)
 
     def _values(self) -> dict[str, object]:
         """Return the values of the status."""
@@ -169,7 +190,7 @@ class ExcitationNode(Node):
 
     async def _serve(self, work: str, function: Callable[[RobotModel], Awaitable[str]]) -> str:
         """Do one thing at a time; a refusal becomes the status too, if nothing else is going on."""
-        model = self._claim()
+        model = self._claimed()
         self._busy = work
         self._cancelled.clear()
         try:
@@ -192,17 +213,17 @@ class ExcitationNode(Node):
             return f'{self._busy} is being given up'
         if run is None:
             return 'the arm is not moving under this node'
-        if run.rest is not None:
-            return f'the arm is stopping already: {run.reason}'
+        if run.reason:
+            return f'the arm is stopping already: {run.reason}; {self._driver.rest_text()}'
         self._driver.stop('stopped on request', fault=False)
-        return 'the arm is brought to rest'
+        return f'the arm is brought to rest; {self._driver.rest_text()}'
 
-    def _claim(self) -> RobotModel:
+    def _claimed(self) -> RobotModel:
         """Return the robot, if nothing else is under way."""
         if self._busy:
             raise ExcitationError(f'{self._busy} is under way; wait for it, or call ~/stop')
         if self._driver.run is not None:
-            raise ExcitationError('the arm is moving; wait for the end, or call ~/stop')
+            raise ExcitationError(f'the arm is moving; wait for the end, or call ~/stop: {self._driver.rest_text()}')
         if self._model is None:
             raise ExcitationError(
                 self._description_problem
@@ -248,7 +269,7 @@ class ExcitationNode(Node):
         sweep: FrictionSweep = await self._worker.run(work)
         values = {'strokes': len(sweep.strokes), 'duration': sweep.reference.duration}
         text = f'friction sweep of {len(sweep.strokes)} strokes, {sweep.reference.duration:.0f} s'
-        return self._ready(sweep, values, text)
+        return self._ready(sweep, values, text, {'friction_sweep': settings.to_dict()})
 
     async def _design_tour(self, model: RobotModel) -> str:
         settings, limits = read_parameters(self, PoseTourConfig), read_parameters(self, ExcitationConfig)
@@ -266,7 +287,7 @@ class ExcitationNode(Node):
             self.get_logger().warning(f'pose left out: {reason}')
         values = {'poses': len(tour.poses), 'poses_left_out': len(tour.skipped)}
         text = f'tour of {len(tour.poses)} of {len(poses)} poses, {tour.reference.duration:.0f} s'
-        return self._ready(tour, values, text)
+        return self._ready(tour, values, text, {'poses': settings.to_dict()})
 
     def _take_design(self, design: ExcitationDesign, model: RobotModel) -> str:
         values = {
@@ -275,11 +296,18 @@ class ExcitationNode(Node):
             'period': design.trajectory.period,
             'harmonics': design.trajectory.harmonics,
         }
-        return self._ready(reordered(design, model), values, design.summary())
+        return self._ready(reordered(design, model), values, design.summary(), {'excitation': design_to_dict(design)})
 
-    def _ready(self, motion: FourierTrajectory | FrictionSweep | PoseTour, values: dict[str, Any], text: str) -> str:
+    def _ready(
+        self,
+        motion: FourierTrajectory | FrictionSweep | PoseTour,
+        values: dict[str, Any],
+        text: str,
+        planned: dict[str, Any],
+    ) -> str:
         self._purpose, self._motion, self._motion_values = self._config.run, motion, values
         self._status.set(DiagnosticStatus.OK, text.replace('\n', '; '), 'ready')
+        publish(self._plan, String(data=message_text(SCHEMAS['plan'], {'purpose': self._purpose, **planned})))
         return text
 
     async def _start(self, model: RobotModel) -> str:
@@ -288,7 +316,7 @@ class ExcitationNode(Node):
         if self._motion is None:
             raise ExcitationError("no trajectory yet: call ~/design first, or set the parameter 'trajectory' to a file")
         motion = self._motion
-        self._driver.require_full_speed()
+        self._driver.surroundings.require()
         position = await self._driver.state.measure(model.joint_names)
         config, run_config = read_parameters(self, ExcitationConfig), read_parameters(self, RunConfig)
         start = read_parameters(self, StartConfig)
@@ -298,7 +326,12 @@ class ExcitationNode(Node):
 
         def work() -> tuple[RunPlan, Window]:
             self._link.require_controller(self._config.controller_timeout, self._cancelled)
-            plan = plan_run(position, motion, reference_check(model, config), run_config)
+            run = run_config
+            if run.trajectory_replacement == 'auto':
+                by_action = self._config.controller_interface == 'action'
+                controllers = controllers_of(self, 'joint_trajectory', self._action, by_action=by_action)
+                run = replace(run, trajectory_replacement=replacement(self, controllers))
+            plan = plan_run(position, motion, reference_check(model, config), run)
             return plan, plan.windows.window(0)
 
         plan, first = await self._worker.run(work)
@@ -327,7 +360,7 @@ class ExcitationNode(Node):
         if self.executor is not None:
             self.executor.create_task(end)
         if asked.wait(timeout=0.5):
-            self._driver.rested.wait(timeout=4.0)
+            self._driver.rested.wait(timeout=_LAST_WAIT)
         else:  # the executor has ended; a message can still be sent
             self._driver.stop('the node is shut down', fault=False)
         self._worker.close()

@@ -29,6 +29,7 @@ _RISKS = (
     'poor_condition',
     'other_commanders',
     'silent_speed_scaling',
+    'busy_computer',
 )
 
 
@@ -59,6 +60,12 @@ class ExcitationNodeConfig(Settings):
     )
     speed_scaling_topic: str = setting(
         '', 'Topic of the speed scaling to watch (std_msgs/Float64, 100 is full speed)', read_only=True
+    )
+    program_running_topic: str = setting(
+        '',
+        'Topic on which the driver says whether its robot takes commands (std_msgs/Bool): false in a protective stop, '
+        'with locked brakes, or while the program is paused',
+        read_only=True,
     )
     controller_interface: str = setting(
         'topic',

@@ -32,7 +32,6 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from robotid_ros import __version__
 from robotid_ros.data.bag_writer import BagWriter
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import DataError, RobotIdError
@@ -106,7 +105,7 @@ class FloatingRecorder(Node):
         folder = parent / datetime.now().strftime('%Y%m%d-%H%M%S-%f')
         types = dict(self._topic(topic) for topic in sorted(heard))
         self._waiting.clear()
-        self._writer = BagWriter(folder, types, {'version': __version__})
+        self._writer = BagWriter(folder, types)
         self._counts = self._writer.messages
         return f'recording to {folder}'
 

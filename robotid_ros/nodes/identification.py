@@ -27,6 +27,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array, require_names
+from robotid_ros.data.readers import recordings_in
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.errors import DataError, IdentificationError, ModelError, RobotIdError
 from robotid_ros.files import output_folder
@@ -42,7 +43,7 @@ from robotid_ros.nodes.publishing import Status, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.nodes.torque_watch import TorqueWatch
-from robotid_ros.workflow import Identification, write_identification
+from robotid_ros.workflow import Identification, load_by_purpose, write_identification
 
 _STATUS_PERIOD = 0.5
 
@@ -57,7 +58,8 @@ class IdentificationNode(Node):
         declare_parameters(self, SelectionConfig)
         self._robot = declare_robot_config(self)
         self._session: IdentificationSession | None = None
-        self._early: dict[Callable[[JointTrajectory], None], JointTrajectory] = {}  # came before the description
+        self._early: list[tuple[Callable[[JointTrajectory], None], JointTrajectory]] = []  # before the description
+        self._unfit: dict[str, str] = {}  # recordings that cannot be used, and why
         self._torque_factor: Array = np.zeros(0)
         self._periods = 0
         self._run = self._stopped = self._missing = ''
@@ -105,20 +107,22 @@ class IdentificationNode(Node):
             self._status.set(DiagnosticStatus.ERROR, self._missing)
             return
         self._missing = ''
-        if self._session is not None and self._session.model.source == model.source:
+        before = self._session
+        if before is not None and before.model.source == model.source:
             return
-        self._session = IdentificationSession(model)
+        session = self._session = IdentificationSession(model)
         self._watch.stop()
-        self._torque_factor, self._values = factor, {}
+        self._torque_factor, self._values, self._unfit = factor, {}, {}
         self._status.set(DiagnosticStatus.OK, f'robot {model.name}: waiting for recordings')
+        self._worker.run(self._take_over, session, before).add_done_callback(self._taken)
         try:  # settings given at the start are checked as soon as the arm is known
             self._require_fitting(
                 read_parameters(self, IdentificationConfig), self._config.stop_parameters, self._session
             )
         except RobotIdError as cause:
             self._status.set(DiagnosticStatus.WARN, str(cause))
-        while self._early:
-            receive, message = self._early.popitem()
+        early, self._early = self._early, []
+        for receive, message in early:
             receive(message)
 
     @staticmethod
@@ -149,7 +153,7 @@ class IdentificationNode(Node):
         if not message.points:
             return  # a recorder that has been cleared
         if self._session is None:
-            self._early[self._on_averaged] = message
+            self._early.append((self._on_averaged, message))
             return
         self._worker.run(self._take, self._session, message).add_done_callback(self._taken)
 
@@ -157,7 +161,7 @@ class IdentificationNode(Node):
         if not message.points:
             return
         if self._session is None:
-            self._early[self._on_friction] = message
+            self._early.append((self._on_friction, message))
             return
         names = tuple(message.joint_names)
         try:
@@ -188,12 +192,67 @@ class IdentificationNode(Node):
         self._periods, self._run = periods, key
         return session.add(key, dataset, read_parameters(self, IdentificationConfig))
 
+    def _take_over(
+        self, session: IdentificationSession, before: IdentificationSession | None
+    ) -> RecursiveEstimate | None:
+        """Take what was recorded before another description came, and what lies in the folders."""
+        estimate = None
+        config = read_parameters(self, IdentificationConfig)
+        for key, dataset in {} if before is None else dict(before.datasets).items():
+            try:
+                estimate = session.add(key, dataset, config)
+            except RobotIdError as cause:
+                self._leave_out(key, f'does not fit the new description: {cause}')
+        joints = set(session.model.joint_names)
+        for name in ('validation', 'strokes'):
+            for key, data in {} if before is None else dict(getattr(before, name)).items():
+                if joints <= set(data.joint_names):
+                    getattr(session, name)[key] = data
+                else:
+                    self._leave_out(key, 'does not fit the new description: it has other joints')
+        return self._take_folders(session) or estimate
+
+    def _take_folders(self, session: IdentificationSession) -> RecursiveEstimate | None:
+        """Take the recordings in the folders that are not here yet; return the estimate where there were any."""
+        estimate = None
+        config = read_parameters(self, IdentificationConfig)
+        for folder in read_parameters(self, IdentificationNodeConfig).recordings:
+            try:
+                paths = recordings_in(Path(folder).expanduser()) or [Path(folder).expanduser()]
+            except RobotIdError as cause:
+                self._leave_out(folder, str(cause))
+                continue
+            for path in paths:
+                key = path.name
+                if key in session.datasets | session.validation | session.strokes | self._unfit:
+                    continue
+                try:
+                    purpose, data = load_by_purpose(path, session.model, self._robot)
+                    if isinstance(data, FrictionStrokes):
+                        session.strokes[key] = data
+                    elif purpose == 'validation':
+                        session.validation[key] = data
+                    else:
+                        estimate = session.add(key, data, config)
+                        self._periods, self._run = data.periods, key
+                except RobotIdError as cause:
+                    self._leave_out(key, str(cause))
+        return estimate
+
+    def _leave_out(self, key: str, why: str) -> None:
+        self._unfit[key] = why
+        self.get_logger().warning(f'{key} is left out: {why}')
+
     def _taken(self, future: Future) -> None:
         try:
             estimate: RecursiveEstimate | None = future.result()
         except Exception as cause:
             self._status.set(DiagnosticStatus.WARN, f'a recording cannot be used: {failure(self, cause)}')
             return
+        if self._session is not None and self._unfit:
+            left = '; '.join(f'{key}: {why}' for key, why in self._unfit.items())
+            self._values['left_out'] = left
+            self._status.set(DiagnosticStatus.WARN, f'left out: {left}')
         if estimate is None or self._session is None:
             return
         excited = estimate.persistently_exciting
@@ -201,6 +260,7 @@ class IdentificationNode(Node):
             'friction_strokes': sum(each.count for each in self._session.strokes.values()),
             'recordings': len(self._session.datasets),
             'validation_recordings': len(self._session.validation),
+            **({'left_out': '; '.join(f'{key}: {why}' for key, why in self._unfit.items())} if self._unfit else {}),
             'periods': self._periods,
             'stops_asked': self._stops_asked,
             'samples': estimate.samples,
@@ -246,6 +306,7 @@ class IdentificationNode(Node):
         config = read_parameters(self, IdentificationConfig)
         selection = read_parameters(self, SelectionConfig)
         self._status.set(DiagnosticStatus.OK, 'identifying')
+        await self._worker.run(self._take_folders, session)
         result, urdf = await self._worker.run(session.identify, config, selection)
         text: str = result.to_yaml()
         publish(self._result, String(data=text))
@@ -291,7 +352,7 @@ class IdentificationNode(Node):
         if self._session is not None:
             await self._worker.run(self._session.clear)
         self._watch.stop()
-        self._early, self._values = {}, {}
+        self._early, self._values, self._unfit = [], {}, {}
         self._status.set(DiagnosticStatus.OK, 'all recordings forgotten')
         return self._status.text
 

@@ -24,6 +24,11 @@ class IdentificationNodeConfig(Settings):
     urdf_file: str = setting('', 'URDF; empty: what is published on robot_description', read_only=True)
     base_link: str = setting('', 'Link at the start of the chain; empty: the root', read_only=True)
     tip_link: str = setting('', 'Link at the end of the chain; empty: the last one', read_only=True)
+    recordings: tuple[str, ...] = setting(
+        (),
+        'Folders whose recordings, at any depth, are taken at the start and at ~/identify: that of the recorder, so '
+        'that a restart loses none',
+    )
     joints: tuple[str, ...] = setting((), 'Joints to identify; empty: all of the arm', read_only=True)
     monitor_rate: float = setting(
         1000.0, 'How often at most torques are published, one message for a joint state', unit='Hz', range=(0.0, 1000.0)

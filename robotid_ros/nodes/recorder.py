@@ -9,9 +9,10 @@
 
 """The node ``recorder``: keeps every joint state, averages the periods of an excitation.
 
-It subscribes ``joint_states`` and ``excitation/reference``, and publishes ``~/averaged`` (latched, anew after every
-period: one averaged, smoothed period), ``~/averaged_current`` (the same with motor currents, of the joints whose
-effort is one), ``~/noise`` (latched: standard deviations of its positions and efforts),
+It subscribes ``joint_states``, ``excitation/reference``, ``excitation/plan`` and ``robot_description``. All of them,
+and the robot configuration (``~/robot_configuration``, latched), are in each recording. It publishes ``~/averaged``
+(latched, anew after every period: one averaged, smoothed period), ``~/averaged_current`` (the same with motor
+currents, of the joints whose effort is one), ``~/noise`` (latched: standard deviations of its positions and efforts),
 ``~/friction`` (latched: the steady strokes of a friction sweep) and ``~/status``. Services: ``~/start``, ``~/stop``,
 ``~/save``.
 """
@@ -20,36 +21,42 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.qos import ReliabilityPolicy
 from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset, process_file, save_dataset
 from robotid_ros.data.bag_writer import writing_library
+from robotid_ros.data.context import DESCRIPTION, SCHEMAS, message_text
 from robotid_ros.data.periodic import thinned
 from robotid_ros.data.reference import decode_reference
 from robotid_ros.data.session import RecordingSession
 from robotid_ros.data.torque import torque_factors
 from robotid_ros.errors import DataError, RobotIdError
+from robotid_ros.model import RobotConfig
+from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.nodes.capture import Capture
 from robotid_ros.nodes.conversions import LATCHED, reliability_of, trajectory_message
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import Status, publish
-from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings, storage_refusal
+from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings, stated, storage_refusal
 from robotid_ros.nodes.recorder_status import recorder_status
 from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.signals.late_stamps import late_stamps_remark
 
-TOPIC, REFERENCE = 'joint_states', 'excitation/reference'
+TOPIC, REFERENCE, PLAN = 'joint_states', 'excitation/reference', 'excitation/plan'
 GONE = 5  # seconds without the publisher of a running reference until the run counts as over
 
 
@@ -78,6 +85,13 @@ class Recorder(Node):
         self._noise = self.create_publisher(JointState, '~/noise', LATCHED)
         self._status = Status(self, 10)
         self.create_subscription(JointTrajectory, REFERENCE, self._receive_reference, LATCHED, raw=True)
+        self._stated = config
+        self._configuration: Publisher | None = None
+        self._texts: dict[str, str] = {}  # what is known of the arm and the motion, by topic
+        if self._robot is not None:
+            self._say_configuration(stated(config, self._robot))
+        for topic in (DESCRIPTION, PLAN):
+            self.create_subscription(String, topic, partial(self._receive_text, topic), LATCHED)
         for name, action in (('start', self._start), ('stop', self._stop), ('save', self._save)):
             answer = answering(self, partial(self._worker.run, self._locked(action)), lambda _: self._publish_status())
             self.create_service(Trigger, f'~/{name}', answer)
@@ -121,6 +135,7 @@ class Recorder(Node):
             {'began': time.time()},
             topic=self.resolve_topic_name(TOPIC),
             reference_topic=self.resolve_topic_name(REFERENCE),
+            texts=self._texts,
         )
         capture = Capture(self, JointState, TOPIC, session.take, config.depth, reliability)
         if not capture.first.wait(config.start_timeout):
@@ -254,6 +269,25 @@ class Recorder(Node):
         publish(self._current, message)
 
     # --- callbacks: in the executor's thread ---
+
+    def _say_configuration(self, robot: RobotConfig) -> None:
+        """Publish the robot configuration, so that any recorder of bags has it, and keep it for the recordings."""
+        text = message_text(SCHEMAS['robot_configuration'], robot.content())
+        self._configuration = self.create_publisher(String, '~/robot_configuration', LATCHED)
+        self._texts[self._configuration.topic_name] = text
+        publish(self._configuration, String(data=text))
+
+    def _receive_text(self, topic: str, message: String) -> None:
+        # By its own name, wherever it was remapped from: readers look for it.
+        name, stamp = f'{self.get_namespace().rstrip("/")}/{topic}', time.time_ns()
+        self._texts[name] = message.data
+        if topic == DESCRIPTION and self._robot is None and self._configuration is None:
+            with suppress(RobotIdError):  # of an arm that nobody can read, nothing is known
+                joints = configured_arm(message.data, None).joint_names
+                self._say_configuration(stated(self._stated, RobotConfig(joints=joints)))
+        session = self._session
+        if session is not None:
+            self._worker.run(session.say, name, message.data, stamp)
 
     def _receive_reference(self, message: bytes) -> None:
         arrival = time.time_ns()

@@ -32,7 +32,7 @@ class RecorderConfig(AveragingSettings):
     effort: str = setting(
         '',
         "what JointState.effort holds; needed where no robot configuration says it ('current' needs one)",
-        choices=('', 'torque', 'current'),
+        choices=('', 'torque', 'current', 'unknown'),
         read_only=True,
     )
     output_folder: str = setting(
@@ -61,19 +61,25 @@ def processing_settings(config: RecorderConfig, robot: RobotConfig | None) -> Pr
     RobotIdError
         If it is not stated what the effort of each joint is.
     """
-    if robot is None and config.effort != 'torque':
+    if robot is None and config.effort not in ('torque', 'unknown'):
         raise DataError(
             'what JointState.effort holds is not said, and it is never guessed: give a robot configuration with '
-            "'effort' per joint (torque [N m], or current [A] with torque constants), or set effort:=torque"
+            "'effort' per joint (torque [N m], or current [A] with torque constants), or set effort:=torque, or "
+            'effort:=unknown to have it compared with the masses described'
         )
     averaging: dict[str, Any] = {item.name: getattr(config, item.name) for item in settings_of(AveragingSettings)}
     averaging['harmonics'] = config.harmonics or None
     if robot is None:
         return ProcessingSettings(**averaging)
-    otherwise: dict[str, Any] = dict.fromkeys(robot.joints, config.effort) if config.effort else {}
-    robot = replace(robot, effort=otherwise | dict(robot.effort))
+    robot = stated(config, robot)
     robot.meaning(robot.joints)  # refuses a joint without one
     return ProcessingSettings.for_robot(robot, **averaging)
+
+
+def stated(config: RecorderConfig, robot: RobotConfig) -> RobotConfig:
+    """Return a robot configuration in which the parameter says what the effort is where nothing else does."""
+    otherwise: dict[str, Any] = dict.fromkeys(robot.joints, config.effort) if config.effort else {}
+    return replace(robot, effort=otherwise | dict(robot.effort))
 
 
 def storage_refusal(folder: Path) -> str:

@@ -83,7 +83,7 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
     Returns
     -------
     int
-        0 after a signal, 2 if ROS or the node refused its arguments, 1 if a callback failed.
+        0 after a signal, 2 if ROS or the node refused its arguments, or to go on, 1 if a callback failed.
     """
     stop = _StopRequest()
     try:
@@ -121,12 +121,15 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
         close()
     executor.shutdown(timeout_sec=0.0 if failed else 5.0)  # a failed callback counts as running for ever
     thread.join(timeout=5.0)
-    if failed:
+    refused = bool(failed) and isinstance(failed[0], RobotIdError)
+    if refused:
+        node.get_logger().fatal(str(failed[0]))
+    elif failed:
         node.get_logger().fatal(f'stopped by an unexpected error: {failed[0]!r}')
     node.destroy_node()
     rclpy.try_shutdown()
     stop.ignore_more()
-    return 1 if failed else 0
+    return 2 if refused else 1 if failed else 0
 
 
 def failure(node: Node, cause: Exception) -> str:

@@ -25,6 +25,7 @@ from functools import partial
 
 import numpy as np
 from builtin_interfaces.msg import Time
+from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy, qos_profile_system_default
 from rosgraph_msgs.msg import Clock
@@ -92,6 +93,11 @@ class SimulatedArm(Node):
         self.create_subscription(JointTrajectory, 'joint_trajectory', self._receive, qos_profile_system_default)
         # What the physics are to do, with the moment it came, which they may not have reached yet.
         self._commands: deque[tuple[float, Callable[[float], None]]] = deque()
+        # What a joint_trajectory_controller tells of itself.
+        fixed = ParameterDescriptor(read_only=True)
+        blends = self._config.trajectory_replacement == 'blend'
+        self.declare_parameter('allow_trajectory_replacement', blends, fixed)
+        self.declare_parameter('interpolation_method', 'splines', fixed)
         self._goal: FollowedGoal | None = None
         self._faults = declare_parameters(self, SimulatedFaults)
         steady_timer(self, _FAULT_PERIOD, self._look_for_faults)

@@ -27,8 +27,9 @@ from robotid_ros.errors import DataError, ExcitationError
 from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.excitation.preparation import design_limits
 from robotid_ros.model import RobotModel
-from robotid_ros.nodes.conversions import joint_state_values, node_names, seconds
+from robotid_ros.nodes.conversions import joint_state_values, seconds
 from robotid_ros.nodes.excitation_config import StartConfig
+from robotid_ros.nodes.ownership import Commanders
 from robotid_ros.nodes.runtime import BackgroundWorker
 
 _COMMAND = 'joint_trajectory'
@@ -38,6 +39,8 @@ _LONGEST = 1.0
 """How long joint states are looked at once they come [s]; 26 of them are enough."""
 _MEASURED = 0.95
 """Part of the rate asked for that has to be measured: 26 stamps at 50 Hz that are 10 ms off tell it to 2 %."""
+_LOST = 0.7
+"""Part of the messages that arrive where a few may be lost."""
 _PATIENCE = 3.0
 """How long the first joint state, the recorder's status and the speed scaling may take to come [s]."""
 
@@ -48,8 +51,10 @@ class StartChecks:
     A topic of the speed scaling (``std_msgs/Float64``) has to be alive.
     """
 
-    def __init__(self, node: Node, worker: BackgroundWorker, speed_scaling_topic: str | None) -> None:
-        self._node, self._worker = node, worker
+    def __init__(
+        self, node: Node, worker: BackgroundWorker, commanders: Commanders, speed_scaling_topic: str | None
+    ) -> None:
+        self._node, self._worker, self._commanders = node, worker, commanders
         self._scaling_topic = speed_scaling_topic
         self._scaling = threading.Event()
         self._recorder_refusal: str | None = None
@@ -79,11 +84,11 @@ class StartChecks:
                 f'{start.largest_condition_number:g}): the parameters could not be told apart; give it a longer '
                 'period, more harmonics or more room'
             )
-        commanders = set(node_names(self._node.get_publishers_info_by_topic(_COMMAND)))
-        others = sorted(commanders - {self._node.get_fully_qualified_name()})
+        others = sorted(set(self._commanders.others().values()))
         if others:
             reasons['other_commanders'] = (
-                f'{", ".join(others)} can command the arm too, on {self._node.resolve_topic_name(_COMMAND)}: end it'
+                f'{", ".join(others)} can command the arm too, on {self._node.resolve_topic_name(_COMMAND)} or by the '
+                'action of its controller: end it'
             )
         self._scaling.clear()
         self._messages.clear()
@@ -161,7 +166,14 @@ class StartChecks:
             )
         elif len(stamps) > 1 and stamps[-1] > stamps[0]:
             rate = (len(stamps) - 1) / (stamps[-1] - stamps[0])
-            if rate < _MEASURED * start.least_joint_state_rate:
+            # Where messages are lost here, the least steps still show the rate that they are sent at.
+            sent = 1.0 / max(float(np.quantile(np.diff(np.sort(stamps)), 0.1)), 1e-6)
+            if rate < _MEASURED * start.least_joint_state_rate <= _MEASURED * sent and rate < _LOST * sent:
+                reasons['busy_computer'] = (
+                    f'joint states are sent at {sent:.3g} Hz, but only {rate:.3g} a second arrive here: this computer, '
+                    'or the network, is too busy; end other programs'
+                )
+            elif rate < _MEASURED * start.least_joint_state_rate:
                 reasons['slow_joint_states'] = (
                     f'joint states come at {rate:.3g} Hz, expected at least {start.least_joint_state_rate:g} Hz '
                     "(least_joint_state_rate): take the broadcaster's own topic, or raise its rate"

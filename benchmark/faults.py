@@ -1,0 +1,134 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""The fault bench: ``python -m benchmark.faults``.
+
+Faults are drawn at random for the law of stopping on a simulated controller (``--random``), and injected into the real
+excitation node beside the simulated arm, and beside a real controller manager with mock hardware where ros2_control is
+installed in the environment (``--nodes``). Each row says how long the arm took to rest, how far it went after the
+fault, what its reference did, how near it came to the ground and itself, and what the status said.
+"""
+
+import argparse
+import sys
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from benchmark.random_faults import Outcome, draw, run_fault
+from robotid_ros.arrays import Array
+from robotid_ros.excitation import ExcitationConfig, optimize_excitation
+from robotid_ros.excitation.motion import Motion
+from robotid_ros.excitation.preparation import reference_check
+from robotid_ros.excitation.reference_check import ReferenceCheck
+from robotid_ros.execution.run import RunConfig, RunPlan, plan_run
+from robotid_ros.model.packaged import arm_file
+from robotid_ros.model.robot_config import RobotConfig, configured_arm
+
+_PERIOD = 3.0
+_MOVES = 0.02
+"""Speed above which a joint moves [rad/s]."""
+_SAMPLE = 0.01
+"""Step to which what was seen is brought, for accelerations [s]."""
+
+
+def arm() -> tuple[Any, ExcitationConfig, ReferenceCheck]:
+    """Return the packaged UR10e over its ground, with the settings of a short design."""
+    content = RobotConfig.from_yaml(arm_file('ur10e').with_suffix('.yaml'))
+    model = configured_arm(str(arm_file('ur10e')), content)
+    config = ExcitationConfig(
+        **{**content.design, 'period': _PERIOD, 'harmonics': 4, 'starts': 1, 'iterations': 40},
+        velocity_scaling=0.9,
+        acceleration_scaling=0.9,
+    )
+    return model, config, reference_check(model, replace(config, velocity_scaling=1.0, acceleration_scaling=1.0))
+
+
+def clearance(check: ReferenceCheck, positions: Array) -> float:
+    """Return by how much positions keep the bounds of limits and workspace at least; negative where one is broken."""
+    still = np.zeros_like(positions)
+    motion = Motion(check.model, np.zeros(len(positions)), (positions, still, still, still), None)
+    worst = np.inf
+    for constraint in check.constraints:
+        spatial = [bound.quantity not in ('torque', 'velocity', 'acceleration', 'jerk') for bound in constraint.bounds]
+        if any(spatial):
+            scale = np.array([bound.scale for bound in constraint.bounds])[spatial]
+            worst = min(worst, float((-constraint.evaluate(motion)[0][:, spatial] * scale).min()))
+    return worst
+
+
+# -- faults drawn at random ------------------------------------------------------------------------------
+
+
+def random_faults(count: int, seed: int) -> list[Outcome]:
+    """Run faults drawn at random on the packaged UR10e, and print what became of each kind."""
+    model, config, check = arm()
+    trajectory = optimize_excitation(model, config).trajectory
+    start = trajectory.position([0.0])[0]
+    run = RunConfig(periods=3, settling_time=0.3, ramp_velocity=1.0)
+    plans = [plan_run(start, trajectory, check, replace(run, trajectory_replacement=k)) for k in ('immediate', 'blend')]
+    outcomes: list[Outcome] = []
+    for k in range(seed, seed + count):
+        rng, mode = np.random.default_rng(k), k % 3
+        plan: RunPlan = plans[mode == 2]
+        latency = float(rng.uniform(0.002, 0.05))
+        outcome = run_fault(draw(rng, plan), plan, blend=mode == 2, from_command=mode == 1, latency=latency)
+        outcomes.append(outcome)
+        if outcome.wrong:
+            fault = outcome.fault
+            print(
+                f'seed {k}: {fault.name}, {fault.size:.3g} of joint {fault.joint + 1} at {fault.at:.2f} s: '
+                f'{outcome.wrong} ({outcome.text})',
+                flush=True,
+            )
+    print(
+        '| fault | runs | stopped | braking, most | way, most | acceleration, most | own step | clear, least | wrong |'
+    )
+    print('|---|---|---|---|---|---|---|---|---|')
+    for name in sorted({outcome.fault.name for outcome in outcomes}):
+        rows = [outcome for outcome in outcomes if outcome.fault.name == name]
+        stopped = [row for row in rows if np.isfinite(row.reaction)]
+        print(
+            f'| {name} | {len(rows)} | {len(stopped)} | '
+            f'{max((row.rest - row.reaction for row in stopped), default=0.0):.2f} s | '
+            f'{max((row.way for row in stopped), default=0.0):.2f} rad | '
+            f'{max((row.acceleration for row in stopped), default=0.0):.2f} of the limit | '
+            f'{1e3 * max(row.step for row in rows):.0f} mrad | {-max(row.excess for row in rows):.3f} | '
+            f'{sum(bool(row.wrong) for row in rows)} |'
+        )
+    took = np.quantile([row.took for row in outcomes if row.took], [0.5, 0.99, 1.0])
+    print(
+        f'processor time of a stop: median {1e3 * took[0]:.1f}, 99 % {1e3 * took[1]:.1f}, most {1e3 * took[2]:.1f} ms'
+    )
+    return outcomes
+
+
+def main() -> int:
+    """Run what is asked for; 1 if something happened that must not."""
+    parser = argparse.ArgumentParser(prog='python -m benchmark.faults', description=__doc__.split('\n')[0])
+    parser.add_argument('--random', type=int, default=1000, metavar='N', help='faults drawn at random, without ROS')
+    parser.add_argument('--seed', type=int, default=0, help='of the first one')
+    parser.add_argument('--nodes', action='store_true', help='the real node too, beside each controller that is found')
+    parser.add_argument('--controller', nargs='+', help='simulated, or real: only these')
+    parser.add_argument('--interface', nargs='+', default=['topic', 'action'], help='topic, action')
+    parser.add_argument('--only', default='', help='only faults with this in their names')
+    options = parser.parse_args()
+    wrong = 0
+    if options.random:
+        wrong += sum(bool(outcome.wrong) for outcome in random_faults(options.random, options.seed))
+    if options.nodes:
+        bench = import_module('benchmark.fault_stack')
+        wrong += bench.run_all(options.controller, options.interface, options.only, options.seed)
+    return 1 if wrong else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

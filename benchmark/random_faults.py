@@ -1,0 +1,376 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Faults drawn at random: kind, moment, joint, size over nine orders of magnitude, and the controller they meet."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from benchmark.fault_loop import STEP, Loop
+from robotid_ros.arrays import Array
+from robotid_ros.excitation.motion import Motion
+from robotid_ros.execution.run import RunPlan
+from robotid_ros.execution.supervisor import State
+from robotid_ros.simulation.trajectory_follower import CommandPoint
+
+_TAKEOVER = 3
+"""Samples about a takeover that count as the controller's own step."""
+_STILL = 0.02
+"""Speed below which an arm rests [rad/s or m/s]."""
+
+
+@dataclass
+class Fault:
+    """One fault: what it is called, when it begins [s], and the fields of the loop that it sets."""
+
+    name: str
+    at: float
+    size: float
+    joint: int
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Outcome:
+    """What became of one fault.
+
+    ``reaction`` and ``rest`` are times from the fault to the stop and to the last motion [s], ``way`` the largest way
+    of a joint after it [rad or m], ``acceleration`` the largest of the reference relative to the limits, without the
+    steps of the controller itself, of which ``step`` is the largest [rad or m], ``excess`` the largest normalised
+    excess over position limits and clearances, ``wrong`` what must not happen.
+    """
+
+    fault: Fault
+    state: State
+    reaction: float
+    rest: float
+    way: float
+    acceleration: float
+    step: float
+    excess: float
+    took: float
+    text: str
+    wrong: str
+
+
+def draw(rng: np.random.Generator, plan: RunPlan) -> Fault:
+    """Return a random fault of a run."""
+    name = str(rng.choice(sorted(_KINDS)))
+    at = float(rng.uniform(-0.4, plan.reference.duration - 0.2))
+    size = float(10.0 ** rng.uniform(-3.0, 6.0)) * float(rng.choice([-1.0, 1.0]))
+    fault = Fault(name=name, at=at, size=size, joint=int(rng.integers(len(plan.joint_names))))
+    fault.settings = _KINDS[name](rng, fault)
+    return fault
+
+
+# What joint states show: functions of the loop and of position, velocity, effort.
+
+
+def _shown(fault: Fault, change: Callable[[Loop, Array, Array, Any, Any], Any]) -> dict[str, Any]:
+    def shown(loop: Loop, position: Array, velocity: Array, effort: Any) -> Any:
+        if loop.now < fault.at:
+            return position, velocity, effort, loop.clock
+        return change(loop, position.copy(), velocity.copy(), effort, loop.clock)
+
+    return {'shown': shown}
+
+
+def _jump(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
+        q[fault.joint] += fault.size
+        return q, v, e, t
+
+    return _shown(fault, change)
+
+
+def _spikes(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    share = rng.uniform(0.01, 1.0)
+
+    def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
+        if rng.uniform() < share:
+            q[fault.joint] += fault.size * rng.standard_normal()
+        return q, v, e, t
+
+    return _shown(fault, change)
+
+
+def _not_finite(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    share, value, which = rng.uniform(0.01, 1.0), rng.choice([np.nan, np.inf, 1e300]), rng.integers(2)
+
+    def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
+        if rng.uniform() < share:
+            (q, v)[which][fault.joint] = value
+        return q, v, e, t
+
+    return _shown(fault, change)
+
+
+def _velocity(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
+        v[fault.joint] += fault.size
+        return q, v, e, t
+
+    return _shown(fault, change)
+
+
+def _drift(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
+        q[fault.joint] += fault.size * (loop.now - fault.at)
+        return q, v, e, t
+
+    return _shown(fault, change)
+
+
+def _stuck(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    everything, kept = rng.integers(2), {}
+
+    def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
+        kept.setdefault('q', q.copy())
+        kept.setdefault('v', v.copy() * rng.integers(2))
+        if everything:
+            return kept['q'], kept['v'], e, t
+        q[fault.joint], v[fault.joint] = kept['q'][fault.joint], kept['v'][fault.joint]
+        return q, v, e, t
+
+    return _shown(fault, change)
+
+
+def _silent(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    lasts = rng.choice([0.1, 0.3, 0.7, np.inf])
+    return _shown(fault, lambda loop, q, v, e, t: None if loop.now < fault.at + lasts else (q, v, e, t))
+
+
+def _slow(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    every = int(10.0 ** rng.uniform(0.3, 1.8))
+    count = {'n': 0}
+
+    def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
+        count['n'] += 1
+        return (q, v, e, t) if count['n'] % every == 0 else None
+
+    return _shown(fault, change)
+
+
+def _stamps(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    return _shown(fault, lambda loop, q, v, e, t: (q, v, e, t + fault.size))
+
+
+def _no_stamps(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    return _shown(fault, lambda loop, q, v, e, t: (q, v, e, None))
+
+
+def _clock(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    def set_clock(loop: Loop) -> None:
+        loop.clock_error = fault.size
+
+    return {'fault': set_clock}
+
+
+def _sim_time(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    def change(loop: Loop) -> None:
+        loop.simulated, loop.clock_error = True, -loop.now - 1000.0
+
+    return {'fault': change}
+
+
+def _scaling(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    scaling = float(rng.choice([0.0, rng.uniform(0.0, 1.0), 1.0 - 10.0 ** rng.uniform(-3.0, 0.0)]))
+
+    def change(loop: Loop) -> None:
+        loop.controller.speed_scaling = scaling
+
+    fault.size = scaling
+    return {'fault': change, 'feedback': bool(rng.integers(2))}
+
+
+def _other(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    takes, moved = float(rng.uniform(0.3, 2.5)), rng.normal(0.0, 0.3)
+    done: list[bool] = []
+
+    def change(loop: Loop) -> None:
+        if done:
+            return
+        done.append(True)
+        goal = loop.position + moved * rng.standard_normal(len(loop.position))
+        zero = np.zeros(len(goal)).tolist()
+        loop.controller.command(
+            loop.model.joint_names, None, [CommandPoint(takes, goal.tolist(), zero, zero)], loop.now,
+            (loop.position, loop.velocity),
+        )  # fmt: skip
+        loop.supervisor.report('/other can command the arm too now')
+
+    return {'fault': change}
+
+
+def _inactive(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    lasts = float(10.0 ** rng.uniform(-2.0, 1.0))
+
+    def change(loop: Loop) -> None:
+        loop.controller.set_active(loop.now > fault.at + lasts, loop.now)
+
+    return {'fault': change}
+
+
+def _lost(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    lasts = float(rng.uniform(0.05, 1.0))
+    asked = bool(rng.integers(2))
+    return {
+        'lose': lambda order, now: fault.at <= now < fault.at + lasts,
+        'request': fault.at + 0.5 * lasts if asked else np.inf,
+    }
+
+
+def _late(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    latency = float(rng.uniform(0.02, 0.1))
+
+    def change(loop: Loop) -> None:
+        loop.latency = latency
+
+    fault.size = latency
+    return {'fault': change, 'request': fault.at + float(rng.uniform(0.0, 1.0))}
+
+
+def _blocked(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    held: dict[str, float] = {}
+    settings: dict[str, Any] = {}
+
+    def change(loop: Loop) -> None:
+        held.setdefault('place', float(loop.position[fault.joint]))
+        held.setdefault('side', float(np.sign(loop.velocity[fault.joint])) or 1.0)
+
+    def blocked(position: Array) -> Array:
+        if not held:
+            return position
+        position = position.copy()
+        position[fault.joint] = held['side'] * min(held['side'] * position[fault.joint], held['side'] * held['place'])
+        return position
+
+    settings.update(fault=change, blocked=blocked)
+    return settings
+
+
+def _request(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    return {'request': fault.at}
+
+
+def _noise(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    size = abs(fault.size)
+
+    def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
+        return q + 1e-3 * size * rng.standard_normal(len(q)), v + size * 1e-3 * rng.standard_normal(len(v)), e, t
+
+    return _shown(fault, change)
+
+
+def _dead(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    def change(loop: Loop) -> None:
+        loop.dead = True
+
+    return {'fault': change}
+
+
+_KINDS: dict[str, Callable[[np.random.Generator, Fault], dict[str, Any]]] = {
+    'a position jumps': _jump,
+    'positions spike': _spikes,
+    'not finite': _not_finite,
+    'a velocity lies': _velocity,
+    'a position drifts': _drift,
+    'joint states are stuck': _stuck,
+    'joint states are silent': _silent,
+    'joint states are slow': _slow,
+    'stamps are off': _stamps,
+    'no stamps': _no_stamps,
+    'the clock jumps': _clock,
+    'use_sim_time is set': _sim_time,
+    'speed scaling': _scaling,
+    'another commander': _other,
+    'the controller is inactive': _inactive,
+    'messages are lost': _lost,
+    'messages are late': _late,
+    'a joint is blocked': _blocked,
+    'a stop is asked for': _request,
+    'noise': _noise,
+    'the node is killed': _dead,
+}
+
+
+def run_fault(fault: Fault, plan: RunPlan, **controller: Any) -> Outcome:
+    """Run a plan with a fault, on a controller (``blend``, ``from_command``), and judge it."""
+    loop = Loop(**{'plan': plan, 'at': fault.at, **controller, **fault.settings})
+    loop.run()
+    supervisor, check = loop.supervisor, plan.windows.check
+    track = np.array(loop.track)
+    since = fault.at if np.isfinite(loop.stopped_at) or loop.dead else track[-1, 0]
+    after = track[:, 0] >= min(since, track[-20, 0])
+    limits = check.limits
+    led = np.array(loop.led)
+    acceleration = np.diff(led, n=2, axis=0) / STEP**2
+    own = np.zeros(len(acceleration), dtype=bool)
+    for moment in loop.arrivals:
+        k = int(np.searchsorted(track[:, 0], moment - 1e-9))
+        own[max(k - _TAKEOVER, 0) : k + _TAKEOVER] = True
+    begun = np.arange(len(acceleration)) + 2 >= np.searchsorted(track[:, 0], min(loop.stopped_at, track[-1, 0]))
+    relative = np.abs(acceleration) / limits.acceleration
+    free = relative[begun & ~own]
+    steps = np.abs(np.diff(led, n=2, axis=0))[own & begun]
+    excess = _excess(plan, track[after, 1:])
+    last = loop.last_motion(_STILL)
+    outcome = Outcome(
+        fault=fault,
+        state=supervisor.state,
+        reaction=loop.stopped_at - fault.at,
+        rest=last - fault.at,
+        way=loop.way(fault.at) if np.isfinite(loop.stopped_at) else np.nan,
+        acceleration=float(free.max(initial=0.0)),
+        step=float(steps.max(initial=0.0)),
+        excess=excess,
+        took=max(loop.took, default=0.0),
+        text=supervisor.reason,
+        wrong='',
+    )
+    outcome.wrong = _wrong(loop, outcome, last)
+    return outcome
+
+
+def _excess(plan: RunPlan, positions: Array) -> float:
+    """Return the largest normalised excess of positions over position limits and clearances."""
+    check = plan.windows.check
+    still = np.zeros_like(positions[::4])
+    rows = [np.array(positions[::4]), still, still]
+    motion = Motion(check.model, np.zeros(len(still)), (rows[0], still, still, still), None)
+    worst = -np.inf
+    for constraint in check.constraints:
+        kinds = [bound.quantity not in ('torque', 'velocity', 'acceleration', 'jerk') for bound in constraint.bounds]
+        if any(kinds):
+            worst = max(worst, float(constraint.evaluate(motion)[0][:, kinds].max()))
+    return worst
+
+
+def _wrong(loop: Loop, outcome: Outcome, last: float) -> str:
+    """Return what must not have happened."""
+    supervisor, plan = loop.supervisor, loop.plan
+    if loop.dead:
+        return '' if outcome.rest < 2.0 + plan.windows.longest_stop else f'moves for {outcome.rest:.2f} s'
+    if supervisor.state is State.RUNNING:
+        return 'neither ended nor stopped'
+    if supervisor.state is State.RESTED and last > loop.rested_at:
+        return 'rest was claimed while the arm moved'
+    if not np.isfinite(loop.stopped_at):
+        end = plan.reference.evaluate([plan.reference.duration])[0][0]
+        away = float(np.abs(loop.position - end).max())
+        return '' if away < 0.25 else f'success was claimed {away:.2f} off the end'
+    braked = last - loop.last_stop
+    if braked * min(loop.controller.speed_scaling or 1.0, 1.0) > 1.3:  # stretched time stretches a stop
+        return f'rest {braked:.2f} s after the last stop'
+    if outcome.acceleration > 1.1:
+        return f'acceleration {outcome.acceleration:.2f} times its limit'
+    return ''

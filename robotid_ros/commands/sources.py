@@ -1,0 +1,187 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+
+"""The arm, its signals and how recordings are processed: what the recordings say, and the options that override it."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from robotid_ros.commands.processing_options import processing_settings
+from robotid_ros.commands.robot_options import load_robot
+from robotid_ros.data import ProcessingSettings
+from robotid_ros.data.context import Context, read_context
+from robotid_ros.data.readers import recordings_in
+from robotid_ros.errors import DataError, RobotIdError
+from robotid_ros.identification import IdentificationResult
+from robotid_ros.model import RobotConfig, RobotModel
+from robotid_ros.model.robot_config import configured_arm
+
+COLUMNS = 'as the columns of CSV say: effort a torque [N m or N], current [A] by torque constants'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What the recordings of a command are taken with.
+
+    Attributes
+    ----------
+    model : RobotModel
+    config : RobotConfig or None
+    settings : ProcessingSettings
+    contexts : dict of Path to Context
+        What each recording says.
+    lines : tuple of str
+        What was taken from where, to be printed first.
+    """
+
+    model: RobotModel
+    config: RobotConfig | None
+    settings: ProcessingSettings
+    contexts: dict[Path, Context]
+    lines: tuple[str, ...]
+
+    @property
+    def context(self) -> dict[str, object]:
+        """What was used, for the datasets made with it."""
+        robot = {} if self.config is None else self.config.content()
+        return Context(description=self.model.source or '', robot=robot).to_dict()
+
+
+def expanded(paths: Sequence[str | Path]) -> list[Path]:
+    """Return recordings, with those below each folder that is none itself."""
+    return [each for path in map(Path, paths) for each in (recordings_in(path) or [path])]
+
+
+def source_of(
+    options: argparse.Namespace, recordings: Sequence[str | Path], result: IdentificationResult | None = None
+) -> Source:
+    """Return the arm and the settings for some recordings: what an option gives, otherwise what they say.
+
+    With the result of an identification, its joints are taken, and the description it was made from stands in where
+    the recordings have none; ``options.result`` is its path.
+
+    Raises
+    ------
+    RobotIdError
+        If nothing describes the arm, recordings contradict each other, or what they say cannot be used.
+    """
+    contexts = {Path(path): read_context(path, options.topic) for path in recordings}
+    told = dict(contexts)
+    if result is not None:
+        told |= _beside(Path(options.result))
+    if result is not None and not options.joints and not options.tip:
+        options.joints = list(result.joint_names)
+    config, whence = configuration(options, told)
+    if options.robot is not None:
+        model = load_robot(options, config)
+        where = f'--robot {options.robot}'
+    else:
+        path, context = _one('description', told, '--robot')
+        try:
+            model = configured_arm(context.description, config, tip=options.tip or '', joints=options.joints or ())
+        except RobotIdError as cause:
+            raise type(cause)(
+                f'{context.topics.get("robot_description", "the description")} in {path}: {cause}'
+            ) from None
+        where = f'{context.topics.get("robot_description", "kept")} in {path.name}'
+    settings = processing_settings(options, config, model.joint_names)
+    csv = bool(recordings) and all(path.suffix in ('.csv', '.txt') for path in contexts)
+    lines = [
+        f'arm        {model.name}, {model.n} joints to {model.link_names[-1]}: {where}',
+        f'effort     {_meaning(model.joint_names, config)}{whence}' if not csv else f'effort     {COLUMNS}',
+    ]
+    lines += [] if options.joints else _slow(model)
+    return Source(model=model, config=config, settings=settings, contexts=contexts, lines=tuple(lines))
+
+
+def _slow(model: RobotModel) -> list[str]:
+    """Name joints, such as a torso, that are too slow to be excited together with the others."""
+    speed = model.limits.velocity
+    slow = speed < 0.2 * np.median(speed)
+    if not slow.any() or not np.isfinite(speed[slow]).all():
+        return []
+    names = [name for name, each in zip(model.joint_names, slow.tolist(), strict=True) if each]
+    rest = ' '.join(name for name in model.joint_names if name not in names)
+    return [f'note       slow beside the others: {", ".join(names)}; if it stood still, leave it out: --joints {rest}']
+
+
+def by_purpose(
+    recordings: Sequence[Path],
+    validation: Sequence[Path],
+    sweeps: Sequence[Path],
+    contexts: dict[Path, Context],
+    *,
+    judged: bool,
+) -> tuple[list[Path], list[Path], list[Path]]:
+    """Return recordings to learn from, to judge by, and of friction sweeps, by what each was recorded for.
+
+    Nobody says it of a recording given as one to judge by, or as a sweep. One recorded for validation judges, unless
+    others were given for that, or the result is ``judged`` already, or there is no other to learn from.
+    """
+    found = [path for path in recordings if contexts[path].purpose == 'friction_sweep']
+    rest = [path for path in recordings if path not in found]
+    judges = [] if judged or validation else [path for path in rest if contexts[path].purpose == 'validation']
+    if len(judges) == len(rest):
+        judges = []
+    return [path for path in rest if path not in judges], [*validation, *judges], [*sweeps, *found]
+
+
+def configuration(options: argparse.Namespace, told: dict[Path, Context]) -> tuple[RobotConfig | None, str]:
+    """Return the robot configuration of ``--config``, or of the recordings, and where it was found."""
+    if options.config is not None:
+        return RobotConfig.from_yaml(options.config), f': --config {options.config}'
+    if not any(context.robot for context in told.values()):
+        return None, ': no recording has a robot configuration, and no --config was given'
+    path, context = _one('robot', told, '--config')
+    topic = context.topics.get('robot_configuration', 'kept')
+    try:
+        return RobotConfig.from_dict(context.robot), f': {topic} in {path.name}'
+    except RobotIdError as cause:
+        raise type(cause)(f'{topic} in {path}: {cause}') from None
+
+
+def _one(part: str, told: dict[Path, Context], option: str) -> tuple[Path, Context]:
+    """Return the first that says something; refuse recordings that contradict each other."""
+    found = [(path, context) for path, context in told.items() if getattr(context, part)]
+    if not found:
+        raise DataError(f'which arm? No recording has a robot_description; give it by {option}')
+    first = getattr(found[0][1], part)
+    for path, context in found:
+        if getattr(context, part) != first:
+            what = 'another arm' if part == 'description' else 'another robot configuration'
+            raise DataError(f'{path} has {what} than {found[0][0]}; if both are meant, give it by {option}')
+    return found[0]
+
+
+def _beside(result: Path) -> dict[Path, Context]:
+    """Return what the data of an identification say, which lie beside its result."""
+    folder = result if result.is_dir() else result.parent
+    kept = folder / 'training_1.npz'
+    return {kept: read_context(kept)} if kept.is_file() else {}
+
+
+def _meaning(joints: Sequence[str], config: RobotConfig | None) -> str:
+    """Return in words what the effort of the joints is."""
+    effort = {} if config is None else config.effort
+    kinds: dict[str, list[str]] = {}
+    for joint in joints:
+        kinds.setdefault(effort.get(joint, 'unknown'), []).append(joint)
+    names = {
+        'torque': 'torque',
+        'current': 'motor current, by torque constants',
+        'unknown': 'unknown, taken as torque; compare masses with the description, or say it by --config',
+    }
+    if len(kinds) == 1:
+        return names[next(iter(kinds))]
+    return '; '.join(f'{names[kind]} ({", ".join(own)})' for kind, own in kinds.items())

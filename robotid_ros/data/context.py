@@ -1,0 +1,158 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+
+"""What a recording says about itself: the arm, the meaning of its signals, the motion that was planned."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from robotid_ros import __version__
+from robotid_ros.data.bag import Bag, is_bag
+from robotid_ros.data.cdr import CdrReader
+from robotid_ros.data.reference import PeriodicReference, decode_reference
+from robotid_ros.data.storage import stored_context
+from robotid_ros.errors import DataError
+from robotid_ros.reading import parse_yaml
+
+SCHEMAS = {'robot_configuration': 'robotid_ros/robot_configuration', 'plan': 'robotid_ros/plan'}
+"""Topics, by the end of their names, on which std_msgs/String holds YAML, and the schema it names."""
+VERSION = 1
+DESCRIPTION = 'robot_description'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What is known of a recording besides its signals; empty where nothing says it.
+
+    Attributes
+    ----------
+    description : str
+        The arm as URDF.
+    robot : mapping
+        The robot configuration, as its file holds it.
+    plan : mapping
+        The motion that was planned: ``purpose``, and its ``excitation`` as its file holds it.
+    topics : mapping of str to str
+        Where each part was found in a bag.
+    reference : PeriodicReference or None
+        The first that was announced in a bag; not kept in files.
+    """
+
+    description: str = ''
+    robot: Mapping[str, Any] = field(default_factory=dict)
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    topics: Mapping[str, str] = field(default_factory=dict)
+    reference: PeriodicReference | None = None
+
+    @property
+    def purpose(self) -> str:
+        """What the motion was for: 'excitation', 'validation', 'friction_sweep', or '' where nothing says it."""
+        if self.reference is not None:
+            return 'friction_sweep' if self.reference.sweep else self.reference.purpose or 'excitation'
+        return str(self.plan.get('purpose', ''))
+
+    @property
+    def period(self) -> float | None:
+        """Period of the planned motion [s]."""
+        excitation = self.plan.get('excitation')
+        period = excitation.get('period') if isinstance(excitation, Mapping) else None
+        return float(period) if isinstance(period, int | float) and period > 0.0 else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {'description': self.description, 'robot': dict(self.robot), 'plan': dict(self.plan)}
+
+
+def message_text(schema: str, content: Mapping[str, Any]) -> str:
+    """Return YAML of one of :data:`SCHEMAS` as it goes out on its topic."""
+    head = {'schema': schema, 'version': VERSION, 'robotid_ros': __version__}
+    return str(yaml.safe_dump({**head, **content}, sort_keys=False, default_flow_style=None, width=110))
+
+
+def read_context(path: str | Path, topic: str | None = None) -> Context:
+    """Return what a recording or a dataset says about itself.
+
+    Of several arms in a bag, the one in the namespace of the joint states ``topic`` counts. Raises a DataError where
+    the file cannot be read, or says something that cannot be understood.
+    """
+    if not is_bag(path):
+        return Context(**stored_context(path))
+    bag = Bag.open(path)
+    texts = [name for name, kind in bag.topics.items() if kind == 'std_msgs/String']
+    near = _namespace(topic or next((n for n, k in bag.topics.items() if k == 'sensor_msgs/JointState'), ''))
+    chosen = {part: _nearest(texts, part, near) for part in (DESCRIPTION, *SCHEMAS)}
+    found = {part: name for part, name in chosen.items() if name}
+    firsts = dict(_firsts(bag, [*found.values(), *([bag.reference_topic] if bag.reference_topic else [])]))
+    values: dict[str, Any] = {}
+    for part, name in found.items():
+        if name in firsts:
+            values[part] = _text(firsts[name], f'{path}: {name}')
+            if part in SCHEMAS:
+                values[part] = _content(values[part], SCHEMAS[part], f'{path}: {name}')
+    reference = firsts.get(bag.reference_topic or '')
+    return Context(
+        description=values.get(DESCRIPTION, ''),
+        robot=values.get('robot_configuration', {}),
+        plan=values.get('plan', {}),
+        topics={part: name for part, name in found.items() if part in values},
+        reference=None if reference is None else decode_reference(reference),
+    )
+
+
+def _firsts(bag: Bag, topics: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield the first message of each topic, which latched topics have at the beginning, and read no further."""
+    waiting = set(topics)
+    for chunks in bag.messages(topics) if waiting else ():
+        for name in waiting & chunks.keys():
+            yield name, chunks[name].messages()[0]
+        waiting -= chunks.keys()
+        if not waiting:
+            return
+
+
+def _namespace(topic: str) -> str:
+    return topic.rpartition('/')[0]
+
+
+def _nearest(names: Sequence[str], part: str, near: str) -> str:
+    """Return the topic of a part that shares most of a namespace."""
+    own = [name for name in names if name.rpartition('/')[2] == part]
+
+    def shared(name: str) -> tuple[int, int]:
+        pairs = zip(_namespace(name).split('/'), near.split('/'), strict=False)
+        return sum(a == b for a, b in pairs), -len(name)
+
+    return max(own, key=shared, default='')
+
+
+def _text(message: bytes, what: str) -> str:
+    try:
+        return CdrReader(message).string()
+    except ValueError as cause:
+        raise DataError(f'{what} cannot be read: {cause}') from cause
+
+
+def _content(text: str, schema: str, what: str) -> dict[str, Any]:
+    """Return what a text of a schema holds; a topic of the same name that somebody else fills is none of it."""
+    if schema not in text:
+        return {}
+    try:
+        content = parse_yaml(text)
+    except ValueError as cause:
+        raise DataError(f'{what} cannot be read: {cause}') from cause
+    if not isinstance(content, dict) or content.get('schema') != schema:
+        return {}
+    if content.get('version') != VERSION:
+        raise DataError(f'{what}: expected version {VERSION} of {schema}, got {content.get("version")!r:.20}')
+    return {key: value for key, value in content.items() if key not in ('schema', 'version', 'robotid_ros')}

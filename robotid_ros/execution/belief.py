@@ -1,0 +1,182 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""What an arm measurably does: only readings that a drive can have made are believed.
+
+A drive moves a joint by at most its velocity limit times the time that passed. A reading further away is a lie about
+the arm, and not a place of it: the place goes on from where it was, and what later readings move by counts from there.
+Such a reading, and one that is not finite, is no reading: neither an age nor a rest is told by it.
+"""
+
+from collections import deque
+
+import numpy as np
+
+from robotid_ros.arrays import Array, BoolArray
+from robotid_ros.execution.joint_motion import JointMotion
+
+_FASTER = 1.5
+"""Factor on the velocity limit that a joint led by somebody else, or timed badly, may show."""
+_NOISE = 0.03
+"""What noise, and 10 ms of wrong timing at 3 rad/s, add to it [rad or m]."""
+_NO_LIMIT = 20.0
+"""Velocity limit of a joint that has none: faster than the wrists of any arm [rad/s or m/s]."""
+_ANYWHERE = 1e4
+"""A joint beyond this is nowhere [rad or m]: the way it moves could not be told from round-off."""
+_SPAN = 0.3
+"""How long readings are kept [s]."""
+_SLOPE = 0.03
+"""Length of motion from which a velocity is computed [s]."""
+_STILL_FOR = 0.2
+"""How long joints must have kept their places to count as resting [s]."""
+_STILL = 2e-3
+"""How far a resting joint may move in that time: well above the noise of any encoder [rad or m]."""
+_SOUND = 0.1
+"""How long readings must have been believed until they are reason for another stop [s]."""
+_AGREES, _AGREES_RELATIVE = 0.3, 0.3
+"""How far a measured velocity may be from the slope of the positions [rad/s or m/s, and a part of it]. One that has
+agreed with it in motion is a witness: where it does not any more, neither is believed."""
+
+
+class Belief:
+    """The believed place of every joint, reading after reading.
+
+    ``time`` is that of the run [s]; ``now`` is monotonic, when a reading came [s].
+
+    Parameters
+    ----------
+    joint_names : tuple of str
+    velocity : ndarray, shape (n,)
+        Velocity limits [rad/s or m/s]; infinity where there is none.
+    """
+
+    def __init__(self, joint_names: tuple[str, ...], velocity: Array) -> None:
+        self._names = joint_names
+        self._fastest = np.where(np.isfinite(velocity), velocity, _NO_LIMIT)
+        n = len(joint_names)
+        self._place = np.zeros(n)
+        self._velocity = np.zeros(n)
+        self._track = np.zeros(n)  # the plausible places, whatever the velocities say
+        self._witnessed, self._unlike = np.zeros(n), np.zeros(n)
+        self._lie = np.zeros(n)  # what readings are off by, since the jump that no drive can make
+        self._time, self._came = np.full(n, -np.inf), np.full(n, -np.inf)
+        self.motion, self.place_time = JointMotion(position=np.zeros(n), velocity=np.zeros(n)), -np.inf
+        """What was believed of all joints at one moment, and when that was [s]."""
+        self._seen: deque[tuple[float, Array, BoolArray]] = deque()
+        self._unsound = -np.inf
+        self.shown_speed = np.zeros(n)
+        """Of every joint, as far as its positions and its velocities both show it [rad/s or m/s]."""
+        self.time = -np.inf
+        """Of the last reading [s]."""
+
+    def receive(self, position: Array, velocity: Array | None, time: float, now: float) -> str | None:
+        """Take in a reading, shape (n,) each; return what is not believed of it, or None."""
+        with np.errstate(invalid='ignore'):
+            read = np.isfinite(position) & (np.abs(position) < _ANYWHERE)
+        raw = np.where(read, position, 0.0)
+        first = np.isneginf(self._time)
+        gap = np.where(first, 0.0, np.clip(time - np.where(first, 0.0, self._time), 0.0, 1e3))
+        jump = np.where(read & ~first, raw - self._lie - self._track, 0.0)
+        possible = np.abs(jump) <= _FASTER * self._fastest * gap + _NOISE
+        self._lie += np.where(possible, 0.0, jump)
+        plausible = read & possible
+        self._track = np.where(plausible, raw - self._lie, self._track)
+        self._time = np.where(plausible, np.maximum(time, self._time), self._time)
+        before, self.time = self.time, max(time, self.time)
+        if self._seen and time < self._seen[-1][0]:
+            self._seen.clear()
+        self._seen.append((time, self._track, plausible))
+        while len(self._seen) > 3 and self._seen[1][0] <= time - _SPAN:
+            self._seen.popleft()
+        (slope, over), told = self._slope(), np.full_like(raw, np.nan) if velocity is None else velocity
+        with np.errstate(invalid='ignore'):
+            sane = np.abs(told) <= 2.0 * self._fastest + 1.0
+            agree = sane & (np.abs(told - slope) <= _AGREES + _AGREES_RELATIVE * np.abs(slope))
+        moving = np.isfinite(slope) & (np.abs(slope) > _AGREES)
+        self._witnessed += np.where(agree & moving, min(max(time - before, 0.0), _SLOPE), 0.0)
+        witness = self._witnessed > _SOUND
+        unlike = witness & np.isfinite(slope) & ~agree & (over <= 2.0 * _SLOPE)
+        good = plausible & ~unlike
+        both = np.minimum(np.abs(told), np.abs(slope))
+        self.shown_speed = np.where(sane & np.isfinite(slope), np.nan_to_num(both), 0.0)
+        told = np.where(sane & (witness | ~np.isfinite(slope)), told, slope)
+        value = np.clip(np.nan_to_num(np.where(np.isfinite(told), told, slope)), -self._fastest, self._fastest)
+        self._place, self._velocity = np.where(good, self._track, self._place), np.where(good, value, self._velocity)
+        self._came = np.where(good, now, self._came)
+        if good.all():
+            self.motion, self.place_time = JointMotion(position=self._place, velocity=self._velocity), time
+        else:
+            self._unsound = max(self._unsound, time)
+        problem = self._problem(position, velocity, read, possible, jump)
+        self._unlike = np.where(unlike, self._unlike + min(max(time - before, 0.0), _SLOPE), 0.0)
+        k = int(np.argmax(self._unlike))
+        if problem is None and self._unlike[k] > _SOUND:
+            return f"position and velocity of joint '{self._names[k]}' tell different motions"
+        return problem
+
+    def _problem(
+        self,
+        position: Array,
+        velocity: Array | None,
+        read: BoolArray,
+        possible: BoolArray,
+        jump: Array,
+    ) -> str | None:
+        if not read.all():
+            k = int(np.argmin(read))
+            return f"the position of joint '{self._names[k]}' is {position[k]:.6g}"
+        if not possible.all():
+            k = int(np.argmax(np.where(possible, -1.0, np.abs(jump))))
+            return f"the position of joint '{self._names[k]}' jumps by {abs(jump[k]):.3g} between two joint states"
+        if velocity is not None and not np.isfinite(velocity).all():
+            k = int(np.argmin(np.isfinite(velocity)))
+            return f"the velocity of joint '{self._names[k]}' is {velocity[k]:.6g}"
+        return None
+
+    def _slope(self) -> tuple[Array, float]:
+        """Return the velocity by the last places, shape (n,), NaN where they tell none, and over which time [s]."""
+        time, place, _ = self._seen[-1]
+        before = [row for row in self._seen if row[0] <= time - _SLOPE]
+        if not before:
+            return np.full_like(place, np.nan), np.inf
+        over = time - before[-1][0]
+        return (place - before[-1][1]) / over, over
+
+    @property
+    def sound(self) -> bool:
+        """Whether all of the last readings were believed."""
+        return self.time - self._unsound > _SOUND and self.time - self.place_time <= _SOUND
+
+    @property
+    def lies(self) -> bool:
+        """Whether a joint has jumped as no drive can, and has not come back."""
+        return bool((np.abs(self._lie) > _NOISE).any())
+
+    def silence(self, now: float, allowed: float) -> str | None:
+        """Return a sentence if a joint was not believed for longer than ``allowed`` [s], else None."""
+        k = int(np.argmin(self._came))
+        if np.isneginf(self._came[k]):
+            return 'no joint state has come yet'
+        age = now - float(self._came[k])
+        if age <= allowed:
+            return None
+        who = '' if np.ptp(self._came) == 0.0 else f" that can be believed for joint '{self._names[k]}'"
+        return f'no joint state{who} for {age:.2f} s (allowed: {allowed:g} s)'
+
+    def resting(self, since: float) -> bool | None:
+        """Return whether all joints keep their places; None: too little was believed after ``since`` [s] to say so."""
+        seen = [row for row in self._seen if row[0] >= since]
+        run: list[tuple[float, Array, BoolArray]] = []
+        for row in reversed(seen):
+            if not row[2].all():
+                break
+            run.append(row)
+        if len(run) < 3 or run[0][0] - run[-1][0] < _STILL_FOR:
+            return None
+        return bool((np.ptp([row[1] for row in run], axis=0) <= _STILL).all())

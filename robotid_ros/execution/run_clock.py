@@ -1,0 +1,116 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""The time of a run: that of the clock that stamps what is sent, as long as it goes on as a clock does."""
+
+_JUMP = 0.25
+"""Change of the clock against a monotonic one that no clock makes by itself [s]."""
+_FASTER = 5.0
+"""How much faster than measured simulated time may go for a moment."""
+_STALL = 0.5
+"""After which stall a simulator still makes up for it in one go [s]."""
+_SLEW = 1e-3
+"""How fast clocks may drift apart: twice what chrony and NTP slew by."""
+_BACK = 0.02
+"""How far simulated time may go back without being a step: messages overtake each other [s]."""
+_REMEMBER = 1.0
+"""Over which the rate of simulated time is measured [s]."""
+
+
+class RunClock:
+    """Time from the start of the run [s], fed with readings of the node's clock and of a monotonic one.
+
+    Once the clock jumped, or was exchanged, it is not used again: time goes on by the monotonic clock, at the rate that
+    it had. What is wrong is in ``problem``.
+
+    Parameters
+    ----------
+    begin : float
+        When the run begins, on the node's clock [s].
+    clock, now : float
+        Both clocks, read at one moment [s].
+    simulated : bool
+        The node's clock is simulated time, which may have any rate.
+    """
+
+    def __init__(self, begin: float, clock: float, now: float, *, simulated: bool) -> None:
+        self.begin, self._simulated = begin, simulated
+        self._clock, self._now, self._offset = clock, now, clock - now
+        self._rate, self._watched = 1.0, 0.0
+        self._owed = 0.0  # what simulated time is behind its rate
+        self._ticked = now  # when simulated time last went on: it comes in messages, and not when a node reads it
+        self.time = clock - begin
+        self.problem = ''
+
+    @property
+    def trusted(self) -> bool:
+        """Whether stamps can be taken from the clock, and compared with it."""
+        return not self.problem
+
+    def read(self, clock: float, now: float, *, simulated: bool) -> float:
+        """Take in both clocks, read at one moment [s], and return the time of the run [s]."""
+        passed, went = max(now - self._now, 0.0), clock - self._clock
+        since = max(now - self._ticked, 0.0)
+        if self.trusted:
+            self.problem = self._fault(went, passed, since, clock - now, simulated)
+        if self.trusted:
+            self.time = max(self.time, clock - self.begin)
+            if simulated:
+                owed = self._owed * max(1.0 - passed / _REMEMBER, 0.0) + self._rate * passed - max(went, 0.0)
+                self._owed = min(max(owed, 0.0), _STALL * self._rate)
+            if simulated and went > 0.0:
+                self._watched += since
+                if since > 0.0:
+                    self._rate += min(since / _REMEMBER, 1.0) * (went / since - self._rate)
+                self._ticked = now
+        else:
+            self.time += self._rate * passed
+        self._clock, self._now = max(clock, self._clock) if self.trusted else clock, max(now, self._now)
+        return self.time
+
+    def _fault(self, went: float, passed: float, since: float, offset: float, simulated: bool) -> str:
+        if simulated != self._simulated:
+            return 'use_sim_time was changed during the run'
+        if not simulated:
+            change = offset - self._offset
+            if abs(change) > _JUMP:
+                return _jumped(change)
+            slew = _SLEW * passed
+            self._offset += min(max(change, -slew), slew)
+            return ''
+        if went < -_BACK:
+            return f'{_jumped(went)}, as when a simulated world is reset'
+        if self._watched > _REMEMBER and went > _JUMP + self._possible(since):
+            return _jumped(went)
+        return ''
+
+    def _possible(self, since: float) -> float:
+        """Return how far the clock may go on unheard in a time [s]: only one that comes in messages does so."""
+        return self._owed + _FASTER * max(self._rate, 1.0) * since if self._simulated else 0.0
+
+    def place(self, stamp: float | None, tolerance: float, patience: float) -> tuple[float, str]:
+        """Return when a reading with a stamp [s] was made, in the time of the run, and what is wrong with the stamp.
+
+        A stamp ahead of the clock by more than ``tolerance``, or older than ``patience`` [s], is not used: the reading
+        counts as made when it came. Both count in real time; simulated time may have gone on since it was last heard.
+        """
+        if stamp is None or not self.trusted:
+            return self.time, ''
+        late, rate = self.time + self.begin - stamp, max(self._rate, 1.0)
+        ahead = rate * tolerance + self._possible(self._now - self._ticked)
+        if -ahead <= late <= rate * patience:
+            return stamp - self.begin, ''
+        if late < 0.0:
+            return self.time, f"the stamps of the joint states are {-late:.3g} s ahead of this node's clock"
+        behind = f"the stamps of the joint states are {late:.3g} s behind this node's clock"
+        return self.time, f'{behind}: it was set, or this computer is too busy'
+
+
+def _jumped(change: float) -> str:
+    return f'the clock jumped {"ahead" if change > 0.0 else "back"} by {abs(change):.2f} s'

@@ -1,0 +1,149 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""The stop of an arm: one point at rest, which every controller follows at once from where it is.
+
+The way to it is the controller's own quintic. It begins at the measured state or at the controller's reference, and
+when the message comes; the time is long enough for the acceleration limits from all of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.excitation.reference import Reference
+from robotid_ros.excitation.reference_check import ReferenceCheck
+from robotid_ros.execution.joint_motion import JointMotion, MoveToRest, quintic
+from robotid_ros.model.joint_limits import JointLimits
+
+GENTLE_BRAKING = 5.0
+"""Acceleration of a stop where no limit is given [rad/s^2 or m/s^2]: a quarter to a half of what arms allow."""
+
+_SHARE = 0.95
+"""Part of the acceleration limits that is used: the rest is for what the arm does besides."""
+_MARGIN = 0.01
+"""Distance from a position limit that a stop ends at, where it can [rad or m]: a start is not refused there."""
+_SHORTEST, _LONGEST = 0.1, 8.0
+_USUALLY_LONGEST = 1.1
+"""A stop may take 1.5 times as long as braking has to, or 2.5 times where that is less than this [s]."""
+_TIMES = np.geomspace(_SHORTEST, _LONGEST, 44)
+_LONGER = (1.0, 1.2, 1.5, 2.0)
+"""Candidates, relative to the shortest time that keeps the joint limits."""
+_SAMPLES = 16
+"""Per candidate: 50 ms apart in a stop of 0.8 s."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopPlan:
+    """What brings an arm to rest, and what it breaks: '' where it keeps all limits."""
+
+    move: MoveToRest
+    starts: tuple[JointMotion, ...]
+    breaks: str = ''
+
+    def fastest(self, time: float) -> Array:
+        """Return the highest speed of each joint after a time [s], over all starts, shape (n,) [rad/s or m/s]."""
+        ways = (replace(self.move, start=start).evaluate([time])[1][0] for start in self.starts)
+        result: Array = np.abs(list(ways)).max(axis=0)
+        return result
+
+
+def plan_stop(
+    starts: Sequence[JointMotion],
+    check: ReferenceCheck,
+    path: tuple[Reference, float] | None = None,
+    back_to: Array | None = None,
+    shown: Array | None = None,
+) -> StopPlan:
+    """Return the quickest stop of an arm that keeps all limits, or else the one with the least way.
+
+    Parameters
+    ----------
+    starts : sequence of JointMotion
+        What the arm, or its controller, may do when the stop takes effect, the most likely first.
+    check : ReferenceCheck
+        The limits to keep. A limit that is broken where the arm is counts for what the stop adds.
+    path : tuple of Reference and float, optional
+        The path that the arm is on, and the place of the first start on it [s]: stops that end on the path are tried
+        before those that end straight ahead.
+    back_to : ndarray, shape (n,), optional
+        Where joints come to rest, instead of as soon as they can: places that they have just passed; NaN for the
+        others [rad or m].
+    shown : ndarray, shape (n,), optional
+        Accelerations of the run itself, which a joint without a limit brakes with too [rad/s^2 or m/s^2].
+    """
+    first, limits = starts[0], check.limits
+    gentle = np.maximum(GENTLE_BRAKING, 0.0 if shown is None else 1.2 * shown)
+    braking = np.where(np.isfinite(limits.acceleration), limits.acceleration, gentle)
+    ends: list[Array] = []
+    if path is not None:
+        reference, place = path
+        ends.append(reference.evaluate(np.minimum(place + 0.5 * _TIMES, reference.duration))[0])
+    straight = first.position + 0.5 * _TIMES[:, None] * first.velocity
+    inside = _inside(straight, first.position, limits)
+    ends += [inside] if np.array_equal(inside, straight) else [inside, straight]
+    if back_to is not None:
+        ends = [np.where(np.isfinite(back_to), back_to, goals) for goals in ends]
+    families = [_feasible(starts, goals, limits.velocity, braking) for goals in ends]
+    quickest = families[-1][0].duration
+    longest = max(1.5 * quickest, min(2.5 * quickest, _USUALLY_LONGEST))
+    moves = [move for family in families for move in family if move.duration <= longest]
+    moves.sort(key=lambda move: move.duration)  # stable: along the path before straight ahead
+    excess = check.added_by([move.evaluate(np.linspace(0.0, move.duration, _SAMPLES)) for move in moves])
+    clear = np.flatnonzero(excess.max(axis=1) <= 0.0)
+    if len(clear):
+        return StopPlan(move=moves[int(clear[0])], starts=tuple(starts))
+    ways = [float(np.abs(move.goal - first.position).sum()) for move in moves]
+    k = int(np.argmin(ways))
+    return StopPlan(move=moves[k], starts=tuple(starts), breaks=check.spell(excess[k]))
+
+
+def _inside(goals: Array, position: Array, limits: JointLimits) -> Array:
+    """Return ends that lie within the position limits by a margin, or are no further out than the arm is."""
+    low, high = limits.lower + _MARGIN, limits.upper - _MARGIN
+    closed = low <= high
+    low, high = np.where(closed, low, limits.lower), np.where(closed, high, limits.upper)
+    result: Array = np.clip(goals, np.minimum(low, position), np.maximum(high, position))
+    return result
+
+
+def _feasible(starts: Sequence[JointMotion], goals: Array, velocity: Array, braking: Array) -> list[MoveToRest]:
+    """Return moves of some durations from the shortest on that keeps velocity and acceleration from all starts.
+
+    ``goals``, shape (D, n), belong to ``_TIMES``. Where none keeps them, the durations are those about the one that
+    breaks them least.
+    """
+    excess = _joint_excess(starts, goals, velocity, braking)
+    kept = excess <= 0.0
+    shortest = int(np.argmax(kept) if kept.any() else np.argmin(excess))
+    wanted = np.searchsorted(_TIMES, _TIMES[shortest] * np.array(_LONGER) - 1e-9)
+    wanted = np.unique(np.minimum(wanted, len(_TIMES) - 1))
+    return [
+        MoveToRest(start=starts[0], goal=goals[k], duration=float(_TIMES[k]))
+        for k in wanted.tolist()
+        if k == shortest or excess[k] <= max(0.0, float(excess[shortest]))
+    ]
+
+
+def _joint_excess(starts: Sequence[JointMotion], goals: Array, velocity: Array, braking: Array) -> Array:
+    """Return by how much the worst start breaks a velocity or acceleration limit, relative, shape (D,)."""
+    still = np.zeros_like(goals[0])
+    position, speed, gain = (
+        np.array([still if value is None else value for value in values])
+        for values in zip(*((start.position, start.velocity, start.acceleration) for start in starts), strict=True)
+    )
+    s = np.linspace(0.0, 1.0, 13)[:, None, None, None]
+    _, fast, hard = quintic(s, goals[:, None] - position, speed, gain, _TIMES[:, None, None])
+    fastest = np.maximum(velocity, np.abs(speed) * (1.0 + 1e-9))
+    hardest = np.maximum(_SHARE * braking, np.abs(gain))
+    worst = np.maximum(np.abs(hard).max(axis=0) / hardest, np.abs(fast).max(axis=0) / fastest)
+    result: Array = worst.max(axis=(1, 2)) - 1.0
+    return result

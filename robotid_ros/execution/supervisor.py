@@ -1,0 +1,376 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""The one law of stopping: who moves an arm owns it until rest was seen. See docs/stopping.md.
+
+Fed with joint states, with what the nodes observe, and with time, the supervisor returns what is to be sent. Nothing
+else decides on a stop.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.execution.effort_watch import EffortWatch
+from robotid_ros.execution.following import Following
+from robotid_ros.execution.joint_motion import JointMotion, MoveToRest
+from robotid_ros.execution.run import RunPlan
+from robotid_ros.execution.run_clock import RunClock
+from robotid_ros.execution.sight import Sight
+from robotid_ros.execution.stop import StopPlan, plan_stop
+from robotid_ros.execution.watchdog import WatchdogConfig
+from robotid_ros.execution.windows import Window
+
+_AGED = 0.05
+"""Age of a belief from which an arm that was on its path is thought further along it [s]."""
+_UNSEEN = 0.15
+"""How long an arm that is not on its path is thought to go on as it did [s]."""
+_REPEAT = 0.3
+"""Least time between two stops, so that the one before can show [s]."""
+_SLACK, _SLACK_RELATIVE, _SLACK_TIME = 0.15, 0.2, 0.05
+"""How much faster than its stop an arm may be [rad/s or m/s, a part of it], and how much later [s]."""
+_OVERDUE = 0.1
+"""How long after the end of a stop an arm may still move [s]."""
+_RESTING_SPEED = 0.05
+"""Below this speed an arm counts as slow [rad/s or m/s]."""
+_MOVES = 0.02
+"""What the reference moves by where an arm that was not stopped would be seen to move [rad or m]."""
+_ARRIVED, _HELD = 3e-3, 0.8
+"""Distance from a stop's end within which rest is believed at once [rad or m], and how long it takes elsewhere [s]."""
+_ENDING = 1.0
+"""How long after the end of its run an arm may come to rest [s]."""
+_LATE_STAMP = 0.5
+"""How late a joint state may be by its stamp, beyond the clock tolerance [s]."""
+_MOST_STOPS = 6
+"""An arm that has not obeyed as many is not led by this node; windows end at rest by themselves long before."""
+_ENOUGH_TOLD = 4.0
+"""States of the controller a second that are enough to compare it with the run: the joint states show the arm [Hz]."""
+_SAMPLE = 0.02
+"""Step in which the accelerations of a run are looked at [s]."""
+_PLANNINGS = 3
+"""How often a stop is planned at most before it is sent, late or not."""
+
+
+class State(Enum):
+    """Of a run."""
+
+    RUNNING = 'running'
+    STOPPING = 'stopping'
+    RESTED = 'rest was seen'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is to be sent.
+
+    Attributes
+    ----------
+    window : Window
+        Its stamp is None for points that count from the moment the controller takes them.
+    shift : float
+        By how much it is later than the schedule of the run [s].
+    stop : bool
+        It leads to rest.
+    """
+
+    window: Window
+    shift: float = 0.0
+    stop: bool = False
+
+
+class Supervisor:
+    """Moves one arm along a plan, and brings it to rest for any reason.
+
+    Attributes
+    ----------
+    state : State
+    reason : str
+        Why it was stopped; '' where it was not.
+    fault : bool
+        The reason is a fault, not a request.
+    wanted : int or None
+        The window that is needed next; :meth:`supply` takes it.
+
+    Parameters
+    ----------
+    plan : RunPlan
+    first : Window
+        That is sent already.
+    config : WatchdogConfig
+    clock : RunClock
+    latency : float
+        What a message takes to the controller at most [s].
+    steady : callable
+        The monotonic clock [s]: planning takes time too.
+    efforts : EffortWatch, optional
+        Where efforts are watched.
+    """
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        first: Window,
+        config: WatchdogConfig,
+        clock: RunClock,
+        latency: float,
+        steady: Callable[[], float],
+        efforts: EffortWatch | None = None,
+    ) -> None:
+        self.plan, self.config, self.clock = plan, config, clock
+        self.following = Following(plan, config, efforts)
+        times = np.arange(0.0, plan.reference.duration, _SAMPLE)
+        self._shown = np.abs(plan.reference.evaluate(times)[2]).max(axis=0)
+        self.state, self.reason, self.fault = State.RUNNING, '', False
+        self._latency, self._steady = latency, steady
+        over = config.joint_state_timeout
+        self.joint_sight = Sight('joint states', over, silence=_UNSEEN)
+        self.controller_sight = Sight('states of the controller', over, enough=_ENOUGH_TOLD)
+        self.sights: list[Sight] = [self.joint_sight, self.controller_sight]
+        self._effort_sight = Sight('efforts', over)
+        if efforts is not None:
+            self.sights.append(self._effort_sight)
+        self._problem: tuple[str, bool] | None = None
+        self.wanted: int | None = 1 if plan.windows.count > 1 else None
+        self._supplied: Window | None = None
+        self._leads_until = first.until
+        self._looked: float | None = None
+        self._excused = False
+        self._stop: StopPlan | None = None
+        self._sent = self._sent_now = self._first_sent = np.inf
+        self.stops = 0
+        self._still_since = np.inf
+        self.breaks = ''
+
+    # -- what comes in ------------------------------------------------------------------------------
+
+    def joint_state(
+        self, position: Array, velocity: Array | None, effort: Array | None, stamp: float | None, now: float
+    ) -> None:
+        """Take in a joint state with a stamp of the node's clock [s], or none; ``now`` is monotonic [s].
+
+        The clock has been read at that moment.
+        """
+        patience = self.config.clock_tolerance + _LATE_STAMP
+        time, problem = self.clock.place(stamp, self.config.clock_tolerance, patience)
+        usable = bool(np.isfinite(position).all())
+        self.joint_sight.saw(now, usable=usable)
+        if self.state is not State.RUNNING:
+            self.following.belief.receive(position, velocity, time, now)
+            return
+        if effort is not None:
+            self._effort_sight.saw(now, usable=bool(np.isfinite(effort).all()))
+        elif self._effort_sight.on:
+            self._effort_sight.saw(now, usable=False)
+        said = self.following.receive(position, velocity, time, now, effort)
+        # Where the clock is at fault, what seems to be wrong with the arm is its fault too.
+        text = self.clock.problem or '; '.join(filter(None, (said, problem)))
+        if text:
+            self.report(text)
+
+    def controller_state(self, desired: Array, actual: Array, stamp: float, now: float) -> None:
+        """Take in what the controller says; see :meth:`Following.receive_feedback`."""
+        self.controller_sight.saw(now)
+        time, _ = self.clock.place(stamp, self.config.clock_tolerance, self.config.clock_tolerance + _LATE_STAMP)
+        if self.state is not State.RUNNING:
+            if self.following.belief.silence(now, _UNSEEN):  # the controller measures too
+                self.following.belief.receive(actual, None, time, now)
+        else:
+            said = self.following.receive_feedback(desired, actual, time)
+            if said:
+                self.report(said)
+
+    def report(self, problem: str, *, fault: bool = True) -> None:
+        """Take in why the arm has to be stopped, seen by anybody; the first reason counts."""
+        if self.state is State.RUNNING and self._problem is None:
+            self._problem = problem, fault
+
+    @property
+    def urgent(self) -> bool:
+        """Whether the next look will stop the arm."""
+        return self.state is State.RUNNING and self._problem is not None
+
+    def supply(self, window: Window) -> None:
+        """Take in the window that was wanted."""
+        self._supplied = window
+
+    # -- what goes out ------------------------------------------------------------------------------
+
+    @property
+    def time(self) -> float:
+        """Time from the start of the run [s]."""
+        return self.clock.time
+
+    def tick(self, clock: float, now: float, *, simulated: bool) -> list[Order]:
+        """Return what is to be sent at a time of the node's clock and of a monotonic one [s]."""
+        time = self.clock.read(clock, now, simulated=simulated)
+        # A late look comes before the joint states that queued meanwhile: the next one decides.
+        late = self._looked is not None and now - self._looked > 0.5 * self.config.joint_state_timeout
+        excused, self._excused, self._looked = late and not self._excused, late, now
+        if self.state is State.RESTED:
+            return []
+        if self.state is State.STOPPING:
+            return self._supervise_stop(time, now)
+        if self._problem is None:
+            self._look(time, now, excused=excused)
+        if self._problem is None:
+            orders = self._advance(time)
+        if self._problem is None:
+            return orders
+        self.reason, self.fault = self._problem
+        self.state = State.STOPPING
+        return [self._stop_order(time, now)]
+
+    def _look(self, time: float, now: float, *, excused: bool) -> None:
+        problem = self.clock.problem
+        if not problem and not excused:
+            problem = self.following.belief.silence(now, self.config.joint_state_timeout) or ''
+            problem = problem or next(filter(None, (sight.problem(now) for sight in self.sights)), '')
+        over = time - self.plan.reference.duration
+        if not problem and over >= 0.0:
+            if self._rest_seen(self.plan.reference.duration):
+                self.state = State.RESTED
+            elif over > _ENDING:
+                problem = 'the arm was not seen to rest at the end of its run'
+        if problem:
+            self.report(problem)
+
+    def _advance(self, time: float) -> list[Order]:
+        """Return the window that is due."""
+        windows = self.plan.windows
+        if self.state is not State.RUNNING or self.wanted is None or time < windows.due(self.wanted):
+            return []
+        if time + self._latency > self._leads_until:
+            self.report('the next piece of the trajectory is too late: this computer is too busy')
+            return []
+        if self._supplied is None:
+            return []
+        shift = self.following.shift(time)
+        if shift is None:
+            self.report('the arm, or what its controller leads it to, is off the path where the next piece begins')
+            return []
+        order = Order(window=self._supplied, shift=shift)
+        self._supplied, self._leads_until = None, order.window.until + shift
+        self.wanted = self.wanted + 1 if self.wanted + 1 < windows.count else None
+        return [order]
+
+    # -- the stop -----------------------------------------------------------------------------------
+
+    def _supervise_stop(self, time: float, now: float) -> list[Order]:
+        if self._stop is None:  # it could not be planned
+            return [self._stop_order(time, now)]
+        ended = time >= self._sent + self._latency + self._stop.move.duration
+        if ended and self._rest_seen(self._sent + self._latency) and self._would_have_moved(time):
+            self._still_since = min(self._still_since, time)
+            off = float(np.abs(self.following.belief.motion.position - self._stop.move.goal).max())
+            # Elsewhere something holds it, or a controller whose time is stretched leads it there slowly.
+            if off < _ARRIVED or time - self._still_since > _HELD:
+                self.state = State.RESTED
+            return []
+        self._still_since = np.inf
+        if now - self._sent_now < _REPEAT:
+            return []
+        # On its path, the arm has missed the stop. Elsewhere, a joint that only seems to move would be led on and on.
+        missed = self.following.path_place() is not None
+        belief = self.following.belief
+        if not self._moves_on(time, np.abs(belief.motion.velocity) if missed else belief.shown_speed):
+            return []
+        return [self._stop_order(time, now)] if missed or not self._planned(time).breaks else []
+
+    def _rest_seen(self, since: float) -> bool:
+        return bool(self.following.belief.resting(since))
+
+    def _would_have_moved(self, time: float) -> bool:
+        """Return whether an arm that missed its stop would have been seen to move by now."""
+        reference, until = self.plan.reference, min(time - self._latency, self._leads_until)
+        if time >= min(self._leads_until + self.plan.windows.longest_stop, reference.duration):
+            return True
+        places = reference.evaluate(np.clip(np.linspace(self._first_sent, until, 9), 0.0, reference.duration))[0]
+        return bool(np.ptp(places, axis=0).max() > _MOVES)
+
+    def _moves_on(self, time: float, speed: Array) -> bool:
+        """Return whether the arm, at a speed of its joints, shape (n,), moves otherwise than its stop leads it."""
+        belief = self.following.belief
+        if self._stop is None or self.stops >= _MOST_STOPS or not belief.sound or belief.place_time <= self._sent:
+            return False
+        move = self._stop.move
+        ago = min(belief.place_time, time) - self._sent - self._latency - _SLACK_TIME
+        if ago > move.duration + _OVERDUE:
+            return bool(speed.max() > _RESTING_SPEED)
+        if ago < 0.0:
+            return False
+        planned = self._stop.fastest(min(ago, move.duration))
+        return bool((speed > _SLACK + (1.0 + _SLACK_RELATIVE) * planned).any())
+
+    def _stop_order(self, time: float, now: float) -> Order:
+        """Plan a stop for when it reaches the controller, again where planning it took too long."""
+        began = now
+        for _ in range(_PLANNINGS):
+            plan = self._planned(time)
+            took = self._steady() - began
+            if took <= 0.5 * self._latency:
+                break
+            time, began = time + took, began + took
+        self._stop, self._sent, self._sent_now = plan, time, began
+        self._first_sent = min(self._first_sent, time)
+        self.stops += 1
+        self.breaks = plan.breaks
+        goal = plan.move.goal[None]
+        still = np.zeros_like(goal)
+        window = Window(
+            due=time, stamp=None, times=np.array([plan.move.duration]), position=goal, velocity=still,
+            acceleration=still, until=time,
+        )  # fmt: skip
+        return Order(window=window, stop=True)
+
+    def _planned(self, time: float) -> StopPlan:
+        following, latency = self.following, self._latency
+        belief, reference = following.belief, self.plan.reference
+        if np.isneginf(belief.place_time):
+            motion, age = following.reference(0.0), 0.0
+        else:
+            motion, age = belief.motion, max(time - belief.place_time, 0.0)
+        behind = None if following.pushing else following.path_place()
+        if behind is not None and age > _AGED:
+            starts = [following.reference(time - behind + part * latency) for part in (0.5, 0.0, 1.0)]
+        else:
+            motion = motion.after(min(age, _UNSEEN))
+            starts = [motion.after(part * latency) for part in (0.5, 0.0, 1.0)]
+        on_path = following.reference(time)
+        if np.abs(on_path.position - motion.position).max() < 2.0 * self.config.tracking_tolerance:
+            starts += [following.reference(time + part * latency) for part in (0.0, 0.5, 1.0)]
+        if self._stop is not None:  # the one before may be on its way
+            led = self._stop.move.evaluate(np.minimum(time - self._sent, self._stop.move.duration))
+            starts.append(JointMotion(position=led[0][0], velocity=led[1][0], acceleration=led[2][0]))
+        # The path was checked: an arm that is a little off it does best to end there too.
+        near = None if following.pushing else following.path_place(2.0 * self.config.tracking_tolerance)
+        path = None if near is None else (reference, min(max(time - near + 0.5 * latency, 0.0), reference.duration))
+        back_to = following.efforts.clear if following.pushing and following.efforts is not None else None
+        return plan_stop(starts, self.plan.windows.check, path, back_to, self._shown)
+
+    @property
+    def stop_plan(self) -> MoveToRest | None:
+        """The last stop that was sent."""
+        return None if self._stop is None else self._stop.move
+
+    def measured(self) -> tuple[JointMotion, bool | None]:
+        """Return what the arm is believed to do, and whether it rests; None: that is not known."""
+        belief = self.following.belief
+        return belief.motion, belief.resting(belief.time - 0.1)
+
+    def rest_text(self, now: float) -> str:
+        """Return what the arm does, in words."""
+        belief = self.following.belief
+        silence = belief.silence(now, self.config.joint_state_timeout)
+        if silence:
+            return f'no joint state shows that the arm rests ({silence}): look at it'
+        fastest = float(np.abs(belief.motion.velocity).max())
+        return f'it moves at up to {fastest:.2f} rad/s' if fastest > _RESTING_SPEED else 'it comes to rest'

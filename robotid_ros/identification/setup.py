@@ -1,0 +1,176 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+"""The set-up of a recording: from recorded coordinates to those of the description, and what was found to differ."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from robotid_ros.arrays import Array
+from robotid_ros.data.dataset import Dataset
+from robotid_ros.model.robot_model import RobotModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One way in which the recording differs from the description.
+
+    Attributes
+    ----------
+    kind : str
+        'gravity', 'axis', 'position', 'torque', 'zero', 'drives', 'coordinates', 'change' or 'magnitude'.
+    joints : tuple of str
+    text : str
+        What was found.
+    remedy : str
+        What the user may change so that a second run states it.
+    undone : bool
+        Whether the result takes it into account; otherwise it cannot be used.
+    """
+
+    kind: str
+    joints: tuple[str, ...]
+    text: str
+    remedy: str
+    undone: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            'kind': self.kind,
+            'joints': list(self.joints),
+            'text': self.text,
+            'remedy': self.remedy,
+            'undone': self.undone,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> 'Finding':
+        """Return the finding that :meth:`to_dict` wrote."""
+        joints = tuple(str(name) for name in data['joints'])
+        texts = {key: str(data[key]) for key in ('kind', 'text', 'remedy')}
+        return cls(joints=joints, undone=bool(data['undone']), **texts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SetUp:
+    """From recorded coordinates to those of the description.
+
+    Attributes
+    ----------
+    gravity : ndarray, shape (3,)
+        In the base frame [m/s^2].
+    position : ndarray, shape (n, n)
+        P, of positions, velocities and accelerations.
+    zero : ndarray, shape (n,)
+        z, added to the positions [rad or m].
+    torque : ndarray, shape (n, n)
+        T, of torques.
+    drives : ndarray, shape (n, n)
+        D: motors over the joints of the description.
+    findings : tuple of Finding
+    """
+
+    gravity: Array
+    position: Array
+    zero: Array
+    torque: Array
+    drives: Array
+    findings: tuple[Finding, ...] = ()
+
+    @classmethod
+    def as_described(cls, model: RobotModel) -> 'SetUp':
+        """Return the set-up in which the recording is what the description says."""
+        eye = np.eye(model.n)
+        return cls(gravity=model.gravity, position=eye, zero=np.zeros(model.n), torque=eye, drives=model.drives)
+
+    @property
+    def changes_coordinates(self) -> bool:
+        """Whether recorded and described coordinates differ."""
+        eye = np.eye(len(self.zero))
+        same = np.array_equal(self.position, eye) and np.array_equal(self.torque, eye)
+        return not (same and not self.zero.any())
+
+    @property
+    def obstacle(self) -> str:
+        """Why no controller may be fed by a model of this recording, with the remedy, or nothing.
+
+        What cannot be undone spoils the model. Where recorded coordinates differ from the description's, the model is
+        right, but in the description's: a torque sent to the arm's driver would have the wrong sign or joint.
+        """
+        lost = [f'{each.text}; {each.remedy}' for each in self.findings if not each.undone]
+        if lost or not self.changes_coordinates:
+            return '; '.join(lost)
+        return (
+            f'{"; ".join(f"{each.text}; {each.remedy}" for each in self.findings)}; the model predicts this recording, '
+            'but in the coordinates of the description, which are not those of the driver: mend this at its source and '
+            'identify again'
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence for each thing that was found and undone, with what to do about it."""
+        return tuple(f'set-up: {each.text}; {each.remedy}' for each in self.findings if each.undone)
+
+    def model(self, described: RobotModel) -> RobotModel:
+        """Return the description as it stands and is driven."""
+        return replace(described, gravity=self.gravity, drives=self.drives)
+
+    def dataset(self, dataset: Dataset, joint_names: Sequence[str]) -> Dataset:
+        """Return a recording in the coordinates of the description; other joints stay as they are."""
+        if not self.changes_coordinates:
+            return dataset
+        where = [dataset.joint_names.index(name) for name in joint_names]
+
+        def mapped(values: Array, matrix: Array, shift: Array | None = None) -> Array:
+            result = np.array(values)
+            result[:, where] = values[:, where] @ matrix.T + (0.0 if shift is None else shift)
+            return result
+
+        even = dataset.unfiltered
+        if even is not None:
+            runs = tuple(
+                replace(
+                    run, position=mapped(run.position, self.position, self.zero), torque=mapped(run.torque, self.torque)
+                )
+                for run in even.runs
+            )
+            even = replace(even, runs=runs)
+        return replace(
+            dataset,
+            q=mapped(dataset.q, self.position, self.zero),
+            dq=mapped(dataset.dq, self.position),
+            ddq=mapped(dataset.ddq, self.position),
+            tau=mapped(dataset.tau, self.torque),
+            tau_filtered=mapped(dataset.tau_filtered, self.torque),
+            unfiltered=even,
+        )
+
+    def state(self, position: Array, velocity: Array, torque: Array) -> Array:
+        """Return one recorded joint state in the coordinates of the description, shape (3, n)."""
+        return np.stack([self.position @ position + self.zero, self.position @ velocity, self.torque @ torque])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            'gravity': self.gravity.tolist(),
+            'position': self.position.tolist(),
+            'zero': self.zero.tolist(),
+            'torque': self.torque.tolist(),
+            'drives': self.drives.tolist(),
+            'findings': [each.to_dict() for each in self.findings],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> 'SetUp':
+        """Return the set-up that :meth:`to_dict` wrote."""
+        arrays = {key: np.array(data[key], dtype=float) for key in ('gravity', 'position', 'zero', 'torque', 'drives')}
+        return cls(findings=tuple(Finding.from_dict(each) for each in data['findings']), **arrays)

@@ -1,0 +1,482 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+"""The search for the set-up of a recording: where it disagrees with its description, told by the torque.
+
+A recording may be of an arm on a wall; a joint may count against its description; efforts may have the other sign;
+positions may be those of motors behind a coupling. Each of these is a hypothesis about one and the same linear model,
+
+    T tau = Y(P q + z; g) x + D^T friction(D (P q + z)),
+
+with the gravity g, matrices P and T from recorded to described coordinates, a zero z, and the drives D over the
+joints. The standard parameters x have a normal prior: the description's, or that of any links of its size. A hypothesis
+costs no parameters (but for the direction of gravity, and a payload), so that all are compared by their posterior at
+its maximum on a part of the samples; the best challenges what holds so far before the judge
+(:mod:`robotid_ros.identification.judge`). What wins holds, and the search goes on from there, until nothing wins.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import TypeAlias
+
+import numpy as np
+
+from robotid_ros.arrays import Array, BoolArray, IntArray
+from robotid_ros.data.dataset import Dataset
+from robotid_ros.dynamics import full_regressor
+from robotid_ros.identification.cross_validation import Alternative, Decision
+from robotid_ros.identification.information import non_negative
+from robotid_ros.identification.judge import Score, groups
+from robotid_ros.identification.prior import standard_prior
+from robotid_ros.identification.samples import Samples, evenly_weighted
+from robotid_ros.identification.setup import Finding, SetUp
+from robotid_ros.model.robot_model import RobotModel
+
+_FEW, _SAMPLES = 400, 1500  # samples by which hypotheses are compared, and by which the judge decides
+_GROUPS = 10  # of states; a set-up is a fact about all of them
+_FINALISTS = 3  # brought before the judge in one round
+_PAIRED = 6  # best single hypotheses that are tried in pairs
+_ROUNDS = 8  # most findings in one recording
+_TURN_STEPS = 6  # Gauss-Newton steps of a free direction of gravity; it moves by less than a degree in the last ones
+_LEAST_TILT = np.radians(4.0)  # a smaller tilt is within what calibration and mounting leave
+_REWEIGHINGS = 4
+_SPRING = 0.3  # of a joint's torque over its range: what a spring or a counterbalance may take
+_TURNS = 10  # reversals of all joints through which efforts that never change their sign have none
+_UNEXPLAINED = 0.25  # of the torque's variation, which a signed torque that gravity keeps positive does not leave
+_SLIGHT = 0.01  # of a torque, and of the samples: as good as none
+_CUTS = 20  # moments in each recording at which its load may change
+
+
+_Normal: TypeAlias = tuple[Array, Array, Array, Array]
+
+
+def _sum(parts: Sequence[_Normal]) -> _Normal:
+    gram, vector, square, count = (np.sum(each, axis=0) for each in zip(*parts, strict=True))
+    return gram, vector, square, count
+
+
+class _Test:
+    """Samples by which hypotheses are tested."""
+
+    def __init__(self, samples: Samples, described: RobotModel) -> None:
+        self.samples, self.described = samples, described
+        mass = described.inertial[:, 9]
+        if described.n > 1 and np.ptp(mass) <= 1e-3 * mass.max():  # filled in for a simulator: they say nothing
+            described = replace(described, inertial=np.zeros_like(described.inertial))
+        self.mean, self.deviation = standard_prior(described, rotor_inertia=True)
+        self.n = described.n
+        if not self.mean[: 10 * self.n].any():  # no masses known: any body between a joint and the next
+            self.mean = np.concatenate([_any_bodies(described), np.zeros(self.n)])
+        # Efforts may be currents or counts: the prior says how torque is shared out, not how large it is.
+        rigid = full_regressor(described, samples.q, samples.dq, samples.ddq) @ self.mean[: 10 * self.n]
+        size = float(np.linalg.norm(samples.target)) / max(float(np.linalg.norm(rigid)), 1e-300)
+        self.mean, self.deviation = size * self.mean, size * self.deviation
+        torque, range_ = np.sqrt(np.mean(samples.target**2, axis=0)), np.maximum(np.std(samples.q, axis=0), 0.1)
+        self.spring = np.maximum(_SPRING * torque / range_, 1e-12)
+
+    def rows(self, setup: SetUp, added: Array | None = None) -> tuple[Array, Array]:
+        """Return the rows, shape (n, N, m), of links, rotors, friction, offset and spring, and the torque (n, N)."""
+        samples, drives = self.samples, setup.drives
+        q = samples.q @ setup.position.T + setup.zero
+        dq, ddq = samples.dq @ setup.position.T, samples.ddq @ setup.position.T
+        rigid = full_regressor(setup.model(self.described), q, dq, ddq)
+        at_motors = [ddq @ drives.T, np.sign(dq @ drives.T), dq @ drives.T, np.ones_like(dq), q - q.mean(axis=0)]
+        parts = [rigid.transpose(1, 0, 2)]
+        parts += [drives.T[:, None, :] * signal for signal in at_motors]
+        if added is not None:
+            parts.append(rigid[:, :, -10:].transpose(1, 0, 2) * added)
+        return np.concatenate(parts, axis=2), (samples.target @ setup.torque.T).T
+
+    def bounded(self, columns: int) -> Array:
+        """Return which parameters are not negative: rotor inertias, Coulomb and viscous friction."""
+        mask = np.zeros(columns, dtype=bool)
+        mask[10 * self.n : 13 * self.n] = True
+        return mask
+
+    def normal(self, rows: Array, torque: Array, keep: BoolArray | slice = slice(None)) -> _Normal:
+        """Return Gram matrices, vectors, squares and weights of some samples, joint by joint."""
+        rows, torque, weight = rows[:, keep], torque[:, keep], self.samples.weight[keep].T
+        turned = (rows * weight[..., None]).transpose(0, 2, 1)
+        return (
+            turned @ rows,
+            (turned @ torque[..., None])[..., 0],
+            np.sum(weight * torque**2, axis=1),
+            weight.sum(axis=1),
+        )
+
+    def solve(
+        self, parts: _Normal, precision: Array | None = None, *, free: bool = False
+    ) -> tuple[Array, float, Array]:
+        """Return the parameters at the maximum of the posterior, minus its logarithm, and the joints' precisions."""
+        gram, vector, square, count = parts
+        m = gram.shape[1]
+        mean, deviation = np.zeros(m), np.full(m, np.inf)
+        known = len(self.mean)
+        mean[:known], deviation[:known] = self.mean, self.deviation
+        deviation[14 * self.n : 15 * self.n] = self.spring
+        deviation[15 * self.n :] = np.resize(self.deviation[10 * (self.n - 1) : 10 * self.n], m - 15 * self.n)
+        pull = 1.0 / deviation**2
+        share = self.samples.independent_per_sample
+        power = np.maximum(square / np.maximum(count, 1e-300), 1e-300)
+        fixed = precision is not None
+        current = 10.0 / power if precision is None else precision
+        left = power
+        found = mean
+        for _ in range(1 if fixed else _REWEIGHINGS):
+            weight = share * current
+            matrix = np.tensordot(weight, gram, axes=1) + np.diag(pull)
+            matrix[np.diag_indices(m)] += 1e-12 * np.diag(matrix)
+            found = non_negative(matrix, weight @ vector + pull * mean, self.bounded(m) & np.full(m, not free))
+            error = np.einsum('p,jpq,q->j', found, gram, found) - 2.0 * vector @ found + square
+            left = np.maximum(error / np.maximum(count, 1e-300), 1e-9 * power)
+            current = current if fixed else 1.0 / left
+        cost = 0.5 * share * float(count @ np.log(left)) + 0.5 * float(np.sum(pull * (found - mean) ** 2))
+        return found, cost, current
+
+    def cost(self, setup: SetUp) -> float:
+        """Return minus the logarithm of the posterior at its maximum."""
+        return self.solve(self.normal(*self.rows(setup)))[1]
+
+    def score(self, setup: SetUp, label: IntArray, added: Array | None = None, *, free: bool = False) -> Score:
+        """Return the held-out errors in the coordinates of the set-up; ``free`` lets friction drive a joint."""
+        rows, torque = self.rows(setup, added)
+        every = np.unique(label)
+        parts = [self.normal(rows, torque, label == k) for k in every]
+        total = _sum(parts)
+        _, _, precision = self.solve(total, free=free)
+        squares, counts = [], []
+        for k, part in zip(every, parts, strict=True):
+            found, _, _ = self.solve(_sum([other for other in parts if other is not part]), precision, free=free)
+            keep = label == k
+            error = (torque[:, keep] - rows[:, keep] @ found).T
+            weight = self.samples.weight[keep]
+            squares.append(np.sum(weight * error**2, axis=0))
+            counts.append(weight.sum(axis=0))
+        return Score(squares=np.array(squares), count=np.array(counts))
+
+    def tilted(self, setup: SetUp) -> SetUp:
+        """Return a set-up with the direction of gravity found from its own, by Gauss-Newton's method."""
+        size = float(np.linalg.norm(setup.gravity))
+        gravity = setup.gravity
+        for _ in range(_TURN_STEPS):
+            here = replace(setup, gravity=gravity)
+            rows, torque = self.rows(here)
+            found, _, precision = self.solve(self.normal(rows, torque))
+            across = np.linalg.svd(gravity[None] / size)[2][1:]  # two directions at right angles to gravity
+            inertial = found[: 10 * self.n]
+            q = self.samples.q @ setup.position.T + setup.zero
+            still = np.zeros_like(q)
+            bends = [
+                (
+                    full_regressor(
+                        replace(setup.model(self.described), gravity=size * direction), q, still, still, part='gravity'
+                    )
+                    @ inertial
+                ).T
+                for direction in across
+            ]
+            wide = np.concatenate([rows, np.stack(bends, axis=-1)], axis=2)
+            residual = torque - rows @ found
+            gram, vector, _, _ = self.normal(wide, residual)
+            m = wide.shape[2]
+            pull = np.zeros(m)
+            pull[: len(self.mean)] = 1.0 / self.deviation**2
+            pull[-2:] = 1.0  # a radian
+            weight = self.samples.independent_per_sample * precision
+            matrix = np.tensordot(weight, gram, axes=1) + np.diag(pull + 1e-9)
+            matrix[np.diag_indices(m)] *= 1.0 + 1e-10
+            start = np.zeros(m)
+            start[: len(self.mean)] = pull[: len(self.mean)] * (self.mean - found[: len(self.mean)])
+            step = np.linalg.solve(matrix, weight @ vector + start)[-2:]
+            step *= min(1.0, 0.7 / max(float(np.linalg.norm(step)), 1e-12))
+            turned = gravity / size + step @ across
+            gravity = size * turned / np.linalg.norm(turned)
+        return replace(setup, gravity=gravity)
+
+
+def _any_bodies(model: RobotModel) -> Array:
+    """Return the parameters of rods between the joints, shape (10 n,), of the mass that the prior takes as unknown."""
+    mass = standard_prior(model, rotor_inertia=False)[1].reshape(-1, 10)[:, 9]
+    ends = np.concatenate([model.placements[1:, :3, 3], model.tip[None, :3, 3]])
+    result = np.zeros((model.n, 10))
+    for k, (m, end) in enumerate(zip(mass, ends, strict=True)):
+        about = m * (end @ end * np.eye(3) - np.outer(end, end)) / 3.0
+        result[k] = [*about[np.triu_indices(3)], *(0.5 * m * end), m]
+    return result.ravel()
+
+
+def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetUp, Decision]:
+    """Return the set-up of some recordings and what was compared.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+        As recorded.
+    described : RobotModel
+        Gravity and drives as the description and the configuration have them.
+
+    Returns
+    -------
+    setup : SetUp
+    decision : Decision
+        With every set-up that came before the judge, and its held-out error against the filtered torque.
+    """
+    samples = evenly_weighted(datasets, replace(described, drives=np.eye(described.n)), None)
+    moving = np.maximum(np.abs(samples.dq).max(axis=0), 1e-9)
+    samples = replace(samples, weight=np.where(np.abs(samples.dq) > 0.02 * moving, 1.0, 0.05))
+    judged = samples.coarse(10.0).thinned(_SAMPLES)
+    setup = SetUp.as_described(described)
+    if not judged.target.any():
+        return setup, Decision(subject='set-up', chosen='as described: there is no torque to compare with')
+    screen, test = _Test(judged.thinned(_FEW), described), _Test(judged, described)
+    label = groups(judged, _GROUPS)
+    # What is found must predict better than anything that can be fitted to the recording as it is.
+    score = min((test.score(setup, label, free=free) for free in (False, True)), key=lambda each: each.value)
+    tried = [Alternative(name='as described', error=score.rmse)]
+    unsigned = _magnitude(samples, described)
+    varies = np.sqrt(np.sum(np.var(judged.target, axis=0)))
+    if unsigned is not None and np.linalg.norm(score.rmse) > _UNEXPLAINED * varies:
+        setup = replace(setup, findings=(unsigned,))
+        return setup, Decision(subject='set-up', chosen=unsigned.text, alternatives=tuple(tried))
+    moments = _moments(datasets, judged)
+    for _ in range(_ROUNDS):
+        changed = _change(setup, test, label, score, moments)
+        single = list(_neighbours(setup, screen))
+        challenger = _challenge(single, setup, score, screen, test, label, tried)
+        if challenger is None and changed is None:
+            # Two joints that are both reversed may fit together as they are: none alone helps.
+            single.sort(key=screen.cost)
+            double = [_both(setup, *pair) for pair in combinations(single[:_PAIRED], 2)]
+            challenger = _challenge([each for each in double if each], setup, score, screen, test, label, tried)
+        if changed is not None and (challenger is None or changed[1].value < challenger[1].value):
+            setup = replace(setup, findings=(*setup.findings, changed[0]))
+            break
+        if challenger is None:
+            break
+        setup, score = challenger
+    chosen = '; '.join(each.text for each in setup.findings) or 'as described'
+    return setup, Decision(subject='set-up', chosen=chosen, alternatives=tuple(tried))
+
+
+def _challenge(
+    candidates: Sequence[SetUp],
+    setup: SetUp,
+    score: Score,
+    screen: _Test,
+    test: _Test,
+    label: IntArray,
+    tried: list[Alternative],
+) -> tuple[SetUp, Score] | None:
+    """Return the best of some candidates with its score, where it takes the place of what holds."""
+    least = screen.cost(setup)
+    costs = sorted(((screen.cost(each), k) for k, each in enumerate(candidates)))
+    better = [candidates[k] for cost, k in costs[:_FINALISTS] if cost < least]
+    finalists = [(each, test.score(each, label)) for each in better]
+    for each, found in finalists:
+        tried.append(Alternative(name='; '.join(one.text for one in each.findings), error=found.rmse))
+    if not finalists:
+        return None
+    best = min(finalists, key=lambda pair: pair[1].value)
+    return best if score.contradicted_by(best[1], len(candidates)) else None
+
+
+def _both(setup: SetUp, first: SetUp, second: SetUp) -> SetUp | None:
+    """Return the set-up in which two findings hold together, or None where they exclude each other."""
+    a, b = first.findings[-1], second.findings[-1]
+    if a.kind == b.kind == 'gravity' or (a.joints and a.joints == b.joints):
+        return None
+    back = np.linalg.inv(setup.position)
+    extra = second.position @ back  # what the second does after what held before
+    gravity = second if b.kind == 'gravity' else first
+    return replace(
+        first,
+        gravity=gravity.gravity,
+        position=extra @ first.position,
+        zero=extra @ first.zero + second.zero - extra @ setup.zero,
+        torque=second.torque @ np.linalg.inv(setup.torque) @ first.torque,
+        drives=second.drives @ np.linalg.inv(setup.drives) @ first.drives,
+        findings=(*first.findings, b),
+    )
+
+
+def _neighbours(setup: SetUp, test: _Test) -> Iterator[SetUp]:
+    """Yield every set-up that is one hypothesis away."""
+    yield from _mounts(setup, test)
+    yield from _reversals(setup, test.described)
+    yield from _zeros(setup, test.described)
+    yield from _couplings(setup, test.described)
+
+
+def _mounts(setup: SetUp, test: _Test) -> Iterator[SetUp]:
+    size = float(np.linalg.norm(setup.gravity))
+    if size == 0.0:
+        return
+    others = tuple(each for each in setup.findings if each.kind != 'gravity')
+    described = test.described.gravity
+
+    def found(gravity: Array) -> SetUp:
+        angle = np.degrees(np.arccos(np.clip(gravity @ described / size**2, -1.0, 1.0)))
+        text = (
+            f'gravity acts along [{", ".join(f"{x:.3g}" for x in gravity / size)}] of the base frame, '
+            f'{angle:.0f} degrees from the description: the arm is mounted on a tilted base, a wall or a ceiling'
+        )
+        numbers = ', '.join(f'{x:.4g}' for x in gravity)
+        remedy = f'set gravity: [{numbers}] in the configuration, or turn the base in the description'
+        finding = Finding(kind='gravity', joints=(), text=text, remedy=remedy)
+        return replace(setup, gravity=gravity, findings=(*others, finding))
+
+    axes = [size * sign * axis for axis in np.eye(3) for sign in (1.0, -1.0)]
+    if not any(each.kind == 'gravity' for each in setup.findings):
+        directions = [axis for axis in axes if axis @ setup.gravity < 0.99 * size**2]
+        yield from (found(axis) for axis in directions)
+        start = min(directions, key=lambda axis: test.cost(replace(setup, gravity=axis)))
+        starts = [setup.gravity, start]
+    else:
+        starts = [setup.gravity]
+    for gravity in starts:
+        free = test.tilted(replace(setup, gravity=gravity)).gravity
+        if max(free @ axis for axis in (setup.gravity, *axes)) < np.cos(_LEAST_TILT) * size**2:
+            yield found(free)
+
+
+def _reversals(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
+    for j, joint in enumerate(model.joint_names):
+        turn = np.eye(model.n)
+        turn[j, j] = -1.0
+        for kind, text, remedy, position, torque in (
+            (
+                'torque',
+                f'the torque of {joint} has the wrong sign: it is reversed',
+                'turn the sign of its torque, or of its torque constant',
+                False,
+                True,
+            ),
+            (
+                'position',
+                f'the position of {joint} is reversed: it counts against its axis in the description',
+                'turn the sign of its position, or its axis in the description together with its torque',
+                True,
+                False,
+            ),
+            (
+                'axis',
+                f'the axis of {joint} is reversed: position and torque count against the description',
+                'turn its axis in the description, or the signs of its position and torque',
+                True,
+                True,
+            ),
+        ):
+            if any(each.joints == (joint,) for each in setup.findings):
+                continue
+            yield replace(
+                setup,
+                position=turn @ setup.position if position else setup.position,
+                zero=turn @ setup.zero if position else setup.zero,
+                torque=turn @ setup.torque if torque else setup.torque,
+                findings=(*setup.findings, Finding(kind=kind, joints=(joint,), text=text, remedy=remedy)),
+            )
+
+
+def _zeros(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
+    for j, joint in enumerate(model.joint_names):
+        if model.joint_types[j] != 'revolute' or any(each.joints == (joint,) for each in setup.findings):
+            continue
+        for degrees in (90, -90, 180):
+            zero = np.array(setup.zero)
+            zero[j] += np.radians(degrees)
+            text = f'the zero position of {joint} is not that of the description: {degrees:+d} degrees are missing'
+            remedy = f'add {np.radians(degrees):.6g} rad to its positions, or turn its joint frame in the description'
+            finding = Finding(kind='zero', joints=(joint,), text=text, remedy=remedy)
+            yield replace(setup, zero=zero, findings=(*setup.findings, finding))
+
+
+def _couplings(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
+    for k in range(1, model.n):
+        if model.joint_types[k - 1 : k + 1] != ('revolute', 'revolute') or setup.drives[k, k - 1] != 0.0:
+            continue
+        pair = model.joint_names[k], model.joint_names[k - 1]
+        for sign, written in ((1.0, '+'), (-1.0, '-')):
+            turn = np.eye(model.n)
+            turn[k, k - 1] = sign
+            name = f'{pair[0]} {written} {pair[1]}'
+            coupled = f'the drives of {pair[0]} and {pair[1]} are coupled: the motor of {pair[0]} turns with {name}'
+            remedy = f'set drives: {{{pair[0]}: {{{pair[1]}: {sign:g}}}}} in the configuration'
+            finding = Finding(kind='drives', joints=pair, text=coupled, remedy=remedy)
+            yield replace(setup, drives=turn @ setup.drives, findings=(*setup.findings, finding))
+            text = f'the positions and torques of {pair[0]} are those of a coupled motor, which turns with {name}'
+            finding = Finding(
+                kind='coordinates',
+                joints=pair,
+                text=text,
+                remedy='record joint coordinates: position of the motor minus that of the joint it turns with',
+            )
+            back = np.linalg.inv(turn)
+            for drives in (turn @ setup.drives, setup.drives):  # friction at the coupled motors, or at the joints
+                yield replace(
+                    setup,
+                    position=back @ setup.position,
+                    zero=back @ setup.zero,
+                    torque=turn.T @ setup.torque,
+                    drives=drives,
+                    findings=(*setup.findings, finding),
+                )
+
+
+def _magnitude(samples: Samples, model: RobotModel) -> Finding | None:
+    """Return the finding that efforts have no sign: none is negative, although every joint turns round."""
+    turns = (np.diff(np.sign(samples.dq), axis=0) != 0.0).sum(axis=0)
+    moving = (np.ptp(samples.q, axis=0) > 0.03) & (turns > 0)
+    beyond = _SLIGHT * np.sqrt(np.mean(samples.measured**2, axis=0))  # interpolation overshoots at a kink
+    shares = [np.mean(sign * samples.measured < -beyond, axis=0) for sign in (1.0, -1.0)]
+    one_way = (np.minimum(*shares) < _SLIGHT) & samples.measured.any(axis=0)
+    if moving.sum() < 2 or turns[moving].sum() < _TURNS or not one_way[moving].all():
+        return None
+    text = (
+        'the efforts are magnitudes without sign: none of any joint changes its sign, through '
+        f'{int(turns[moving].sum())} reversals'
+    )
+    remedy = 'record a signed effort or current; from magnitudes nothing can be identified'
+    return Finding(kind='magnitude', joints=model.joint_names, text=text, remedy=remedy, undone=False)
+
+
+def _moments(datasets: Sequence[Dataset], samples: Samples) -> list[tuple[int, float, str]]:
+    """Return where a change may have happened: sample, seconds from the start of the recording, its name."""
+    found = []
+    for number, dataset in enumerate(datasets):
+        rows = np.flatnonzero(samples.recordings == number)
+        name = dataset.sources[0] if dataset.sources else f'recording {number + 1}'
+        length = float(dataset.time[-1] - dataset.time[0])
+        shares = np.arange(0 if number else 1, _CUTS) / _CUTS
+        found += [(int(rows[int(share * len(rows))]), share * length, name) for share in shares.tolist()]
+    return found
+
+
+def _change(
+    setup: SetUp, test: _Test, label: IntArray, score: Score, moments: Sequence[tuple[int, float, str]]
+) -> tuple[Finding, Score] | None:
+    """Return the finding that the last link carries something else from some moment on."""
+    count = len(test.samples)
+
+    def since(moment: int) -> Array:
+        return (np.arange(count) >= moment).astype(float)[:, None]
+
+    costs = [test.solve(test.normal(*test.rows(setup, since(moment))))[1] for moment, _, _ in moments]
+    if not costs:
+        return None
+    moment, seconds, name = moments[int(np.argmin(costs))]
+    found = test.score(setup, label, since(moment))
+    if not score.contradicted_by(found, len(costs)):
+        return None
+    text = (
+        f'the load of the arm changed half way: from about {seconds:.3g} s of {name} on the last link carries '
+        'something else, a payload for example'
+    )
+    remedy = 'identify the recordings before and after the change separately, or find the payload with robotid payload'
+    finding = Finding(kind='change', joints=test.described.joint_names[-1:], text=text, remedy=remedy, undone=False)
+    return finding, found

@@ -1,0 +1,135 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""What is around a run, and has to stay as it was at the start: who commands the arm, who records, the robot's mode."""
+
+import time
+from collections.abc import Callable
+
+from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.node import Node
+from std_msgs.msg import Bool, Float64
+
+from robotid_ros.errors import ExcitationError
+from robotid_ros.execution.sight import Sight
+from robotid_ros.nodes.ownership import Commanders
+
+_PERIOD = 0.2
+"""How often the graph is looked at [s]."""
+_SILENT = 2.5
+"""How long a recorder may say nothing: it speaks every second [s]."""
+_SETTLED = 2.0
+"""How long a recorder may still speak of what was before [s]."""
+_FULL_SPEED = 100.0
+_SCALING_TOLERANCE = 0.1
+"""Deviation of the speed scaling that a run goes on with [%]: 1 ms of delay in a second."""
+
+
+class Surroundings:
+    """Watches them while an arm moves.
+
+    Topics that are '' are not watched. The one of the speed scaling carries ``std_msgs/Float64`` (100 is full speed),
+    that of the program ``std_msgs/Bool``: a driver says with it that its robot takes commands, which is false in a
+    protective stop, with brakes locked, or while the program on the robot is paused.
+
+    ``report`` is called with what ends a run.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        commanders: Commanders,
+        report: Callable[[str], None],
+        *,
+        speed_scaling_topic: str,
+        program_running_topic: str,
+    ) -> None:
+        self._node, self._commanders, self._report = node, commanders, report
+        self._speed, self._runs = _FULL_SPEED, True
+        self._scaling_topic, self._program_topic = speed_scaling_topic, program_running_topic
+        self._over = 1.0
+        self.scaling_sight: Sight | None = None
+        self._recorder: DiagnosticStatus | None = None
+        self._heard = self._begun = self._looked = -float('inf')
+        self._recorded = False
+        node.create_subscription(DiagnosticStatus, 'recorder/status', self._on_recorder, 10)
+        if speed_scaling_topic:
+            node.create_subscription(Float64, speed_scaling_topic, self._on_scaling, 10)
+        if program_running_topic:
+            node.create_subscription(Bool, program_running_topic, self._on_program, 10)
+
+    def _on_recorder(self, message: DiagnosticStatus) -> None:
+        self._recorder, self._heard = message, time.monotonic()
+
+    def _on_scaling(self, message: Float64) -> None:
+        if self.scaling_sight is not None:
+            self.scaling_sight.saw(time.monotonic(), usable=message.data == message.data)
+        self.take_speed(message.data)
+
+    def take_speed(self, percent: float) -> bool:
+        """Take in a speed scaling [%]; return whether time is not stretched."""
+        self._speed = percent
+        full = abs(percent - _FULL_SPEED) <= _SCALING_TOLERANCE
+        if not full:
+            self._report(f'speed scaling went to {percent:g} %: it stretches time')
+        return full
+
+    def _on_program(self, message: Bool) -> None:
+        self._runs = message.data
+        if not message.data:
+            self._report(self._program_problem())
+
+    def _program_problem(self) -> str:
+        return (
+            f'the robot takes no commands ({self._program_topic} is false): a protective stop, locked brakes, or a '
+            'program that is paused or ended'
+        )
+
+    def require(self) -> None:
+        """Refuse, with an ExcitationError, to begin in a mode in which the arm would not follow."""
+        if not abs(self._speed - _FULL_SPEED) <= _SCALING_TOLERANCE:
+            raise ExcitationError(
+                f'the controller runs at {self._speed:g} % of its speed, which stretches time; set it to 100 %'
+            )
+        if not self._runs:
+            raise ExcitationError(self._program_problem())
+
+    def begin(self, over: float) -> list[Sight]:
+        """Take what is there now for what has to stay; return the sights of a run, counted ``over`` a time [s]."""
+        self._commanders.accept()
+        self._begun = self._looked = time.monotonic()
+        self._recorded = self._node.count_subscribers('~/reference') > 0 and self._begun - self._heard < _SILENT
+        self.scaling_sight = Sight('messages of the speed scaling', over) if self._scaling_topic else None
+        return [] if self.scaling_sight is None else [self.scaling_sight]
+
+    def look(self) -> None:
+        """Report what has changed; called often."""
+        now = time.monotonic()
+        if now - self._looked < _PERIOD:
+            return
+        self._looked = now
+        others = self._commanders.new()
+        if others:
+            self._report(f'{", ".join(others)} can command the arm too now')
+        problem = self._recorder_problem(now)
+        if problem:
+            self._report(problem)
+
+    def _recorder_problem(self, now: float) -> str:
+        status = self._recorder
+        if not self._recorded or status is None:
+            return ''
+        if self._node.count_subscribers('~/reference') == 0 or now - self._heard > _SILENT:
+            return 'the recorder is gone: nothing is recorded any more'
+        refusal = next((item.value for item in status.values if item.key == 'refusal'), '')
+        if refusal:
+            return f'the recorder cannot record: {refusal}'
+        if self._heard - self._begun > _SETTLED and status.level == DiagnosticStatus.ERROR:
+            return f'the recorder cannot record: {status.message}'
+        return ''

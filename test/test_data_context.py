@@ -1,0 +1,337 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+
+"""A recording speaks for itself: commands need nothing else, and no motion is lent from another."""
+
+import resource
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from identification_helpers import TWO_LINKS, fourier_motion, pinocchio_torque
+from recorder_helpers import joint_state, joint_trajectory
+
+from robotid_ros.cli import main
+from robotid_ros.data import ProcessingSettings, load_dataset, process_file, read_recording
+from robotid_ros.data.bag import Bag
+from robotid_ros.data.bag_writer import BagWriter
+from robotid_ros.data.context import SCHEMAS, message_text, read_context
+from robotid_ros.data.joint_state_cdr import JointStateDecoder
+from robotid_ros.data.messages import MessageChunk
+from robotid_ros.data.reference import decode_reference
+from robotid_ros.data.session import RecordingSession
+from robotid_ros.errors import DataError, ModelError
+from robotid_ros.model import RobotConfig, RobotModel
+
+pytest.importorskip('rosbags.rosbag2')
+
+MODEL = RobotModel.from_urdf(TWO_LINKS, joints=('shoulder', 'elbow'))
+START = 1_700_000_000_000_000_000
+RATE = 200.0
+QUICK = ['--friction', 'coulomb_viscous', '--estimator', 'wls', '--torque-bandwidth', '-1']
+ROBOT = RobotConfig(
+    joints=MODEL.joint_names,
+    effort={'shoulder': 'current', 'elbow': 'torque'},
+    torque_constants={'shoulder': 0.1},
+    gear_ratios={'shoulder': 50.0},
+    limits={'velocity': {'elbow': 2.0}},
+    drives={'elbow': {'shoulder': 0.5}},
+    design={'ground': True},
+    tip='lower',
+)
+
+
+def torque_of(q, dq, ddq, rng):
+    torque = pinocchio_torque(MODEL, q, dq, ddq) + np.array([3.0, 1.5]) * np.sign(dq) + np.array([2.0, 1.0]) * dq
+    return torque + 0.05 * rng.standard_normal(q.shape)
+
+
+def periodic(rng, period, periods):
+    """Return times, positions, velocities and torques of a run that repeats."""
+    time = np.arange(0.0, period * periods, 1.0 / RATE)
+    q, dq, ddq = (np.zeros((len(time), 2)) for _ in range(3))
+    for k in range(1, 5):
+        w, (a, b) = 2.0 * np.pi * k / period, 0.5 * rng.standard_normal((2, 2)) / k
+        s, c = np.sin(w * time)[:, None], np.cos(w * time)[:, None]
+        q, dq, ddq = q + a * s + b * c, dq + w * (a * c - b * s), ddq - w * w * (a * s + b * c)
+    return time, q, dq, torque_of(q, dq, ddq, rng)
+
+
+def free(rng):
+    time, q, dq, ddq = fourier_motion(2, rng)
+    return time, q, dq, torque_of(q, dq, ddq, rng)
+
+
+def messages(time, q, dq, torque):
+    stamps = [START + round(t * 1e9) for t in time.tolist()]
+    rows = zip(stamps, q.tolist(), dq.tolist(), torque.tolist(), strict=True)
+    return [joint_state(stamp, MODEL.joint_names, a, b, c) for stamp, a, b, c in rows], stamps
+
+
+def recorded(folder: Path, motion, robot: RobotConfig = ROBOT, purpose: str = 'excitation', period: float = 5.0):
+    """Record as the node does; the shoulder's effort is a current."""
+    time, q, dq, torque = motion
+    data, stamps = messages(time, q, dq, torque / (np.array([5.0, 1.0]) if 'current' in robot.effort.values() else 1.0))
+    texts = {
+        '/robot_description': TWO_LINKS,
+        '/recorder/robot_configuration': message_text(SCHEMAS['robot_configuration'], robot.content()),
+        '/excitation/plan': message_text(SCHEMAS['plan'], {'purpose': purpose, 'excitation': {'period': period}}),
+    }
+    session = RecordingSession(folder, (), ProcessingSettings.for_robot(robot), {}, texts=texts)
+    session.take(MessageChunk.of(data, stamps))
+    session.finish()
+
+
+def plain(folder: Path, motion, storage: str, description: str = TWO_LINKS):
+    """Write what `ros2 bag record -a` leaves of an arm."""
+    from rosbags import rosbag2, typesys
+
+    store = typesys.get_typestore(typesys.Stores.ROS2_JAZZY)
+    text = store.types['std_msgs/msg/String'](data=description)
+    data, stamps = messages(*motion)
+    with rosbag2.Writer(folder, version=9, storage_plugin=rosbag2.StoragePlugin[storage]) as writer:
+        topic = writer.add_connection('/robot_description', 'std_msgs/msg/String', typestore=store)
+        writer.write(topic, START, store.serialize_cdr(text, 'std_msgs/msg/String'))
+        topic = writer.add_connection('/joint_states', 'sensor_msgs/msg/JointState', typestore=store)
+        for stamp, message in zip(stamps, data, strict=True):
+            writer.write(topic, stamp, message)
+
+
+def test_what_is_written_first_is_read_back(tmp_path):
+    recorded(tmp_path / 'r', free(np.random.default_rng(0)))
+    context = read_context(tmp_path / 'r')
+    assert context.description == TWO_LINKS
+    assert RobotConfig.from_dict(context.robot) == ROBOT
+    assert (context.purpose, context.period) == ('excitation', 5.0)
+    from rosbags.rosbag2 import Reader
+
+    with Reader(tmp_path / 'r') as reader:
+        durable = {c.topic: c.ext.offered_qos_profiles[0].durability.name for c in reader.connections}
+    texts = ('/robot_description', '/recorder/robot_configuration', '/excitation/plan')
+    blocks = [set(block) for _, block in Bag.open(tmp_path / 'r').files[0].messages([*texts, '/joint_states'])]
+    assert blocks[:4] == [{topic} for topic in (*texts, '/joint_states')]
+    assert durable['/robot_description'] == 'TRANSIENT_LOCAL'
+    told = yaml.safe_load(message_text(SCHEMAS['plan'], {}))
+    assert (told['schema'], told['version']) == ('robotid_ros/plan', 1)
+
+
+def test_a_folder_of_recordings_is_all_that_the_commands_need(tmp_path, capsys, monkeypatch):
+    rng = np.random.default_rng(1)
+    recorded(tmp_path / 'runs' / 'a', periodic(rng, 5.0, 5))
+    recorded(tmp_path / 'runs' / 'b', periodic(rng, 5.0, 4), purpose='validation')
+    monkeypatch.chdir(tmp_path)
+    assert main(['identify', 'runs', '--out', 'out', *QUICK]) == 0
+    said = capsys.readouterr().out
+    assert said.splitlines()[0].endswith(': /robot_description in a')
+    assert 'effort     motor current, by torque constants (shoulder); torque (elbow): /recorder/robot_conf' in said
+    assert said.count('repeats every 5 s, as its plan says') == 2
+    assert 'validation' in said
+    dataset = load_dataset(tmp_path / 'out' / 'training_1.npz')
+    assert dataset.effort == ('current', 'torque')
+    assert dataset.context['description'] == TWO_LINKS
+    for words in (
+        ['report', 'out'],
+        ['validate', 'runs/b', '--result', 'out'],
+        ['process', 'runs/b', '--out', 'b.npz'],
+        ['validate', 'b.npz', '--result', 'out'],
+        ['payload', '--with', 'runs/b', '--result', 'out', '--out', 'payload'],
+    ):
+        assert main(words) == 0, words
+        assert 'arm        ' in capsys.readouterr().out, words
+
+
+@pytest.mark.parametrize('storage', ['SQLITE3', 'MCAP'])
+def test_a_plain_bag_works_as_far_as_it_goes(storage, tmp_path, capsys):
+    plain(tmp_path / 'bag', free(np.random.default_rng(2)), storage)
+    assert main(['identify', str(tmp_path / 'bag'), '--out', str(tmp_path / 'out'), *QUICK]) == 0
+    said = capsys.readouterr().out
+    assert '/robot_description in bag' in said.splitlines()[0]
+    assert 'unknown, taken as torque' in said.splitlines()[1]
+    assert 'any motion: it does not repeat' in said
+    assert load_dataset(tmp_path / 'out' / 'training_1.npz').effort == ('unknown', 'unknown')
+
+
+def test_recordings_that_contradict_each_other_are_refused(tmp_path, capsys):
+    motion = free(np.random.default_rng(3))
+    plain(tmp_path / 'one', motion, 'MCAP')
+    plain(tmp_path / 'two', motion, 'MCAP', TWO_LINKS.replace('two_links', 'other'))
+    assert main(['identify', str(tmp_path / 'one'), str(tmp_path / 'two'), '--out', str(tmp_path / 'out'), *QUICK]) == 2
+    assert 'has another arm than' in capsys.readouterr().err
+    (tmp_path / 'arm.csv').write_text('time,position/a\n0,0\n', encoding='utf-8')
+    assert main(['identify', str(tmp_path / 'arm.csv'), '--out', str(tmp_path / 'out')]) == 2
+    assert 'which arm? No recording has a robot_description; give it by --robot' in capsys.readouterr().err
+
+
+def test_no_motion_is_lent_from_another_recording(tmp_path, capsys):
+    """The period of the training is not that of a free validation, nor of one with a period of its own."""
+    rng = np.random.default_rng(4)
+    plain(tmp_path / 'run', periodic(rng, 5.0, 5), 'MCAP')
+    plain(tmp_path / 'free', free(rng), 'MCAP')
+    plain(tmp_path / 'other', periodic(rng, 4.0, 5), 'MCAP')
+    words = ['identify', str(tmp_path / 'run'), '--period', '5', '--out', str(tmp_path / 'out'), *QUICK]
+    assert main([*words, '--validate', str(tmp_path / 'free'), str(tmp_path / 'other')]) == 0
+    said = capsys.readouterr().out
+    assert 'repeats every 5 s, as asked' in said
+    assert 'any motion: it does not repeat every 5 s, as asked' in said
+    assert 'as its positions show, not every 5 s, as asked' in said
+    assert main([*words, '--validate', str(tmp_path / 'other'), '--validate-excitation', 'none']) == 0
+    assert 'any motion, as asked' in capsys.readouterr().out
+    assert main([*words, '--train-fraction', '0.5']) == 0
+    assert capsys.readouterr().out.count('repeats every 5 s, as asked') == 2
+
+
+def test_a_reference_that_the_arm_does_not_follow_averages_nothing(tmp_path):
+    rng = np.random.default_rng(5)
+    time, q, dq, torque = free(rng)
+    other = periodic(rng, 5.0, 1.005)
+    points = [
+        (round(t * 1e9), a, b, ()) for t, a, b in zip(other[0], other[1].tolist(), other[2].tolist(), strict=True)
+    ]
+    for span in (10.5, 30.0):  # one whole period after the transient, and several
+        kept = time < span
+        data, stamps = messages(time[kept], q[kept], dq[kept], torque[kept])
+        folder = tmp_path / str(span)
+        writer = BagWriter(
+            folder,
+            {'/joint_states': 'sensor_msgs/msg/JointState', '/x/reference': 'trajectory_msgs/msg/JointTrajectory'},
+        )
+        writer.append('/x/reference', MessageChunk.of([joint_trajectory(START, MODEL.joint_names, points)], [START]))
+        writer.append('/joint_states', MessageChunk.of(data, stamps))
+        writer.close()
+        dataset, said = process_file(folder)
+        assert 'any motion' in said
+        assert 'does not follow its reference' in said
+        assert dataset.periods == 1
+
+
+def test_messages_with_empty_arrays_are_read_as_the_middleware_makes_them():
+    serialization = pytest.importorskip('rclpy.serialization')
+    from builtin_interfaces.msg import Duration
+    from sensor_msgs.msg import JointState
+    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+    for names in (['a'], ['ab', 'cde'], ['joint_1', 'joint_2', 'joint_3']):
+        values = [1.5] * len(names)
+        for form in range(8):
+            for frame in ('', 'base', 'world1'):
+                state = JointState(name=names)
+                state.header.frame_id, state.header.stamp.sec = frame, 5
+                fields = [name for k, name in enumerate(('position', 'velocity', 'effort')) if form >> k & 1]
+                for name in fields:
+                    setattr(state, name, values)
+                batch = JointStateDecoder().decode([bytes(serialization.serialize_message(state))])
+                for name in ('position', 'velocity', 'effort'):
+                    if name in fields:
+                        assert (getattr(batch, name) == 1.5).all() or 'position' not in fields
+                    else:
+                        assert np.isnan(getattr(batch, name)).all()
+        message = JointTrajectory(joint_names=names)
+        for k in range(5):
+            message.points.append(
+                JointTrajectoryPoint(positions=[0.1 * k] * len(names), time_from_start=Duration(sec=k))
+            )
+        assert decode_reference(bytes(serialization.serialize_message(message))).period == pytest.approx(4.0)
+
+
+def test_what_a_killed_recorder_left_in_the_journal_of_a_database_is_read(tmp_path):
+    path = tmp_path / 'bag.db3'
+    code = f"""
+import os, sqlite3, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from recorder_helpers import START, joint_state
+database = sqlite3.connect({str(path)!r})
+database.execute('PRAGMA journal_mode=WAL')
+database.execute('CREATE TABLE topics(id INTEGER PRIMARY KEY, name TEXT, type TEXT, serialization_format TEXT)')
+database.execute('CREATE TABLE messages(id INTEGER PRIMARY KEY, topic_id INT, timestamp INT, data BLOB)')
+database.execute("INSERT INTO topics VALUES(1, '/joint_states', 'sensor_msgs/msg/JointState', 'cdr')")
+rows = [(k + 1, START + k * 10**6, joint_state(START + k * 10**6, ['a'], [k])) for k in range(300)]
+database.executemany('INSERT INTO messages VALUES(?, 1, ?, ?)', rows)
+database.commit()
+os._exit(1)
+"""
+    subprocess.run([sys.executable, '-c', code], check=False)
+    assert path.with_name('bag.db3-wal').stat().st_size > 0
+    recording = read_recording(path)
+    assert recording.position[:, 0].tolist() == list(range(300))
+    assert not recording.provenance['ended_properly']
+    with closing(sqlite3.connect(f'{path.as_uri()}?immutable=1', uri=True)) as database:  # the file is as it was
+        assert database.execute('SELECT count(*) FROM sqlite_master').fetchone() == (0,)
+
+
+def test_on_a_full_disk_no_folder_looks_complete(tmp_path):
+    code = f"""
+import resource, sys
+from pathlib import Path
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from recorder_helpers import *
+from robotid_ros.data import ProcessingSettings
+from robotid_ros.data.messages import MessageChunk
+from robotid_ros.data.session import RecordingSession
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+session = RecordingSession(Path({str(tmp_path / 'r')!r}), JOINTS, ProcessingSettings(), {{}})
+for k in range(0, 5000, 250):
+    data = [joint_state(START + i * 10**6, JOINTS, (i, 0, 0)) for i in range(k, k + 250)]
+    session.take(MessageChunk.of(data, [START + i * 10**6 for i in range(k, k + 250)]))
+session.finish()
+print(session.problem)
+"""
+    assert resource.RLIMIT_FSIZE is not None
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
+    assert 'raw messages are no longer written' in done.stdout
+    assert not (tmp_path / 'r' / 'metadata.yaml').exists()
+    recording = read_recording(tmp_path / 'r')
+    assert not recording.provenance['ended_properly']
+    count = len(recording)
+    assert 250 <= count < 5000
+    assert recording.position[:, 0].tolist() == list(range(count))
+
+
+def test_a_link_that_cannot_be_is_named_and_a_tip_is_proposed_before_the_gripper():
+    body = '<inertial><mass value="1"/><inertia ixx="{}" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>'
+
+    def joint(name, parent, child, kind='revolute', size='0.01'):
+        limits = '<axis xyz="0 1 0"/><origin xyz="0 0 0.2"/><limit lower="-1" upper="1" velocity="1" effort="9"/>'
+        ends = f'<parent link="{parent}"/><child link="{child}"/>'
+        return (
+            f'<link name="{child}">{body.format(size)}</link><joint name="{name}" type="{kind}">{ends}{limits}</joint>'
+        )
+
+    with pytest.raises(ModelError, match=r"link 'one'.*1e\+308"):
+        RobotModel.from_urdf(f'<robot name="r"><link name="base"/>{joint("j", "base", "one", size="1e308")}</robot>')
+    arms = ''.join(
+        joint(f'{side}{k}', 'base' if k == 1 else f'{side}_{k - 1}', f'{side}_{k}')
+        for side in ('left', 'right') for k in (1, 2, 3)
+    )  # fmt: skip
+    fingers = ''.join(
+        joint(f'{side}_finger_{k}', f'{side}_3', f'{side}_finger_link_{k}', 'prismatic')
+        for side in ('left', 'right') for k in (1, 2)
+    )  # fmt: skip
+    with pytest.raises(ModelError, match=r'such as left_3, right_3$'):
+        RobotModel.from_urdf(f'<robot name="r"><link name="base"/>{arms}{fingers}</robot>')
+
+
+def test_help_shows_ranges(capsys):
+    with pytest.raises(SystemExit):
+        main(['identify', '--help'])
+    assert ' to ' in capsys.readouterr().out
+
+
+def test_a_text_of_another_schema_is_no_configuration(tmp_path):
+    writer = BagWriter(tmp_path / 'b', {'/joint_states': 'sensor_msgs/msg/JointState'})
+    writer.say('/x/plan', 'lunch at noon', START)
+    writer.say('/x/robot_configuration', 'schema: robotid_ros/robot_configuration\nversion: 9\n', START)
+    writer.close()
+    with pytest.raises(DataError, match='expected version 1 of robotid_ros/robot_configuration, got 9'):
+        read_context(tmp_path / 'b')

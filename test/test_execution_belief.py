@@ -1,0 +1,85 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""What is believed of joint states: what a drive can have made, and nothing else."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from robotid_ros.execution.belief import Belief
+
+NAMES, FASTEST = ('a', 'b'), np.array([2.0, np.inf])
+STEP = 0.002
+
+
+def seen(position, *, until=2.0, belief=None, velocity=None, begin=0.0):
+    """Let a belief see a motion at 500 Hz with an encoder's noise; return it, and the first thing that it said."""
+    rng, belief, first = np.random.default_rng(0), belief or Belief(NAMES, FASTEST), None
+    for time in np.arange(begin, until, STEP):
+        place = np.array([0.3, position(time)]) + 1e-4 * rng.standard_normal(2)
+        said = belief.receive(place, None if velocity is None else velocity(time), time, 50.0 + time)
+        first = first or said
+    return belief, first
+
+
+def test_an_arm_that_stands_rests_and_one_that_creeps_does_not():
+    for position, rests in ((lambda t: -1.2, True), (lambda t: max(0.0, 1.0 - t), True), (lambda t: 0.08 * t, False)):
+        belief, said = seen(position)
+        assert said is None
+        assert belief.resting(1.0) is rests
+
+
+def test_nothing_is_said_of_rest_before_enough_was_seen():
+    assert Belief(NAMES, FASTEST).resting(0.0) is None
+    assert seen(lambda t: 0.0, until=1.1)[0].resting(1.0) is None
+    assert seen(lambda t: 0.0)[0].resting(3.0) is None
+
+
+def test_a_velocity_is_measured_or_the_slope_of_the_positions():
+    slope, _ = seen(lambda t: 0.7 * t)
+    told, _ = seen(lambda t: 0.7 * t, velocity=lambda t: np.array([0.0, 0.75]))
+    assert slope.motion.velocity[1] == pytest.approx(0.7, abs=0.02)
+    assert told.motion.velocity[1] == 0.75
+
+
+@settings(deadline=None, max_examples=60)
+@given(size=st.floats(-2.0, 300.0), sign=st.sampled_from([-1.0, 1.0]))
+def test_the_larger_a_lie_the_less_it_moves_the_belief(size, sign):
+    """From a tenth of a radian to 1e300: the place is where it was, and goes on with what later readings move by."""
+    lie = sign * 0.1 * 10.0**size if size > 0.0 else sign * 0.1
+    with np.errstate(over='ignore'):
+        belief, said = seen(lambda t: 0.5 * t + (lie if t > 1.0 else 0.0), until=1.2)
+    assert 'jumps by' in said or 'the position of joint' in said
+    assert abs(belief.motion.position[1] - 0.5 * min(1.2, 1.2 if abs(lie) < 1e4 else 1.0)) < 0.05
+    assert abs(belief.motion.velocity[1]) < 1.0
+
+
+def test_readings_that_are_not_finite_are_silence():
+    belief, said = seen(lambda t: 0.1 if t < 1.0 else np.nan, until=1.4)
+    assert said == "the position of joint 'b' is nan"
+    assert belief.resting(1.1) is None
+    assert "that can be believed for joint 'b' for 0.4" in belief.silence(51.4, 0.2)
+    assert belief.silence(51.4, 0.5) is None
+
+
+def test_a_velocity_that_agreed_is_a_witness():
+    """A joint whose position drifts, while its drive says that it stands, is not followed."""
+    belief, said = seen(lambda t: t if t < 1.0 else 2.0 * t - 1.0, velocity=lambda t: np.array([0.0, 1.0]), until=1.3)
+    assert said == "position and velocity of joint 'b' tell different motions"
+    assert belief.motion.position[1] < 1.1
+    always_zero, said = seen(lambda t: t, velocity=lambda t: np.zeros(2))
+    assert said is None  # no witness: the slope counts
+    assert always_zero.motion.velocity[1] == pytest.approx(1.0, abs=0.02)
+
+
+def test_silence_is_told_apart_from_never_having_heard():
+    assert 'no joint state has come yet' in Belief(NAMES, FASTEST).silence(5.0, 0.5)
+    assert seen(lambda t: 0.0, until=1.0)[0].silence(51.6, 0.5).startswith('no joint state for 0.60 s (allowed: 0.5 s)')

@@ -1,0 +1,150 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Set-ups that differ from the description, drawn at random: each is named, undone, and nothing else is said."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from identification_helpers import UR10E, dataset, fourier_motion, pinocchio_torque
+from scipy.spatial.transform import Rotation
+
+from robotid_ros.arrays import Array
+from robotid_ros.data import Dataset
+from robotid_ros.identification.setup import Finding, SetUp
+from robotid_ros.identification.setup_search import find_setup
+from robotid_ros.model import RobotModel
+
+ARM = RobotModel.from_urdf(UR10E)
+SIZES = np.array([8.0, 10.0, 6.0, 2.0, 1.5, 1.0])
+
+
+def recorded(seed: int, arm: RobotModel = ARM) -> Dataset:
+    """Return a recording of the arm whose links differ from the description by up to a fifth, with friction."""
+    rng = np.random.default_rng(seed)
+    real = replace(arm, inertial=arm.inertial * rng.uniform(0.8, 1.2, (arm.n, 1)))
+    motion = fourier_motion(arm.n, rng, size=0.8, seconds=12.0)
+    dq = motion[2]
+    torque = pinocchio_torque(real, *motion[1:]) + SIZES * np.sign(dq) + 0.5 * SIZES * dq
+    return dataset(arm, motion, torque + 0.05 * SIZES * rng.standard_normal(dq.shape))
+
+
+def changed(data: Dataset, position: Array, torque: Array) -> Dataset:
+    """Return a recording in other coordinates."""
+    tau = data.tau @ torque.T
+    q, dq, ddq = (x @ position.T for x in (data.q, data.dq, data.ddq))
+    return replace(data, q=q, dq=dq, ddq=ddq, tau=tau, tau_filtered=tau)
+
+
+def kinds(setup: SetUp) -> list[tuple[str, tuple[str, ...]]]:
+    return [(each.kind, each.joints) for each in setup.findings]
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_what_is_as_described_stays_so(seed: int) -> None:
+    setup, decision = find_setup([recorded(seed)], ARM)
+    assert setup.findings == ()
+    assert decision.chosen == 'as described'
+    assert not setup.changes_coordinates
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_any_mount_is_found_to_two_degrees(seed: int) -> None:
+    rng = np.random.default_rng(50 + seed)
+    gravity = 9.81 * Rotation.random(random_state=rng.integers(1 << 31)).apply([0.0, 0.0, -1.0])
+    data = recorded(seed, replace(ARM, gravity=gravity))
+    setup, _ = find_setup([data], ARM)
+    assert kinds(setup) == [('gravity', ())]
+    assert np.degrees(np.arccos(setup.gravity @ gravity / 9.81**2)) < 2.0
+    assert np.linalg.norm(setup.gravity) == pytest.approx(9.81)
+
+
+@pytest.mark.parametrize(('kind', 'position', 'torque'), [('axis', -1, -1), ('position', -1, 1), ('torque', 1, -1)])
+@pytest.mark.parametrize('joint', [1, 2, 3])
+def test_a_reversed_joint_is_found(kind: str, position: int, torque: int, joint: int) -> None:
+    turn = np.where(np.arange(6) == joint, -1.0, 1.0)
+    p, t = (np.diag(turn) if sign < 0 else np.eye(6) for sign in (position, torque))
+    setup, _ = find_setup([changed(recorded(joint), p, t)], ARM)
+    assert kinds(setup) == [(kind, (ARM.joint_names[joint],))]
+    np.testing.assert_array_equal(setup.position @ p, np.eye(6))
+    np.testing.assert_array_equal(setup.torque @ t, np.eye(6))
+
+
+@pytest.mark.parametrize('sign', [1.0, -1.0])
+@pytest.mark.parametrize('joint', [2, 4])
+def test_positions_of_coupled_motors_are_found(joint: int, sign: float) -> None:
+    motors = np.eye(6)
+    motors[joint, joint - 1] = sign
+    data = recorded(joint)
+    setup, _ = find_setup([changed(data, motors, np.linalg.inv(motors).T)], ARM)
+    assert kinds(setup) == [('coordinates', ARM.joint_names[joint - 1 : joint + 1][::-1])]
+    np.testing.assert_allclose(setup.position @ motors, np.eye(6), atol=1e-12)
+
+
+@pytest.mark.parametrize('zero', [np.pi / 2, -np.pi / 2, np.pi])
+def test_another_zero_is_found(zero: float) -> None:
+    data = recorded(7)
+    shift = zero * (np.arange(6) == 1)
+    setup, _ = find_setup([replace(data, q=data.q - shift)], ARM)
+    assert kinds(setup) == [('zero', (ARM.joint_names[1],))]
+    np.testing.assert_allclose(np.cos(setup.zero - shift), 1.0)
+
+
+@pytest.mark.parametrize('share', [0.3, 0.6])
+def test_a_payload_that_is_taken_up_half_way_is_told_with_its_time(share: float) -> None:
+    rng = np.random.default_rng(9)
+    motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
+    heavier = np.array(ARM.inertial)
+    heavier[-1] += np.array([0.05, 0, 0, 0.05, 0, 0.005, 0, 0, 0.3, 2.5])
+    later = motion[0] > share * motion[0][-1]
+    parts = [pinocchio_torque(replace(ARM, inertial=each), *motion[1:]) for each in (ARM.inertial, heavier)]
+    torque = np.where(later[:, None], parts[1], parts[0]) + SIZES * np.sign(motion[2])
+    data = dataset(ARM, motion, torque + 0.05 * SIZES * rng.standard_normal(torque.shape))
+    setup, _ = find_setup([data], ARM)
+    assert [each.kind for each in setup.findings] == ['change']
+    assert setup.obstacle
+    told = re.search(r'from about ([\d.]+) s', setup.findings[0].text)
+    assert told is not None
+    assert float(told.group(1)) == pytest.approx(share * motion[0][-1], abs=1.0)
+
+
+def test_magnitudes_are_told_and_a_torque_that_gravity_keeps_positive_is_not() -> None:
+    data = recorded(3)
+    setup, _ = find_setup([replace(data, tau=np.abs(data.tau), tau_filtered=np.abs(data.tau))], ARM)
+    assert [each.kind for each in setup.findings] == ['magnitude']
+    assert 'without sign' in setup.obstacle
+    lifted = data.tau + 400.0  # an offset, which friction models have
+    assert find_setup([replace(data, tau=lifted, tau_filtered=lifted)], ARM)[0].findings == ()
+
+
+@pytest.mark.parametrize('factor', [1e-3, 1.0, 1e3])
+def test_the_size_of_the_efforts_does_not_matter(factor: float) -> None:
+    turn = np.where(np.arange(6) == 2, -1.0, 1.0)
+    data = changed(recorded(1), np.eye(6), factor * np.diag(turn))
+    assert kinds(find_setup([data], ARM)[0]) == [('torque', (ARM.joint_names[2],))]
+
+
+def test_two_reversed_torques_are_found_together() -> None:
+    turn = np.where(np.isin(np.arange(6), [2, 3]), -1.0, 1.0)
+    setup, _ = find_setup([changed(recorded(4), np.eye(6), np.diag(turn))], ARM)
+    np.testing.assert_array_equal(setup.torque, np.diag(turn))
+
+
+def test_a_set_up_is_written_and_read() -> None:
+    described = SetUp.as_described(ARM)
+    finding = Finding(kind='axis', joints=('elbow_joint',), text='reversed', remedy='turn it')
+    setup = replace(described, zero=np.arange(6.0), findings=(finding,))
+    again = SetUp.from_dict(setup.to_dict())
+    assert again.to_dict() == setup.to_dict()
+    assert again.notes == ('set-up: reversed; turn it',)
+    position, velocity, torque = setup.state(np.ones(6), np.ones(6), np.ones(6))
+    np.testing.assert_array_equal(position, np.ones(6) + np.arange(6.0))
+    np.testing.assert_array_equal([velocity, torque], np.ones((2, 6)))
