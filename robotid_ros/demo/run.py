@@ -181,6 +181,7 @@ def _run_trajectory(client: Any, settings: DemoSettings, name: str, share: tuple
     client.set_parameters('excitation', {'run': kind, 'periods': periods, 'save_to': saved})
     client.call('/excitation/design', DESIGN)
     client.call('/recorder/start', STARTUP)
+    ended = client.runs_ended()
     client.call('/excitation/start', STARTUP)
 
     def state(node: str) -> str:
@@ -192,9 +193,8 @@ def _run_trajectory(client: Any, settings: DemoSettings, name: str, share: tuple
             done = min(max(float(client.status_value('excitation', 'elapsed') or 0.0) / whole, 0.0), 1.0)
             phase = client.status_value('excitation', 'phase')
             step(begin + (end - begin) * done, f'{name} run: {phase}, {state("recorder")}')
-        return state('excitation') != 'running' and state('recorder') in ('finished', 'failed')
+        return client.run_is_over(ended) and state('recorder') in ('finished', 'failed')
 
-    client.wait(lambda: state('excitation') == 'running', 'the start of the run', STARTUP)
     client.wait(finished, f'the end of the {name} run', STARTUP + SLOWDOWN * periods * settings.period)
     client.require_healthy('excitation')
     client.require_healthy('recorder')

@@ -72,6 +72,7 @@ class ArmDriver:
         self._robot = robot
         self._node, self._link, self._status, self._worker = node, link, status, worker
         self.run: Supervisor | None = None
+        self._ended = 0
         self.rested = threading.Event()
         self.state = ArmState(node, worker, self._take, self._guarded)
         self.surroundings = Surroundings(
@@ -320,15 +321,17 @@ class ArmDriver:
             level, state, text = DiagnosticStatus.OK, 'finished', 'the run is complete; the arm is at rest'
         if problem:
             level, text = max(level, DiagnosticStatus.WARN), f'{text}; but {problem}'
+        self._ended += 1
         self._status.set(level, text, state)
         self.rested.set()
 
     def values(self) -> dict[str, object]:
         """Return what is worth a place in the status."""
         run = self.run
+        ended = {'runs_ended': self._ended}  # a client that slept through a short run still sees that there was one
         if run is None:
-            return {}
-        return {
+            return ended
+        return ended | {
             'phase': run.plan.phase(run.time),
             'tracking_error': run.following.tracking_error,
             'elapsed': run.time,

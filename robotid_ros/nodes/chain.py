@@ -175,12 +175,11 @@ class _Chain:
             client.call('excitation/design', ALWAYS)
         if config.simulated:
             _require_alone(self.node)  # another node may have appeared during the design
-        before, asked = self._count(counted), self._count('stops_asked')
+        before, asked, ended = self._count(counted), self._count('stops_asked'), client.runs_ended()
         self._tell(kind, f'{kind}: {client.call("excitation/start", ALWAYS)}')
-        client.wait(lambda: self._state() == 'running', 'the beginning of the run', PATIENCE)
-        client.wait(lambda: self._state() in ('finished', 'stopped'), 'the end of the run', ALWAYS)
+        client.wait(lambda: self._ended(ended), 'the end of the run', ALWAYS)
         client.require_healthy('excitation')
-        if self._state() == 'stopped' and self._count('stops_asked') <= asked:  # a user's, or a fault
+        if client.status_value('excitation', 'state') == 'stopped' and self._count('stops_asked') <= asked:  # a user's, or a fault
             raise RobotIdError(f'the {kind} was stopped')
         client.wait(
             lambda: client.status_value('recorder', 'state') in ('finished', 'failed'), 'its recording', PATIENCE
@@ -200,10 +199,10 @@ class _Chain:
     def _count(self, name: str) -> int:
         return int(self.client.status_value('identification', name) or 0)
 
-    def _state(self) -> str | None:
+    def _ended(self, before: int) -> bool:
         if self.node.count_publishers('excitation/status') == 0:
             raise RobotIdError('the excitation node is gone')
-        return self.client.status_value('excitation', 'state')
+        return self.client.run_is_over(before)
 
 
 def _require_alone(node: Node) -> None:

@@ -67,6 +67,14 @@ class LoopClient:
         message = self.status.get(node)
         return None if message is None else next((item.value for item in message.values if item.key == key), None)
 
+    def runs_ended(self) -> int:
+        """Return how many runs of the excitation node have ended, at rest, by its last status."""
+        return int(self.status_value('excitation', 'runs_ended') or 0)
+
+    def run_is_over(self, before: int) -> bool:
+        """Return whether a run ended since ``before`` runs had."""
+        return self.runs_ended() > before and self.status_value('excitation', 'state') in ('finished', 'stopped')
+
     def require_healthy(self, node: str) -> None:
         """Raise a ServiceError with the node's own words if its last status is an error."""
         message = self.status.get(node)
