@@ -36,6 +36,7 @@ ARGUMENTS = (
     ('config', 'ur10e', 'robot configuration: a file, or the name of one that is shipped'),
     ('truth_file', '', 'where the simulated arm writes its true parameters; empty: nowhere'),
     ('output_folder', '~/.ros/robotid', 'where recordings, results and reports go, each to a folder of its own'),
+    ('recordings', 'none', 'folders of recordings to identify with; none: the arm is a new one at each start'),
     ('period', '10', 'length of a period of the excitation [s]'),
     ('periods', '5', 'how many periods are run'),
     ('seed', '0', "of the design, and of the arm's true parameters and noise"),
@@ -47,7 +48,7 @@ ARGUMENTS = (
 # Nothing can be damaged here, so a machine that is busy for a moment is no reason to stop.
 PATIENCE = {'joint_state_timeout': 20.0, 'controller_timeout': 20.0, 'start_timeout': 20.0, 'window_time': 20.0}
 SWEEP = {'sweep_levels': 4, 'sweep_stroke_time': 1.0}  # shorter than on a real arm, whose friction is less simple
-PASSED = ('config', 'namespace', 'output_folder', 'period', 'periods', 'seed', 'controller_interface')
+PASSED = ('config', 'namespace', 'output_folder', 'recordings', 'period', 'periods', 'seed', 'controller_interface')
 
 
 def arm_and_loop(context):

@@ -106,6 +106,13 @@ def truth(name, text):
     return text.lower() == 'true'
 
 
+def recording_folders(asked, output_folder, namespace):
+    """Return folders of recordings: those asked for, or that of the recorder, so that a restart loses none."""
+    if asked == ['none']:
+        return []
+    return asked or [os.path.join(output_folder, namespace.strip('/'))]
+
+
 def end_of_all(event, context):
     """End everything when a node ends by itself: the excitation node brings the arm to rest on its way out."""
     if context.is_shutdown:
@@ -124,6 +131,8 @@ def nodes(context):
     shared = [*([config] if config else []), *gravity, clock]
     folder = {'output_folder': value('output_folder') or '~/.ros/robotid'}
     asked = {name: parsed(item, value(name)) for name, item in SETTINGS.items() if value(name)}
+    recordings = recording_folders(asked.pop('recordings', []), folder['output_folder'], value('namespace'))
+    asked |= {'recordings': recordings} if recordings else {}
     excitation = {
         name: ParameterValue(LaunchConfiguration(name), value_type=kind)
         for name, kind in EXCITATION.items()

@@ -483,8 +483,12 @@ def test_a_restarted_node_takes_its_recordings_from_their_folder_and_keeps_them_
         recording = Recording(joint_names=MODEL.joint_names, time=time, position=q, effort=torque)
         write_csv(tmp_path / f'{name}.csv', recording)
     (tmp_path / 'broken.csv').write_text('time\n', encoding='utf-8')
+    kept = tmp_path / 'identification-1'  # what ~/identify wrote is not a recording more
+    kept.mkdir()
+    (kept / 'result.yaml').touch()
+    (kept / 'training_1.npz').touch()
     environment = ros_environment()
-    words = ['--ros-args', '-p', 'friction:=coulomb_viscous+offset', '-p', f'recordings:=[{tmp_path}]']
+    words = ['--ros-args', '-p', 'friction:=coulomb_viscous+offset', '-p', f'recordings:=[{tmp_path},/no/such/folder]']
     for _ in range(2):  # the second is a restart
         with NodeProcess(['-m', 'robotid_ros.nodes.identification', *words], environment) as node:
             client = Client(environment)
@@ -498,6 +502,8 @@ def _give_descriptions(client: Client, node: NodeProcess) -> None:
     client.description.publish(String(data=TWO_LINKS))
     client.until(lambda: client.status.get('recordings') == '2', 'both recordings')
     assert 'broken.csv' in client.status['left_out']
+    assert 'training_1' not in client.status['left_out']
+    assert 'no/such' not in client.status['left_out']  # a recorder that has not recorded yet
     heavier = TWO_LINKS.replace('<mass value="', '<mass value="1').replace('two_links', 'heavier')
     for description, name in ((TWO_LINKS, 'robot two_links'), (heavier, 'robot heavier')):
         client.description.publish(String(data=description))
@@ -508,3 +514,7 @@ def _give_descriptions(client: Client, node: NodeProcess) -> None:
     client.description.publish(String(data=TWO_LINKS.replace('"elbow"', '"knee"')))
     client.until(lambda: 'one.csv' in client.status.get('left_out', ''), 'what does not fit any more')
     assert 'does not fit the new description' in client.status['left_out']
+    client.description.publish(String(data=TWO_LINKS))
+    client.until(lambda: client.status.get('recordings') == '2', 'both recordings once more')
+    assert client.call('clear').success
+    assert not client.call('identify').success  # the files are there, and forgotten

@@ -14,6 +14,7 @@ import ast
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -95,11 +96,43 @@ def _literal(node: dict[str, ast.expr]) -> bool:
 
 
 def test_what_is_passed_on_is_an_argument_there() -> None:
-    taken = set(arguments(ROOT / 'launch' / 'identify.launch.py'))
+    taken = {*arguments(ROOT / 'launch' / 'identify.launch.py'), *(s.name for s in settings_of(IdentificationNodeConfig))}
     demo, real = ROOT / 'launch' / 'demo.launch.py', ROOT / 'launch' / 'real_arm.launch.py'
     assert set(constant(demo, 'PASSED')) <= taken & set(arguments(demo))
     topics = {'controller_topic', 'joint_states_topic', 'robot_description_topic'}
     assert (set(arguments(real)) - set(constant(real, 'OWN'))) | {'config'} | topics <= taken
+
+
+@pytest.mark.parametrize('name', ['demo', 'gazebo', 'real_arm'])
+def test_every_launch_file_tells_the_identification_where_the_recordings_are(name: str) -> None:
+    path = ROOT / 'launch' / f'{name}.launch.py'
+    declared = {argument[0]: argument[1] for argument in constant(path, 'ARGUMENTS')}
+    own = constant(path, 'OWN') if name == 'real_arm' else ()
+    passed = set(declared) - set(own) if name == 'real_arm' else set(constant(path, 'PASSED'))
+    assert {'recordings', 'output_folder'} <= passed
+    assert (declared['recordings'] == 'none') == (name == 'demo'), 'only an arm that is new at each start has no past'
+
+
+def test_the_identification_is_given_the_folder_of_the_recorder_unless_told_others() -> None:
+    path = ROOT / 'launch' / 'identify.launch.py'
+    parts = [
+        item
+        for item in tree(path).body
+        if (isinstance(item, ast.FunctionDef) and item.name == 'recording_folders')
+        or (isinstance(item, ast.Import) and item.names[0].name == 'os')
+    ]
+    found: dict[str, Any] = {}
+    exec(compile(ast.Module(parts, []), str(path), 'exec'), found)
+    recorder = (ROOT / 'robotid_ros' / 'nodes' / 'recorder.py').read_text(encoding='utf-8')
+    assert "Path(config.output_folder).expanduser() / self.get_namespace().strip('/')" in recorder
+    folders = found['recording_folders']
+    assert folders([], '~/kept', '/left/') == ['~/kept/left']
+    assert [path.rstrip('/') for path in folders([], '~/kept', '')] == ['~/kept']
+    assert folders(['a', 'b'], '~/kept', 'left') == ['a', 'b']
+    assert folders(['none'], '~/kept', 'left') == []
+    text = path.read_text(encoding='utf-8')
+    assert "asked |= {'recordings': recordings} if recordings else {}" in text
+    assert "'identification': {**folder, **asked}" in text
 
 
 def test_parameters_that_are_arguments_are_those_of_the_node() -> None:
@@ -158,7 +191,7 @@ def test_the_plotjuggler_layout_is_what_its_reader_takes_and_shows_what_the_node
 
 
 ELSEWHERE = {
-    'recordings': 'recorder/averaged',
+    'recordings': 'recorder/averaged, recordings',
     'robot': 'robot_description, urdf_file',
     'out': 'output_folder',
     'friction_data': 'recorder/friction',

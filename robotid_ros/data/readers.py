@@ -9,6 +9,7 @@
 
 """One function that reads a recording in any of the supported formats."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash
 from robotid_ros.reading import refusing
 
+KEPT = re.compile(r'(training|validation)_\d+\.npz')  # what an identification keeps of its recordings
 SUFFIXES = ('.csv', '.npz', '.mcap', '.db3')
 
 
@@ -73,8 +75,11 @@ def recordings_in(folder: Path) -> list[Path]:
 
 def below(folder: Path, seen: set[Path]) -> Iterator[Path]:
     """Yield the recordings below a folder; resolved folders in ``seen`` are passed over, so that links end."""
+    identified = (folder / 'result.yaml').is_file()  # its data lie beside it, and are recordings once more
     for path in sorted(folder.iterdir()):
         if path.name.startswith('.') or (path.is_dir() and path.resolve() in seen):
+            continue
+        if identified and KEPT.fullmatch(path.name):
             continue
         if path.is_dir():
             if is_bag_folder(path):

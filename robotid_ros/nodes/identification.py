@@ -60,6 +60,7 @@ class IdentificationNode(Node):
         self._session: IdentificationSession | None = None
         self._early: list[tuple[Callable[[JointTrajectory], None], JointTrajectory]] = []  # before the description
         self._unfit: dict[str, str] = {}  # recordings that cannot be used, and why
+        self._forgotten: set[str] = set()  # recordings in the folders that ~/clear forgot
         self._torque_factor: Array = np.zeros(0)
         self._periods = 0
         self._run = self._stopped = self._missing = ''
@@ -216,28 +217,34 @@ class IdentificationNode(Node):
         """Take the recordings in the folders that are not here yet; return the estimate where there were any."""
         estimate = None
         config = read_parameters(self, IdentificationConfig)
-        for folder in read_parameters(self, IdentificationNodeConfig).recordings:
-            try:
-                paths = recordings_in(Path(folder).expanduser()) or [Path(folder).expanduser()]
-            except RobotIdError as cause:
-                self._leave_out(folder, str(cause))
+        for path in self._in_folders():
+            key = path.name
+            if key in session.datasets | session.validation | session.strokes | self._unfit or key in self._forgotten:
                 continue
-            for path in paths:
-                key = path.name
-                if key in session.datasets | session.validation | session.strokes | self._unfit:
-                    continue
-                try:
-                    purpose, data = load_by_purpose(path, session.model, self._robot)
-                    if isinstance(data, FrictionStrokes):
-                        session.strokes[key] = data
-                    elif purpose == 'validation':
-                        session.validation[key] = data
-                    else:
-                        estimate = session.add(key, data, config)
-                        self._periods, self._run = data.periods, key
-                except RobotIdError as cause:
-                    self._leave_out(key, str(cause))
+            try:
+                purpose, data = load_by_purpose(path, session.model, self._robot)
+                if isinstance(data, FrictionStrokes):
+                    session.strokes[key] = data
+                elif purpose == 'validation':
+                    session.validation[key] = data
+                else:
+                    estimate = session.add(key, data, config)
+                    self._periods, self._run = data.periods, key
+                self.get_logger().info(f'{path} is taken; ~/clear forgets it')
+            except RobotIdError as cause:
+                self._leave_out(key, str(cause))
         return estimate
+
+    def _in_folders(self) -> list[Path]:
+        """Return the recordings in the folders; that of a recorder may hold none yet, or not exist."""
+        found: list[Path] = []
+        for folder in read_parameters(self, IdentificationNodeConfig).recordings:
+            path = Path(folder).expanduser()
+            try:
+                found += recordings_in(path) or ([path] if path.exists() else [])
+            except RobotIdError as cause:
+                self.get_logger().info(str(cause))
+        return found
 
     def _leave_out(self, key: str, why: str) -> None:
         self._unfit[key] = why
@@ -353,6 +360,7 @@ class IdentificationNode(Node):
             await self._worker.run(self._session.clear)
         self._watch.stop()
         self._early, self._values, self._unfit = [], {}, {}
+        self._forgotten = {path.name for path in self._in_folders()}
         self._status.set(DiagnosticStatus.OK, 'all recordings forgotten')
         return self._status.text
 

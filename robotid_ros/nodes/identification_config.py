@@ -26,8 +26,8 @@ class IdentificationNodeConfig(Settings):
     tip_link: str = setting('', 'Link at the end of the chain; empty: the last one', read_only=True)
     recordings: tuple[str, ...] = setting(
         (),
-        'Folders whose recordings, at any depth, are taken at the start and at ~/identify: that of the recorder, so '
-        'that a restart loses none',
+        'Folders whose recordings, at any depth, are taken at the start and at ~/identify, so that a restart loses '
+        "none; a launch file gives that of the recorder unless it is told others, or 'none'",
     )
     joints: tuple[str, ...] = setting((), 'Joints to identify; empty: all of the arm', read_only=True)
     monitor_rate: float = setting(
