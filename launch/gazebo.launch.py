@@ -62,7 +62,7 @@ ARGUMENTS = (
     ('gazebo', 'true', 'false: Gazebo and the bridge of its clock run already, only spawn the arm'),
     ('controller_interface', '', 'topic, or action (needs control_msgs); empty: what the configuration says, or topic'),
     ('output_folder', '', 'where the recorder keeps its files; empty: ~/.ros/robotid'),
-    ('recordings', '', "folders of recordings to identify with; empty: the recorder's; none: only what comes by topics"),
+    ('recordings', '', "folders of recordings to identify with; empty: the recorder's; none: topics only"),
     ('period', '', "length of a period of the excitation [s]; empty: the node's default"),
     ('periods', '', "how many periods are run; empty: the node's default"),
     ('seed', '', "of the excitation's design; empty: the node's default"),

@@ -37,7 +37,7 @@ ARGUMENTS = (
     ('trajectory', 'excitation YAML to run; empty: excitation/design makes one'),
     ('controller_interface', 'topic, or action (needs control_msgs); empty: what the configuration says, or topic'),
     ('output_folder', 'where recordings, results and reports go; empty: ~/.ros/robotid'),
-    ('recordings', "folders of recordings to identify with; empty: the recorder's; none: only what comes by topics"),
+    ('recordings', "folders of recordings to identify with; empty: the recorder's; none: topics only"),
     ('period', "length of a period of the excitation [s]; empty: the node's default"),
     ('periods', "how many periods are run; empty: the node's default"),
     ('seed', "of every random choice; empty: the node's default"),

@@ -123,8 +123,7 @@ def load_by_purpose(path: Path, model: RobotModel, config: RobotConfig | None) -
     Without a configuration, that of the recording says what its efforts are. Raises a DataError if it cannot be used.
     """
     context = read_context(path)
-    if config is None and context.robot:
-        config = RobotConfig.from_dict(context.robot)
+    config = config or context.configuration()
     joints = model.joint_names
     settings = ProcessingSettings(joints=joints)
     if config is not None:

@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from mcap.writer import CompressionType, Writer
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -51,6 +52,7 @@ from robotid_ros.data import (
     write_csv,
 )
 from robotid_ros.data.bag_writer import BagWriter
+from robotid_ros.data.context import SCHEMAS, message_text, read_context
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import RobotIdError
 from robotid_ros.excitation import ExcitationConfig, optimize_excitation
@@ -63,6 +65,7 @@ from robotid_ros.free_floating.mission import read_mission
 from robotid_ros.identification import IdentificationResult, identify
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.dh_table import read_dh_file
+from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.simulation import nominal_truth
 from robotid_ros.simulation.arm_truth import read_truth, write_truth
 
@@ -202,6 +205,31 @@ def make_targets(folder: Path) -> list[Target]:
     for name, compression in (('compressed', CompressionType.ZSTD), ('chunked', CompressionType.LZ4)):
         write_mcap(folder / name / 'bag_0.mcap', compression)
     write_floating(folder / 'floating')
+    said = {
+        'robot_description': TWO_LINKS,
+        'robot_configuration': message_text(
+            SCHEMAS['robot_configuration'], RobotConfig.from_yaml(folder / 'config.yaml').content()
+        ),
+        'plan': message_text(
+            SCHEMAS['plan'],
+            {'purpose': 'validation', 'excitation': yaml.safe_load((folder / 'excitation.yaml').read_text())},
+        ),
+    }
+    for part, text in said.items():
+        (folder / f'{part}.text').write_text(text)
+
+    def said_in_a_bag(path: Path) -> Any:
+        """Read a text as a latched topic of a bag, with all that follows from it."""
+        bag = path.with_suffix('.bag')
+        writer = BagWriter(bag, {'/joint_states': 'sensor_msgs/msg/JointState'})
+        writer.say(f'/x/{path.stem}', path.read_bytes().decode('utf-8', 'replace'), START)
+        writer.append('/joint_states', MessageChunk.of(*messages(60)))
+        writer.close()
+        context = read_context(bag)
+        config = context.configuration()
+        found = process_file(bag), context.purpose, context.period
+        return configured_arm(context.description, config) if context.description else found
+
     good = sorted(recording.position[:, 0].tolist())
 
     def whole_values(path: Path) -> Any:
@@ -227,6 +255,7 @@ def make_targets(folder: Path) -> list[Target]:
             read=lambda path: read_floating(path.parent, JOINTS),
             binary=True,
         ),
+        *(Target(name=f'topic {part}', path=folder / f'{part}.text', read=said_in_a_bag) for part in said),
         Target(name='MJCF', path=folder / 'arm.xml', read=lambda path: mjcf_with(model, path)),
         Target(name='truth', path=folder / 'truth.yaml', read=lambda path: read_truth(path, model)),
         Target(name='metadata.yaml', path=bag / 'metadata.yaml', read=read_recording),

@@ -110,7 +110,7 @@ BAD = [
     ),
     (
         ['identify', '{second}', '--robot', '{one_joint}', '--validate-excitation', '{excitation}'],
-        '--validate-excitation belongs to the recordings of --validate',
+        '--validate-excitation belongs to the recordings to judge by',
     ),
 ]
 

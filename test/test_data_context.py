@@ -10,11 +10,13 @@
 
 """A recording speaks for itself: commands need nothing else, and no motion is lent from another."""
 
+import argparse
 import resource
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,7 @@ from identification_helpers import TWO_LINKS, fourier_motion, pinocchio_torque
 from recorder_helpers import joint_state, joint_trajectory
 
 from robotid_ros.cli import main
+from robotid_ros.commands.processing_options import add_processing_arguments, motion_settings, processing_settings
 from robotid_ros.data import ProcessingSettings, load_dataset, process_file, read_recording
 from robotid_ros.data.bag import Bag
 from robotid_ros.data.bag_writer import BagWriter
@@ -33,6 +36,8 @@ from robotid_ros.data.messages import MessageChunk
 from robotid_ros.data.reference import decode_reference
 from robotid_ros.data.session import RecordingSession
 from robotid_ros.errors import DataError, ModelError
+from robotid_ros.excitation import ExcitationConfig, optimize_excitation
+from robotid_ros.excitation.storage import save_excitation
 from robotid_ros.model import RobotConfig, RobotModel
 
 pytest.importorskip('rosbags.rosbag2')
@@ -192,28 +197,77 @@ def test_no_motion_is_lent_from_another_recording(tmp_path, capsys):
     assert capsys.readouterr().out.count('repeats every 5 s, as asked') == 2
 
 
+def test_an_option_overrides_only_what_it_names(tmp_path):
+    """Random options: of the settings, only those named differ; what motion it was does not depend on the filter."""
+    rng = np.random.default_rng(6)
+    plain(tmp_path / 'repeats', periodic(rng, 5.0, 4), 'MCAP')
+    plain(tmp_path / 'free', free(rng), 'MCAP')
+    motions = {name: process_file(tmp_path / name)[0].provenance['motion'] for name in ('repeats', 'free')}
+    assert motions['repeats'].startswith('repeats every 5')
+    values = {
+        'cutoff': lambda: float(rng.uniform(4.0, 45.0)),
+        'differentiation': lambda: 'savitzky-golay',
+        'period': lambda: 5.0,
+        'excitation': lambda: 'none',
+    }
+    parser = argparse.ArgumentParser()
+    add_processing_arguments(parser)
+    robot = replace(ROBOT, effort={'shoulder': 'torque', 'elbow': 'torque'})
+    defaults = processing_settings(parser.parse_args([]), robot, MODEL.joint_names)
+    for number in range(24):
+        given = {name: make() for name, make in values.items() if rng.integers(2)}
+        if given.keys() >= {'period', 'excitation'}:
+            del given['period']
+        words = [word for name, value in given.items() for word in (f'--{name}', str(value))]
+        settings = processing_settings(parser.parse_args(words), robot, MODEL.joint_names)
+        named = {name: value for name, value in given.items() if name != 'excitation'}
+        assert settings == replace(defaults, **named, **({'average': False} if 'excitation' in given else {})), words
+        if number < 8:
+            for name, usual in motions.items():
+                motion = process_file(tmp_path / name, settings)[0].provenance['motion']
+                if not given.keys() & {'period', 'excitation'}:
+                    assert motion == usual, (name, words)
+                assert motion.startswith('any motion' if 'excitation' in given else usual.split(',')[0]), (name, words)
+    assert motion_settings('none', ()) == {'period': None, 'average': False}
+    excitation = tmp_path / 'excitation.yaml'
+    save_excitation(optimize_excitation(MODEL, ExcitationConfig(period=5.0, starts=1, iterations=5)), excitation)
+    free_motion = replace(defaults, average=False)  # --excitation none, and another for those to judge by
+    assert replace(free_motion, **motion_settings(str(excitation), MODEL.joint_names)) == replace(defaults, period=5.0)
+
+
 def test_a_reference_that_the_arm_does_not_follow_averages_nothing(tmp_path):
+    """Random motions beside random references; one whole period after the transient, and several, tell it."""
     rng = np.random.default_rng(5)
-    time, q, dq, torque = free(rng)
-    other = periodic(rng, 5.0, 1.005)
-    points = [
-        (round(t * 1e9), a, b, ()) for t, a, b in zip(other[0], other[1].tolist(), other[2].tolist(), strict=True)
-    ]
-    for span in (10.5, 30.0):  # one whole period after the transient, and several
+    reasons = []
+    for number in range(8):
+        span = (11.0, 36.0)[number % 2]
+        time, q, dq, torque = periodic(rng, 7.3, 5)
         kept = time < span
+        period, followed = 5.0, number in (2, 3)
+        if followed:
+            period = 7.3
+            time, q, dq, torque = periodic(rng, period, 5)
+            other = tuple(part[: round(period * RATE) + 1] for part in (time, q, dq))
+            kept = time < (16.0, 36.0)[number % 2]
+        else:
+            other = periodic(rng, 5.0, 1.005)[:3]
+        points = [(round(t * 1e9), a, b, ()) for t, a, b in zip(*(part.tolist() for part in other), strict=True)]
         data, stamps = messages(time[kept], q[kept], dq[kept], torque[kept])
-        folder = tmp_path / str(span)
-        writer = BagWriter(
-            folder,
-            {'/joint_states': 'sensor_msgs/msg/JointState', '/x/reference': 'trajectory_msgs/msg/JointTrajectory'},
-        )
+        folder = tmp_path / str(number)
+        kinds = {'/joint_states': 'sensor_msgs/msg/JointState', '/x/reference': 'trajectory_msgs/msg/JointTrajectory'}
+        writer = BagWriter(folder, kinds)
         writer.append('/x/reference', MessageChunk.of([joint_trajectory(START, MODEL.joint_names, points)], [START]))
         writer.append('/joint_states', MessageChunk.of(data, stamps))
         writer.close()
         dataset, said = process_file(folder)
-        assert 'any motion' in said
-        assert 'does not follow its reference' in said
-        assert dataset.periods == 1
+        if followed:
+            assert 'follows its reference: repeats every 7.3 s' in said
+            continue
+        assert 'does not follow its reference' in said, (number, said)
+        assert 'averaging' not in dataset.provenance or abs(dataset.provenance['averaging']['period'] - 5.0) > 1.0
+        reasons.append(dataset.provenance['not_averaged'])
+    assert any('(rms) away from it' in reason for reason in reasons)
+    assert any('from period to period' in reason for reason in reasons)
 
 
 def test_messages_with_empty_arrays_are_read_as_the_middleware_makes_them():

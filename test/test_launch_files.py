@@ -96,7 +96,8 @@ def _literal(node: dict[str, ast.expr]) -> bool:
 
 
 def test_what_is_passed_on_is_an_argument_there() -> None:
-    taken = {*arguments(ROOT / 'launch' / 'identify.launch.py'), *(s.name for s in settings_of(IdentificationNodeConfig))}
+    taken = set(arguments(ROOT / 'launch' / 'identify.launch.py'))
+    taken |= {item.name for item in settings_of(IdentificationNodeConfig)}
     demo, real = ROOT / 'launch' / 'demo.launch.py', ROOT / 'launch' / 'real_arm.launch.py'
     assert set(constant(demo, 'PASSED')) <= taken & set(arguments(demo))
     topics = {'controller_topic', 'joint_states_topic', 'robot_description_topic'}

@@ -57,14 +57,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.validate_excitation and not options.validate:
-        raise DataError('--validate-excitation belongs to the recordings of --validate; there are none')
     given, judging, sweeping = map(expanded, (options.recordings, options.validate, options.friction_data))
     source = source_of(options, [*given, *judging, *sweeping])
     model, settings = source.model, source.settings
     training, validation, sweeps = by_purpose(
         given, judging, sweeping, source.contexts, judged=options.train_fraction is not None
     )
+    if options.validate_excitation and not validation:
+        raise DataError('--validate-excitation belongs to the recordings to judge by; there are none')
     validation_settings = replace(settings, **motion_settings(options.validate_excitation, model.joint_names))
     config = settings_from(options, IdentificationConfig)
     folder = output_folder(options.out)

@@ -46,7 +46,8 @@ def processing_settings(
     A RobotIdError says where they contradict each other.
     """
     if options.excitation and options.period:
-        raise DataError('--excitation has the period already; leave --period out')
+        said = 'averages nothing' if options.excitation == 'none' else 'has the period already'
+        raise DataError(f'--excitation {options.excitation} {said}; leave --period out')
     values: dict[str, Any] = {'joints': joints, 'period': options.period, 'cutoff': options.cutoff}
     values |= motion_settings(options.excitation, joints)
     if options.differentiation:
@@ -60,7 +61,8 @@ def motion_settings(excitation: str | None, joints: tuple[str, ...]) -> dict[str
     """Return what an excitation, a file or 'none', says of how recordings are processed; empty where none is given."""
     if not excitation:
         return {}
-    return {'period': None, 'average': False} if excitation == 'none' else {'period': _period(excitation, joints)}
+    none = excitation == 'none'
+    return {'period': None if none else _period(excitation, joints), 'average': not none}
 
 
 def _period(path: str, joints: tuple[str, ...]) -> float:

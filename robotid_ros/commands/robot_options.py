@@ -62,9 +62,9 @@ def load_robot(options: argparse.Namespace, config: RobotConfig | None) -> Robot
     path = arm_file(options.robot)
     if path.suffix not in ('.yaml', '.yml'):
         return configured_arm(path, config, tip=options.tip or '', joints=options.joints or ())
-    if options.joints or options.tip:
-        raise ModelError('--joints and --tip choose from a URDF; a DH table is taken whole')
     model = read_dh_file(path).robot_model()
+    if options.tip or tuple(options.joints or model.joint_names) != model.joint_names:
+        raise ModelError('--joints and --tip choose from a URDF; a DH table is taken whole')
     if config is None:
         return model
     return config.applied(replace(model, gravity=_gravity(model.gravity, config, path, options.config)))

@@ -80,7 +80,7 @@ def source_of(
     told = dict(contexts)
     if result is not None:
         told |= _beside(Path(options.result))
-    if result is not None and not options.joints and not options.tip:
+    if result is not None and not options.joints:
         options.joints = list(result.joint_names)
     config, whence = configuration(options, told)
     if options.robot is not None:
@@ -146,7 +146,7 @@ def configuration(options: argparse.Namespace, told: dict[Path, Context]) -> tup
     path, context = _one('robot', told, '--config')
     topic = context.topics.get('robot_configuration', 'kept')
     try:
-        return RobotConfig.from_dict(context.robot), f': {topic} in {path.name}'
+        return context.configuration(), f': {topic} in {path.name}'
     except RobotIdError as cause:
         raise type(cause)(f'{topic} in {path}: {cause}') from None
 

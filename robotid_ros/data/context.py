@@ -23,7 +23,8 @@ from robotid_ros.data.cdr import CdrReader
 from robotid_ros.data.reference import PeriodicReference, decode_reference
 from robotid_ros.data.storage import stored_context
 from robotid_ros.errors import DataError
-from robotid_ros.reading import parse_yaml
+from robotid_ros.model.robot_config import RobotConfig
+from robotid_ros.reading import parse_yaml, refusing
 
 SCHEMAS = {'robot_configuration': 'robotid_ros/robot_configuration', 'plan': 'robotid_ros/plan'}
 """Topics, by the end of their names, on which std_msgs/String holds YAML, and the schema it names."""
@@ -68,6 +69,11 @@ class Context:
         excitation = self.plan.get('excitation')
         period = excitation.get('period') if isinstance(excitation, Mapping) else None
         return float(period) if isinstance(period, int | float) and period > 0.0 else None
+
+    def configuration(self) -> RobotConfig | None:
+        """Return the robot configuration, None where nothing says it; a RobotIdError says why it cannot be used."""
+        with refusing(self.topics.get('robot_configuration', 'the robot configuration'), DataError):
+            return RobotConfig.from_dict(self.robot) if self.robot else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -147,10 +153,8 @@ def _content(text: str, schema: str, what: str) -> dict[str, Any]:
     """Return what a text of a schema holds; a topic of the same name that somebody else fills is none of it."""
     if schema not in text:
         return {}
-    try:
+    with refusing(what, DataError):
         content = parse_yaml(text)
-    except ValueError as cause:
-        raise DataError(f'{what} cannot be read: {cause}') from cause
     if not isinstance(content, dict) or content.get('schema') != schema:
         return {}
     if content.get('version') != VERSION:

@@ -113,7 +113,7 @@ def _repeated(
         if found is not None:
             return found, f'repeats every {found.period:.9g} s, {whence}'
         failed += [] if period is None else [f'{period:.9g} s, {whence}']
-    found = own_repetition(time, position) if settings.cutoff is None else None  # which asks for the filter
+    found = own_repetition(time, position)
     but = f', not every {" or ".join(failed)}' if failed else ''
     if found is not None:
         return found, f'repeats every {found.period:.9g} s, as its positions show{but}'
@@ -350,6 +350,8 @@ def _averaging_lines(dataset: Dataset) -> list[str]:
         averaged = np.zeros(dataset.n) if dataset.noise_std is None else dataset.noise_std
         rows = zip(dataset.joint_names, found['position_noise_std'], found['torque_noise_std'], averaged, strict=True)
         lines += [f'           {joint}  {p:.3g}  {t:.3g}  {a:.3g}' for joint, p, t, a in rows]
+    if dataset.provenance.get('settings', {}).get('cutoff') is not None:
+        lines.append('note       the cutoff has no effect on an average over periods; --excitation none filters')
     return lines + _remarks(found)
 
 
