@@ -124,7 +124,7 @@ def test_a_recording_that_does_not_repeat_is_filtered_aligned_and_trimmed():
 @pytest.mark.parametrize('differentiation', ['central', 'savitzky-golay'])
 def test_given_cutoff_trim_and_differentiation_are_used(differentiation):
     recording, (_, _, ddq, _) = periodic(noise=(0.0, 0.0))
-    settings = ProcessingSettings(cutoff=20.0, trimmed=1.0, differentiation=differentiation)
+    settings = ProcessingSettings(average=False, cutoff=20.0, trimmed=1.0, differentiation=differentiation)
     dataset = process_recording(recording, settings)
     assert dataset.cutoff == 20.0
     assert dataset.time[0] == pytest.approx(1.0)
@@ -136,15 +136,15 @@ def test_a_cutoff_above_half_the_rate_is_refused_with_the_number():
     recording, _ = periodic(noise=(1e-5, 1e-3))
     half = 0.5 * recording.rate
     with pytest.raises(DataError, match=rf'cutoff: expected at most {half:.4g} Hz.*got {1.1 * half:g} Hz'):
-        process_recording(recording, ProcessingSettings(cutoff=1.1 * half))
+        process_recording(recording, ProcessingSettings(average=False, cutoff=1.1 * half))
 
 
 def test_a_spike_is_left_out_and_named():
     recording, _ = periodic(noise=(1e-5, 1e-3))
     position = recording.position.copy()
     position[2000:2003, 1] += 0.5
-    dataset = process_recording(replace(recording, position=position), ProcessingSettings(cutoff=20.0))
-    clean = process_recording(recording, ProcessingSettings(cutoff=20.0))
+    dataset = process_recording(replace(recording, position=position), ProcessingSettings(average=False, cutoff=20.0))
+    clean = process_recording(recording, ProcessingSettings(average=False, cutoff=20.0))
     assert f'3 samples with a spike were left out: position/{NAMES[1]} (3)' in summarize(dataset)
     assert 'spike' not in summarize(clean)
     same = np.isin(clean.time, dataset.time)
@@ -197,9 +197,9 @@ def test_a_stamp_that_is_no_time_is_left_out(stamp):
     recording, _ = periodic(noise=(1e-6, 1e-3))
     time = recording.time.copy()
     time[1000] = stamp  # a cut line of a published recording states the first of these
-    dataset = process_recording(replace(recording, time=time), ProcessingSettings(cutoff=20.0))
+    dataset = process_recording(replace(recording, time=time), ProcessingSettings(average=False, cutoff=20.0))
     assert dataset.provenance['screening']['unstamped'] == 1
-    sound = process_recording(recording, ProcessingSettings(cutoff=20.0))
+    sound = process_recording(recording, ProcessingSettings(average=False, cutoff=20.0))
     np.testing.assert_allclose(dataset.time, sound.time, atol=1e-6)
     assert np.abs(dataset.q - sound.q).max() < 1e-3
 
@@ -209,7 +209,7 @@ def test_long_gaps_and_clock_jumps_split_the_run():
     time = recording.time.copy()
     time[4000:] += 5.0  # a pause
     time[6000:] -= 60.0  # the clock set back
-    dataset = process_recording(replace(recording, time=time), ProcessingSettings(cutoff=20.0))
+    dataset = process_recording(replace(recording, time=time), ProcessingSettings(average=False, cutoff=20.0))
     assert len(dataset.sources) == 3
     trim = round(RATE / 20.0 + 0.49)
     assert np.bincount(dataset.trajectory).tolist() == [4000 - 2 * trim, 2000 - 2 * trim, 3000 - 2 * trim]
@@ -222,7 +222,7 @@ def test_a_gap_is_bridged_up_to_a_quarter_period_of_the_cutoff(lost, runs):
     recording, _ = periodic(noise=(0.0, 0.0))
     kept = np.r_[0:4000, 4000 + lost : len(recording)]  # 12 or 16 ms without a sample, where 12.5 ms are bridged
     fields = {name: getattr(recording, name)[kept] for name in ('time', 'position', 'effort')}
-    dataset = process_recording(replace(recording, **fields), ProcessingSettings(cutoff=20.0))
+    dataset = process_recording(replace(recording, **fields), ProcessingSettings(average=False, cutoff=20.0))
     assert len(dataset.sources) == runs
 
 
@@ -232,7 +232,7 @@ def test_irregular_sampling_is_brought_to_an_even_rate():
     time = recording.time + rng.uniform(-0.3, 0.3, len(recording)) / RATE
     q, _, _, effort = harmonics(time, PERIOD)
     dataset = process_recording(
-        replace(recording, time=time, position=q, effort=effort), ProcessingSettings(cutoff=20.0)
+        replace(recording, time=time, position=q, effort=effort), ProcessingSettings(average=False, cutoff=20.0)
     )
     assert dataset.provenance['filtering']['stamps_evened']
     assert np.ptp(np.diff(dataset.time)) < 1e-9
@@ -269,7 +269,7 @@ def test_stamps_that_scatter_beside_even_sampling_are_seen_through(wrong):
     q, _, _, effort = harmonics(time, PERIOD)
     stamps = np.round(time, 3) if wrong == 'rounding' else time + rng.uniform(-3e-4, 3e-4, len(time))
     recording = Recording(joint_names=NAMES, time=stamps, position=q, effort=effort)
-    dataset = process_recording(recording, ProcessingSettings(cutoff=30.0))
+    dataset = process_recording(recording, ProcessingSettings(average=False, cutoff=30.0))
     assert dataset.rate == pytest.approx(rate, rel=1e-5)
     exact = harmonics(dataset.time, PERIOD)
     assert np.std(dataset.ddq - exact[2]) < 2e-3 * np.std(exact[2])
@@ -282,7 +282,7 @@ def test_whole_turns_that_a_driver_reports_away_are_put_back():
     wrapped = (recording.position + np.pi) % (2 * np.pi) - np.pi
     turning = recording.position[:, :1] * 4.0  # more than one turn
     position = np.concatenate([(turning + np.pi) % (2 * np.pi) - np.pi, wrapped[:, 1:]], axis=1)
-    for settings in (ProcessingSettings(period=PERIOD, start=START), ProcessingSettings(cutoff=20.0)):
+    for settings in (ProcessingSettings(period=PERIOD, start=START), ProcessingSettings(average=False, cutoff=20.0)):
         dataset = process_recording(replace(recording, position=position), settings)
         exact = harmonics(dataset.time, PERIOD)
         assert dataset.provenance['screening']['wraps'] > 20
@@ -375,7 +375,7 @@ def test_too_little_data_are_refused():
     short = process_recording(recording.slice(0, 900), ProcessingSettings(period=PERIOD, start=START))
     assert short.provenance['motion'] == 'any motion: it does not repeat every 4 s, as asked'
     with pytest.raises(DataError, match='no run is long enough: expected at least 1032 samples'):
-        process_recording(recording.slice(0, 900), ProcessingSettings(cutoff=0.5))
+        process_recording(recording.slice(0, 900), ProcessingSettings(average=False, cutoff=0.5))
     # A run shorter than the window of the differentiation is too short, however little is trimmed.
     processed = process_recording(recording.slice(0, 900), ProcessingSettings(differentiation='savitzky-golay'))
     with pytest.raises(DataError, match='no run is long enough'):

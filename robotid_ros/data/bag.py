@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 
 from robotid_ros.arrays import Array
+from robotid_ros.data.bag_file import BagFile, zstandard
 from robotid_ros.data.joint_state_cdr import INCOMPLETE, OTHER_JOINTS, UNDECODABLE, JointStateBatch, JointStateDecoder
-from robotid_ros.data.mcap_file import McapFile, zstandard
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.data.recording import Recording
-from robotid_ros.data.standard_file import StandardFile
 from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash
 from robotid_ros.progress import Progress
@@ -45,7 +44,7 @@ class Bag:
     Attributes
     ----------
     path : Path
-    files : list of McapFile or StandardFile
+    files : list of BagFile
     names : list of Path
         The data files as they are on disk.
     lost : int
@@ -53,7 +52,7 @@ class Bag:
     """
 
     path: Path
-    files: list[McapFile | StandardFile]
+    files: list[BagFile]
     names: list[Path]
     lost: int = 0
     _unpacked: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
@@ -79,11 +78,11 @@ class Bag:
         bag = cls(path=path, files=[], names=names, lost=_lost(content))
         try:
             if str(content.get('compression_mode', '')).lower() == 'message':
-                bag.files.append(StandardFile.open(names[0].parent))
+                bag.files.append(BagFile.open(names[0].parent))
                 return bag
             for name in names:
                 whole = bag._unpack(name) if name.suffix == '.zstd' else name
-                bag.files.append((McapFile if whole.suffix == '.mcap' else StandardFile).open(whole))
+                bag.files.append(BagFile.open(whole))
         except OSError as cause:
             raise DataError(f'{path}: this bag cannot be read: {cause.strerror}') from cause
         return bag
