@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorder_helpers import harmonics
 
-from robotid_ros.data.even import EvenRecording, Run
+from robotid_ros.data.dataset import EvenRecording, Run
 from robotid_ros.errors import DataError
 from robotid_ros.signals import (
     PeriodAverage,

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
-from robotid_ros.data.dataset import Dataset
-from robotid_ros.data.even import EvenRecording, Run
+from robotid_ros.data.dataset import Dataset, EvenRecording, Run
 from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.errors import DataError
 from robotid_ros.signals.filtering import choose_cutoff, settling_samples

@@ -91,9 +91,7 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
             settings,
             provenance,
         )
-    said: dict[str, Any] = {'context': recording.context, 'effort': tuple(provenance['effort'])}
-    even = None if dataset.unfiltered is None else replace(dataset.unfiltered, **said)
-    return replace(dataset, unfiltered=even, **said)
+    return replace(dataset, context=recording.context, effort=tuple(provenance['effort']))
 
 
 def _repeated(

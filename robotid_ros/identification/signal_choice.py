@@ -95,6 +95,7 @@ def with_cutoff(datasets: Sequence[Dataset], cutoff: float, trimmed: float | Non
             with suppress(DataError):  # every run is too short for so slow a filter
                 chosen = even if trimmed is None else replace(even, trimmed=trimmed)
                 new = chosen.filtered(min(cutoff, even.fastest), dataset.provenance)
+                new = replace(new, effort=dataset.effort, context=dataset.context)
                 if len(new.sources) == len(dataset.sources):  # no run was too short
                     new = replace(new, sources=dataset.sources)
                 dataset = new if trimmed is None else replace(new, unfiltered=even)
