@@ -22,7 +22,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.bag_file import BagFile, zstandard
-from robotid_ros.data.joint_state_cdr import INCOMPLETE, OTHER_JOINTS, UNDECODABLE, JointStateBatch, JointStateDecoder
+from robotid_ros.data.joint_state_cdr import COMPLETE, JointStateBatch, JointStateDecoder
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.data.recording import Recording
 from robotid_ros.errors import DataError
@@ -226,10 +226,8 @@ def read_bag(path: str | Path, topic: str | None = None, joints: Sequence[str] |
     if not decoder.joints:
         raise DataError(f'{path}: no message of topic {chosen} could be read as {JOINT_STATE}')
     if not any((batch.reason == 0).any() for batch in batches):
-        have = sorted({name for layout in decoder.layouts for name in layout.names})
-        raise DataError(
-            f'{path}: no message has all of the joints {_listed(decoder.joints)}; there are: {_listed(have)}'
-        )
+        have = _listed(sorted({name for layout in decoder.layouts for name in layout.names}))
+        raise DataError(f'{path}: no message has all of the joints {_listed(decoder.joints)}; there are: {have}')
     return _assemble(decoder, batches, np.concatenate(arrivals), bag.provenance(chosen))
 
 
@@ -240,24 +238,14 @@ def _assemble(
 
     Where no message has a stamp, the times of ``arrival`` [ns] are used.
     """
-    reason = np.concatenate([b.reason for b in batches])
     stamps = np.concatenate([b.stamp for b in batches])
-    complete = reason == 0
+    complete = np.concatenate([b.reason for b in batches]) == COMPLETE
     unstamped = complete & (stamps == 0)
     if (complete & ~unstamped).any():
         complete &= ~unstamped
     stamp = stamps[complete]
-    order = np.concatenate([b.order for b in batches])[complete]
     arrived = np.asarray(arrival, dtype=np.int64)[complete]
-    counts = {
-        'messages': len(reason),
-        'undecodable': int((reason == UNDECODABLE).sum()),
-        'other_joints': int((reason == OTHER_JOINTS).sum()),
-        'missing_joints': int((reason == INCOMPLETE).sum()),
-        'order_changes': int((np.diff(order) != 0).sum()),
-        'unstamped': int(unstamped.sum()),
-    }
-    extra = sorted({name for item in decoder.layouts for name in item.names} - set(decoder.joints))
+    counts = {**decoder.counts, 'unstamped': int(unstamped.sum())}
     if not stamp.any():
         stamp = arrived
     origin = int(stamp[0]) if len(stamp) else 0
@@ -277,7 +265,7 @@ def _assemble(
         effort=collect('effort'),
         origin=origin,
         arrival=(arrived - arrived[0]) * 1e-9 if len(arrived) else None,
-        provenance={**provenance, 'counts': counts, 'extra_joints': extra},
+        provenance={**provenance, 'counts': counts, 'extra_joints': decoder.extra},
     )
 
 

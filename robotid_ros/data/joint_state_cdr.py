@@ -29,6 +29,7 @@ FIELDS = ('position', 'velocity', 'effort')
 
 # Why a message gave no sample.
 COMPLETE, UNDECODABLE, OTHER_JOINTS, INCOMPLETE = 0, 1, 2, 3
+COUNTS = ('messages', 'undecodable', 'other_joints', 'missing_joints', 'order_changes')
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,6 @@ class JointStateBatch:
     position, velocity, effort : ndarray, shape (M, n)
     reason : ndarray of uint8, shape (M,)
         0 for a complete message; 1 undecodable, 2 none of the joints in it, 3 some joint missing.
-    order : ndarray of int64, shape (M,)
-        Number of the order of the wanted joints, in order of appearance; -1 where undecodable.
     """
 
     stamp: IntArray
@@ -97,7 +96,6 @@ class JointStateBatch:
     velocity: Array
     effort: Array
     reason: ByteArray
-    order: IntArray
 
 
 @dataclass(slots=True)
@@ -111,14 +109,24 @@ class JointStateDecoder:
         joints among the first ones (a gripper may publish on the same topic).
     layouts : list of Layout
         Every layout so far.
+    counts : dict of str to int
+        Messages so far, those of no use by their reason, and how often the order of the joints changed.
     """
 
     MOST_LAYOUTS: ClassVar[int] = 64  # more of them are not a stream of joint states
 
     joints: tuple[str, ...] = ()
     layouts: list[Layout] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+    _names: set[str] = field(default_factory=set)
     _orders: dict[tuple[str, ...], int] = field(default_factory=dict)
+    _order: int = -1
     _known: dict[int, list[tuple[int, ByteArray, ByteArray]]] = field(default_factory=dict)
+
+    @property
+    def extra(self) -> list[str]:
+        """Joints in the messages that are not wanted."""
+        return sorted(self._names - set(self.joints))
 
     def decode(self, messages: Sequence[bytes]) -> JointStateBatch:
         """Return the messages as arrays."""
@@ -134,7 +142,7 @@ class JointStateDecoder:
         stamp = np.zeros(count, dtype=np.int64)
         values = [np.full(shape, np.nan) for _ in FIELDS]
         reason = np.full(count, UNDECODABLE, dtype=np.uint8)
-        order = np.full(count, -1, dtype=np.int64)
+        order = np.full(count, -1)
         starts = np.cumsum(lengths) - lengths
         for length in np.unique(lengths):
             chosen = np.flatnonzero(lengths == length)
@@ -146,15 +154,19 @@ class JointStateDecoder:
                 number, same = self._match(rows)
                 if number >= 0:
                     self._read(self.layouts[number], rows[same], chosen[same], stamp, values, reason)
-                    order[chosen[same]] = self._order_of(self.layouts[number])
+                    own = tuple(name for name in self.layouts[number].names if name in self.joints)
+                    order[chosen[same]] = self._orders.setdefault(own, len(self._orders))
                 chosen, rows = chosen[~same], rows[~same]
-        return JointStateBatch(
-            stamp=stamp, position=values[0], velocity=values[1], effort=values[2], reason=reason, order=order
-        )
+        self._count(reason, order[reason == COMPLETE])
+        return JointStateBatch(stamp=stamp, position=values[0], velocity=values[1], effort=values[2], reason=reason)
 
-    def _order_of(self, layout: Layout) -> int:
-        own = tuple(name for name in layout.names if name in self.joints)
-        return self._orders.setdefault(own, len(self._orders))
+    def _count(self, reason: ByteArray, order: IntArray) -> None:
+        for name, code in zip(COUNTS, (None, UNDECODABLE, OTHER_JOINTS, INCOMPLETE), strict=False):
+            self.counts[name] += len(reason) if code is None else int((reason == code).sum())
+        if len(order):
+            before = order[0] if self._order < 0 else self._order
+            self.counts['order_changes'] += int((np.diff(order, prepend=before) != 0).sum())
+            self._order = int(order[-1])
 
     def _take_joints(self, payload: ByteArray, lengths: IntArray) -> None:
         at = 0
@@ -178,6 +190,7 @@ class JointStateDecoder:
             self._known.clear()
             known = self._known.setdefault(rows.shape[1], [])
         self.layouts.append(layout)
+        self._names.update(layout.names)
         mask = np.zeros(rows.shape[1], dtype=np.uint8)
         mask[layout.fixed] = 0xFF
         pattern = rows[0].copy()

@@ -20,7 +20,7 @@ from robotid_ros import __version__
 from robotid_ros.arrays import Array, IntArray, require_names
 from robotid_ros.data.bag import Bag, is_bag
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.data.joint_state_cdr import COMPLETE, INCOMPLETE, OTHER_JOINTS, UNDECODABLE, JointStateDecoder
+from robotid_ros.data.joint_state_cdr import COMPLETE, JointStateDecoder
 from robotid_ros.data.messages import LossCounter, MessageChunk
 from robotid_ros.data.periodic import NoUsablePeriodError, averaged_dataset, period_average
 from robotid_ros.data.reference import PeriodicReference, decode_reference
@@ -43,18 +43,10 @@ class StreamProcessor:
     def __init__(self, joints: Sequence[str], settings: ProcessingSettings) -> None:
         self.settings = settings
         self.reference: PeriodicReference | None = None
-        self.counts = {
-            'messages': 0,
-            'undecodable': 0,
-            'other_joints': 0,
-            'missing_joints': 0,
-            'order_changes': 0,
-            'missing_effort': 0,
-        }
         self.last_stamp = 0
         self._given = tuple(joints)
         self._decoder = JointStateDecoder(joints=self._given)
-        self._extra: set[str] = set()
+        self._without_effort = 0
         self._screen = SampleScreen()
         self._late = LateStamps()
         self._unwrapper = TurnUnwrapper()
@@ -63,7 +55,6 @@ class StreamProcessor:
         self._step = 0.0  # of a simulation whose efforts are averaged with the accelerations of their own steps [s]
         self._factors: Array | None = None
         self._index: list[int] = []
-        self._order = -1
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -75,9 +66,8 @@ class StreamProcessor:
         if self._given:
             require_names(reference.joints, self._given, 'joint', 'the recording', DataError)
         elif self.joints != reference.joints:
-            self._decoder = JointStateDecoder(joints=reference.joints)
+            self._decoder = JointStateDecoder(joints=reference.joints, counts=self._decoder.counts)
             self._late = LateStamps()
-            self._order = -1
         self.reference = reference
         self._average = None
         self._factors = None
@@ -86,10 +76,8 @@ class StreamProcessor:
         """Process messages in the order of their arrival."""
         if not len(chunk):
             return
-        self.counts['messages'] += len(chunk)
         self._loss.count(chunk)
         batch = self._decoder.decode_block(chunk.payload, chunk.lengths)
-        self._count(batch.reason, batch.order)
         complete = np.flatnonzero(batch.reason == COMPLETE)
         if not len(complete):
             return
@@ -98,7 +86,7 @@ class StreamProcessor:
         assert self._factors is not None
         position, effort = batch.position[complete][:, self._index], batch.effort[complete][:, self._index]
         without = np.asarray(np.isnan(batch.effort[complete]).all(axis=1))
-        self.counts['missing_effort'] += int(without.sum())
+        self._without_effort += int(without.sum())
         values = np.concatenate([position, effort * self._factors], axis=1)
         stamp = self._late.correct(batch.stamp[complete], batch.position[complete], batch.velocity[complete])
         # A missing effort has a count of its own and does not count as a value that is not finite.
@@ -142,14 +130,14 @@ class StreamProcessor:
         counts = asdict(self._screen.counts)
         counts['rate'] = 1.0 / self._screen.step if self._screen.step else 0.0
         counts['bad_channels'] = dict(self._screen.bad_channels)
-        self._extra |= {name for layout in self._decoder.layouts for name in layout.names}
         return {
             **counts,
-            **self.counts,
+            **self._decoder.counts,
+            'missing_effort': self._without_effort,
             'late_stamps': self._late.moved,
             'latest_stamp': self._late.latest,
             'wraps': self._unwrapper.wraps,
-            'extra_joints': sorted(self._extra - set(self.joints)),
+            'extra_joints': self._decoder.extra,
             'lost_before_capture': self._loss.lost,
         }
 
@@ -174,19 +162,6 @@ class StreamProcessor:
         self._factors = torque_factors(wanted, self.settings, currents)
         self._screen.channels = channel_names(wanted, ('position', 'torque'))
         self._unwrapper = TurnUnwrapper(wraps=self._unwrapper.wraps)
-
-    def _count(self, reason: Any, order: IntArray) -> None:
-        for name, code in (
-            ('undecodable', UNDECODABLE),
-            ('other_joints', OTHER_JOINTS),
-            ('missing_joints', INCOMPLETE),
-        ):
-            self.counts[name] += int((reason == code).sum())
-        known = order[reason == COMPLETE]
-        if len(known):
-            before = known[0] if self._order < 0 else self._order
-            self.counts['order_changes'] += int((np.diff(known, prepend=before) != 0).sum())
-            self._order = int(known[-1])
 
     def _add(self, stamp: IntArray, values: Array, acceleration: Array | None) -> None:
         if self.reference is None or self.reference.sweep or not len(stamp):
@@ -213,12 +188,12 @@ class StreamProcessor:
         self._average.add(elapsed, values)
 
     def _why_none(self) -> str:
-        counts = self.counts
-        if counts['missing_effort'] == counts['messages'] > 0:
+        messages = self._decoder.counts['messages']
+        if self._without_effort == messages > 0:
             return 'no joint state has an effort'
         if self._average is None:
             bad = ', '.join(f'{name} of {count} samples' for name, count in self._screen.bad_channels.items())
-            return f'of {counts["messages"]} messages none could be averaged' + (f'; not finite: {bad}' if bad else '')
+            return f'of {messages} messages none could be averaged' + (f'; not finite: {bad}' if bad else '')
         return (
             '; '.join(f'period {number}: {reason}' for number, reason in self._average.excluded) or 'none was reached'
         )
