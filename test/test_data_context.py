@@ -386,6 +386,7 @@ def test_a_text_of_another_schema_is_no_configuration(tmp_path):
     writer = BagWriter(tmp_path / 'b', {'/joint_states': 'sensor_msgs/msg/JointState'})
     writer.say('/x/plan', 'lunch at noon', START)
     writer.say('/x/robot_configuration', 'schema: robotid_ros/robot_configuration\nversion: 9\n', START)
+    writer.append('/joint_states', MessageChunk.of([joint_state(START, ('a',), (0.0,))], [START]))
     writer.close()
     with pytest.raises(DataError, match='expected version 1 of robotid_ros/robot_configuration, got 9'):
         read_context(tmp_path / 'b')

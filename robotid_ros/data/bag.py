@@ -31,6 +31,7 @@ from robotid_ros.progress import Progress
 from robotid_ros.reading import read_yaml
 
 JOINT_STATE = 'sensor_msgs/msg/JointState'
+STRING = 'std_msgs/msg/String'
 TRAJECTORY = 'trajectory_msgs/msg/JointTrajectory'
 METADATA = 'metadata.yaml'
 DATA_FILE = re.compile(r'\.(db3|mcap)(\.zstd)?$')
@@ -92,11 +93,21 @@ class Bag:
         """Types of the topics."""
         return {topic: kind.replace('/msg/', '/') for file in self.files for topic, kind in file.topics.items()}
 
-    @property
-    def reference_topic(self) -> str | None:
-        """The topic on which an excitation was announced, if there is one."""
-        kind = TRAJECTORY.replace('/msg/', '/')
-        return next((n for n, t in self.topics.items() if t == kind and n.rsplit('/', 1)[-1] == 'reference'), None)
+    def beside(self, topic: str, name: str, kind: str) -> str:
+        """Return the topic of a type with this last name in the namespace nearest to another's, '' if there is none."""
+        own = [each for each, its in self.topics.items() if its == kind.replace('/msg/', '/')]
+        near = topic.split('/')[:-1]
+
+        def apart(each: str) -> tuple[int, str]:
+            space = each.split('/')[:-1]
+            shared = next((k for k, pair in enumerate(zip(space, near, strict=False)) if len(set(pair)) > 1), None)
+            return -(min(len(space), len(near)) if shared is None else shared), each
+
+        return min((each for each in own if each.rpartition('/')[2] == name), key=apart, default='')
+
+    def reference_topic(self, topic: str) -> str:
+        """Return the topic on which an excitation of these joint states was announced, '' if there is none."""
+        return self.beside(topic, 'reference', TRAJECTORY)
 
     @property
     def complete(self) -> bool:

@@ -17,13 +17,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from robotid_ros.data.bag import STRING
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import DataError, MissingDependencyError
 
 VERSION = 8  # of rosbag2's metadata: the last that ROS 2 Humble plays, too
 LARGEST_CHUNK = 1 << 19  # [bytes]
 CHECKSUM = 33  # place in the record of a chunk: after opcode, length, two times and the size
-STRING = 'std_msgs/msg/String'
 
 
 class BagWriter:

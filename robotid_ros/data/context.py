@@ -10,7 +10,7 @@
 
 """What a recording says about itself: the arm, the meaning of its signals, the motion that was planned."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from robotid_ros import __version__
-from robotid_ros.data.bag import Bag, is_bag
+from robotid_ros.data.bag import STRING, Bag, is_bag
 from robotid_ros.data.cdr import CdrReader
 from robotid_ros.data.reference import PeriodicReference, decode_reference
 from robotid_ros.data.storage import stored_context
@@ -95,28 +95,26 @@ def read_context(path: str | Path, topic: str | None = None) -> Context:
     if not is_bag(path):
         return Context(**stored_context(path))
     bag = Bag.open(path)
-    texts = [name for name, kind in bag.topics.items() if kind == 'std_msgs/String']
-    near = _namespace(topic or next((n for n, k in bag.topics.items() if k == 'sensor_msgs/JointState'), ''))
-    chosen = {part: _nearest(texts, part, near) for part in (DESCRIPTION, *SCHEMAS)}
-    found = {part: name for part, name in chosen.items() if name}
-    firsts = dict(_firsts(bag, [*found.values(), *([bag.reference_topic] if bag.reference_topic else [])]))
+    states = bag.choose(topic)
+    found = {part: bag.beside(states, part, STRING) for part in (DESCRIPTION, *SCHEMAS)}
+    announced = bag.reference_topic(states)
+    firsts = dict(_firsts(bag, {*found.values(), announced} - {''}))
     values: dict[str, Any] = {}
     for part, name in found.items():
         if name in firsts:
             values[part] = _text(firsts[name], f'{path}: {name}')
             if part in SCHEMAS:
                 values[part] = _content(values[part], SCHEMAS[part], f'{path}: {name}')
-    reference = firsts.get(bag.reference_topic or '')
     return Context(
         description=values.get(DESCRIPTION, ''),
         robot=values.get('robot_configuration', {}),
         plan=values.get('plan', {}),
-        topics={part: name for part, name in found.items() if part in values},
-        reference=None if reference is None else decode_reference(reference),
+        topics={part: found[part] for part in values},
+        reference=decode_reference(firsts[announced]) if announced in firsts else None,
     )
 
 
-def _firsts(bag: Bag, topics: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+def _firsts(bag: Bag, topics: Collection[str]) -> Iterator[tuple[str, bytes]]:
     """Yield the first message of each topic, which latched topics have at the beginning, and read no further."""
     waiting = set(topics)
     for chunks in bag.messages(topics) if waiting else ():
@@ -125,21 +123,6 @@ def _firsts(bag: Bag, topics: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         waiting -= chunks.keys()
         if not waiting:
             return
-
-
-def _namespace(topic: str) -> str:
-    return topic.rpartition('/')[0]
-
-
-def _nearest(names: Sequence[str], part: str, near: str) -> str:
-    """Return the topic of a part that shares most of a namespace."""
-    own = [name for name in names if name.rpartition('/')[2] == part]
-
-    def shared(name: str) -> tuple[int, int]:
-        pairs = zip(_namespace(name).split('/'), near.split('/'), strict=False)
-        return sum(a == b for a, b in pairs), -len(name)
-
-    return max(own, key=shared, default='')
 
 
 def _text(message: bytes, what: str) -> str:

@@ -279,7 +279,7 @@ def process_file(
     """
     settings = settings or ProcessingSettings()
     why_not = ''
-    if settings.average and has_reference(path):
+    if settings.average and has_reference(path, topic):
         try:
             dataset = average_bag(path, settings, topic, progress)
             effort = tuple(settings.effort.get(joint, 'unknown') for joint in dataset.joint_names)

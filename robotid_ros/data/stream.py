@@ -64,7 +64,7 @@ class StreamProcessor:
     def follow(self, reference: PeriodicReference) -> None:
         """Average over the periods of a reference from now on; refuse one whose joints are not among those wanted."""
         if self._given:
-            require_names(reference.joints, self._given, 'joint', 'the recording', DataError)
+            require_names(reference.joints, self._given, 'joint', 'the recording', NoUsablePeriodError)
         elif self.joints != reference.joints:
             self._decoder = JointStateDecoder(joints=reference.joints, counts=self._decoder.counts)
             self._late = LateStamps()
@@ -157,7 +157,7 @@ class StreamProcessor:
     def _prepare(self) -> None:
         """Choose the columns, once the joints are known."""
         wanted = self.joints if self.reference is None else self.reference.joints
-        self._index = require_names(wanted, self.joints, 'joint', 'the recording', DataError)
+        self._index = require_names(wanted, self.joints, 'joint', 'the recording', NoUsablePeriodError)
         currents = tuple(self.settings.effort.get(joint) == 'current' for joint in wanted)
         self._factors = torque_factors(wanted, self.settings, currents)
         self._screen.channels = channel_names(wanted, ('position', 'torque'))
@@ -209,12 +209,12 @@ def average_bag(
     reference was recorded, or no period is usable.
     """
     bag = Bag.open(path)
-    announced = bag.reference_topic
     topic = bag.choose(topic)
+    announced = bag.reference_topic(topic)
     processor: StreamProcessor | None = None
     running = False
-    for chunks in bag.messages([topic, *([announced] if announced else [])], progress, alone=announced):
-        references = [] if announced is None or announced not in chunks else chunks[announced].messages()
+    for chunks in bag.messages({topic, announced} - {''}, progress, alone=announced):
+        references = chunks[announced].messages() if announced in chunks else []
         decoded = [_adapted(decode_reference(message), settings) for message in references]
         started = [reference for reference in decoded if reference is not None]
         if started:
@@ -230,9 +230,12 @@ def average_bag(
     return processor.finish({'recording': bag.provenance(topic), 'version': __version__})
 
 
-def has_reference(path: str | Path) -> bool:
-    """Return whether a path is a bag in which an excitation was announced."""
-    return is_bag(path) and Bag.open(path).reference_topic is not None
+def has_reference(path: str | Path, topic: str | None = None) -> bool:
+    """Return whether a path is a bag in which an excitation of these joint states was announced."""
+    if not is_bag(path):
+        return False
+    bag = Bag.open(path)
+    return bool(bag.reference_topic(bag.choose(topic)))
 
 
 def _adapted(reference: PeriodicReference | None, settings: ProcessingSettings) -> PeriodicReference | None:
