@@ -12,7 +12,7 @@
 JointStates of 6 joints (position, velocity, effort) come from another process, serialised beforehand, so that it
 reaches 4 kHz. 'recorder' is the node itself, which also writes to disk, decodes and averages; 'stalled' the same while
 the whole interpreter stands still for 0.3 s every 2 s; 'single' a node that gets deserialised messages from a
-SingleThreadedExecutor. Processor time is user and system time of that process per second of messages. To be read with
+SingleThreadedExecutor; 'raw' one that writes them to MCAP as they come, and does no more. Processor time is user and system time of that process per second of messages. To be read with
 the load of the machine beside it: publisher, receiver and everything else share its cores.
 """
 
@@ -77,6 +77,40 @@ sys.stdin.readline()
 """
 
 
+RAW = """
+import sys, time
+import rclpy
+from mcap.writer import CompressionType, Writer
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+count = int(sys.argv[1])
+rclpy.init()
+node = rclpy.create_node('raw')
+file = open(sys.argv[3], 'wb')
+writer = Writer(file, compression=CompressionType.NONE)
+writer.start()
+channel = writer.register_channel('joint_states', 'cdr', writer.register_schema('JointState', 'ros2msg', b''))
+received = 0
+def receive(message):
+    global received
+    stamp = time.time_ns()
+    writer.add_message(channel, stamp, message, stamp)
+    received += 1
+qos = QoSProfile(depth=5000, reliability=ReliabilityPolicy.RELIABLE)
+node.create_subscription(JointState, 'joint_states', receive, qos, raw=True)
+executor = SingleThreadedExecutor()
+executor.add_node(node)
+print('listening', flush=True)
+end = time.monotonic() + float(sys.argv[2])
+while received < count and time.monotonic() < end:
+    executor.spin_once(timeout_sec=0.5)
+writer.finish()
+print('received', received, flush=True)
+sys.stdin.readline()
+"""
+
+
 class Reception(NamedTuple):
     """What became of the messages of one run."""
 
@@ -95,6 +129,7 @@ def receive(kind: str, rate: float, seconds: float, folder: Path, resting: float
     parameters = ['--ros-args', '-p', 'effort:=torque', '-p', f'output_folder:={folder}', '-p', 'start_timeout:=60.0']
     command = {
         'single': ['-c', SINGLE, str(count), str(seconds + PATIENCE)],
+        'raw': ['-c', RAW, str(count), str(seconds + PATIENCE), str(folder / 'raw.mcap')],
         'stalled': ['-c', STALLED, *parameters],
         'recorder': ['-m', 'robotid_ros.nodes.recorder', *parameters],
     }
@@ -103,7 +138,7 @@ def receive(kind: str, rate: float, seconds: float, folder: Path, resting: float
         publisher.expect('ready')
         pid = receiver.process.pid
         client = None
-        if kind == 'single':
+        if kind in ('single', 'raw'):
             receiver.expect('listening')
         else:
             client = LoopClient(lambda: None, int(environment['ROS_DOMAIN_ID']), ('recorder',))
@@ -133,6 +168,7 @@ def reception(quick: bool) -> Iterator[Row]:
         folder = Path(name)
         single = receive('single', 1000.0, seconds, folder)
         for rate in (1000.0, 2000.0, 4000.0):
+            raw = receive('raw', rate, seconds, folder)
             for kind, text in (('recorder', ''), ('stalled', ', standing still 0.3 s every 2 s')):
                 first = kind == 'recorder' and rate == 1000.0
                 got = receive(kind, rate, seconds, folder, resting=3.0 if first else 0.0)
@@ -147,6 +183,16 @@ def reception(quick: bool) -> Iterator[Row]:
                     note=f'{got.share:.1f} % of a core; publisher late by up to {1000.0 * got.late:.0f} ms; '
                     f'load {os.getloadavg()[0]:.1f}',
                 )
+                if kind == 'recorder':
+                    yield Row(
+                        what=f'processor time of the recorder at {rate / 1000.0:g} kHz, beside a writer alone',
+                        unit='% of a core',
+                        values=got.share,
+                        anchor="rclpy SingleThreadedExecutor, raw messages, MCAP's Python writer without compression",
+                        theirs=raw.share,
+                        runs=f'one run of {seconds} s each',
+                        note=f'the anchor received {raw.percent:.2f} %',
+                    )
                 if first:
                     yield Row(
                         what='processor time of the recorder at 1 kHz: receiving, writing, decoding, averaging',

@@ -427,3 +427,25 @@ def test_the_recording_of_a_real_arm():
     # Its velocities lag by up to a quarter of a sample, and some of its motion lies above the cutoff.
     assert (np.std(dataset.dq - own, axis=0) < 0.05 * np.std(own, axis=0)).all()
     assert (np.std(dataset.q - recording.position[k], axis=0) < 0.01 * np.std(recording.position, axis=0)).all()
+
+
+def test_a_series_is_no_finer_than_what_the_gaps_of_its_period_leave():
+    """Random gaps in both periods, at the same place: the series goes nowhere else than the motion does, or no average is made."""
+    averaged = 0
+    for seed in range(12):
+        rng = np.random.default_rng([7, seed])
+        recording = periodic(periods=3, seed=seed)[0]
+        gap = int(rng.integers(2, 120))
+        first = int(rng.integers(PERIOD * RATE, 2 * PERIOD * RATE - gap))
+        lost = np.r_[first : first + gap]
+        kept = np.setdiff1d(np.arange(len(recording)), [*lost, *(lost + PERIOD * RATE)]).astype(int)
+        signals = {name: getattr(recording, name)[kept] for name in ('time', 'position', 'effort')}
+        cut = replace(recording, **signals)
+        dataset = process_recording(cut, ProcessingSettings(period=PERIOD, start=START))
+        if 'averaging' in dataset.provenance:
+            averaged += 1
+            exact, *_ = harmonics(dataset.time, PERIOD)
+            assert np.abs(dataset.q - exact).max() < 0.02, (seed, gap)
+        else:
+            assert 'a gap of' in dataset.provenance['motion'], (seed, gap)
+    assert averaged > 3

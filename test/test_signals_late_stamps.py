@@ -119,3 +119,15 @@ def test_many_stamps_that_repeat_and_are_left_out_are_said():
     repeated = int(rng.integers(100, 900))
     assert f'{repeated / 10:.0f} % of the stamps repeat' in late_stamps_remark({'samples': 1000, 'repeated': repeated})
     assert late_stamps_remark({'samples': 1000, 'repeated': 40}) == late_stamps_remark({}) == ''
+
+
+def test_messages_that_a_real_arm_sends_twice_are_no_late_clock() -> None:
+    rng = np.random.default_rng(8)
+    time = 5e-3 * np.arange(4000)
+    position, velocity = np.sin(time)[:, None], np.cos(time)[:, None]
+    row = np.sort(np.concatenate([np.arange(4000), rng.choice(4000, 300, replace=False)]))
+    stamp = START + 5 * MS * row
+    for chunk in (50, 4300):
+        found, late = corrected(stamp, position[row], velocity[row], chunk)
+        assert late.moved == 0
+        assert np.array_equal(found, stamp)

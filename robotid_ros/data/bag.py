@@ -128,7 +128,8 @@ class Bag:
         kind = JOINT_STATE.replace('/msg/', '/')
         names = sorted(name for name, its in self.topics.items() if its == kind)
         if not names:
-            raise DataError(f'{self.path}: expected a topic of {JOINT_STATE}, the bag has none')
+            cut = '' if self.complete else '; it has no end, and what is whole holds none'
+            raise DataError(f'{self.path}: expected a topic of {JOINT_STATE}, the bag has none{cut}')
         if topic is None:
             short = [name for name in names if name.rsplit('/', 1)[-1] == 'joint_states']
             if len(names) > 1 and len(short) != 1:

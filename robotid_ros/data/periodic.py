@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.errors import DataError
@@ -99,8 +99,12 @@ def averaged_dataset(
     noise, scatter = average.averaged_noise_std, average.noise_std
     _require_repeating(average, joints)
     position_noise = noise_of_one_period(position) if noise is None else noise[:n]
-    harmonics = settings.harmonics or choose_harmonics(position, position_noise, average.period)
+    # A series that is finer than half a gap is not held there by any sample.
+    finest = len(position) // (2 * _longest_gap(average.count) + 2)
+    harmonics = settings.harmonics or max(1, min(finest, choose_harmonics(position, position_noise, average.period)))
     fit = fit_fourier(average.time, position, 1.0 / average.period, harmonics, average.count)
+    if harmonics == finest and (fit.residual_std > 0.01 * position.std(axis=0) + 5.0 * position_noise).any():
+        raise NoUsablePeriodError(f'a gap of {average.period / (2 * finest):.3g} s is in every period')
     q, dq, ddq = fit.evaluate(average.time - step)
     passes_allowed = settings.smoothing_passes if step == 0.0 else 0
     smoothed, passes = guarded_smoothing(torque, passes_allowed, settings.smoothing_guard, periodic=True)
@@ -136,6 +140,12 @@ def averaged_dataset(
         periods=len(average.used),
         provenance={**provenance, 'averaging': found, 'settings': settings.to_dict()},
     )
+
+
+def _longest_gap(count: IntArray) -> int:
+    """Return how many bins of a period at most follow each other, its end its start, without a sample."""
+    full = np.flatnonzero(count)
+    return int(np.diff(full, append=full[0] + len(count)).max()) - 1 if len(full) else len(count)
 
 
 def _require_repeating(average: AveragedPeriod, joints: tuple[str, ...]) -> None:

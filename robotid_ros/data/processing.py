@@ -21,6 +21,7 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data.context import Context, read_context
 from robotid_ros.data.continuous import filtered_dataset
 from robotid_ros.data.dataset import Dataset
+from robotid_ros.data.messages import FAULTS
 from robotid_ros.data.periodic import NoUsablePeriodError, averaged_dataset, period_average
 from robotid_ros.data.readers import read_recording
 from robotid_ros.data.recording import Recording
@@ -38,6 +39,7 @@ from robotid_ros.signals.turns import TurnUnwrapper
 
 _LATEST = 4e9  # [s]: 64 bits count nanoseconds for 292 years, a damaged line may state any number
 _AT_ONCE = 65536  # samples processed at a time, to save memory
+_ELSEWHERE = ('gaps', 'missing', 'late_stamps')  # in lines of their own
 _SLOWEST = 0.5  # [s] between samples; with times in milliseconds, any rate below 2 kHz looks slower
 
 
@@ -300,20 +302,13 @@ def summarize(dataset: Dataset) -> str:
     samples, rate = screening.get('samples', 0), screening.get('rate', 0.0)
     motion = dataset.provenance.get('motion', '')
     lines = [f'recording  {source.get("file", "?")}: {samples} samples at {rate:.6g} Hz', _gaps(screening)]
-    stamps = ('repeated', 'backward', 'stray', 'unstamped', 'clock_jumps', 'displaced', 'not_a_number')
-    faults = [f'{screening[name]} {name.replace("_", " ")}' for name in stamps if screening.get(name)]
-    names = (
-        'wraps',
-        'undecodable',
-        'other_joints',
-        'missing_joints',
-        'order_changes',
-        'missing_effort',
-        'lost_before_capture',
-    )
-    counts = {**source.get('counts', {}), **screening}
-    faults += [f'{counts[name]} {name.replace("_", " ")}' for name in names if counts.get(name)]
-    faults += [f'{value} {name.replace("_", " ")}' for name, value in source.get('faults', {}).items() if value]
+    counts = {**source.get('counts', {}), **source.get('faults', {}), **screening}
+    shown = [
+        name
+        for name in dict.fromkeys((*FAULTS, 'other_joints', 'wraps', *source.get('faults', {})))
+        if name not in _ELSEWHERE
+    ]
+    faults = [f'{counts[name]} {name.replace("_", " ")}' for name in shown if counts.get(name)]
     lines.append('faults     ' + (', '.join(faults) or 'none'))
     if screening.get('spikes'):
         where = ', '.join(f'{name} ({count})' for name, count in screening['spiked_channels'].items())

@@ -59,7 +59,25 @@ def read_recording(path: str | Path, topic: str | None = None, joints: Sequence[
     """
     path = Path(path)
     with refusing(str(path), DataError):
-        return _read(path, topic, joints)
+        if not path.exists():
+            raise DataError(f'{path} does not exist')
+        if path.is_dir() and (path / 'messages.log').is_file():
+            raise DataError(f'{path}: recorded before recordings were bags; process it with the version that wrote it')
+        if is_bag(path):
+            return replace(read_bag(path, topic, joints), context=read_context(path, topic).to_dict())
+        if topic is not None:
+            raise DataError(f"{path} has no topics; leave the topic '{topic}' out")
+        if path.suffix == '.npz':
+            recording = load_recording(path)
+            source = {'file': path.name, 'sha256': file_hash(path), 'origin': dict(recording.provenance)}
+            recording = replace(recording, provenance=source)
+        elif path.suffix in ('.csv', '.txt'):
+            recording = read_csv(path)
+        else:
+            raise DataError(
+                f"{path}: expected .csv, .npz, .db3, .mcap, or the folder of a bag; got '{path.suffix or path.name}'"
+            )
+        return recording if joints is None else recording.select(tuple(joints))
 
 
 def recordings_in(folder: Path) -> list[Path]:
@@ -89,25 +107,3 @@ def below(folder: Path, seen: set[Path]) -> Iterator[Path]:
                 yield from below(path, seen)
         elif path.suffix in SUFFIXES:
             yield path
-
-
-def _read(path: Path, topic: str | None, joints: Sequence[str] | None) -> Recording:
-    if not path.exists():
-        raise DataError(f'{path} does not exist')
-    if path.is_dir() and (path / 'messages.log').is_file():
-        raise DataError(f'{path}: recorded before recordings were bags; process it with the version that wrote it')
-    if is_bag(path):
-        return replace(read_bag(path, topic, joints), context=read_context(path, topic).to_dict())
-    if topic is not None:
-        raise DataError(f"{path} has no topics; leave the topic '{topic}' out")
-    if path.suffix == '.npz':
-        recording = load_recording(path)
-        source = {'file': path.name, 'sha256': file_hash(path), 'origin': dict(recording.provenance)}
-        recording = replace(recording, provenance=source)
-    elif path.suffix in ('.csv', '.txt'):
-        recording = read_csv(path)
-    else:
-        raise DataError(
-            f"{path}: expected .csv, .npz, .db3, .mcap, or the folder of a bag; got '{path.suffix or path.name}'"
-        )
-    return recording if joints is None else recording.select(tuple(joints))

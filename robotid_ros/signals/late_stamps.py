@@ -62,7 +62,7 @@ class LateStamps:
     messages : int
         Messages so far.
     repeated : int
-        Those that had the stamp of the message before.
+        Those that had the stamp of the message before, and another position.
     moved : int
         Those that were given another time.
     latest : float
@@ -105,9 +105,9 @@ class LateStamps:
         steps = np.diff(stamp, prepend=stamp[0] if self._stamp is None else self._stamp)
         first = int(self._stamp is None)
         self.messages += len(stamp)
-        self.repeated += int((steps[first:] == 0).sum())
         before = position[:1] if self._position is None else self._position
         way = np.diff(position, axis=0, prepend=before)
+        self.repeated += int(((steps == 0) & (way != 0.0).any(axis=1))[first:].sum())  # not a message sent twice
         change = np.diff(velocity, axis=0, prepend=velocity[:1] if self._velocity is None else self._velocity)
         self._stamp, self._position, self._velocity = int(stamp[-1]), position[-1:].copy(), velocity[-1:].copy()
         self._look_at(steps[first:])
