@@ -60,19 +60,9 @@ class Bag:
 
     @classmethod
     def open(cls, path: str | Path) -> 'Bag':
-        """Open a bag.
+        """Open a bag: its folder, its ``metadata.yaml``, or one of its ``.mcap`` or ``.db3`` files.
 
-        Parameters
-        ----------
-        path : str or Path
-            Its folder, its ``metadata.yaml``, or one of its ``.mcap`` or ``.db3`` files.
-
-        Raises
-        ------
-        DataError
-            If it is no bag that can be read.
-        MissingDependencyError
-            If it needs a library that is not installed.
+        Raises a DataError if it is none that can be read, a MissingDependencyError if a library for it is absent.
         """
         path = Path(path)
         names, content = _locate(path)
@@ -203,28 +193,11 @@ def is_bag_folder(folder: Path) -> bool:
 
 
 def read_bag(path: str | Path, topic: str | None = None, joints: Sequence[str] | None = None) -> Recording:
-    """Read the joint states of a bag.
+    """Read the joint states of a bag, from the only topic that has some or the one given.
 
-    Parameters
-    ----------
-    path : str or Path
-        The bag's folder, its ``metadata.yaml``, or its ``.db3`` or ``.mcap`` file.
-    topic : str, optional
-        Needed where the bag has several topics of joint states.
-    joints : sequence of str, optional
-        Joints to take; otherwise those of the message with the most joints among the first ones.
-
-    Returns
-    -------
-    Recording
-        Times are the header stamps (those of the bag where no header has one), from the first.
-
-    Raises
-    ------
-    DataError
-        If it is no readable bag, or the topic or a joint is not in it.
-    MissingDependencyError
-        If it needs a library that is not installed.
+    Without joints, those of the message with the most joints among the first ones are taken. Times are the header
+    stamps (those of the bag where no header has one), from the first. Raises a DataError if it is no readable bag, or
+    the topic or a joint is not in it.
     """
     bag = Bag.open(path)
     chosen = bag.choose(topic)

@@ -97,16 +97,12 @@ class CdrReader:
         self.skip(8 * count)
         return count, start
 
-    def doubles(self) -> tuple[float, ...]:
-        """Read an array of doubles."""
-        count, start = self.skip_doubles()
-        return self._doubles_at(start, count)
-
-    def fixed_doubles(self, count: int) -> tuple[float, ...]:
-        """Read doubles whose number the type says."""
-        self.align(8)
-        self.skip(8 * count)
-        return self._doubles_at(self.at - 8 * count, count)
-
-    def _doubles_at(self, start: int, count: int) -> tuple[float, ...]:
+    def doubles(self, count: int | None = None) -> tuple[float, ...]:
+        """Read an array of doubles, or as many as the type says."""
+        if count is None:
+            count, start = self.skip_doubles()
+        else:
+            self.align(8)
+            start = self.at
+            self.skip(8 * count)
         return struct.unpack_from(f'{"<" if self.little_endian else ">"}{count}d', self.data, start)

@@ -77,20 +77,8 @@ def averaged_dataset(
     average over the same samples as the torque's, q and dq are those at the begin of the step, and nothing is smoothed:
     what scatters in the torque is motion, which ``ddq`` has too. Its noise is not known.
 
-    Parameters
-    ----------
-    average : AveragedPeriod or None
-        Of positions and torques, as :func:`period_average` orders them.
-    joints : tuple of str
-    settings : ProcessingSettings
-    provenance : mapping
-    step : float
-        Of the simulation where the average has accelerations, else 0 [s].
-
-    Raises
-    ------
-    DataError
-        If there is no usable period.
+    The average is of positions and torques, as :func:`period_average` orders them; ``step`` is that of the simulation
+    where it has accelerations, else 0 [s]. Raises a DataError if there is no usable period.
     """
     if average is None:
         raise NoUsablePeriodError('no usable period: expected at least one whole period after the transient')

@@ -22,6 +22,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray, IntArray, frozen_array, require_names
 from robotid_ros.errors import DataError
+from robotid_ros.signals.repetition import scatter
 
 PLACES = 16  # per stroke: gravity is nearly linear between two of them, and each averages many samples
 _FEWEST_SAMPLES = 5  # per place, on average
@@ -237,7 +238,7 @@ def _find(time: Array, position: Array, step: float) -> list[_Stroke]:
     if len(time) < 4 * half:
         return []
     velocity = _slope(time, position, half)
-    noise = _position_noise(position) * np.sqrt(12.0 / (2 * half + 1)) / (2 * half * step)
+    noise = scatter(position) * np.sqrt(12.0 / (2 * half + 1)) / (2 * half * step)
     size = np.abs(velocity)
     mover = np.argmax(size, axis=1)
     rows = np.arange(len(time))
@@ -259,7 +260,7 @@ def _steady(time: Array, position: Array, step: float, run: IntArray, joint: int
     values = position[run, joint]
     half = max(2, min(round(0.5 * _WINDOW / step), len(run) // 20))
     velocity = _slope(time[run], values[:, None], half)[:, 0]
-    noise = float(_position_noise(values[:, None])[0]) * np.sqrt(12.0 / (2 * half + 1)) / (2 * half * step)
+    noise = float(scatter(values[:, None])[0]) * np.sqrt(12.0 / (2 * half + 1)) / (2 * half * step)
     plateau = float(np.quantile(np.abs(velocity), 0.9)) * float(np.sign(values[-1] - values[0]))
     inside: BoolArray = np.zeros(len(run), dtype=bool)
     for _ in range(3):
@@ -289,12 +290,6 @@ def _slope(time: Array, values: Array, half: int) -> Array:
     st, sv, stt, stv = summed(t), summed(centred), summed(t * t), summed(t * centred)
     slope = (stv - st * sv / count) / np.maximum(stt - st * st / count, 1e-300)
     return np.concatenate([np.repeat(slope[:1], half, axis=0), slope, np.repeat(slope[-1:], half, axis=0)])
-
-
-def _position_noise(position: Array) -> Array:
-    """Return the standard deviation of single positions by their second differences, shape (n,)."""
-    bend = np.abs(np.diff(position, n=2, axis=0))
-    return np.asarray(np.sqrt(np.mean(np.minimum(bend, 5.0 * np.median(bend, axis=0) + 1e-12) ** 2, axis=0) / 6.0))
 
 
 def _partners(strokes: list[_Stroke], position: Array) -> list[tuple[_Stroke, _Stroke | None]]:

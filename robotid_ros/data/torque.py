@@ -26,17 +26,7 @@ def torque_factors(joints: tuple[str, ...], settings: ProcessingSettings, curren
     K is the torque constant on the motor's side, negative where the current counts the other way round, and r the
     motor turns per joint turn. The losses of the gear are part of the torque.
 
-    Parameters
-    ----------
-    joints : tuple of str
-    settings : ProcessingSettings
-    currents : tuple of bool
-        Which joints' signals are currents.
-
-    Raises
-    ------
-    DataError
-        If a current has no torque constant, or one of zero.
+    ``currents`` says which joints' signals are currents. Raises a DataError if one has no torque constant, or zero.
     """
     factors = np.ones(len(joints))
     for k, (joint, is_current) in enumerate(zip(joints, currents, strict=True)):

@@ -9,7 +9,6 @@
 
 """Bags of ROS 2 with the joint states of a free-floating robot and the motion of its base."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,20 +20,11 @@ from robotid_ros.data.cdr import CdrReader
 from robotid_ros.errors import DataError
 from robotid_ros.free_floating.measurement import FloatingMeasurement
 
-_POSE, _TWIST, _COVARIANCE = 7, 6, 36  # doubles
-
-
-def _odometry(reader: CdrReader) -> Array:
-    """Return pose and twist of nav_msgs/Odometry, whose twist is along the axes of the child frame, the base."""
-    reader.string()
-    values = reader.fixed_doubles(_POSE + _COVARIANCE + _TWIST)
-    return np.array([*values[_POSE + _COVARIANCE :], *values[:_POSE]])
-
-
-_READERS: dict[str, Callable[[CdrReader], Array]] = {
-    'nav_msgs/Odometry': _odometry,
-    'geometry_msgs/TwistStamped': lambda reader: np.array(reader.fixed_doubles(_TWIST)),
-    'geometry_msgs/PoseStamped': lambda reader: np.array(reader.fixed_doubles(_POSE)),
+_TWIST = 6  # columns
+_LAYOUTS: dict[str, tuple[int, int, list[int]]] = {  # texts before the doubles, their number, and those of use
+    'nav_msgs/Odometry': (2, 7 + 36 + 6, [*range(43, 49), *range(7)]),  # pose, covariance, twist along the base's axes
+    'geometry_msgs/TwistStamped': (1, 6, [*range(6)]),
+    'geometry_msgs/PoseStamped': (1, 7, [*range(7)]),
 }
 
 
@@ -109,22 +99,23 @@ def _topic(bag: Bag, path: str | Path, kinds: tuple[str, ...]) -> str | None:
 
 def _values(bag: Bag, topic: str, path: str | Path) -> tuple[IntArray, Array]:
     """Return the stamps [ns], increasing, and the numbers of a topic's messages."""
-    read = _READERS[bag.topics[topic]]
+    texts, count, columns = _LAYOUTS[bag.topics[topic]]
     stamps: list[int] = []
-    rows: list[Array] = []
+    rows: list[tuple[float, ...]] = []
     for chunks in bag.messages([topic]):
         for message in chunks[topic].messages() if topic in chunks else ():
             try:
                 reader = CdrReader(message)
                 stamps.append(reader.time())
-                reader.string()  # the frame
-                rows.append(read(reader))
+                for _ in range(texts):  # the frames
+                    reader.string()
+                rows.append(reader.doubles(count))
             except ValueError as cause:
                 raise DataError(f'{path}: message {len(stamps)} of topic {topic} cannot be read: {cause}') from cause
     order, first = np.unique(np.array(stamps, dtype=np.int64), return_index=True)
     if len(order) < 2:
         raise DataError(f'{path}: expected at least two messages with different stamps on {topic}, got {len(order)}')
-    return order, np.array(rows)[first]
+    return order, np.array(rows)[first][:, columns]
 
 
 def _continuous(pose: Array) -> Array:

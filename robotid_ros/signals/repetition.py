@@ -99,6 +99,12 @@ def _distance(values: Array) -> Array:
     return np.asarray((both - 2.0 * product[lags]) / (2.0 * (count - lags)))
 
 
+def scatter(values: Array) -> Array:
+    """Return the standard deviation of single samples, (N, n), by their second differences, shape (n,)."""
+    bend = np.abs(np.diff(values, n=2, axis=0))
+    return np.asarray(np.sqrt(np.mean(np.minimum(bend, 5.0 * np.median(bend, axis=0) + 1e-12) ** 2, axis=0) / 6.0))
+
+
 def _stretch(grid: Array, values: Array, lag: float, tolerance: float = TOLERANCE) -> Repetition | None:
     """Return the longest stretch in which the values are those of a lag [samples] later."""
     step = float(grid[1] - grid[0])
@@ -108,8 +114,7 @@ def _stretch(grid: Array, values: Array, lag: float, tolerance: float = TOLERANC
     places = np.arange(count)
     later = np.stack([np.interp(places + lag, np.arange(len(grid)), column) for column in values.T], axis=1)
     now = values[:count]
-    bend = np.abs(np.diff(values, n=2, axis=0))
-    noise = np.sqrt(np.mean(np.minimum(bend, 5.0 * np.median(bend, axis=0) + 1e-12) ** 2, axis=0) / 6.0)
+    noise = scatter(values)
     limit = (tolerance * np.maximum(values.std(axis=0), _LEAST_MOTION)) ** 2 + 8.0 * noise**2
     window = max(1, int(lag / 50))
     total = np.cumsum(np.concatenate([np.zeros((1, now.shape[1])), (later - now) ** 2]), axis=0)
