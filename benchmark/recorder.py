@@ -12,8 +12,9 @@
 JointStates of 6 joints (position, velocity, effort) come from another process, serialised beforehand, so that it
 reaches 4 kHz. 'recorder' is the node itself, which also writes to disk, decodes and averages; 'stalled' the same while
 the whole interpreter stands still for 0.3 s every 2 s; 'single' a node that gets deserialised messages from a
-SingleThreadedExecutor; 'raw' one that writes them to MCAP as they come, and does no more. Processor time is user and system time of that process per second of messages. To be read with
-the load of the machine beside it: publisher, receiver and everything else share its cores.
+SingleThreadedExecutor; 'raw' one that writes them to MCAP as they come, and does no more. Processor time
+is user and system time of that process per second of messages. To be read with the load of the machine beside it:
+publisher, receiver and everything else share its cores.
 """
 
 import os
@@ -268,6 +269,7 @@ def _long_run(folder: Path, periods: int) -> Iterator[Row]:
     )
     wall, cpu = time.monotonic(), time.process_time()
     dataset = average_bag(folder, ProcessingSettings())
+    assert dataset is not None
     wall, cpu = time.monotonic() - wall, time.process_time() - cpu
     yield Row(
         what=f'from {total} on disk to the averaged dataset',

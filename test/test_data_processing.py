@@ -430,7 +430,7 @@ def test_the_recording_of_a_real_arm():
 
 
 def test_a_series_is_no_finer_than_what_the_gaps_of_its_period_leave():
-    """Random gaps in both periods, at the same place: the series goes nowhere else than the motion does, or no average is made."""
+    """Random gaps in both periods, at the same place: the series stays at the motion, or no average is made."""
     averaged = 0
     for seed in range(12):
         rng = np.random.default_rng([7, seed])

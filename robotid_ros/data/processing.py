@@ -26,7 +26,7 @@ from robotid_ros.data.periodic import NoUsablePeriodError, averaged_dataset, per
 from robotid_ros.data.readers import read_recording
 from robotid_ros.data.recording import Recording
 from robotid_ros.data.settings import ProcessingSettings
-from robotid_ros.data.stream import average_bag, has_reference
+from robotid_ros.data.stream import average_bag
 from robotid_ros.data.strokes import FrictionStrokes, cut_strokes
 from robotid_ros.data.torque import measured_torque
 from robotid_ros.errors import DataError
@@ -281,14 +281,15 @@ def process_file(
     """
     settings = settings or ProcessingSettings()
     why_not = ''
-    if settings.average and has_reference(path, topic):
+    if settings.average:
         try:
             dataset = average_bag(path, settings, topic, progress)
+        except NoUsablePeriodError as cause:
+            dataset, why_not = None, f'does not follow its reference: {cause}'
+        if dataset is not None:
             effort = tuple(settings.effort.get(joint, 'unknown') for joint in dataset.joint_names)
             dataset = replace(dataset, context=read_context(path, topic).to_dict(), effort=effort)
             return dataset, summarize(dataset)
-        except NoUsablePeriodError as cause:
-            why_not = f'does not follow its reference: {cause}'
     dataset = process_recording(read_recording(path, topic, settings.joints or None), settings)
     if why_not:
         dataset = replace(dataset, provenance={**dataset.provenance, 'not_averaged': why_not})

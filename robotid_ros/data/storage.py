@@ -100,7 +100,7 @@ def is_dataset(path: str | Path) -> bool:
 
 def _save(path: str | Path, data: Recording | Dataset, more: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     values = {item.name: getattr(data, item.name) for item in fields(data)} | dict(arrays)
-    columns = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    columns: dict[str, Any] = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     rest = {name: value for name, value in values.items() if name not in columns and value is not None}
     text = json.dumps({'kind': KINDS[type(data)], **rest, **more}, default=_plain)
     with atomic_file(path) as file:
@@ -129,5 +129,6 @@ def _load(path: str | Path, kind: type) -> tuple[dict[str, Any], dict[str, Any]]
 
 
 def _built(kind: type[Stored], header: dict[str, Any], arrays: dict[str, Any]) -> Stored:
-    texts = {name: tuple(value) if isinstance(value, list) else value for name, value in header.items()}
-    return kind(**{name: value for name, value in texts.items() if name != 'kind'}, **arrays)
+    values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in header.items()}
+    del values['kind']
+    return kind(**values, **arrays)

@@ -201,19 +201,23 @@ class StreamProcessor:
 
 def average_bag(
     path: str | Path, settings: ProcessingSettings, topic: str | None = None, progress: Progress | None = None
-) -> Dataset:
-    """Average the periods of a bag with a reference from disk, some thousand messages at a time.
+) -> Dataset | None:
+    """Average the periods of a bag with a reference from disk, a piece at a time; None of any other file.
 
     Memory does not grow with the recording. Messages after the end of the reference are left out. Joints, period and
     start of the settings are used where given, otherwise those of the recorded reference. Raises a DataError if no
-    reference was recorded, or no period is usable.
+    period is usable.
     """
+    if not is_bag(path):
+        return None
     bag = Bag.open(path)
     topic = bag.choose(topic)
     announced = bag.reference_topic(topic)
+    if not announced:
+        return None
     processor: StreamProcessor | None = None
     running = False
-    for chunks in bag.messages({topic, announced} - {''}, progress, alone=announced):
+    for chunks in bag.messages({topic, announced}, progress, alone=announced):
         references = chunks[announced].messages() if announced in chunks else []
         decoded = [_adapted(decode_reference(message), settings) for message in references]
         started = [reference for reference in decoded if reference is not None]
@@ -226,16 +230,8 @@ def average_bag(
             processor.take(chunks[topic])
         running = running and not (decoded and decoded[-1] is None)
     if processor is None:
-        raise DataError(f'{path}: no reference was recorded whose periods could be averaged')
+        return None
     return processor.finish({'recording': bag.provenance(topic), 'version': __version__})
-
-
-def has_reference(path: str | Path, topic: str | None = None) -> bool:
-    """Return whether a path is a bag in which an excitation of these joint states was announced."""
-    if not is_bag(path):
-        return False
-    bag = Bag.open(path)
-    return bool(bag.reference_topic(bag.choose(topic)))
 
 
 def _adapted(reference: PeriodicReference | None, settings: ProcessingSettings) -> PeriodicReference | None:

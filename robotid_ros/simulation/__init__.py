@@ -13,7 +13,8 @@ from robotid_ros.simulation.arm_truth import ArmTruth, nominal_truth, perturb, r
 from robotid_ros.simulation.drive import Drive
 from robotid_ros.simulation.gazebo_description import gazebo_controllers, gazebo_description, world_physics
 from robotid_ros.simulation.joint_friction import LAWS, JointFriction, prior_friction
-from robotid_ros.simulation.plant import Plant, PlantMotion
+from robotid_ros.simulation.plant import Plant
+from robotid_ros.simulation.plant_motion import PlantMotion
 from robotid_ros.simulation.sensors import Sensors, effort_scale
 from robotid_ros.simulation.simulated_run import SimulatedRun, simulate_trajectory
 from robotid_ros.simulation.start_position import start_position

@@ -11,15 +11,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
-
-if TYPE_CHECKING:
-    from robotid_ros.simulation.plant import PlantMotion
+from robotid_ros.simulation.plant_motion import PlantMotion
 
 RIPPLE_WAVES = 100.0  # per turn of the joint: one per turn of a rotor behind a gear of 100
 _SLIP = 0.01  # rad/s or m/s; below it the friction of the load fades out, so that it does nothing at rest
@@ -89,7 +87,7 @@ class Drive:
         torque: Array = self.load_friction * np.abs(load) * np.tanh(dq / _SLIP)
         return torque
 
-    def shown(self, motion: 'PlantMotion') -> 'PlantMotion':
+    def shown(self, motion: PlantMotion) -> PlantMotion:
         """Return a motion of the links with position and torque as they are at the motors, without the delay."""
         torque = motion.motor_torque + self.load_torque(motion.velocity, motion.torque - motion.friction)
         torque = torque + self.ripple * np.sin(RIPPLE_WAVES * motion.position)

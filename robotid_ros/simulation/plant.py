@@ -9,7 +9,6 @@
 
 """A simulated arm: MuJoCo moves it, a joint position controller like a real arm's drives it."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,45 +19,12 @@ from robotid_ros.model import RobotModel
 from robotid_ros.simulation.arm_truth import ArmTruth
 from robotid_ros.simulation.joint_friction import prior_friction
 from robotid_ros.simulation.mjcf import load_mujoco, mjcf_of
+from robotid_ros.simulation.plant_motion import PlantMotion
 from robotid_ros.simulation.wall import Wall
 
 # Below this velocity of the reference [rad/s or m/s] the controller's friction compensation fades out: it is zero at
 # rest. At 1 mrad/s a reversal takes one or two steps; with a larger velocity, joints stick for longer.
 _COMPENSATION_VELOCITY = 0.001
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlantMotion:
-    """What the arm did at N instants; every row satisfies the equation of motion.
-
-    M(q) ddq + I_a ddq + c(q, dq) + g(q) + friction = torque = motor_torque + disturbance
-
-    Attributes
-    ----------
-    position, velocity, acceleration : ndarray, shape (N, n)
-        [rad, rad/s, rad/s^2; or m]
-    torque : ndarray, shape (N, n)
-        Everything that drives the joints [N m or N].
-    motor_torque : ndarray, shape (N, n)
-        What the motors exert and the current shows [N m or N].
-    friction : ndarray, shape (N, n)
-        Friction torque, sticking joints included [N m or N].
-    """
-
-    position: Array
-    velocity: Array
-    acceleration: Array
-    torque: Array
-    motor_torque: Array
-    friction: Array
-
-    def columns(self) -> dict[str, Array]:
-        """Return the signals by name."""
-        return {name: getattr(self, name) for name in PlantMotion.__slots__}
-
-    def rows(self, index: slice) -> 'PlantMotion':
-        """Return some of the instants."""
-        return PlantMotion(**{name: values[index] for name, values in self.columns().items()})
 
 
 class Plant:

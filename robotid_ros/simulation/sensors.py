@@ -16,7 +16,7 @@ import numpy as np
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
-from robotid_ros.simulation.plant import PlantMotion
+from robotid_ros.simulation.plant_motion import PlantMotion
 
 _UNLIMITED_EFFORT = 50.0
 

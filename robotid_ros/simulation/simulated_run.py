@@ -16,7 +16,8 @@ import numpy as np
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import DataError
-from robotid_ros.simulation.plant import Plant, PlantMotion
+from robotid_ros.simulation.plant import Plant
+from robotid_ros.simulation.plant_motion import PlantMotion
 from robotid_ros.simulation.sensors import Sensors
 from robotid_ros.simulation.spline import Spline, TrajectoryPoints
 
