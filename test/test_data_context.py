@@ -270,6 +270,38 @@ def test_a_reference_that_the_arm_does_not_follow_averages_nothing(tmp_path):
     assert any('from period to period' in reason for reason in reasons)
 
 
+def test_each_arm_of_a_bag_has_what_is_nearest_to_its_joint_states(tmp_path):
+    """Random namespaces and orders of the topics; an arm without a reference of its own is lent none that it follows."""
+    rng = np.random.default_rng(7)
+    for number in range(4):
+        spaces = [('/left', '/right'), ('/cell/a', '/cell/b'), ('', '/second'), ('/x/arm', '/x/arm_2')][number]
+        periods, alone = (5.0, 4.0), bool(number % 2)
+        parts = []
+        for space, period in zip(spaces, periods, strict=True):
+            motion = periodic(rng, period, 5)
+            points = list(zip(*(part[: round(period * RATE) + 1] for part in motion[:3]), strict=True))
+            rows = [(round(float(t) * 1e9), a.tolist(), b.tolist(), ()) for t, a, b in points]
+            reference = joint_trajectory(START, MODEL.joint_names, rows)
+            description = TWO_LINKS.replace('two_links', f'arm{space.replace("/", "_")}')
+            parts.append((space, period, *messages(*motion), reference, description))
+        writer = BagWriter(tmp_path / str(number), {})
+        for k in rng.permutation(2).tolist():
+            space, _, data, stamps, reference, description = parts[k]
+            writer.say(f'{space}/robot_description', description, START)
+            writer.add_topic(f'{space}/joint_states', 'sensor_msgs/msg/JointState')
+            if k == 0 or not alone:
+                writer.add_topic(f'{space}/excitation/reference', 'trajectory_msgs/msg/JointTrajectory')
+                writer.append(f'{space}/excitation/reference', MessageChunk.of([reference], [START]))
+            writer.append(f'{space}/joint_states', MessageChunk.of(data, stamps))
+        writer.close()
+        for k, (space, period, *_, description) in enumerate(parts):
+            topic = f'{space}/joint_states'
+            assert read_context(tmp_path / str(number), topic).description == description
+            motion = process_file(tmp_path / str(number), topic=topic)[0].provenance['motion']
+            own = 'repeats every' if k == 1 and alone else 'follows its reference: repeats every'
+            assert motion.startswith(f'{own} {period:g}'[:-1]) or f'{own} {period - 1:g}.9' in motion, (number, motion)
+
+
 def test_messages_with_empty_arrays_are_read_as_the_middleware_makes_them():
     serialization = pytest.importorskip('rclpy.serialization')
     from builtin_interfaces.msg import Duration
