@@ -360,7 +360,7 @@ class IdentificationNode(Node):
             await self._worker.run(self._session.clear)
         self._watch.stop()
         self._early, self._values, self._unfit = [], {}, {}
-        self._forgotten = {path.name for path in self._in_folders()}
+        self._forgotten = {path.name for path in await self._worker.run(self._in_folders)}
         self._status.set(DiagnosticStatus.OK, 'all recordings forgotten')
         return self._status.text
 
