@@ -12,7 +12,8 @@
 import shutil
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,12 +94,9 @@ class RecordingSession:
     def say(self, topic: str, text: str, stamp: int) -> None:
         """Record what a latched topic of std_msgs/msg/String says from a time on [ns]; nothing where it is no news."""
         with self._lock:
-            if self._writing and text and self._said.get(topic) != text:
+            if text and self._said.get(topic) != text:
                 self._said[topic] = text
-                try:
-                    self._bag.say(topic, text, stamp)
-                except (OSError, DataError) as cause:
-                    self._stop_writing(cause)
+                self._write(self._bag.say, topic, text, stamp)
 
     def follow(self, message: bytes, arrival: int) -> PeriodicReference | None:
         """Record a reference, and average over its periods from now on.
@@ -108,14 +106,15 @@ class RecordingSession:
         nonetheless.
         """
         with self._lock:
+            write = partial(self._write, self._bag.append, self._reference_topic, MessageChunk.of([message], [arrival]))
             try:
                 reference = decode_reference(message)
             except DataError:
-                self._write(self._reference_topic, MessageChunk.of([message], [arrival]))
+                write()
                 raise
             if reference is not None and reference == self._processor.reference:  # announced again
                 return reference
-            self._write(self._reference_topic, MessageChunk.of([message], [arrival]))
+            write()
             if reference is not None:
                 self._processor.follow(reference)
             return reference
@@ -133,7 +132,7 @@ class RecordingSession:
     def take(self, chunk: MessageChunk) -> None:
         """Write messages to disk, then add them to the average; if one of the two fails, the other continues."""
         with self._lock:
-            self._write(self._topic, chunk)
+            self._write(self._bag.append, self._topic, chunk)
             if self._processing:
                 try:
                     self._processor.take(chunk)
@@ -164,29 +163,23 @@ class RecordingSession:
                 except DataError as cause:
                     self.problem = str(cause)
             averaging = {} if self.dataset is None else self.dataset.provenance['averaging']
-            if self._writing:
-                try:
-                    self._bag.close({'found': found, 'averaging': averaging, 'problem': self.problem})
-                except (OSError, DataError) as cause:
-                    self._stop_writing(cause)
+            self._write(self._bag.close, {'found': found, 'averaging': averaging, 'problem': self.problem})
             if sweep:  # cut from the finished recording
                 try:
                     self.strokes = read_strokes(self.folder, self.settings)
                 except DataError as cause:
                     self.problem = str(cause)
 
-    def _write(self, topic: str, chunk: MessageChunk) -> None:
+    def _write(self, write: Callable[..., None], *what: Any) -> None:
+        """Write to the bag, until that fails."""
         if self._writing:
             try:
-                self._bag.append(topic, chunk)
+                write(*what)
             except (OSError, DataError) as cause:
-                self._stop_writing(cause)
-
-    def _stop_writing(self, cause: Exception) -> None:
-        self._writing = False
-        self._bag.abandon()
-        reason = cause.strerror if isinstance(cause, OSError) else cause
-        self.problem = f'raw messages are no longer written to {self.folder}: {reason}'
+                self._writing = False
+                self._bag.abandon()
+                reason = cause.strerror if isinstance(cause, OSError) else cause
+                self.problem = f'raw messages are no longer written to {self.folder}: {reason}'
 
     @property
     def whole_periods(self) -> int:
