@@ -271,7 +271,7 @@ def test_a_reference_that_the_arm_does_not_follow_averages_nothing(tmp_path):
 
 
 def test_each_arm_of_a_bag_has_what_is_nearest_to_its_joint_states(tmp_path):
-    """Random namespaces and orders of the topics; an arm without a reference of its own is lent none that it follows."""
+    """Random namespaces and orders of the topics; an arm without a reference is lent none."""
     rng = np.random.default_rng(7)
     for number in range(4):
         spaces = [('/left', '/right'), ('/cell/a', '/cell/b'), ('', '/second'), ('/x/arm', '/x/arm_2')][number]
