@@ -179,7 +179,8 @@ class _Chain:
         self._tell(kind, f'{kind}: {client.call("excitation/start", ALWAYS)}')
         client.wait(lambda: self._ended(ended), 'the end of the run', ALWAYS)
         client.require_healthy('excitation')
-        if client.status_value('excitation', 'state') == 'stopped' and self._count('stops_asked') <= asked:  # a user's, or a fault
+        stopped = client.status_value('excitation', 'state') == 'stopped'
+        if stopped and self._count('stops_asked') <= asked:  # a user's, or a fault
             raise RobotIdError(f'the {kind} was stopped')
         client.wait(
             lambda: client.status_value('recorder', 'state') in ('finished', 'failed'), 'its recording', PATIENCE
