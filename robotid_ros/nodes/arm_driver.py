@@ -328,7 +328,9 @@ class ArmDriver:
     def values(self) -> dict[str, object]:
         """Return what is worth a place in the status."""
         run = self.run
-        ended: dict[str, object] = {'runs_ended': self._ended}  # a client that slept through a short run still sees that there was one
+        ended: dict[str, object] = {
+            'runs_ended': self._ended
+        }  # a client that slept through a short run still sees that there was one
         if run is None:
             return ended
         return ended | {
