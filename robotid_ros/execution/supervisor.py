@@ -30,8 +30,6 @@ from robotid_ros.execution.stop import StopPlan, plan_stop
 from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.execution.windows import Window
 
-_AGED = 0.05
-"""Age of a belief from which an arm that was on its path is thought further along it [s]."""
 _UNSEEN = 0.15
 """How long an arm that is not on its path is thought to go on as it did [s]."""
 _REPEAT = 0.3
@@ -338,20 +336,27 @@ class Supervisor:
             motion, age = following.reference(0.0), 0.0
         else:
             motion, age = belief.motion, max(time - belief.place_time, 0.0)
-        behind = None if following.pushing else following.path_place()
-        if behind is not None and age > _AGED:
-            starts = [following.reference(time - behind + part * latency) for part in (0.5, 0.0, 1.0)]
+        # The path was checked: an arm that is a little off it does best to end there too, and goes on much like it.
+        near = None if following.pushing else following.path_place(2.0 * self.config.tracking_tolerance)
+        steps = [part * latency for part in (0.5, 0.0, 1.0)]
+        if near is None:
+            starts = [motion.after(min(age, _UNSEEN) + step) for step in steps]
         else:
-            motion = motion.after(min(age, _UNSEEN))
-            starts = [motion.after(part * latency) for part in (0.5, 0.0, 1.0)]
-        on_path = following.reference(time)
-        if np.abs(on_path.position - motion.position).max() < 2.0 * self.config.tracking_tolerance:
-            starts += [following.reference(time + part * latency) for part in (0.0, 0.5, 1.0)]
+            led = [following.reference(time - near + step) for step in steps]
+            seen = following.reference(time - age - near)
+            away, faster = motion.position - seen.position, motion.velocity - seen.velocity
+            starts = [
+                JointMotion(position=ref.position + away + min(age + step, _UNSEEN) * faster, velocity=ref.velocity + faster)
+                for ref, step in zip(led, steps, strict=True)
+            ]
+            if self.plan.windows.knots.blend and np.abs(away).max() <= self.config.path_distance:
+                starts = led  # this controller begins at its own reference
+        scheduled = [following.reference(time + step) for step in (0.0, 0.5 * latency, latency)]
+        if np.abs(scheduled[0].position - starts[1].position).max() < 2.0 * self.config.tracking_tolerance:
+            starts += scheduled
         if self._stop is not None:  # the one before may be on its way
             led = self._stop.move.evaluate(np.minimum(time - self._sent, self._stop.move.duration))
             starts.append(JointMotion(position=led[0][0], velocity=led[1][0], acceleration=led[2][0]))
-        # The path was checked: an arm that is a little off it does best to end there too.
-        near = None if following.pushing else following.path_place(2.0 * self.config.tracking_tolerance)
         path = None if near is None else (reference, min(max(time - near + 0.5 * latency, 0.0), reference.duration))
         back_to = following.efforts.clear if following.pushing and following.efforts is not None else None
         return plan_stop(starts, self.plan.windows.check, path, back_to, self._shown)
