@@ -113,6 +113,30 @@ def test_a_clock_that_jumps_is_stopped_for_and_rest_is_seen(jump, simulated):
 
 
 @pytest.mark.parametrize('mode', sorted(MODES))
+def test_an_arm_that_is_held_short_of_its_stop_is_not_believed_at_rest(mode):
+    """A paused controller holds it for longer than rest takes to be seen, and then leads it on to the stop's end."""
+
+    def pause(loop):
+        loop.controller.speed_scaling = 0.0 if loop.now < MOMENT + 1.0 else 1.0
+
+    run = loop(mode, request=MOMENT, fault=pause, at=MOMENT + 0.15).run()
+    assert MOMENT + 1.0 < run.last_motion() < run.rested_at < np.inf
+
+
+@pytest.mark.parametrize('mode', sorted(MODES))
+@pytest.mark.parametrize('moment', np.linspace(PLAN.begin, PLAN.begin + PLAN.period, 9).tolist())
+def test_an_arm_on_its_path_is_stopped_from_where_the_path_leads_it(mode, moment):
+    """Not from straight ahead: where the path turns before a limit, that is beyond it."""
+    run = loop(mode, request=moment, noise=0.0).run()
+    (sent,) = [now for now, order in run.orders if order.stop]
+    starts = run.supervisor._stop.starts
+    for start, later in zip(starts, (0.05, 0.0, 0.1), strict=False):
+        position, velocity, _ = run.plan.reference.evaluate([sent + later])
+        assert np.abs(start.position - position[0]).max() < 0.02
+        assert np.abs(start.velocity - velocity[0]).max() < 0.1
+
+
+@pytest.mark.parametrize('mode', sorted(MODES))
 def test_a_stop_that_is_lost_is_repeated(mode):
     run = loop(mode, request=MOMENT, lose=lambda order, now: order.stop and now < MOMENT + 0.1).run()
     assert run.supervisor.stops == 2
