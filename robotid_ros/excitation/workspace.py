@@ -97,6 +97,8 @@ class Clearance:
         self._capsules = geometry.capsules
         self._links = [find_frame(model, capsule.frame)[0] for capsule in geometry.capsules]
         self._pairs = geometry.pairs(model, distance)
+        radii = [[self._capsules[i].radius for i in pair] for pair in self._pairs]
+        self._needed = distance + np.reshape(radii, (-1, 2)).sum(axis=1)
         self.bounds = tuple(
             Bound(
                 quantity='clearance',
@@ -115,26 +117,25 @@ class Clearance:
         The gradient of a distance is that of its closest points held fixed to their links: moving
         them along the segments changes the distance in second order only.
         """
-        ends = [capsule_ends(motion.model, capsule, motion.poses) for capsule in self._capsules]
-        excess = np.empty((len(motion.t), len(self._pairs)))
-        contacts: list[tuple[Array, Array, Array]] = []
-        for k, (i, j) in enumerate(self._pairs):
-            first, second = closest_points(*ends[i], *ends[j])
-            apart = first - second
-            distance = np.sqrt(np.sum(apart * apart, axis=1) + 1e-18)
-            gap = distance - self._capsules[i].radius - self._capsules[j].radius
-            excess[:, k] = (self.bounds[k].bound - gap) / WORKSPACE_SCALE
-            contacts.append((first, second, apart / distance[:, None]))
+        if not self._pairs:
+            return np.empty((len(motion.t), 0)), lambda weights, gradient: None
+        ends = np.array([capsule_ends(motion.model, capsule, motion.poses) for capsule in self._capsules])
+        left, right = (ends[[pair[side] for pair in self._pairs]] for side in (0, 1))
+        shape = (len(self._pairs), len(motion.t), 3)
+        segments = (part[:, end].reshape(-1, 3) for part in (left, right) for end in (0, 1))
+        first, second = (points.reshape(shape) for points in closest_points(*segments))
+        apart = first - second
+        distance = np.sqrt(np.sum(apart * apart, axis=2) + 1e-18)
+        excess = (self._needed[:, None] - distance).T / WORKSPACE_SCALE
 
         def pullback(weights: Array, gradient: MotionGradient) -> None:
             for k, (i, j) in enumerate(self._pairs):
                 touched = np.flatnonzero(weights[:, k])
                 if not len(touched):
                     continue
-                first, second, direction = contacts[k]
-                force = -weights[:, k, None] / WORKSPACE_SCALE * direction
-                gradient.add_point(motion, self._links[i], first, force)
-                gradient.add_point(motion, self._links[j], second, -force)
+                force = -weights[:, k, None] / WORKSPACE_SCALE * apart[k] / distance[k, :, None]
+                gradient.add_point(motion, self._links[i], first[k], force)
+                gradient.add_point(motion, self._links[j], second[k], -force)
 
         return excess, pullback
 

@@ -66,25 +66,27 @@ class MoveToRest:
 
     def evaluate(self, t: ArrayLike) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration at times within [0, duration], shape (N, n) each."""
-        s = np.atleast_1d(np.asarray(t, dtype=np.float64))[:, None] / self.duration
+        s, duration = np.atleast_1d(np.asarray(t, dtype=np.float64)) / self.duration, self.duration
         acceleration = np.zeros_like(self.goal) if self.start.acceleration is None else self.start.acceleration
-        moved, velocity, acceleration = quintic(
-            s, self.goal - self.start.position, self.start.velocity, acceleration, self.duration
-        )
-        return self.start.position + moved, velocity, acceleration
+        way = self.goal - self.start.position
+        parts = np.array([way, duration * self.start.velocity, duration**2 * acceleration])
+        moved, velocity, acceleration = (basis @ parts for basis in quintic_basis(s))
+        return self.start.position + moved, velocity / duration, acceleration / duration**2
 
 
-def quintic(
-    s: Array, way: Array, velocity: Array, acceleration: Array, duration: Array | float
-) -> tuple[Array, Array, Array]:
-    """Return what is moved, velocity and acceleration of the quintic at s = t/T; all arguments broadcast."""
-    c1, c2 = duration * velocity, 0.5 * duration**2 * acceleration
-    rest, rate, bend = way - c1 - c2, -c1 - 2.0 * c2, -2.0 * c2
-    c3 = 10.0 * rest - 4.0 * rate + 0.5 * bend
-    c4 = -15.0 * rest + 7.0 * rate - bend
-    c5 = 6.0 * rest - 3.0 * rate + 0.5 * bend
-    return (
-        s * (c1 + s * (c2 + s * (c3 + s * (c4 + s * c5)))),
-        (c1 + s * (2.0 * c2 + s * (3.0 * c3 + s * (4.0 * c4 + s * 5.0 * c5)))) / duration,
-        (2.0 * c2 + s * (6.0 * c3 + s * (12.0 * c4 + s * 20.0 * c5))) / duration**2,
-    )
+def quintic_basis(s: Array) -> tuple[Array, Array, Array]:
+    """Return what way, T v0 and T^2 a0 contribute to the quintic at s = t/T, and to its derivatives by s.
+
+    Shape (K, 3) each, for s of shape (K,).
+    """
+    powers = s[:, None] ** np.arange(6.0)
+    return powers @ _QUINTIC, powers[:, :5] @ _FIRST, powers[:, :4] @ _SECOND
+
+
+_QUINTIC = np.array(
+    [[0.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.5], [10.0, -6.0, -1.5], [-15.0, 8.0, 1.5], [6.0, -3.0, -0.5]]
+)
+"""Coefficients of s^0 to s^5 for a way, a velocity and an acceleration at the beginning; position, velocity and
+acceleration of the others are 0 there, and all but the way are 0 at the end."""
+_FIRST = np.arange(1.0, 6.0)[:, None] * _QUINTIC[1:]
+_SECOND = np.arange(1.0, 5.0)[:, None] * _FIRST[1:]

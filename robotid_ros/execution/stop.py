@@ -21,7 +21,7 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.excitation.reference import Reference
 from robotid_ros.excitation.reference_check import ReferenceCheck
-from robotid_ros.execution.joint_motion import JointMotion, MoveToRest, quintic
+from robotid_ros.execution.joint_motion import JointMotion, MoveToRest, quintic_basis
 from robotid_ros.model.joint_limits import JointLimits
 
 GENTLE_BRAKING = 5.0
@@ -39,6 +39,8 @@ _LONGER = (1.0, 1.2, 1.5, 2.0)
 """Candidates, relative to the shortest time that keeps the joint limits."""
 _SAMPLES = 16
 """Per candidate: 50 ms apart in a stop of 0.8 s."""
+_CHECKED = quintic_basis(np.linspace(0.0, 1.0, 13))[1:]
+"""Where velocities and accelerations of all candidates are looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,10 +142,12 @@ def _joint_excess(starts: Sequence[JointMotion], goals: Array, velocity: Array, 
         np.array([still if value is None else value for value in values])
         for values in zip(*((start.position, start.velocity, start.acceleration) for start in starts), strict=True)
     )
-    s = np.linspace(0.0, 1.0, 13)[:, None, None, None]
-    _, fast, hard = quintic(s, goals[:, None] - position, speed, gain, _TIMES[:, None, None])
+    times = _TIMES[:, None, None]
+    parts = np.empty((3, len(goals), *position.shape))
+    parts[0], parts[1], parts[2] = goals[:, None] - position, times * speed, times**2 * gain
+    fast, hard = (np.abs(basis @ parts.reshape(3, -1)).max(axis=0).reshape(parts.shape[1:]) for basis in _CHECKED)
     fastest = np.maximum(velocity, np.abs(speed) * (1.0 + 1e-9))
     hardest = np.maximum(_SHARE * braking, np.abs(gain))
-    worst = np.maximum(np.abs(hard).max(axis=0) / hardest, np.abs(fast).max(axis=0) / fastest)
+    worst = np.maximum(hard / times**2 / hardest, fast / times / fastest)
     result: Array = worst.max(axis=(1, 2)) - 1.0
     return result

@@ -346,7 +346,9 @@ class Supervisor:
             seen = following.reference(time - age - near)
             away, faster = motion.position - seen.position, motion.velocity - seen.velocity
             starts = [
-                JointMotion(position=ref.position + away + min(age + step, _UNSEEN) * faster, velocity=ref.velocity + faster)
+                JointMotion(
+                    position=ref.position + away + min(age + step, _UNSEEN) * faster, velocity=ref.velocity + faster
+                )
                 for ref, step in zip(led, steps, strict=True)
             ]
             if self.plan.windows.knots.blend and np.abs(away).max() <= self.config.path_distance:
