@@ -84,12 +84,17 @@ def _shown(fault: Fault, change: Callable[[Loop, Array, Array, Any, Any], Any]) 
     return {'shown': shown}
 
 
-def _jump(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
-    def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
-        q[fault.joint] += fault.size
-        return q, v, e, t
+def _off(which: int, *, growing: bool = False) -> Callable[[np.random.Generator, Fault], dict[str, Any]]:
+    """Return the fault that a position (0) or velocity (1) is shown too large, by ever more where it grows."""
 
-    return _shown(fault, change)
+    def drawn(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+        def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
+            (q, v)[which][fault.joint] += fault.size * (loop.now - fault.at if growing else 1.0)
+            return q, v, e, t
+
+        return _shown(fault, change)
+
+    return drawn
 
 
 def _spikes(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
@@ -109,22 +114,6 @@ def _not_finite(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
     def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
         if rng.uniform() < share:
             (q, v)[which][fault.joint] = value
-        return q, v, e, t
-
-    return _shown(fault, change)
-
-
-def _velocity(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
-    def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
-        v[fault.joint] += fault.size
-        return q, v, e, t
-
-    return _shown(fault, change)
-
-
-def _drift(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
-    def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
-        q[fault.joint] += fault.size * (loop.now - fault.at)
         return q, v, e, t
 
     return _shown(fault, change)
@@ -279,11 +268,11 @@ def _dead(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
 
 
 _KINDS: dict[str, Callable[[np.random.Generator, Fault], dict[str, Any]]] = {
-    'a position jumps': _jump,
+    'a position jumps': _off(0),
     'positions spike': _spikes,
     'not finite': _not_finite,
-    'a velocity lies': _velocity,
-    'a position drifts': _drift,
+    'a velocity lies': _off(1),
+    'a position drifts': _off(0, growing=True),
     'joint states are stuck': _stuck,
     'joint states are silent': _silent,
     'joint states are slow': _slow,

@@ -339,29 +339,36 @@ class Supervisor:
         # The path was checked: an arm that is a little off it does best to end there too, and goes on much like it.
         near = None if following.pushing else following.path_place(2.0 * self.config.tracking_tolerance)
         steps = [part * latency for part in (0.5, 0.0, 1.0)]
-        if near is None:
-            starts = [motion.after(min(age, _UNSEEN) + step) for step in steps]
-        else:
-            led = [following.reference(time - near + step) for step in steps]
+        starts = [motion.after(min(age, _UNSEEN) + step) for step in steps]
+        if near is not None:
             seen = following.reference(time - age - near)
-            away, faster = motion.position - seen.position, motion.velocity - seen.velocity
-            starts = [
-                JointMotion(
-                    position=ref.position + away + min(age + step, _UNSEEN) * faster, velocity=ref.velocity + faster
-                )
-                for ref, step in zip(led, steps, strict=True)
-            ]
-            if self.plan.windows.knots.blend and np.abs(away).max() <= self.config.path_distance:
-                starts = led  # this controller begins at its own reference
+            led = [following.reference(time - near + step) for step in steps]
+            starts = [self._gone_on(motion, seen, ref, straight) for ref, straight in zip(led, starts, strict=True)]
         scheduled = [following.reference(time + step) for step in (0.0, 0.5 * latency, latency)]
         if np.abs(scheduled[0].position - starts[1].position).max() < 2.0 * self.config.tracking_tolerance:
             starts += scheduled
         if self._stop is not None:  # the one before may be on its way
-            led = self._stop.move.evaluate(np.minimum(time - self._sent, self._stop.move.duration))
-            starts.append(JointMotion(position=led[0][0], velocity=led[1][0], acceleration=led[2][0]))
+            then = self._stop.move.evaluate(np.minimum(time - self._sent, self._stop.move.duration))
+            starts.append(JointMotion(position=then[0][0], velocity=then[1][0], acceleration=then[2][0]))
         path = None if near is None else (reference, min(max(time - near + 0.5 * latency, 0.0), reference.duration))
         back_to = following.efforts.clear if following.pushing and following.efforts is not None else None
         return plan_stop(starts, self.plan.windows.check, path, back_to, self._shown)
+
+    def _gone_on(self, motion: JointMotion, seen: JointMotion, led: JointMotion, straight: JointMotion) -> JointMotion:
+        """Return where joints are later: those that go along their path are where it leads, off it as before.
+
+        A motion was at the place of the path that ``seen`` is, which goes on to ``led``; ``straight`` is that motion
+        later. A controller that blends begins at its own reference, and knows the acceleration there.
+        """
+        away, faster = motion.position - seen.position, motion.velocity - seen.velocity
+        along = np.abs(faster) <= _SLACK + _SLACK_RELATIVE * np.abs(seen.velocity)
+        own = along & (np.abs(away) <= self.config.path_distance) & self.plan.windows.knots.blend
+        away, faster = np.where(own, 0.0, [away, faster])
+        return JointMotion(
+            position=np.where(along, led.position + away, straight.position),
+            velocity=np.where(along, led.velocity + faster, straight.velocity),
+            acceleration=None if led.acceleration is None else np.where(own, led.acceleration, 0.0),
+        )
 
     @property
     def stop_plan(self) -> MoveToRest | None:
