@@ -31,8 +31,11 @@ from excitation_user import (  # noqa: E402
     assert_at_rest_within_limits,
     start,
 )
+from rcl_interfaces.srv import SetParameters  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import Float64, String  # noqa: E402
+from std_msgs.msg import Bool, Float64, String  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
@@ -317,6 +320,71 @@ def test_speed_scaling_is_watched(user):
     assert_at_rest_within_limits(user)
     assert 'the controller runs at 50 %' in user.call('/excitation/start').message
     user.scaling.publish(Float64(data=100.0))
+
+
+@pytest.fixture
+def recorder(world, user, tmp_path):
+    """Return a recorder in a process of its own that records the run that goes on."""
+    _, _, environment, _ = world
+    told = ['-p', f'output_folder:={tmp_path / "runs"}', '-p', 'effort:=torque']
+    said, topic = [], '/recorder/status'
+    subscription = user.node.create_subscription(DiagnosticStatus, topic, said.append, 10)
+    with NodeProcess(['-m', 'robotid_ros.nodes.recorder', '--ros-args', *told], environment) as process:
+        user.until(lambda: said, 'the recorder speaks')
+        start(user)
+        user.until(lambda: said[-1].message.startswith('recording'), 'it records')
+        yield process
+    user.node.destroy_subscription(subscription)
+
+
+def test_a_recorder_that_is_killed_ends_the_run(user, recorder):
+    recorder.signal(signal.SIGKILL)
+    user.until_state('stopped')
+    assert user.text == 'stopped: the recorder is gone: nothing is recorded any more'
+    assert user.statuses[-1].level == DiagnosticStatus.ERROR
+    assert_at_rest_within_limits(user)
+
+
+def test_a_recorder_that_cannot_record_any_more_ends_the_run(user, recorder, tmp_path):
+    """As when its disk is full: it looks at the folder that it would record to, which is taken away here."""
+    (tmp_path / 'file').write_text('no folder')
+    request = SetParameters.Request(
+        parameters=[Parameter('output_folder', value=str(tmp_path / 'file')).to_parameter_msg()]
+    )
+    (result,) = user.call('/recorder/set_parameters', SetParameters, request).results
+    assert result.successful, result.reason
+    user.until_state('stopped')
+    assert re.search('the recorder cannot record: .*file is not a folder', user.text), user.text
+    assert_at_rest_within_limits(user)
+
+
+def test_a_robot_that_takes_no_commands_refuses_a_start_and_ends_a_run(world, user):
+    """Its driver says so by std_msgs/Bool, as ur_robot_driver does on robot_program_running."""
+    _, _, environment, saved = world
+    topic = '/io_and_status_controller/robot_program_running'
+    running = user.node.create_publisher(Bool, topic, 10)
+    named = [*NODE, '-r', '__node:=third', *arguments(trajectory=saved, urdf_file=UR10E, program_running_topic=topic)]
+    sentence = f'the robot takes no commands ({topic} is false): a protective stop, locked brakes'
+    said = []
+    latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    subscription = user.node.create_subscription(DiagnosticStatus, '/third/status', said.append, latched)
+    with NodeProcess(named, environment):
+        user.until(lambda: running.get_subscription_count() > 0, 'the node listens')
+        running.publish(Bool(data=False))
+        user.until(lambda: sentence in user.call('/third/start').message, 'a refusal')
+        assert user.report()['velocity_peak'] == 0.0
+        running.publish(Bool(data=True))
+        user.until(lambda: user.call('/third/start').success, 'a start')
+        user.until(lambda: user.report()['velocity'] > 0.1, 'it moves')
+        running.publish(Bool(data=False))
+        user.until(lambda: said[-1].message.startswith('stopped: '), 'the stop')
+        assert sentence in said[-1].message
+        assert said[-1].level == DiagnosticStatus.ERROR
+        report = user.report()
+        assert report['velocity'] < 1e-9
+        assert report['acceleration_peak'] < 8.0 * 1.01
+    user.node.destroy_subscription(subscription)
+    user.node.destroy_publisher(running)
 
 
 def test_friction_sweeps_run_too(user):

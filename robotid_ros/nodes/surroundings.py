@@ -50,14 +50,13 @@ class Surroundings:
         speed_scaling_topic: str,
         program_running_topic: str,
     ) -> None:
-        self._node, self._commanders, self._report = node, commanders, report
+        self._commanders, self._report = commanders, report
         self._speed, self._runs = _FULL_SPEED, True
         self._scaling_topic, self._program_topic = speed_scaling_topic, program_running_topic
         self._over = 1.0
         self.scaling_sight: Sight | None = None
         self._recorder: DiagnosticStatus | None = None
         self._heard = self._begun = self._looked = -float('inf')
-        self._recorded = False
         node.create_subscription(DiagnosticStatus, 'recorder/status', self._on_recorder, 10)
         if speed_scaling_topic:
             node.create_subscription(Float64, speed_scaling_topic, self._on_scaling, 10)
@@ -104,7 +103,6 @@ class Surroundings:
         """Take what is there now for what has to stay; return the sights of a run, counted ``over`` a time [s]."""
         self._commanders.accept()
         self._begun = self._looked = time.monotonic()
-        self._recorded = self._node.count_subscribers('~/reference') > 0 and self._begun - self._heard < _SILENT
         self.scaling_sight = Sight('messages of the speed scaling', over) if self._scaling_topic else None
         return [] if self.scaling_sight is None else [self.scaling_sight]
 
@@ -123,9 +121,9 @@ class Surroundings:
 
     def _recorder_problem(self, now: float) -> str:
         status = self._recorder
-        if not self._recorded or status is None:
-            return ''
-        if self._node.count_subscribers('~/reference') == 0 or now - self._heard > _SILENT:
+        if status is None or self._heard < self._begun - _SILENT:
+            return ''  # none has been there in this run
+        if now - self._heard > _SILENT:
             return 'the recorder is gone: nothing is recorded any more'
         refusal = next((item.value for item in status.values if item.key == 'refusal'), '')
         if refusal:
