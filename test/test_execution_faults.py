@@ -9,6 +9,7 @@
 
 """The law of stopping on simulated controllers: whatever happens, the arm comes to rest, and rest is seen."""
 
+from dataclasses import replace
 from time import process_time
 
 import numpy as np
@@ -18,10 +19,12 @@ from execution_loop import BLEND_PLAN, CHECK, MODEL, PLAN, STEP, Loop, State, as
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmark.faults import arm
 from benchmark.random_faults import draw, run_fault
 from robotid_ros.dynamics import inverse_dynamics
-from robotid_ros.excitation import ExcitationConfig, FourierTrajectory
+from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
 from robotid_ros.excitation.preparation import reference_check
+from robotid_ros.execution.delay import motion_at
 from robotid_ros.execution.joint_motion import JointMotion, MoveToRest
 from robotid_ros.execution.run import RunConfig, plan_run
 from robotid_ros.execution.run_clock import RunClock
@@ -194,6 +197,46 @@ def test_a_stop_keeps_the_limits_wherever_the_controller_begins(position, veloci
         assert (np.abs(dq) <= 1.01 * plan.fastest(0.0).max() + 3.0).all()
     if plan.breaks:
         assert 'the largest allowed' in plan.breaks or 'the smallest allowed' in plan.breaks
+
+
+@pytest.fixture(scope='module')
+def packaged():
+    """Return the run of a design of the packaged UR10e that leaves room, as the fault bench has it, and its check."""
+    model, config, check = arm()
+    trajectory = optimize_excitation(model, config).trajectory
+    run = RunConfig(periods=1, settling_time=0.3, ramp_velocity=1.0)
+    return plan_run(trajectory.position([0.0])[0], trajectory, check, run).reference, check
+
+
+@pytest.mark.parametrize('latency', [0.0, 0.1])
+def test_a_design_with_room_can_be_stopped_everywhere(packaged, latency):
+    """Whether the controller begins at the measured state or at its reference, now or by the latency later."""
+    reference, check = packaged
+    for time in np.arange(0.0, reference.duration, 0.04):
+        led = [motion_at(reference, time + part * latency) for part in (0.5, 0.0, 1.0)]
+        measured = [replace(motion, acceleration=None) for motion in led]
+        plan = plan_stop([*measured, *led], check, (reference, time + 0.5 * latency))
+        assert plan.breaks == '', time
+        for start in measured:
+            way = replace(plan.move, start=start).evaluate(np.linspace(0.0, plan.move.duration, 100))[0]
+            assert (way >= check.limits.lower).all(), time
+            assert (way <= check.limits.upper).all(), time
+
+
+def test_a_stop_that_says_it_keeps_the_limits_keeps_them_whenever_it_is_taken():
+    rng, kept = np.random.default_rng(0), 0
+    for _ in range(200):
+        place = rng.uniform(-2.5, 2.5, 3)
+        now = JointMotion(position=place, velocity=rng.uniform(-2.0, 2.0, 3))
+        starts = [now.after(0.05), now, now.after(0.1)]
+        plan = plan_stop(starts, CHECK)
+        if plan.breaks:
+            continue
+        kept += 1
+        for start in starts:
+            way = replace(plan.move, start=start).evaluate(np.linspace(0.0, plan.move.duration, 50))[0]
+            assert np.abs(way).max() <= max(2.6, np.abs(start.position).max()) + 1e-3
+    assert kept > 50
 
 
 def test_a_stop_ends_inside_the_limits_by_a_margin():
