@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmark.random_faults import Outcome, draw, run_fault
+from benchmark.random_faults import JOINT_BOUNDS, Outcome, draw, run_fault
 from robotid_ros.arrays import Array
 from robotid_ros.excitation import ExcitationConfig, optimize_excitation
 from robotid_ros.excitation.motion import Motion
@@ -60,7 +60,7 @@ def clearance(check: ReferenceCheck, positions: Array) -> float:
     motion = Motion(check.model, np.zeros(len(positions)), (positions, still, still, still), None)
     worst = np.inf
     for constraint in check.constraints:
-        spatial = [bound.quantity not in ('torque', 'velocity', 'acceleration', 'jerk') for bound in constraint.bounds]
+        spatial = [bound.quantity.split()[0] not in JOINT_BOUNDS for bound in constraint.bounds]
         if any(spatial):
             scale = np.array([bound.scale for bound in constraint.bounds])[spatial]
             worst = min(worst, float((-constraint.evaluate(motion)[0][:, spatial] * scale).min()))

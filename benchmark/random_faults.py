@@ -24,6 +24,8 @@ from robotid_ros.simulation.trajectory_follower import CommandPoint
 
 _TAKEOVER = 3
 """Samples about a takeover that count as the controller's own step."""
+JOINT_BOUNDS = ('torque', 'velocity', 'acceleration', 'jerk')
+"""Bounds that are not of a place."""
 _STILL = 0.02
 """Speed below which an arm rests [rad/s or m/s]."""
 
@@ -338,7 +340,7 @@ def _excess(plan: RunPlan, positions: Array) -> float:
     motion = Motion(check.model, np.zeros(len(still)), (rows[0], still, still, still), None)
     worst = -np.inf
     for constraint in check.constraints:
-        kinds = [bound.quantity not in ('torque', 'velocity', 'acceleration', 'jerk') for bound in constraint.bounds]
+        kinds = [bound.quantity.split()[0] not in JOINT_BOUNDS for bound in constraint.bounds]
         if any(kinds):
             worst = max(worst, float(constraint.evaluate(motion)[0][:, kinds].max()))
     return worst

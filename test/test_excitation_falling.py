@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Velocity limits that fall towards the ends of the range, as a Franka Research 3 has them."""
+"""Limits that fall towards the ends of the range, as velocities of a Franka Research 3 do."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +16,11 @@ import numpy as np
 import pytest
 from excitation_helpers import limits, planar_arm
 
+from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.excitation import ExcitationConfig, optimize_excitation
-from robotid_ros.excitation.constraints import FallingVelocity
+from robotid_ros.excitation.constraints import FallingLimits
 from robotid_ros.excitation.motion import Motion, MotionGradient
+from robotid_ros.excitation.observation import observation_of
 from robotid_ros.excitation.preparation import reference_check
 from robotid_ros.execution.joint_motion import JointMotion
 from robotid_ros.execution.stop import plan_stop
@@ -31,33 +33,70 @@ BOUNDS = replace(
 MODEL = planar_arm(2, limits=BOUNDS)
 
 
-def beyond(position, velocity):
-    """Return by how much a joint is faster than the formula allows, written out."""
-    distance = np.maximum(0.0, np.where(velocity > 0.0, 2.0 - position, position + 2.0))
-    return np.abs(velocity) - np.maximum(0.0, np.sqrt(5.0 * distance) - 0.2)
+def beyond(position, value, slope=5.0, offset=0.2, end=2.0):
+    """Return by how much a value of a joint is larger than the formula allows, written out."""
+    distance = np.maximum(0.0, np.where(value > 0.0, end - position, position + end))
+    return np.abs(value) - np.maximum(0.0, np.sqrt(slope * distance) - offset)
 
 
-def motion_of(q, dq):
-    zero = np.zeros_like(q)
-    return Motion(MODEL, np.zeros(len(q)), (q, dq, zero, zero), None)
+def motion_of(q, dq, ddq, regressor_of=None):
+    return Motion(MODEL, np.zeros(len(q)), (q, dq, ddq, np.zeros_like(q)), regressor_of)
 
 
-def test_the_excess_is_that_of_the_formula_and_its_gradient_that_of_differences():
+def falls(quantity, slope, offset, end):
+    """Return limits of which one quantity of the first joint falls."""
+    parts = (np.array([slope, np.inf]), np.full(2, offset), np.full(2, -end), np.full(2, end))
+    named = zip(('slope', 'offset', 'lower_end', 'upper_end'), parts, strict=True)
+    return replace(limits(2, 1.9, 2.5, 9.0, effort=60.0), **{f'{quantity}_{part}': value for part, value in named})
+
+
+@pytest.mark.parametrize('quantity', ['velocity', 'acceleration', 'effort'])
+def test_the_excess_is_that_of_the_formula_and_its_gradient_that_of_differences(quantity):
     rng = np.random.default_rng(0)
-    q, dq = rng.uniform(-1.95, 1.95, (200, 2)), rng.uniform(-2.5, 2.5, (200, 2))
-    constraint = FallingVelocity(MODEL, BOUNDS)
+    slope, offset, end, scale = {
+        'velocity': (5.0, 0.2, 2.0, 2.5), 'acceleration': (60.0, 1.0, 2.2, 9.0), 'effort': (900.0, 3.0, 2.5, 60.0),
+    }[quantity]  # fmt: skip
+    bounds = falls(quantity, slope, offset, end)
+    observation = observation_of(MODEL, ExcitationConfig(), smoothing=0.0)
+    given = [rng.uniform(-1.0, 1.0, (200, 2)) * size for size in (1.95, 2.5, 9.0)]
+    if quantity == 'effort':
+        given[1][:] = 0.0  # without friction
+    motion = motion_of(*given, observation.regressor)
+    constraint = FallingLimits(MODEL, bounds, quantity, observation)
     assert len(constraint.bounds) == 2
-    excess, pullback = constraint.evaluate(motion_of(q, dq))
-    side = excess[np.arange(200), (dq[:, 0] > 0.0).astype(int)]
-    np.testing.assert_allclose(2.5 * side, beyond(q[:, 0], dq[:, 0]), atol=1e-9)
-    weights, gradient, step = rng.normal(size=excess.shape), MotionGradient.zeros(q.shape), 1e-6
+    excess, pullback = constraint.evaluate(motion)
+    values = {'velocity': given[1], 'acceleration': given[2], 'effort': inverse_dynamics(MODEL, *given)}[quantity][:, 0]
+    side = excess[np.arange(200), (values > 0.0).astype(int)]
+    np.testing.assert_allclose(scale * side, beyond(given[0][:, 0], values, slope, offset, end), atol=1e-9)
+    weights, gradient, step = rng.normal(size=excess.shape), MotionGradient.zeros(given[0].shape), 1e-6
     pullback(weights, gradient)
-    for given, found in ((q, gradient.q), (dq, gradient.dq)):
-        moved = given.copy()
-        moved[:, 0] += step
-        pair = (moved, dq) if given is q else (q, moved)
-        change = ((constraint.evaluate(motion_of(*pair))[0] - excess) * weights).sum(axis=1) / step
+    if gradient.regressor is not None:  # its derivative is that of every torque limit
+        np.testing.assert_allclose((gradient.regressor != 0.0).any(axis=(0, 2)), [True, False])
+        return
+    for k, found in enumerate((gradient.q, gradient.dq, gradient.ddq)):
+        moved = [value.copy() for value in given]
+        moved[k][:, 0] += step
+        change = ((constraint.evaluate(motion_of(*moved))[0] - excess) * weights).sum(axis=1) / step
         np.testing.assert_allclose(found[:, 0], change, atol=1e-4)
+
+
+def test_designs_and_stops_keep_accelerations_too():
+    falling = falls('acceleration', 2.0, 0.5, 2.0)
+
+    def most(motion):
+        return float(beyond(motion[0][:, 0], motion[2][:, 0], 2.0, 0.5).max())
+
+    config = ExcitationConfig(period=2.0, harmonics=3, starts=1, iterations=40)
+    trajectory, free = (
+        optimize_excitation(replace(MODEL, limits=given), config).trajectory
+        for given in (falling, limits(2, 1.9, 2.5, 9.0))
+    )
+    assert most(trajectory.evaluate(trajectory.sample_times(500.0))) < 1e-3
+    assert most(free.evaluate(free.sample_times(500.0))) > 0.5  # it is this limit that binds
+    check = reference_check(replace(MODEL, limits=falling), config)
+    plan = plan_stop([JointMotion(position=np.array([0.3, 0.2]), velocity=np.array([0.8, 0.3]))], check)
+    assert plan.breaks == ''
+    assert most(plan.move.evaluate(np.linspace(0.0, plan.move.duration, 200))) < 0.02
 
 
 def test_designs_and_stops_keep_them():

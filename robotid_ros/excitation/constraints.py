@@ -164,29 +164,46 @@ class JointRanges:
         return factor * (values - self._bound), pullback
 
 
-class FallingVelocity:
-    """Velocity limits that fall towards the ends of the range; the model gives names and units.
+class FallingLimits:
+    """Limits of a quantity that fall towards the ends of the range; the model gives names and units.
 
-        |dq| <= max(0, sqrt(slope * distance) - offset)
+        |x| <= max(0, sqrt(slope * distance) - offset)
 
-    with the distance to the end that the joint moves to.
+    with a velocity, an acceleration or a torque x, and the distance to the end that it acts to.
+
+    Parameters
+    ----------
+    model : RobotModel
+    limits : JointLimits
+    quantity : str
+        'velocity', 'acceleration' or 'effort'.
+    observation : Observation, optional
+        Holds the prior base parameters, for torques.
     """
 
-    def __init__(self, model: RobotModel, limits: JointLimits) -> None:
-        slope, offset = np.asarray(limits.velocity_slope), np.asarray(limits.velocity_offset)
-        ends = np.asarray(limits.velocity_lower_end), np.asarray(limits.velocity_upper_end)
+    def __init__(
+        self, model: RobotModel, limits: JointLimits, quantity: str, observation: Observation | None = None
+    ) -> None:
+        slope, offset, *ends = limits.falling(quantity) or 4 * (np.full(model.n, np.inf),)
         self._rows = [
             (j, sign, float(slope[j]), float(offset[j]), float(end[j]))
             for sign, end in zip((-1.0, 1.0), ends, strict=True)
-            for j in range(len(slope))
+            for j in range(model.n)
             if np.isfinite(slope[j]) and np.isfinite(end[j])
         ]
-        self._scale = np.where(np.isfinite(limits.velocity), limits.velocity, 1.0)
+        largest = getattr(limits, quantity)
+        self._scale = np.where(np.isfinite(largest), largest, 1.0)
+        self._quantity, self._prior = quantity, np.zeros(0) if observation is None else observation.prior
+        if quantity == 'effort':
+            units = ['N m' if kind == 'revolute' else 'N' for kind in model.joint_types]
+        else:
+            suffix = '/s' if quantity == 'velocity' else '/s^2'
+            units = [joint_unit('rad', kind) + suffix for kind in model.joint_types]
         self.bounds = tuple(
             Bound(
-                quantity='velocity beyond what its position allows',
+                quantity=f'{"torque" if quantity == "effort" else quantity} beyond what its position allows',
                 subject=f"joint '{model.joint_names[j]}'",
-                unit=joint_unit('rad', model.joint_types[j]) + '/s',
+                unit=units[j],
                 bound=0.0,
                 sign=sign,
                 scale=float(self._scale[j]),
@@ -196,19 +213,30 @@ class FallingVelocity:
 
     def evaluate(self, motion: Motion) -> tuple[Array, Pullback]:
         """Return the normalised excesses, shape (N, m), and their pull-back; see :class:`Constraint`."""
+        if self._quantity == 'effort':
+            values = motion.regressor @ self._prior
+        else:
+            values = motion.dq if self._quantity == 'velocity' else motion.ddq
         excess = np.empty((len(motion.t), len(self._rows)))
         slopes = np.empty_like(excess)
         for k, (j, sign, slope, offset, end) in enumerate(self._rows):
             distance = np.maximum(sign * (end - motion.q[:, j]), 1e-9)
             allowed = np.sqrt(slope * distance) - offset
-            excess[:, k] = (sign * motion.dq[:, j] - np.maximum(allowed, 0.0)) / self._scale[j]
+            excess[:, k] = (sign * values[:, j] - np.maximum(allowed, 0.0)) / self._scale[j]
             slopes[:, k] = np.where(allowed > 0.0, 0.5 * slope / np.sqrt(slope * distance), 0.0)
 
         def pullback(weights: Array, gradient: MotionGradient) -> None:
+            forces = np.zeros(motion.q.shape)
             for k, (j, sign, *_) in enumerate(self._rows):
                 scaled = sign * weights[:, k] / self._scale[j]
-                gradient.dq[:, j] += scaled
+                forces[:, j] += scaled
                 gradient.q[:, j] += scaled * slopes[:, k]
+            if self._quantity == 'velocity':
+                gradient.dq[:] += forces
+            elif self._quantity == 'acceleration':
+                gradient.ddq[:] += forces
+            else:
+                gradient.add_regressor(forces[:, :, None] * self._prior)
 
         return excess, pullback
 

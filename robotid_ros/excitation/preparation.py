@@ -16,12 +16,12 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.config import ExcitationConfig
-from robotid_ros.excitation.constraints import Constraint, FallingVelocity, JointRanges, TorqueLimits, excess_at_rest
+from robotid_ros.excitation.constraints import Constraint, FallingLimits, JointRanges, TorqueLimits, excess_at_rest
 from robotid_ros.excitation.geometry import random_positions
 from robotid_ros.excitation.observation import Observation, observation_of
 from robotid_ros.excitation.reference_check import ReferenceCheck
 from robotid_ros.excitation.workspace import WORKSPACE_SCALE, workspace_constraints
-from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.model.joint_limits import FALLING_QUANTITIES, JointLimits
 from robotid_ros.model.robot_model import RobotModel
 
 _OTHER_SEED = 7919  # added to the seed for the validation's trajectory; any other number would do
@@ -55,9 +55,13 @@ def design_limits(model: RobotModel, config: ExcitationConfig) -> JointLimits:
 def other_constraints(
     model: RobotModel, config: ExcitationConfig, limits: JointLimits, observation: Observation
 ) -> list[Constraint]:
-    """Return the torque, workspace and clearance limits that there are, and velocity limits that fall with position."""
+    """Return the torque, workspace and clearance limits that there are, and those that fall with position."""
     torque = [TorqueLimits(model, limits.effort, observation)] if np.isfinite(limits.effort).any() else []
-    falling = [FallingVelocity(model, limits)] if limits.falls else []
+    falling = [
+        FallingLimits(model, limits, quantity, observation)
+        for quantity in FALLING_QUANTITIES
+        if limits.falling(quantity) is not None
+    ]
     return [*torque, *falling, *workspace_constraints(model, config)]
 
 

@@ -26,6 +26,8 @@ from robotid_ros.model.joint_limits import JointLimits
 
 GENTLE_BRAKING = 5.0
 """Acceleration of a stop where no limit is given [rad/s^2 or m/s^2]: a quarter to a half of what arms allow."""
+_LEAST_BRAKING = 0.1
+"""What is planned with where a limit that falls with the position leaves less [rad/s^2 or m/s^2]."""
 
 _SHARE = 0.95
 """Part of the acceleration limits that is used: the rest is for what the arm does besides."""
@@ -88,7 +90,8 @@ def plan_stop(
     """
     first, limits = starts[0], check.limits
     gentle = np.maximum(GENTLE_BRAKING, 0.0 if shown is None else 1.2 * shown)
-    braking = np.where(np.isfinite(limits.acceleration), limits.acceleration, gentle)
+    allowed = np.maximum(limits.allowed('acceleration', first.position, -first.velocity), _LEAST_BRAKING)
+    braking = np.where(np.isfinite(allowed), allowed, gentle)
     ends: list[Array] = []
     if path is not None:
         reference, place = path

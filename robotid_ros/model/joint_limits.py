@@ -17,7 +17,10 @@ import numpy as np
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 
-_FALLING = ('velocity_slope', 'velocity_offset', 'velocity_lower_end', 'velocity_upper_end')
+FALLING_QUANTITIES = ('velocity', 'acceleration', 'effort')
+"""Those whose limits may fall towards the ends of the range."""
+FALLING_PARTS = ('slope', 'offset', 'lower_end', 'upper_end')
+_FALLING = tuple(f'{quantity}_{part}' for quantity in FALLING_QUANTITIES for part in FALLING_PARTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,9 @@ class JointLimits:
         distance to the end that the joint moves to [rad/s^2, rad/s; or m/s^2, m/s]; slope inf where they do not fall.
     velocity_lower_end, velocity_upper_end : ndarray, shape (n,), optional
         Those ends [rad or m].
+    acceleration_slope, ..., effort_upper_end : ndarray, shape (n,), optional
+        The same of accelerations and efforts, towards the end that they act to; an end may lie beyond the range
+        [rad/s^4, rad/s^2, rad; N^2 m^2/rad, N m, rad; or m, N].
 
     Raises
     ------
@@ -53,17 +59,26 @@ class JointLimits:
     velocity_offset: Array | None = None
     velocity_lower_end: Array | None = None
     velocity_upper_end: Array | None = None
+    acceleration_slope: Array | None = None
+    acceleration_offset: Array | None = None
+    acceleration_lower_end: Array | None = None
+    acceleration_upper_end: Array | None = None
+    effort_slope: Array | None = None
+    effort_offset: Array | None = None
+    effort_lower_end: Array | None = None
+    effort_upper_end: Array | None = None
 
     def __post_init__(self) -> None:
         count = len(np.atleast_1d(self.lower))
         for name in _FALLING:
             if getattr(self, name) is None:
-                object.__setattr__(self, name, np.full(count, 0.0 if name == 'velocity_offset' else np.inf))
+                object.__setattr__(self, name, np.full(count, 0.0 if name.endswith('offset') else np.inf))
         for field in fields(self):
             value = frozen_array(getattr(self, field.name), f'{field.name} limits', (count,), ModelError, finite=False)
             if np.isnan(value).any():
                 raise ModelError(f'{field.name} limits: expected numbers or infinity, got NaN')
-            if field.name not in ('lower', 'upper', *_FALLING[1:]) and (value <= 0.0).any():
+            positive = field.name not in ('lower', 'upper', *_FALLING) or field.name.endswith('slope')
+            if positive and (value <= 0.0).any():
                 k = int(np.argmax(value <= 0.0))
                 raise ModelError(f'{field.name} limit of joint {k + 1}: expected a positive number, got {value[k]:g}')
             object.__setattr__(self, field.name, value)
@@ -91,8 +106,21 @@ class JointLimits:
         """Return the limits of some joints, in the order of ``index``."""
         return JointLimits(**{field.name: getattr(self, field.name)[index] for field in fields(self)})
 
-    @property
-    def falls(self) -> bool:
-        """Whether a velocity limit falls towards the ends of its range."""
-        assert self.velocity_slope is not None
-        return bool(np.isfinite(self.velocity_slope).any())
+    def falling(self, quantity: str) -> tuple[Array, Array, Array, Array] | None:
+        """Return slope, offset, lower and upper ends of limits that fall towards those ends; None where none does."""
+        slope, offset, lower, upper = (getattr(self, f'{quantity}_{part}') for part in FALLING_PARTS)
+        return (slope, offset, lower, upper) if np.isfinite(slope).any() else None
+
+    def allowed(self, quantity: str, position: Array, side: Array) -> Array:
+        """Return the largest magnitude of a quantity at a position, towards the end that ``side`` has the sign of.
+
+        All have shape (n,).
+        """
+        largest: Array = getattr(self, quantity)
+        falling = self.falling(quantity)
+        if falling is None:
+            return largest
+        slope, offset, lower, upper = falling
+        distance = np.maximum(np.where(side > 0.0, upper - position, position - lower), 1e-9)
+        result: Array = np.minimum(largest, np.maximum(np.sqrt(slope * distance) - offset, 0.0))
+        return result

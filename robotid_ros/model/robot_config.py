@@ -32,7 +32,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
-from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.model.joint_limits import FALLING_PARTS, FALLING_QUANTITIES, JointLimits
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.settings import Settings, setting, settings_of
@@ -46,10 +46,7 @@ _LIMITS = (
     'acceleration',
     'jerk',
     'effort',
-    'velocity_slope',
-    'velocity_offset',
-    'velocity_lower_end',
-    'velocity_upper_end',
+    *(f'{quantity}_{part}' for quantity in FALLING_QUANTITIES for part in FALLING_PARTS),
 )
 DESIGN_KEYS = (
     'acceleration_limit',
