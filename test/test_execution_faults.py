@@ -199,28 +199,39 @@ def test_a_stop_keeps_the_limits_wherever_the_controller_begins(position, veloci
         assert 'the largest allowed' in plan.breaks or 'the smallest allowed' in plan.breaks
 
 
-@pytest.fixture(scope='module')
-def packaged():
-    """Return the run of a design of the packaged UR10e that leaves room, as the fault bench has it, and its check."""
+def stops_of_the_packaged_arm(latency, **design):
+    """Yield the time, the stop, and the states it may begin in, along the run of a design of the fault bench's arm."""
     model, config, check = arm()
-    trajectory = optimize_excitation(model, config).trajectory
+    trajectory = optimize_excitation(model, replace(config, **design)).trajectory
     run = RunConfig(periods=1, settling_time=0.3, ramp_velocity=1.0)
-    return plan_run(trajectory.position([0.0])[0], trajectory, check, run).reference, check
-
-
-@pytest.mark.parametrize('latency', [0.0, 0.1])
-def test_a_design_with_room_can_be_stopped_everywhere(packaged, latency):
-    """Whether the controller begins at the measured state or at its reference, now or by the latency later."""
-    reference, check = packaged
+    reference = plan_run(trajectory.position([0.0])[0], trajectory, check, run).reference
     for time in np.arange(0.0, reference.duration, 0.04):
         led = [motion_at(reference, time + part * latency) for part in (0.5, 0.0, 1.0)]
         measured = [replace(motion, acceleration=None) for motion in led]
-        plan = plan_stop([*measured, *led], check, (reference, time + 0.5 * latency))
-        assert plan.breaks == '', time
-        for start in measured:
-            way = replace(plan.move, start=start).evaluate(np.linspace(0.0, plan.move.duration, 100))[0]
-            assert (way >= check.limits.lower).all(), time
-            assert (way <= check.limits.upper).all(), time
+        starts = [*measured, *led]
+        plan = plan_stop(starts, check, (reference, time + 0.5 * latency))
+        ways = (
+            replace(plan.move, start=start).evaluate(np.linspace(0.0, plan.move.duration, 100))[0] for start in starts
+        )
+        places = np.concatenate(list(ways))
+        yield plan, float(np.maximum(check.limits.lower - places, places - check.limits.upper).max())
+
+
+@pytest.mark.parametrize('latency', [0.0, 0.1])
+def test_a_design_with_room_can_be_stopped_everywhere(latency):
+    """Whether the controller begins at the measured state or at its reference, now or by the latency later."""
+    for plan, beyond in stops_of_the_packaged_arm(latency):
+        assert plan.breaks == ''
+        assert beyond < 0.0
+
+
+def test_a_design_up_to_its_position_limits_cannot_but_its_stops_say_so():
+    """The path turns at the limit with all the acceleration there is; see docs/stopping.md."""
+    stops = list(stops_of_the_packaged_arm(0.1, position_scaling=1.0))
+    broken = [plan for plan, _ in stops if plan.breaks]
+    assert 0.01 < len(broken) / len(stops) < 0.1
+    assert all(plan.breaks.startswith("position of joint 'shoulder_lift_joint'") for plan in broken)
+    assert max(beyond for _, beyond in stops) < 0.04
 
 
 def test_a_stop_that_says_it_keeps_the_limits_keeps_them_whenever_it_is_taken():
