@@ -117,7 +117,8 @@ class Stack:
             self._start_real()
         else:
             self._launch(
-                'arm', [sys.executable, '-m', 'robotid_ros.nodes.simulated_arm', '--ros-args', '-p', 'robot:=ur10e',
+                'arm', [sys.executable, '-m', 'robotid_ros.nodes.simulated_arm', '--ros-args', '--params-file',
+                        str(arm_file('ur10e').with_suffix('.yaml')), '-p', 'robot:=ur10e',
                         '-p', f'initial_position:={self.start.tolist()}', '-p', 'publish_rate:=250.0'],
             )  # fmt: skip
         self.start_node()
