@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -342,7 +343,7 @@ def _lies(rng: np.random.Generator, stack: Stack) -> dict[str, Callable[[], obje
         'use_sim_time is set': lambda: stack.set('/excitation', use_sim_time=True),
         'speed scaling told as 60 %': lambda: setattr(stack, 'percent', 60.0),
         'another publisher': other_publisher,
-        'another client of the action': other_client,
+        **({'another client of the action': other_client} if find_spec('control_msgs') else {}),
         'the controller is deactivated': deactivate,
         'SIGINT to the node': lambda: stack.processes['excitation'].send_signal(signal.SIGINT),
         'SIGKILL of the node': lambda: stack.processes['excitation'].kill(),
@@ -474,6 +475,9 @@ def run_all(controllers: list[str] | None, interfaces: list[str], only: str, see
             print('no controller manager: ros2_control is not in this environment')
             continue
         for interface in interfaces:
+            if interface == 'action' and find_spec('control_msgs') is None:
+                print('no control_msgs: the action is not in this environment')
+                continue
             folder = Path(tempfile.mkdtemp(prefix='faults-'))
             print(f'\n{controller}, {interface}; load {os.getloadavg()[0]:.1f}; logs in {folder}\n')
             print('| fault | stopping after | rest after | way | reference | clear by | status |')
