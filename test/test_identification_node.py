@@ -11,6 +11,7 @@
 
 import json
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic
