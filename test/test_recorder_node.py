@@ -377,7 +377,9 @@ def test_currents_are_recorded_without_any_torque_constant(arena, tmp_path):
     client.wait_for_status(lambda v: v['state'] in ('finished', 'failed'), 'the end')
     assert client.status[-1].level == DiagnosticStatus.WARN, client.status[-1].message
     assert f'that of {", ".join(JOINTS)} needs a torque constant' in client.status[-1].message
-    wait_until(lambda: client.currents and json.loads(client.currents[-1].header.frame_id)['periods'] == 3, 'the average')
+    wait_until(
+        lambda: client.currents and json.loads(client.currents[-1].header.frame_id)['periods'] == 3, 'the average'
+    )
     assert list(client.currents[-1].joint_names) == list(JOINTS)
     current = np.array([point.effort for point in client.currents[-1].points])
     exact = harmonics(np.arange(250) * PERIOD / 250, PERIOD, amplitude=1.0)[3]
