@@ -9,7 +9,9 @@
 
 """The identification node over real DDS, in a process of its own."""
 
+import json
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic
@@ -173,7 +175,7 @@ def test_a_run_is_stopped_once_its_parameters_are_known(loop: tuple[Client, Node
     for periods in (1, 2, 4, 16, 64):
         noise = np.random.default_rng(periods).normal(0.0, 1.0 / np.sqrt(periods), torque.shape)
         message = trajectory_message(MODEL.joint_names, 10.0, time, q, dq, ddq, exact + noise)
-        message.header.frame_id = f'{periods} periods'
+        message.header.frame_id = json.dumps({'periods': periods})
         client.averaged.publish(message)
         client.until(lambda periods=periods: client.status.get('periods') == str(periods), 'the average')
     client.until(lambda: bool(stops), 'the stop')
@@ -210,7 +212,7 @@ def test_identifies_from_averaged_periods_and_watches_the_torque(loop: tuple[Cli
     client.until(lambda: client.status.get('recordings') == '2', 'the second run')
     assert client.status['persistently_exciting'] == 'True'
     unseen = averaged(7, 200.0)
-    unseen.header.frame_id = '3 periods for validation'
+    unseen.header.frame_id = json.dumps({'periods': 3, 'purpose': 'validation'})
     client.averaged.publish(unseen)
     client.until(lambda: client.status.get('validation_recordings') == '1', 'the run for validation')
 
@@ -432,11 +434,11 @@ def test_recordings_compete_and_the_result_is_written(loop: tuple[Client, NodePr
     client.until(lambda: 'waiting for recordings' in client.status.get('message', ''), 'the robot being taken')
     for seed in range(4):
         message = averaged(seed, 10.0 * seed)
-        message.header.frame_id = f'3 periods in recording-{seed}'
+        message.header.frame_id = json.dumps({'periods': 3, 'recording': f'recording-{seed}'})
         client.averaged.publish(message)
         client.until(lambda seed=seed: client.status.get('recordings') == str(seed + 1), 'a recording')
     asked = averaged(4, 50.0)
-    asked.header.frame_id = '3 periods for validation in recording-4'
+    asked.header.frame_id = json.dumps({'periods': 3, 'purpose': 'validation', 'recording': 'recording-4'})
     client.averaged.publish(asked)
     client.until(lambda: client.status.get('validation_recordings') == '1', 'the run for validation')
     sequence = ['coulomb', 'coulomb_viscous+offset']
@@ -518,3 +520,62 @@ def _give_descriptions(client: Client, node: NodeProcess) -> None:
     client.until(lambda: client.status.get('recordings') == '2', 'both recordings once more')
     assert client.call('clear').success
     assert not client.call('identify').success  # the files are there, and forgotten
+
+
+@pytest.mark.ros
+def test_a_cancelled_identification_keeps_its_recordings_and_says_how_far_it_was() -> None:
+    environment = ros_environment()
+    node = ['-m', 'robotid_ros.nodes.identification', '--ros-args', '-p', 'tip_link:=tool']
+    with NodeProcess(node, environment) as process:
+        client = Client(environment)
+        try:
+            client.description.publish(String(data=TWO_LINKS))
+            client.until(lambda: 'waiting for recordings' in client.status.get('message', ''), 'the robot being taken')
+            assert 'no identification' in client.call('cancel').message
+            for run in (1, 2):
+                client.averaged.publish(averaged(run, 10.0 * run))
+                client.until(lambda run=run: client.status.get('recordings') == str(run), 'a recording')
+            names = ('/identification/identify', '/identification/cancel')
+            identify, cancel = (client.node.create_client(Trigger, name) for name in names)
+            client.until(lambda: identify.service_is_ready() and cancel.service_is_ready(), 'the services')
+            asked = identify.call_async(Trigger.Request())
+            client.until(lambda: 'share' in client.status or asked.done(), 'progress')
+            assert not asked.done()
+            assert 0.0 <= float(client.status['share']) <= 1.0
+            assert client.status['step']
+            told = cancel.call_async(Trigger.Request())
+            client.until(lambda: told.done() and asked.done(), 'both answers')
+            assert 'the recordings stay' in told.result().message
+            assert not asked.result().success
+            assert 'given up on request' in asked.result().message
+            client.until(lambda: 'share' not in client.status, 'nothing goes on')
+            assert client.status['recordings'] == '2'
+            assert client.call('identify').success  # with what was recorded
+        finally:
+            client.close()
+        process.signal(signal.SIGINT)
+        assert process.wait() == 0, process.output
+
+
+_TWO = """
+import rclpy
+from rclpy.parameter import Parameter
+from robotid_ros.nodes.excitation import ExcitationNode
+from robotid_ros.nodes.identification import IdentificationNode
+rclpy.init()
+for kind in (ExcitationNode, IdentificationNode):
+    for name, periods in (('arm_1', 3), ('arm_2', 4)):
+        given = [Parameter('use_sim_time', value=False), Parameter('tip_link', value=f'tool_{periods}')]
+        node = kind(namespace=name, parameter_overrides=given)
+        print(node.get_fully_qualified_name(), node.get_parameter('tip_link').value, flush=True)
+"""
+
+
+@pytest.mark.ros
+def test_nodes_take_the_keyword_arguments_of_rclpys() -> None:
+    """Two arms in one process, told apart by their namespaces."""
+    with NodeProcess(['-c', _TWO], ros_environment()) as process:
+        process.wait()
+        for node in ('excitation', 'identification'):
+            assert f'/arm_1/{node} tool_3' in process.output
+            assert f'/arm_2/{node} tool_4' in process.output

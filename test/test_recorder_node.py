@@ -9,6 +9,7 @@
 
 """The recorder over DDS: node, publisher and client in processes of their own."""
 
+import json
 import os
 import signal
 import threading
@@ -144,7 +145,7 @@ def folders(tmp_path):
 
 def periods_in(client):
     """Return over how many periods the last average was taken."""
-    return int(client.averaged[-1].header.frame_id.split()[0]) if client.averaged else 0
+    return json.loads(client.averaged[-1].header.frame_id)['periods'] if client.averaged else 0
 
 
 def assert_average(message, start, amplitude):
@@ -170,7 +171,7 @@ def test_two_runs_one_after_the_other(arena, tmp_path):
     sender.go()  # ends the run
     wait_until(lambda: periods_in(client) == 7, 'the first average')
     assert_average(client.averaged[-1], START, 1.0)
-    counts = [int(message.header.frame_id.split()[0]) for message in client.averaged]
+    counts = [json.loads(message.header.frame_id)['periods'] for message in client.averaged]
     assert counts == sorted(counts)
     assert len(counts) > 2  # while the run went on, too
     assert {message.header.stamp.sec for message in client.averaged} == {START // 10**9}
@@ -376,7 +377,9 @@ def test_currents_are_recorded_without_any_torque_constant(arena, tmp_path):
     client.wait_for_status(lambda v: v['state'] in ('finished', 'failed'), 'the end')
     assert client.status[-1].level == DiagnosticStatus.WARN, client.status[-1].message
     assert f'that of {", ".join(JOINTS)} needs a torque constant' in client.status[-1].message
-    wait_until(lambda: client.currents and '3 periods' in client.currents[-1].header.frame_id, 'the average')
+    wait_until(
+        lambda: client.currents and json.loads(client.currents[-1].header.frame_id)['periods'] == 3, 'the average'
+    )
     assert list(client.currents[-1].joint_names) == list(JOINTS)
     current = np.array([point.effort for point in client.currents[-1].points])
     exact = harmonics(np.arange(250) * PERIOD / 250, PERIOD, amplitude=1.0)[3]

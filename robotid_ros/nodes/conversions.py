@@ -9,6 +9,7 @@
 
 """Between ROS and numpy: stamps, joint states, trajectories, and who publishes what."""
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -72,16 +73,23 @@ def duration_message(value: float) -> Duration:
     return Duration(sec=sec, nanosec=nanosec)
 
 
-def average_label(frame_id: str) -> tuple[int, bool, str, str]:
-    """Return what the ``frame_id`` of an average says: periods, whether for validation, its recording, a remark.
+def average_frame(periods: int, recording: str, *, validation: bool, remark: str | None) -> str:
+    """Return the ``frame_id`` of an average: its fields as JSON, since the message has no others."""
+    fields = {'periods': periods, 'purpose': 'validation' if validation else 'training', 'recording': recording}
+    return json.dumps({**fields, 'remark': remark} if remark else fields)
 
-    The recorder writes ``4 periods``, then ``for validation`` if it is one, then ``in`` and the recording's folder,
-    and behind ``;`` a remark on its stamps.
+
+def average_label(frame_id: str) -> tuple[int, bool, str, str]:
+    """Return what :func:`average_frame` wrote: periods, whether for validation, its recording, a remark.
+
+    Any other ``frame_id`` is that of one period without a name.
     """
-    said, _, remark = frame_id.partition('; ')
-    label, _, recording = said.partition(' in ')
-    periods, _, purpose = label.partition(' periods')
-    return int(periods) if periods.isdecimal() else 1, purpose == ' for validation', recording, remark
+    try:
+        fields = json.loads(frame_id)
+        label = max(int(fields['periods']), 1), fields.get('purpose') == 'validation'
+        return *label, str(fields.get('recording', '')), str(fields.get('remark', ''))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return 1, False, '', ''
 
 
 def joint_state_values(message: JointState, joints: Sequence[str]) -> tuple[Array, Array | None, Array | None]:

@@ -67,6 +67,7 @@ from robotid_ros.nodes.publishing import Status, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.nodes.start_checks import StartChecks
+from robotid_ros.nodes.underway import Underway
 
 _STATUS_PERIOD = 0.5
 _MOVED = 0.01
@@ -77,8 +78,8 @@ _LAST_WAIT = 4.0
 class ExcitationNode(Node):
     """Designs excitations, and has them run on the arm."""
 
-    def __init__(self) -> None:
-        super().__init__('excitation')
+    def __init__(self, **options: Any) -> None:
+        super().__init__('excitation', **options)  # as rclpy's Node: namespace, parameter_overrides, context
         self._config = declare_parameters(self, ExcitationNodeConfig)
         declare_parameters(self, ExcitationConfig)
         declare_parameters(self, FrictionSweepConfig)
@@ -95,6 +96,7 @@ class ExcitationNode(Node):
         self._purpose = self._config.run  # of the motion at hand; the parameter may have changed since its design
         self._unreadable = ''
         self._busy = ''
+        self._underway: Underway | None = None
         self._cancelled = threading.Event()
         self._worker = BackgroundWorker(self)
         self._status = Status(self, LATCHED, self._values, 'no trajectory yet: call ~/design')
@@ -116,6 +118,7 @@ class ExcitationNode(Node):
             ('design', partial(self._serve, 'design', self._design)),
             ('start', partial(self._serve, 'start', self._start)),
             ('stop', self._stop),
+            ('cancel', self._stop),  # of a design or a run; what was recorded of it stays
         ):
             self.create_service(Trigger, f'~/{name}', answering(self, action), callback_group=services)
         self._plan = self.create_publisher(String, '~/plan', LATCHED)
@@ -143,12 +146,23 @@ class ExcitationNode(Node):
 
     def _values(self) -> dict[str, object]:
         """Return the values of the status."""
+        run = self._driver.values()
+        if self._underway is not None:
+            run = {**run, **self._underway.values()}
+        elif 'elapsed' in run:
+            elapsed, whole = float(str(run['elapsed'])), float(str(run['duration']))
+            run = {
+                **run,
+                'share': min(max(elapsed / whole, 0.0), 1.0),
+                'step': run['phase'],
+                'remaining': max(whole - elapsed, 0.0),
+            }
         return {
             'robot': self._model.name if self._model is not None else '',
             'state': self._status.state,
             'run': self._config.run,
             **self._motion_values,
-            **self._driver.values(),
+            **run,
         }
 
     def _previewed(self) -> tuple[tuple[str, ...], FourierTrajectory | FrictionSweep | PoseTour] | None:
@@ -202,7 +216,7 @@ class ExcitationNode(Node):
             self._status.set(DiagnosticStatus.ERROR, said.replace('\n', '; '), state)
             raise ExcitationError(said) from cause
         finally:
-            self._busy = ''
+            self._busy, self._underway = '', None
             if self._driver.run is None:
                 self._driver.state.stop_listening()
 
@@ -242,7 +256,10 @@ class ExcitationNode(Node):
             config = validation_config(config)
         self._status.set(DiagnosticStatus.OK, 'optimising the trajectory', 'designing')
 
+        underway = self._underway = Underway('design', ExcitationError)
+
         def progress(part: float, what: str) -> None:
+            underway(part, what)
             self._status.text = f'optimising the trajectory: {100.0 * part:.0f} %, {what}'
 
         def work() -> ExcitationDesign:

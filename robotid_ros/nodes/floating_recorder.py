@@ -58,8 +58,8 @@ class FloatingRecorderConfig(Settings):
 class FloatingRecorder(Node):
     """Writes joint states and the motion of the base, as they come."""
 
-    def __init__(self) -> None:
-        super().__init__('floating_recorder')
+    def __init__(self, **options: Any) -> None:
+        super().__init__('floating_recorder', **options)  # as rclpy's Node: namespace, parameter_overrides, context
         declare_parameters(self, FloatingRecorderConfig)
         self._worker = BackgroundWorker(self)
         self._lock = threading.Lock()

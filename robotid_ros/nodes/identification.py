@@ -10,10 +10,11 @@
 """The node ``identification``: answers with fitted dynamic and friction parameters."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -43,6 +44,7 @@ from robotid_ros.nodes.publishing import Status, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.nodes.torque_watch import TorqueWatch
+from robotid_ros.nodes.underway import Underway
 from robotid_ros.workflow import Identification, load_by_purpose, write_identification
 
 _STATUS_PERIOD = 0.5
@@ -51,8 +53,8 @@ _STATUS_PERIOD = 0.5
 class IdentificationNode(Node):
     """Collects averaged recordings, shows the estimate converge, identifies when asked."""
 
-    def __init__(self) -> None:
-        super().__init__('identification')
+    def __init__(self, **options: Any) -> None:
+        super().__init__('identification', **options)  # as rclpy's Node: namespace, parameter_overrides, context
         self._config = declare_parameters(self, IdentificationNodeConfig)
         declare_parameters(self, IdentificationConfig)
         declare_parameters(self, SelectionConfig)
@@ -66,11 +68,12 @@ class IdentificationNode(Node):
         self._run = self._stopped = self._missing = ''
         self._stops_asked = 0
         self._values: dict[str, object] = {}
+        self._underway: Underway | None = None
         self._worker = BackgroundWorker(self)
         self._result = self.create_publisher(String, '~/result', LATCHED)
         self._calibrated = self.create_publisher(String, '~/robot_description', LATCHED)
         self.add_on_set_parameters_callback(self._refusal)
-        self._status = Status(self, LATCHED, lambda: self._values, 'waiting for the robot description')
+        self._status = Status(self, LATCHED, self._said, 'waiting for the robot description')
         self._watch = TorqueWatch(self)
         self.create_subscription(JointTrajectory, 'recorder/averaged', self._on_averaged, LATCHED)
         self.create_subscription(JointTrajectory, 'recorder/friction', self._on_friction, LATCHED)
@@ -88,6 +91,7 @@ class IdentificationNode(Node):
             Trigger, '~/identify', answering(self, self._identify, self._say_refusal), callback_group=services
         )
         self.create_service(Trigger, '~/clear', answering(self, self._clear), callback_group=services)
+        self.create_service(Trigger, '~/cancel', answering(self, self._cancel), callback_group=services)
         steady_timer(self, _STATUS_PERIOD, self._on_timer)
         self._status.publish()
 
@@ -303,6 +307,9 @@ class IdentificationNode(Node):
             )
             self._stop.call_async(Trigger.Request())
 
+    def _said(self) -> Mapping[str, object]:
+        return self._values if self._underway is None else {**self._values, **self._underway.values()}
+
     # -- services -----------------------------------------------------------------------------------
 
     async def _identify(self) -> str:
@@ -312,9 +319,14 @@ class IdentificationNode(Node):
         self._config = read_parameters(self, IdentificationNodeConfig)
         config = read_parameters(self, IdentificationConfig)
         selection = read_parameters(self, SelectionConfig)
+        underway = self._underway = Underway('identification', IdentificationError)
         self._status.set(DiagnosticStatus.OK, 'identifying')
-        await self._worker.run(self._take_folders, session)
-        result, urdf = await self._worker.run(session.identify, config, selection)
+        try:
+            await self._worker.run(self._take_folders, session)
+            result, urdf = await self._worker.run(session.identify, config, selection, underway)
+        finally:
+            if self._underway is underway:
+                self._underway = None
         text: str = result.to_yaml()
         publish(self._result, String(data=text))
         if urdf is not None:
@@ -354,6 +366,13 @@ class IdentificationNode(Node):
         self.get_logger().info(f'written to {folder}: {", ".join(path.name for path in written)}')
         if not any(path.suffix == '.html' for path in written):
             self.get_logger().warning("report.html needs plotly and trimesh: pip install 'robotid_ros[plot]'")
+
+    async def _cancel(self) -> str:
+        """Give an identification up; what was recorded stays."""
+        if self._underway is None:
+            return 'no identification is under way'
+        self._underway.cancel()
+        return 'the identification is being given up; the recordings stay'
 
     async def _clear(self) -> str:
         if self._session is not None:

@@ -69,8 +69,8 @@ class PoseRecorderConfig(Settings):
 class PoseRecorder(Node):
     """Adds rows to a points file."""
 
-    def __init__(self) -> None:
-        super().__init__('pose_recorder')
+    def __init__(self, **options: Any) -> None:
+        super().__init__('pose_recorder', **options)  # as rclpy's Node: namespace, parameter_overrides, context
         self._config = declare_parameters(self, PoseRecorderConfig)
         declare_parameters(self, PairingConfig)
         self._joints = self._config.joints  # the robot configuration's are the same parameter

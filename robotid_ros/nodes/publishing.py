@@ -18,7 +18,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
@@ -35,7 +34,7 @@ def insist(act: Callable[[], Result]) -> Result:
     for _ in range(_ATTEMPTS - 1):
         try:
             return act()
-        except _rclpy.RCLError:
+        except RuntimeError:  # rclpy's RCLError, which has no public name
             continue
     return act()
 

@@ -25,6 +25,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rclpy.node import Node
@@ -47,7 +48,7 @@ from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.model import RobotConfig
 from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.nodes.capture import Capture
-from robotid_ros.nodes.conversions import LATCHED, reliability_of, trajectory_message
+from robotid_ros.nodes.conversions import LATCHED, average_frame, reliability_of, trajectory_message
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import Status, publish
 from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings, stated, storage_refusal
@@ -63,8 +64,8 @@ GONE = 5  # seconds without the publisher of a running reference until the run c
 class Recorder(Node):
     """Records joint states while it is told to, or while a reference runs."""
 
-    def __init__(self) -> None:
-        super().__init__('recorder')
+    def __init__(self, **options: Any) -> None:
+        super().__init__('recorder', **options)  # as rclpy's Node: namespace, parameter_overrides, context
         config = declare_parameters(self, RecorderConfig)
         self._robot = declare_robot_config(self)
         settings = processing_settings(config, self._robot)  # refuse at once what would fail later
@@ -236,10 +237,10 @@ class Recorder(Node):
         message = trajectory_message(dataset.joint_names, 0.0, *points)
         # Seconds since 1970 in a double would be off by up to 0.2 microseconds.
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(reference.start, 1_000_000_000)
-        purpose = ' for validation' if reference.purpose == 'validation' else ''
         late = late_stamps_remark(dataset.provenance.get('screening', {}))
-        label = f'{dataset.periods} periods{purpose} in {session.folder.name}'
-        message.header.frame_id = f'{label}; {late}' if late else label
+        message.header.frame_id = average_frame(
+            dataset.periods, session.folder.name, validation=reference.purpose == 'validation', remark=late
+        )
         self._publish_currents(session, message, dataset.joint_names, points)
         if session.settings.without_constant:
             return  # a current is among the torques

@@ -27,7 +27,6 @@ from typing import Any, TypeVar
 import rclpy
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
-from rclpy.impl.implementation_singleton import rclpy_implementation as _rclpy
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
@@ -88,7 +87,7 @@ def run_node(factory: Callable[[], Node], args: Sequence[str] | None = None) -> 
     stop = _StopRequest()
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-    except (_rclpy.RCLError, _rclpy.UnknownROSArgsError) as cause:
+    except RuntimeError as cause:  # rclpy's RCLError and UnknownROSArgsError, which have no public name
         print(str(cause).replace('\n', ' '), file=sys.stderr)
         return 2
     try:

@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -70,8 +71,8 @@ class SimulatedArm(Node):
     from it at speed 1.
     """
 
-    def __init__(self) -> None:
-        super().__init__('simulated_arm')
+    def __init__(self, **options: Any) -> None:
+        super().__init__('simulated_arm', **options)  # as rclpy's Node: namespace, parameter_overrides, context
         self._config = declare_parameters(self, SimulatedArmConfig)
         self._parts = build_parts(self._config, declare_robot_config(self))
         names = self._parts.plant.joint_names

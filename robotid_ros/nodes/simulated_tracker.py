@@ -15,6 +15,7 @@ It follows ``joint_states`` and ``robot_description`` and publishes ``measured_p
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped
@@ -34,8 +35,8 @@ from robotid_ros.nodes.runtime import run_node
 class SimulatedTracker(Node):
     """An instrument beside a simulated arm."""
 
-    def __init__(self) -> None:
-        super().__init__('simulated_tracker')
+    def __init__(self, **options: Any) -> None:
+        super().__init__('simulated_tracker', **options)  # as rclpy's Node: namespace, parameter_overrides, context
         self._config = declare_parameters(self, TrackerConfig)
         self._rng = np.random.default_rng([self._config.seed, 1])
         self._arm: SimulatedArm | None = None

@@ -15,16 +15,21 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
 
-from robotid_ros.nodes.conversions import seconds
+from robotid_ros.arrays import Array
+from robotid_ros.errors import DataError, ModelError
+from robotid_ros.model.urdf_tree import parse_urdf
+from robotid_ros.nodes.conversions import LATCHED, seconds, trajectory_arrays
 from robotid_ros.nodes.runtime import run_node
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.report.live import LiveServer
@@ -32,7 +37,8 @@ from robotid_ros.report.watch import JointFit, NodeStatus, StatusLevel, progress
 
 NODES = ('excitation', 'recorder', 'identification')
 SILENT_AFTER = 5.0  # seconds without a status
-_SAMPLES = 1500  # of torque that a page which is opened late still gets
+_SAMPLES = 1500  # of a curve that a page which is opened late still gets
+_APART = 0.05  # s between two samples of the motion: 75 s are kept
 _CONVERGENCE = ('recordings', 'relative_error', 'condition_number', 'median_relative_std', 'change')
 _LEVELS: dict[bytes, StatusLevel] = {
     DiagnosticStatus.OK: 'ok',
@@ -42,18 +48,76 @@ _LEVELS: dict[bytes, StatusLevel] = {
 }
 
 
+MotionSample: TypeAlias = tuple[float, list[float], list[float] | None, list[float] | None]
+"""Stamp [s], position, reference where there is one, effort where it is reported."""
+
+
+class Motion:
+    """What the arm does: positions, efforts, the reference beside them and the limits around them.
+
+    The joints are those of the reference; before one came, those of the joint states. ``samples`` are at least 0.05 s
+    apart.
+    """
+
+    def __init__(self) -> None:
+        self.joint_names: tuple[str, ...] = ()
+        self.limits: dict[str, tuple[float, float]] = {}
+        self.reference: tuple[float, Array, Array] | None = None  # its first instant, times and positions of a period
+        self.samples: deque[MotionSample] = deque(maxlen=_SAMPLES)
+        self.reports = False
+
+    def take(self, stamp: float, names: tuple[str, ...], position: Sequence[float], effort: Sequence[float]) -> bool:
+        """Take a joint state, unless the last one was taken just before or it lacks joints; return whether it was."""
+        if self.samples and 0.0 <= stamp - self.samples[-1][0] < _APART:
+            return False
+        self.joint_names = self.joint_names or names
+        wanted = self.joint_names
+        if len(position) != len(names) or not set(wanted) <= set(names):
+            return False
+        where = [names.index(name) for name in wanted]
+        q = [float(position[k]) for k in where]
+        tau = [float(effort[k]) for k in where] if len(effort) == len(names) else None
+        if tau is not None and not np.isfinite(tau).all():
+            tau = None
+        if not np.isfinite(q).all():
+            return False
+        self.reports = self.reports or tau is not None
+        if self.samples and (stamp < self.samples[-1][0] or len(self.samples[-1][1]) != len(q)):
+            self.samples.clear()
+        self.samples.append((stamp, q, self._expected(stamp), tau))
+        return True
+
+    def _expected(self, stamp: float) -> list[float] | None:
+        if self.reference is None or len(self.joint_names) != self.reference[2].shape[1]:
+            return None
+        begin, time, q = self.reference
+        if stamp < begin:
+            return None
+        now = (stamp - begin) % time[-1] if time[-1] > 0.0 else 0.0  # both ends of the period are there
+        return [float(np.interp(now, time, q[:, j])) for j in range(q.shape[1])]
+
+    def deviations(self) -> list[float]:
+        """Return how far each joint was from its reference in the last sample [rad or m]; nothing without one."""
+        if not self.samples or self.samples[-1][2] is None:
+            return []
+        return [abs(a - b) for a, b in zip(self.samples[-1][1], self.samples[-1][2], strict=True)]
+
+
 class Watcher(Node):
     """Follows the status of each node, and how well each joint's torque is predicted.
 
-    It calls ``show`` with itself every ``interval`` seconds.
+    It calls ``show`` with itself every ``interval`` seconds. ``motion`` is followed for a page, which draws it.
     """
 
-    def __init__(self, interval: float, show: 'Callable[[Watcher], None]') -> None:
-        super().__init__('robotid_watch')
+    def __init__(
+        self, interval: float, show: 'Callable[[Watcher], None]', *, motion: bool = False, **options: Any
+    ) -> None:
+        super().__init__('robotid_watch', **options)
         self._last: dict[str, tuple[float, DiagnosticStatus]] = {}
         self._predicted: dict[str, float] = {}
         self.fit: JointFit | None = None
-        self.start = 0.0
+        self.start: float | None = None
+        self.motion = Motion() if motion else None
         self.history: list[dict[str, float]] = []
         self.samples: deque[tuple[float, list[float], list[float]]] = deque(maxlen=_SAMPLES)
         for name in NODES:
@@ -65,6 +129,11 @@ class Watcher(Node):
             )
         self.create_subscription(JointState, 'identification/predicted_torque', self._on_predicted, 10)
         self.create_subscription(JointState, 'identification/external_torque', self._on_external, 10)
+        if motion:
+            newest = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+            self.create_subscription(JointState, 'joint_states', self._on_state, newest)
+            self.create_subscription(JointTrajectory, 'excitation/reference', self._on_reference, LATCHED)
+            self.create_subscription(String, 'robot_description', self._on_description, LATCHED)
         self._stop = self.create_client(Trigger, 'excitation/stop')
         steady_timer(self, interval, lambda: show(self))
 
@@ -91,13 +160,47 @@ class Watcher(Node):
         if self.fit is None or self.fit.joint_names != names:
             self.fit = JointFit(names)
             self.samples.clear()
-            self.start = seconds(message.header.stamp)
         predicted = np.array([self._predicted[name] for name in names])
         external = np.asarray(message.effort)
         velocity = np.asarray(message.velocity) if len(message.velocity) == len(names) else None
         stamp = seconds(message.header.stamp)
+        self.start = stamp if self.start is None else self.start
         self.fit.update(stamp, predicted, external, velocity)
         self.samples.append((stamp, (predicted + external).tolist(), predicted.tolist()))
+
+    def _on_state(self, message: JointState) -> None:
+        stamp = seconds(message.header.stamp)
+        assert self.motion is not None
+        if self.motion.take(stamp, tuple(message.name), message.position, message.effort) and self.start is None:
+            self.start = stamp
+
+    def _on_reference(self, message: JointTrajectory) -> None:
+        assert self.motion is not None
+        names = tuple(message.joint_names)
+        if not message.points:
+            self.motion.reference = None
+            return
+        try:
+            time, q, *_ = trajectory_arrays(message, names)
+        except DataError as cause:
+            self.get_logger().warning(f'the reference cannot be drawn: {cause}')
+            return
+        self.motion.joint_names = names
+        self.motion.reference = (seconds(message.header.stamp), time, q)
+
+    def _on_description(self, message: String) -> None:
+        assert self.motion is not None
+        try:
+            self.motion.limits = {
+                joint.name: (joint.lower, joint.upper) for joint in parse_urdf(message.data).joints.values()
+            }
+        except ModelError as cause:
+            self.get_logger().warning(f'no limits are drawn: {cause}')
+
+    @property
+    def stoppable(self) -> bool:
+        """Whether an excitation node is there that can stop the arm."""
+        return bool(self._stop.service_is_ready())
 
     def nodes(self) -> list[NodeStatus]:
         """Return the last status of each node."""
@@ -149,21 +252,18 @@ class _Page:
 
     def __init__(self, address: str, port: int) -> None:
         self._watcher: Watcher | None = None
-        self._sent = -np.inf
+        self._torque, self._moved = _New(), _New()
         self._known = -1
         self._server = LiveServer(self._stop, self._everything, address=address, port=port)
         print(f'open {self._server.address} in a browser; Ctrl-C ends', flush=True)
 
     def __call__(self, watcher: Watcher) -> None:
         self._watcher = watcher
-        samples = list(watcher.samples)
-        news = [sample for sample in samples if sample[0] > self._sent]
-        if samples and samples[-1][0] < self._sent:  # the clock was set back
-            news = samples
-        self._sent = samples[-1][0] if samples else self._sent
+        samples = self._torque.of(watcher.samples)
+        moved = [] if watcher.motion is None else self._moved.of(watcher.motion.samples)
         history = watcher.history if len(watcher.history) != self._known else None
         self._known = len(watcher.history)
-        self._server.publish(_message(watcher, news, history))
+        self._server.publish(_message(watcher, samples, moved, history))
 
     def _stop(self) -> 'Future[str]':
         if self._watcher is not None:
@@ -176,16 +276,41 @@ class _Page:
         return (
             None
             if self._watcher is None
-            else _message(self._watcher, list(self._watcher.samples), self._watcher.history)
+            else _message(
+                self._watcher,
+                list(self._watcher.samples),
+                [] if self._watcher.motion is None else list(self._watcher.motion.samples),
+                self._watcher.history,
+            )
         )
 
     def close(self) -> None:
         self._server.close()
 
 
+class _New:
+    """What of the samples has not been sent yet; each begins with its stamp."""
+
+    def __init__(self) -> None:
+        self._sent = -np.inf
+
+    def of(self, samples: 'Sequence[tuple[float, ...]] | deque[Any]') -> list[Any]:
+        found = list(samples)
+        if not found:
+            return found
+        # Where the clock was set back, all of them are new.
+        new = found if found[-1][0] < self._sent else [sample for sample in found if sample[0] > self._sent]
+        self._sent = found[-1][0]
+        return new
+
+
 def _message(
-    watcher: Watcher, samples: list[tuple[float, list[float], list[float]]], history: list[dict[str, float]] | None
+    watcher: Watcher,
+    samples: list[tuple[float, list[float], list[float]]],
+    moved: list[MotionSample],
+    history: list[dict[str, float]] | None,
 ) -> dict[str, Any]:
+    start = watcher.start or 0.0
     nodes, fit = watcher.nodes(), watcher.fit
     explained = [
         'has not moved yet' if torque == 0.0 else f'{100.0 * max(0.0, 1.0 - error / torque):.0f} % explained'
@@ -195,15 +320,35 @@ def _message(
         'nodes': [
             {'name': n.name, 'level': n.level, 'message': n.message, 'details': status_details(n.values)} for n in nodes
         ],
+        'stoppable': watcher.stoppable,
         'progress': progress_share(nodes[0].values),
         'joints': [] if fit is None else list(fit.joint_names),
         'notes': explained,
+        'fitted': fit is not None,
+        'motion': _motion_message(watcher.motion, moved, start),
         'samples': {
-            't': [round(sample[0] - watcher.start, 3) for sample in samples],
+            't': [round(sample[0] - start, 3) for sample in samples],
             'measured': [sample[1] for sample in samples],
             'predicted': [sample[2] for sample in samples],
         },
         'history': history,
+    }
+
+
+def _motion_message(motion: Motion | None, samples: list[MotionSample], start: float) -> dict[str, Any]:
+    names = () if motion is None else motion.joint_names
+    samples = [sample for sample in samples if len(sample[1]) == len(names)]
+    limits = [(-np.inf, np.inf) if motion is None else motion.limits.get(name, (-np.inf, np.inf)) for name in names]
+    deviations = [] if motion is None else motion.deviations()
+    return {
+        'joints': list(names),
+        'limits': [[end if np.isfinite(end) else None for end in ends] for ends in limits],
+        'notes': [f'off its reference by {deviation:.2g}' for deviation in deviations],
+        'reports': motion is not None and motion.reports,
+        't': [round(sample[0] - start, 3) for sample in samples],
+        'position': [sample[1] for sample in samples],
+        'reference': [sample[2] for sample in samples],
+        'effort': [sample[3] for sample in samples],
     }
 
 
@@ -218,6 +363,6 @@ def watch(*, interval: float, width: int, terminal: bool, namespace: str, web: t
         return run_node(lambda: Watcher(interval, _Screen(width, terminal=terminal)), arguments)
     page = _Page(*web)
     try:
-        return run_node(lambda: Watcher(interval, page), arguments)
+        return run_node(lambda: Watcher(interval, page, motion=True), arguments)
     finally:
         page.close()

@@ -7,17 +7,24 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""A page that shows the nodes while they run, served on this machine alone.
+"""A page that shows the nodes while they run, served on this machine unless asked otherwise.
 
 The server is tornado's, which serves pages and streams of events from one package without dependencies. The page can do
-one thing to the arm: stop it.
+one thing to the arm: stop it. The stop is a plain form, so that it needs neither scripts nor charts.
 """
 
 import asyncio
 import json
+import re
+import secrets
+import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from html import escape
+from importlib.resources import files
+from ipaddress import ip_address
+from string import Template
 from typing import Any
 
 from robotid_ros.errors import DataError, MissingDependencyError
@@ -25,13 +32,26 @@ from robotid_ros.report.page import html_page
 
 _WAITING = 200  # messages kept for a browser that does not take them; after that it gets the whole state again
 _ANSWER = 10.0  # s that the page waits for the answer to a stop
-_HEADER = 'X-Robotid'  # required of a stop: browsers do not let pages of other origins send it
+_LOOPBACK = ('127.0.0.1', '[::1]', 'localhost')
+_HEADERS = {
+    'Cache-Control': 'no-store',
+    'Content-Security-Policy': "frame-ancestors 'none'; form-action 'self'; base-uri 'none'",
+    'X-Frame-Options': 'DENY',
+    'X-Content-Type-Options': 'nosniff',
+    'Referrer-Policy': 'same-origin',  # no-referrer would take the Origin from the form
+}
 
 _BODY = """<header><p class="kind">Watching</p><h1>robotid</h1></header>
-<div class="stopbar"><button type="button" id="stop">Stop the arm</button><p id="answer" role="status"></p></div>
+<form class="stopbar" id="stopbar" method="post" action="stop"><button type="submit" id="stop">Stop the arm</button>
+<div><p id="answer" role="status"></p><p id="last"></p></div></form>
+<script>
+$stop
+</script>
 <main><section><div id="nodes"></div><progress id="progress" max="1" value="0" hidden></progress></section>
-<section><h2>Torque</h2><p class="reading" id="waiting">Measured and predicted torque are shown once the
-identification has a result.</p>
+<section><h2>Motion</h2><p class="reading" id="still">Positions are shown once a joint state has come.</p>
+<figure><figcaption></figcaption><div class="panels" id="motion"></div></figure></section>
+<section><h2>Effort and torque</h2><p class="reading" id="waiting">Efforts are shown as the joint states report them;
+measured and predicted torque, once the identification has a result.</p>
 <figure><figcaption></figcaption><div class="panels" id="torque"></div></figure></section>
 <section><h2>Convergence</h2><p class="reading">After each averaged recording: what the model leaves of the torque,
 the median deviation of the parameters, and how far the last recording moved them.</p>
@@ -39,14 +59,20 @@ the median deviation of the parameters, and how far the last recording moved the
 role="img" aria-label="Convergence of the identification over the recordings"></div></div></div></figure></section>
 </main>
 """
+_ANSWER_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1"><title>robotid watch</title></head>
+<body><p>$answer</p><form method="post" action="stop"><button type="submit">Stop the arm</button></form>
+<p><a href="./">Back to the page</a></p></body></html>
+"""
 
 
 class LiveServer:
     """Serves the page, and sends it what is published, from a thread of its own.
 
     ``on_stop`` is called when the stop button is pressed and returns a future with the answer as a sentence;
-    ``everything`` returns the whole message that a browser gets first, None while there is nothing to show. On any
-    address but a loopback one others on the network can stop the arm; port 0 takes any free one.
+    ``everything`` returns the whole message that a browser gets first, None while there is nothing to show. Port 0
+    takes any free one. ``address`` is what to open in a browser. On any but a loopback address it holds a token made
+    for this server, and who has that can stop the arm.
 
     Raises
     ------
@@ -71,20 +97,29 @@ class LiveServer:
             raise MissingDependencyError.of('tornado', 'web', 'serve a page') from cause
         self._clients: set[asyncio.Queue[str]] = set()
         self._everything = everything
-        page = html_page('robotid watch', _BODY, {}, script='watch.js')
+        script = (files('robotid_ros.report') / 'templates' / 'stop.js').read_text(encoding='utf-8')
+        page = html_page('robotid watch', _BODY.replace('$stop', script), {}, script='watch.js')
         try:
             sockets = bind_sockets(port, address)
         except OSError as cause:
             raise DataError(
                 f'cannot listen on {address}:{port}: {cause.strerror}; give another --port, or 0 for any free one'
             ) from cause
-        self.address = f'http://{address}:{sockets[0].getsockname()[1]}/'
+        local = all(ip_address(each.getsockname()[0]).is_loopback for each in sockets)
+        first = ip_address(sockets[0].getsockname()[0])
+        host = socket.gethostname() if first.is_unspecified else f'[{first}]' if first.version == 6 else str(first)
+        # A loopback server is for this machine's browser alone, which must call it by a name of this machine: a page of
+        # elsewhere whose name is made to point here does not. Beyond it, the token is what a foreign page cannot know.
+        below = '/' if local else f'/{secrets.token_urlsafe(16)}/'
+        self.address = f'http://{host}:{sockets[0].getsockname()[1]}{below}'
         ready = threading.Event()
 
         def serve() -> None:
             self._loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self._loop)
-            self._server = HTTPServer(_application(page, on_stop, self._clients, self._first))
+            self._server = HTTPServer(
+                _application(page, on_stop, self._clients, self._first, below, _LOOPBACK if local else ())
+            )
             self._server.add_sockets(sockets)
             self._loop.call_soon(ready.set)
             self._loop.run_forever()
@@ -101,11 +136,12 @@ class LiveServer:
     def close(self) -> None:
         """End the server."""
 
-        def end() -> None:
+        async def end() -> None:
             self._server.stop()
+            await self._server.close_all_connections()
             self._loop.stop()
 
-        self._loop.call_soon_threadsafe(end)
+        asyncio.run_coroutine_threadsafe(end(), self._loop)
         self._thread.join(timeout=5.0)
 
     def _first(self) -> str | None:
@@ -126,26 +162,49 @@ def _spelled(message: dict[str, Any]) -> str:
 
 
 def _application(
-    page: str, on_stop: 'Callable[[], Future[str]]', clients: 'set[asyncio.Queue[str]]', first: Callable[[], str | None]
+    page: str,
+    on_stop: 'Callable[[], Future[str]]',
+    clients: 'set[asyncio.Queue[str]]',
+    first: Callable[[], str | None],
+    below: str,
+    names: Sequence[str],
 ) -> Any:
+    """Return what answers below a path, to requests for one of some host names (any, where there are none)."""
     from tornado.iostream import StreamClosedError
     from tornado.web import Application, HTTPError, RequestHandler
 
-    class Page(RequestHandler):
+    class Handler(RequestHandler):
+        def set_default_headers(self) -> None:
+            for name, value in _HEADERS.items():
+                self.set_header(name, value)
+
+        def prepare(self) -> None:
+            host = self.request.host
+            if names and re.sub(r':\d+$', '', host).lower() not in names:
+                raise HTTPError(403, reason='this page is for the browser of this machine')
+            # A browser says where a form comes from; one that says nothing is not believed with a stop.
+            origin = self.request.headers.get('Origin')
+            if (origin is not None or self.request.method == 'POST') and origin not in (
+                f'http://{host}',
+                f'https://{host}',
+            ):
+                raise HTTPError(403, reason='the stop comes from this page only')
+
+    class Page(Handler):
         def get(self) -> None:
-            self.set_header('Cache-Control', 'no-store')
             self.finish(page)
 
-    class Live(RequestHandler):
+    class Live(Handler):
         async def get(self) -> None:
             self.set_header('Content-Type', 'text/event-stream')
-            self.set_header('Cache-Control', 'no-store')
             queue: asyncio.Queue[str] = asyncio.Queue(_WAITING)
             begin = first()
             if begin is not None:
                 queue.put_nowait(begin)
             clients.add(queue)
             try:
+                self.write(': connected\n\n')
+                await self.flush()
                 while True:
                     self.write(f'data: {await queue.get()}\n\n')
                     await self.flush()
@@ -154,14 +213,21 @@ def _application(
             finally:
                 clients.discard(queue)
 
-    class Stop(RequestHandler):
+    class Stop(Handler):
         async def post(self) -> None:
-            if _HEADER not in self.request.headers:
-                raise HTTPError(403, reason='the stop comes from this page only')
             try:
                 answer = await asyncio.wait_for(asyncio.wrap_future(on_stop()), _ANSWER)
             except asyncio.TimeoutError:
                 answer = 'the excitation node does not answer: use the stop of the arm itself'
-            self.finish({'answer': answer})
+            if 'application/json' in self.request.headers.get('Accept', ''):
+                self.finish({'answer': answer})
+            else:  # the form without scripts
+                self.finish(Template(_ANSWER_PAGE).substitute(answer=escape(answer)))
 
-    return Application([('/', Page), ('/live', Live), ('/stop', Stop)], log_function=lambda handler: None)
+    class Nothing(Handler):
+        def prepare(self) -> None:
+            super().prepare()
+            raise HTTPError(404)
+
+    handlers = [(below, Page), (f'{below}live', Live), (f'{below}stop', Stop)]
+    return Application(handlers, default_handler_class=Nothing, log_function=lambda handler: None)
