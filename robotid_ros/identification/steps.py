@@ -24,7 +24,7 @@ from robotid_ros.friction import friction_model
 from robotid_ros.identification.assembly import assemble, fit_metrics, provenance_of, thresholds
 from robotid_ros.identification.automatic import with_rest
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.cross_validation import Alternative, Decision
+from robotid_ros.identification.decision import Decision
 from robotid_ros.identification.estimation import estimate
 from robotid_ros.identification.information import gather, quick_solve
 from robotid_ros.identification.judge import groups
@@ -56,7 +56,6 @@ _HELD_OUT_SAMPLES, _REGIONS = 4000, 5  # samples, and regions of states, by whic
 _OPEN = 100.0  # % of the torque on another motion: parameters that leave as much open as there is
 _STATES, _BEYOND, _LEAST_REACH = 400, 1.5, 0.1  # random states, of this times the range, at least so far [rad or m]
 _AT_REST_SAMPLES, _PLACES = 3000, 10  # samples, and groups of states, over which the error at rest is taken
-_CONSISTENT = 0.10  # largest rise of the training error at which physically consistent parameters are taken
 
 
 def identify(
@@ -216,17 +215,6 @@ def conclude(
             base_values=base.map @ physical.standard(rotor_inertia=config.rotor_inertia),
             friction_parameters=np.concatenate([physical.linear, shape], axis=1),
         )
-    if fit.consistent:
-        free, held = (fit_metrics(base, each, model, sets['training']) for each in (fit, solid))
-        kept = held.relative_error_total <= (1.0 + _CONSISTENT) * free.relative_error_total
-        fit = replace(fit, consistent=kept)
-        if not kept:
-            tried = tuple(
-                Alternative(name=name, error=each.rmse)
-                for name, each in (('least squares', free), ('physically consistent', held))
-            )
-            text = 'least squares: on the training data as a whole, bodies that can exist fit too badly'
-            decisions = (*decisions, Decision(subject='parameters', chosen=text, alternatives=tried))
     if config.estimator == 'physical' or fit.consistent:
         fit = solid
         chosen = f'physically consistent; {physical.error_ratio:.4f} times the unconstrained torque error'
