@@ -19,6 +19,7 @@ from robotid_ros.dynamics import BaseParameters
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.bench import Bench
 from robotid_ros.identification.config import IdentificationConfig
+from robotid_ros.identification.covariance import independent_share
 from robotid_ros.identification.decision import Alternative, Decision
 from robotid_ros.identification.information import Information
 from robotid_ros.identification.judge import GROUPS, REGIONS, Score, groups
@@ -80,7 +81,7 @@ def automatic(
     few = samples.thinned(_SAMPLES) if samples.open else samples.excerpts(_SAMPLES)
     first, *others = _candidates(chosen, few, model, config)
     best = min(others, key=lambda each: each.score.value, default=first)
-    taken = best if others and first.score.loses_to(best.score, len(others)) else first
+    taken = best if others and first.score.contradicted_by(best.score, len(others)) else first
     decision = Decision(
         subject='parameters',
         chosen=taken.name,
@@ -88,7 +89,8 @@ def automatic(
     )
     prior, by_strokes = taken.prior, stroke_prior(chosen)
     if prior is not None:
-        prior = replace(prior, strength=1.0 / samples.independent_per_sample)
+        scale = few.independent_per_sample / samples.independent_per_sample
+        prior = replace(prior, strength=prior.strength * scale)
     if by_strokes is not None:
         prior = by_strokes if prior is None else replace(prior, friction=by_strokes.friction)
     friction, shape = chosen.choice.friction, chosen.choice.shape
@@ -111,16 +113,20 @@ def _candidates(chosen: Chosen, few: Samples, model: RobotModel, config: Identif
     load = None
     if friction.needs_load:
         load = rigid @ least_squares(Rows(base, few), friction, shape, covariance=False).base_values
-    bench = Bench.of(few, label, rigid, friction.columns(few.dq, shape, load, few.q))
-    _, _, precision = bench.linear(friction)
+    own = friction.columns(few.dq, shape, load, few.q)
+    bench = Bench.of(few, label, rigid, own)
+    _, found, precision = bench.linear(friction)
+    values, linear = found[: rigid.shape[2]], found[rigid.shape[2] :].reshape(few.n, -1)
+    residual = few.target - few.filtered(rigid @ values + np.einsum('Nnk,nk->Nn', own, linear))
+    independent = independent_share(np.sqrt(few.weight) * residual, [slice(run.start, run.stop) for run in few.runs])
     described = description_prior(model, base, rotor_inertia=config.rotor_inertia)
-    prior = evident(described, *bench.total.normal(precision), few.independent_per_sample)
+    prior = evident(described, *bench.total.normal(precision), min(independent, few.independent_per_sample))
     if chosen.strokes is None:  # friction of a sweep is kept, which bodies that can exist would change
 
         def bodies(info: Information) -> Array:
             matrix, vector = info.normal(precision)
             square = float(info.gram[:, -1, -1] @ precision) + prior.add(matrix, vector)
-            found = physical_parameters(matrix, vector, square, base.map, model, friction=friction)
+            found = physical_parameters(matrix, vector, square, base.map, model, friction=friction, described=True)
             values = base.map @ found.standard(rotor_inertia=base.map.shape[1] > 10 * model.n)
             return np.concatenate([values, found.linear.ravel()])
 

@@ -35,7 +35,7 @@ _CHANCE = 0.16  # of a gain by chance that is taken for one: that of one standar
 _WORTH = 0.1  # fall of L, a tenth of the error, below which a description is not contradicted
 _VELOCITY = 0.5  # weight of velocity beside position: the torque's larger part depends on position
 GROUPS = 10  # in which what is a fact about all states is judged: set-up, signals, friction
-REGIONS = 5  # in which parameters are judged: larger ones, where the arm has not been
+REGIONS = 4  # in which parameters are judged: larger ones, where the arm has not been
 _SLIGHT = 0.1  # of the largest spread of a joint: less counts as so much, so that noise of a parked joint is no motion
 
 

@@ -147,7 +147,6 @@ def weighted_solution(
         Keep them; by default they become the inverse variances of the residuals, by iteration.
     prior : Prior, optional
     """
-
     for _ in range(0 if equal else _REWEIGHINGS):
         matrix, vector = _normal(info, precision, prior)
         updated = joint_precision(info, quick_solve(matrix, vector, info.base, friction))

@@ -156,8 +156,8 @@ def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Ar
 
     A link of mass m and extent L, the larger of the distance to the next joint and of its centre of mass, has
     standard deviations of 0.3 m, 0.3 m L and 0.3 m L^2 of its mass, first moments and inertia; where the
-    description has placeholders, of m, m L and m L^2 about zero. Rotor inertias, which descriptions leave out, are zero
-    with a deviation of m L^2 of the link that they move.
+    description has placeholders, of m, m L and m L^2 about zero. Rotor inertias, which descriptions leave out,
+    have a deviation of m L^2 of the link that they move, and 0.3 of their own.
     """
     silent = is_placeholder(model)
     inertial = believable_prior(model)
@@ -172,8 +172,9 @@ def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Ar
     size = np.stack([mass * extent**2] * 6 + [mass * extent] * 3 + [mass], axis=1)
     mean, deviation = (np.zeros(10 * model.n) if silent else inertial.ravel()), share * size.ravel()
     if rotor_inertia:
-        mean = np.concatenate([mean, np.maximum(model.rotor_inertia, 0.0)])
-        deviation = np.concatenate([deviation, mass * extent**2])
+        rotor = np.maximum(model.rotor_inertia, 0.0)
+        mean = np.concatenate([mean, rotor])
+        deviation = np.concatenate([deviation, mass * extent**2 + _MASS * rotor])
     return mean, deviation
 
 
@@ -182,8 +183,8 @@ def description_prior(model: RobotModel, base: BaseParameters, *, rotor_inertia:
 
     A link of mass m and extent L, the larger of the distance to the next joint and of its centre of mass, has
     standard deviations of 0.3 m, 0.3 m L and 0.3 m L^2 of its mass, first moments and inertia; where the
-    description has placeholders, of m, m L and m L^2 about zero. Rotor inertias, which descriptions leave out, are zero
-    with a deviation of m L^2 of the link that they move.
+    description has placeholders, of m, m L and m L^2 about zero. Rotor inertias, which descriptions leave out,
+    have a deviation of m L^2 of the link that they move, and 0.3 of their own.
 
     Parameters
     ----------

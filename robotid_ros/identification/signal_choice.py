@@ -44,7 +44,7 @@ _SLOWEST = 1.6  # times the motion's band: a lower bandwidth hides errors of the
 _FASTEST = 25.0  # Hz; a higher bandwidth hardly changes the torque at a reversal
 _BANDWIDTHS = 8
 _DELAYS = (0.005, 0.01, 0.02, 0.04)  # s, either way; the search ends where the error rises again
-_REFINEMENTS = 2  # by a parabola through the best delay and its neighbours
+_REFINEMENTS = 3  # by a parabola through the best delay and its neighbours
 _PER_UNKNOWN = 20  # equations; with fewer, a recording fits any delay
 
 
