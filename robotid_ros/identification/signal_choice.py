@@ -49,7 +49,7 @@ _PER_UNKNOWN = 20  # equations; with fewer, a recording fits any delay
 
 
 def plain_score(base: BaseRegressor, samples: Samples, label: IntArray) -> Score:
-    """Return the errors of the plain model in groups of samples that were held out: exact sign, weighted least squares."""
+    """Return the errors of the plain model, exact sign and weighted least squares, in groups that were held out."""
     friction = friction_model(PLAIN)
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     own = friction.columns(samples.dq, np.zeros((samples.n, 0)))
