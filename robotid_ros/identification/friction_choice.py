@@ -12,8 +12,8 @@
 The order is greedy: the smoothing of the sign (each joint for itself), load dependence, the speed terms, the sign
 again, springs, a torque ripple. Each challenges what holds so far before the judge
 (:mod:`robotid_ros.identification.judge`). A smooth sign is judged again beside the terms chosen after it: a wide one
-can stand in for a missing speed term. Shape parameters are those of a fit to all groups; the linear parameters are fitted
-without the group that is held out.
+can stand in for a missing speed term. Shape parameters are those of a fit to all groups; the linear parameters are
+fitted without the group that is held out.
 """
 
 from collections.abc import Sequence
