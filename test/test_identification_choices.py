@@ -8,23 +8,24 @@
 # specific language governing permissions and limitations under the License.
 
 
-"""Folds of regions, what is chosen by them, and what the data leave open."""
+"""The judge, what is chosen by it, and what the data leave open."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_torque
+from scipy import stats
 
 from robotid_ros.data import Dataset, Recording, process_recording
 from robotid_ros.dynamics import base_parameters
 from robotid_ros.friction import friction_model
 from robotid_ros.identification import IdentificationConfig, identify
-from robotid_ros.identification.cross_validation import Folds
-from robotid_ros.identification.prior import Prior
-from robotid_ros.identification.samples import SampledRun, Samples, as_samples
-from robotid_ros.identification.shrinkage import choose_prior
+from robotid_ros.identification.bench import Bench
+from robotid_ros.identification.judge import GROUPS, Score, groups
+from robotid_ros.identification.prior import Prior, evident
+from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.signal_choice import choose_cutoff
 from robotid_ros.model import RobotModel
 
@@ -34,62 +35,114 @@ def samples_of(data: Dataset) -> Samples:
 
 
 def test_regions_are_groups_of_neighbouring_positions() -> None:
-    """One joint moves: its regions are intervals, of about one length, however often they are visited."""
-    time = np.linspace(0.0, 20.0, 2001)
-    moving = 0.8 * np.sin(0.9 * time) + 0.3 * np.sin(2.3 * time)
+    """One joint moves, slowly: its groups are intervals of positions, however often they are visited."""
+    time = np.linspace(0.0, 2000.0, 2001)
+    moving = 0.8 * np.sin(0.009 * time) + 0.3 * np.sin(0.023 * time)
     q = np.stack([moving, 0.4 + 1e-5 * np.sin(40.0 * time)], axis=1)
-    motion = (time, q, np.gradient(q, time, axis=0), np.zeros_like(q))
-    folds = Folds.of_regions(samples_of(dataset(RobotModel.from_urdf(TWO_LINKS), motion, np.zeros_like(q))))
-    assert set(folds.fold.tolist()) == {0, 1, 2, 3}
-    within = [(moving[folds.fold == k].min(), moving[folds.fold == k].max()) for k in range(4)]
-    within.sort()
+    motion = (time, q, np.zeros_like(q), np.zeros_like(q))
+    label = groups(samples_of(dataset(RobotModel.from_urdf(TWO_LINKS), motion, np.zeros_like(q))), 4)
+    assert set(label.tolist()) == {0, 1, 2, 3}
+    within = sorted((moving[label == k].min(), moving[label == k].max()) for k in range(4))
     assert all(before[1] < after[0] for before, after in pairwise(within))
     lengths = [high - low for low, high in within]
     assert max(lengths) < 2.5 * min(lengths)
-    assert len({(a, b) for a, b in zip(folds.stretch, folds.fold, strict=True)}) == len(set(folds.stretch.tolist()))
 
 
-@dataclass(frozen=True)
-class Polynomial:
-    """A stand-in for the dynamics of one joint: Y = [q, q^2, ...]."""
+@pytest.mark.parametrize('seed', range(5))
+def test_the_same_motion_never_stands_on_both_sides(seed: int) -> None:
+    """A period of any motion that comes again, in another recording too, falls into the groups of the first."""
+    model, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(seed)
+    motion = fourier_motion(2, rng, seconds=8.0)
+    data = dataset(model, motion, np.zeros_like(motion[1]))
+    samples = as_samples([data, data], model, standstill_speed=0.0, standstill_weight=1.0)
+    label = groups(samples, GROUPS)
+    assert len(set(label.tolist())) > 5
+    np.testing.assert_array_equal(label[: len(data)], label[len(data) :])
 
-    degree: int
-    independent: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    map: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
-    names: tuple[str, ...] = ()
 
-    def regressor(self, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> np.ndarray:
-        return np.stack([q ** (k + 1) for k in range(self.degree)], axis=2)
+def test_held_out_errors_are_those_of_least_squares_without_the_group() -> None:
+    """Gram matrices, joint by joint, beside a textbook's least squares on the stacked rows."""
+    model, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(0)
+    motion = fourier_motion(2, rng, seconds=8.0)
+    torque = pinocchio_torque(model, *motion[1:]) + np.sign(motion[2]) + rng.normal(0.0, [0.5, 0.1], motion[1].shape)
+    samples = samples_of(dataset(model, motion, torque))
+    base, friction = base_parameters(model, rotor_inertia=False), friction_model('coulomb_viscous+offset')
+    rigid, label = base.regressor(*(getattr(samples, name) for name in ('q', 'dq', 'ddq'))), groups(samples, 5)
+    own = friction.columns(samples.dq, np.zeros((2, 0)))
+    score, _, precision = Bench.of(samples, label, rigid, own).linear(None)
+    apart = np.concatenate([own[:, :, None, :] * np.eye(2)[None, :, :, None]], axis=0).reshape(len(samples), 2, -1)
+    rows, root = np.concatenate([rigid, apart], axis=2), np.sqrt(precision)
+    for k in range(5):
+        others = label != k
+        weighted = (rows[others] * root[:, None]).reshape(-1, rows.shape[2])
+        found = np.linalg.lstsq(weighted, (samples.target[others] * root).ravel(), rcond=None)[0]
+        squares = np.sum((samples.measured[~others] - rows[~others] @ found) ** 2, axis=0)
+        np.testing.assert_allclose(score.squares[k], squares, rtol=1e-6)
+    left = (
+        samples.target
+        - rows
+        @ np.linalg.lstsq(
+            (rows * root[:, None]).reshape(-1, rows.shape[2]), (samples.target * root).ravel(), rcond=None
+        )[0]
+    ).std(axis=0)
+    np.testing.assert_allclose(precision, left**-2, rtol=0.02)
 
 
-@pytest.mark.parametrize('degree', [3, 9])
-def test_a_weight_is_chosen_that_holds_where_the_arm_has_not_been(degree: int) -> None:
-    """A polynomial of high degree passes through every stretch of time and fails in a region that was left out."""
-    time = np.arange(3000) / 100.0
-    q = np.sin(0.5 * time + 0.08 * time**2)  # faster each time, so that no state repeats
-    dq = np.gradient(q, time)
-    rng = np.random.default_rng(0)
-    torque = 3.0 * np.sin(1.5 * q) + 0.5 * np.sign(dq) + 0.3 * np.cos(9.0 * q) + 0.01 * rng.standard_normal(q.shape)
-    columns = [each[:, None] for each in (q, dq, 0.0 * q, torque, torque, np.ones_like(q))]
-    run = SampledRun(start=0, stop=len(q), rate=100.0, cutoff=None, bandwidth=None, recording=0)
-    samples = Samples(
-        **dict(zip(('q', 'dq', 'ddq', 'target', 'measured', 'weight'), columns, strict=True)), runs=(run,)
-    )
-    prior = Prior(mean=np.zeros(degree), precision=np.eye(degree))
-    friction = friction_model('coulomb_viscous+offset')
-    _, held_out, decisions = choose_prior(Polynomial(degree), samples, friction, np.zeros((1, 0)), None, prior)
-    in_time, in_space = ({each.name: float(each.error[0]) for each in one.alternatives} for one in decisions)
-    assert set(in_time) == set(in_space)
-    best = min(in_time, key=in_time.__getitem__)
-    if degree == 3:
-        chosen = decisions[0].chosen
-        assert decisions[1].chosen == 'no clear gain by another'
-        assert in_time[chosen] <= 1.02 * in_time[best]
-    else:
-        chosen = decisions[1].chosen
-        assert in_space[chosen] < 0.2 * in_space[best]
-        assert in_space[chosen] <= 1.02 * min(in_space.values())
-    assert [float(each.rmse[0]) for each in held_out] == [in_time[chosen], in_space[chosen]]
+@pytest.mark.parametrize('of', [1, 20])
+def test_by_chance_a_challenger_takes_the_place_no_more_often_than_said(of: int) -> None:
+    """The best of several equals; bounds on both sides of the share that the rule allows."""
+    rng, taken, trials = np.random.default_rng(of), 0, 600
+    count = np.full((10, 3), 100.0)
+    for _ in range(trials):
+        old, *new = (
+            Score(squares=100.0 * np.exp(0.1 * rng.standard_normal((10, 3))), count=count) for _ in range(of + 1)
+        )
+        taken += old.loses_to(min(new, key=lambda each: each.value), of)
+    assert 0.02 < taken / trials < 0.25
+
+
+def test_a_clear_gain_takes_the_place_and_a_slight_one_contradicts_no_description() -> None:
+    rng, count = np.random.default_rng(0), np.full((10, 3), 100.0)
+    squares = 100.0 * np.exp(0.3 * rng.standard_normal((10, 3)))
+    old = Score(squares=squares, count=count)
+    for fall, contradicts in ((0.05, False), (0.3, True)):
+        new = Score(squares=squares * np.exp(-2.0 * fall + 0.01 * rng.standard_normal((10, 3))), count=count)
+        assert old.loses_to(new)
+        assert not new.loses_to(old)
+        assert old.contradicted_by(new) is contradicts
+        assert old.gain(new)[0] == pytest.approx(fall, abs=0.02)
+
+
+def density(
+    strength: float, rows: np.ndarray, own: np.ndarray, mean: np.ndarray, precision: np.ndarray, torque: np.ndarray
+) -> float:
+    """Return the logarithm of the density of torques under prior and unit noise, with the friction wide open."""
+    covariance = rows @ np.linalg.inv(strength * precision) @ rows.T + np.eye(len(rows)) + 1e6 * own @ own.T
+    return float(stats.multivariate_normal(rows @ mean, covariance).logpdf(torque))
+
+
+@pytest.mark.parametrize('strength', [0.01, 1.0, 100.0])
+def test_the_weight_of_the_description_is_that_of_the_greatest_evidence(strength: float) -> None:
+    """Beside the density of the torques under prior and noise, which scipy computes; and near the truth on average."""
+    rng, found = np.random.default_rng(int(1000 * strength)), []
+    for _ in range(10):
+        b, count = 12, 60
+        root = rng.standard_normal((b, b))
+        precision = root @ root.T + 0.1 * np.eye(b)
+        mean, rows, own = rng.standard_normal(b), rng.standard_normal((count, b)), np.ones((count, 1))
+        values = rng.multivariate_normal(mean, np.linalg.inv(strength * precision))
+        torque = rows @ values + 0.7 + rng.standard_normal(count)
+        every = np.concatenate([rows, own], axis=1)
+        problem = rows, own, mean, precision, torque
+        prior = evident(Prior(mean=mean, precision=precision), every.T @ every, every.T @ torque, 1.0)
+        assert prior.strength == 1.0
+        weight = float(prior.precision[0, 0] / precision[0, 0])
+
+        if 1e-3 < weight < 1e3:
+            assert density(weight, *problem) > density(1.05 * weight, *problem) - 1e-3
+            assert density(weight, *problem) > density(weight / 1.05, *problem) - 1e-3
+        found.append(np.log(weight / strength))
+    assert abs(np.median(found)) < 0.7
 
 
 def test_friction_that_the_data_leave_open_stays_small_in_the_physically_consistent_fit() -> None:
@@ -140,16 +193,15 @@ def test_an_arm_a_thousand_times_as_heavy_has_a_thousand_times_the_parameters() 
 
 
 @pytest.mark.parametrize(
-    ('description', 'size', 'ripple', 'noise', 'chosen', 'largest'),
+    ('description', 'size', 'ripple', 'noise', 'largest'),
     [
-        # A ripple that no model has: 2.1 % without the weight.
-        ([0.6, 1.5], 0.3, 1.0, 0.3, 'yes, with the weight of the description', 1.8),
-        # Noise only and no masses, so that the weight draws to an arm of nothing: 10.8 % with it.
-        ([0.0, 0.0], 0.1, 0.0, 1.0, 'yes', 6.0),
+        ([0.6, 1.5], 0.3, 1.0, 0.3, 2.4),  # a ripple that no model has
+        # Noise only and no masses: a weight of one draws to an arm of nothing, 10.8 %.
+        ([0.0, 0.0], 0.1, 0.0, 1.0, 8.0),
     ],
 )
-def test_the_weight_of_the_description_counts_for_bodies_where_it_predicts_better(
-    description: list[float], size: float, ripple: float, noise: float, chosen: str, largest: float
+def test_bodies_near_the_description_predict_beyond_the_motion(
+    description: list[float], size: float, ripple: float, noise: float, largest: float
 ) -> None:
     model = RobotModel.from_urdf(TWO_LINKS)
 
@@ -161,31 +213,26 @@ def test_the_weight_of_the_description_counts_for_bodies_where_it_predicts_bette
     arm = replace(model, inertial=np.array(description)[:, None] * model.inertial)
     config = IdentificationConfig(friction='coulomb_viscous', torque_bandwidth=-1.0)
     result = identify(data(size, 0, ripple, noise), arm, validation=data(0.9, 50, 0.0, 0.0), config=config)
-    decision = next(each for each in result.decisions if each.subject == 'bodies that can exist')
-    assert decision.chosen == chosen
-    assert len(decision.alternatives) == 6
+    decision = next(each for each in result.decisions if each.subject == 'parameters')
+    assert decision.chosen.startswith('bodies that can exist')
+    assert len(decision.alternatives) == 3
     assert result.metrics['validation'].relative_error_total < largest
 
 
-def test_the_model_that_predicts_stretches_must_hold_in_regions_too() -> None:
-    """A square torque in the position: what fits it in every stretch of a short recording fails elsewhere."""
+def test_friction_that_fits_a_short_motion_gives_way_to_the_plain_model() -> None:
+    """A square torque in the position: what fits it in a short recording fails in regions that are left out."""
     model, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(2)
-    motion = tuple(signal[:250] for signal in fourier_motion(2, rng, size=0.5))
-    torque = pinocchio_torque(model, *motion[1:]) + np.array([3.0, 1.0]) * np.sign(motion[2])
-    torque += np.array([1.0, 3.0]) * np.sign(np.sin(20.0 * motion[1])) + 0.3 * rng.standard_normal(torque.shape)
-    result = identify(dataset(model, motion, torque), model)
-    decision = next(each for each in result.decisions if each.subject == 'model')
+    whole = fourier_motion(2, rng, size=0.5)
 
-    def log_error(error: np.ndarray) -> float:
-        """Of the mean over the joints, and of all joints together."""
-        return float(0.5 * np.mean(np.log(error)) + 0.5 * np.log(np.sqrt(np.mean(error**2))))
+    def recorded(part: slice) -> Dataset:
+        motion = tuple(signal[part] for signal in whole)
+        torque = pinocchio_torque(model, *motion[1:]) + np.array([3.0, 1.0]) * np.sign(motion[2])
+        torque += np.array([1.0, 3.0]) * np.sign(np.sin(20.0 * motion[1])) + 0.3 * rng.standard_normal(torque.shape)
+        return dataset(model, motion, torque)
 
-    near = {each.name: log_error(each.error) for each in decision.alternatives}
-    afar = {name: near.pop(f'{name}, in regions left out') for name in list(near) if 'regions' not in name}
-    assert len(near) == len(afar) == 3
-    both = {name: 0.5 * (near[name] + afar[name]) for name in near}
-    assert decision.chosen == min(both, key=lambda name: both[name])
-    assert both[decision.chosen] < both['as chosen'] - 0.02
-    assert near['as chosen'] < near[decision.chosen] - 0.2  # the best in stretches was not taken
-    assert result.friction.name == 'coulomb_viscous+offset'
-    assert result.torque_bandwidth is None
+    training, next_motion = recorded(slice(0, 250)), recorded(slice(250, None))
+    found, plain = (
+        identify(training, model, validation=next_motion, **options).metrics['validation'].relative_error_total
+        for options in ({}, {'friction': 'coulomb_viscous+offset', 'estimator': 'wls'})
+    )
+    assert found < 1.02 * plain

@@ -229,7 +229,7 @@ def test_recursive_estimate_equals_the_batch_one() -> None:
     live.add('b', parts[1])  # a better average of the same run takes its place
     live.add('c', parts[2])
     last = live.estimate()
-    batch = identify(parts, ARM, friction='coulomb_viscous+offset', config=IdentificationConfig(torque_bandwidth=-1.0))
+    batch = identify(parts, ARM, friction='coulomb_viscous+offset', estimator='wls')
     # the speed that counts as standstill is that of each recording here, that of all of them there
     assert (np.abs(last.base_values - batch.base_values) < 0.5 * batch.base_std).all()
     assert np.median(last.relative_std) < np.median(first.relative_std)
@@ -323,7 +323,7 @@ def test_physical_parameters_solve_a_problem_with_a_known_answer() -> None:
 
 def test_finds_a_torque_ripple_that_is_there_and_none_that_is_not() -> None:
     data = arm_data(1)
-    wave = 3.0 * np.sin(200.0 * data.q[:, 1] + 0.4) / (1.0 + (200.0 * data.dq[:, 1] / (2.0 * np.pi * 5.0)) ** 4)
+    wave = 3.0 * np.sin(200.0 * data.q[:, 1] + 0.4) / (1.0 + (200.0 * data.dq[:, 1] / (2.0 * np.pi * 20.0)) ** 4)
     shaken = data.tau.copy()
     shaken[:, 1] += wave
     result = identify(with_torque(data, shaken), ARM, friction='coulomb_viscous+ripple')
@@ -346,4 +346,4 @@ def test_a_delay_of_the_torque_is_found_to_a_part_of_a_millisecond(delay: float)
     torque = pinocchio_torque(model, *shifted[1:]) + noise
     result = identify(dataset(model, motion, torque, rate=500.0), model)
     decision = next(d for d in result.decisions if d.subject.startswith('delay'))
-    assert float(decision.chosen.removesuffix(' ms')) == pytest.approx(1e3 * delay, abs=0.2)
+    assert float(decision.chosen.removesuffix(' ms')) == pytest.approx(1e3 * delay, abs=0.3)

@@ -10,16 +10,19 @@
 
 """What identify says of data that cannot be right, and what it takes for evidence of a torque ripple."""
 
+import re
+
 import numpy as np
 import pytest
 from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_torque
 
 from robotid_ros.data import Dataset
+from robotid_ros.dynamics import base_parameters
 from robotid_ros.errors import IdentificationError, ModelWarning
+from robotid_ros.friction import friction_model
 from robotid_ros.identification import IdentificationConfig, identify
-from robotid_ros.identification.cross_validation import stretches
+from robotid_ros.identification.friction_choice import FrictionChoice, add_ripple
 from robotid_ros.identification.plausibility import held_joints
-from robotid_ros.identification.ripple import Unexplained, find_ripple
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.model import RobotModel
 
@@ -112,42 +115,35 @@ def samples_of(data: Dataset) -> Samples:
     return as_samples([data], arm(), standstill_speed=0.02, standstill_weight=0.01)
 
 
-def test_what_repeats_stays_in_one_stretch() -> None:
-    model, motion, torque = measured()
-    twice = tuple(np.concatenate([x, x]) for x in motion[1:])
-    time = np.arange(2 * len(torque)) / 100.0
-    samples = samples_of(dataset(model, (time, *twice), np.concatenate([torque, torque])))
-    label = stretches(samples)
-    half = len(torque)
-    assert set(label.tolist()) == set(range(12))
-    assert (label[:half] == label[half:]).mean() > 0.95
-    once = stretches(samples_of(dataset(model, motion, torque)))
-    assert (np.diff(once) >= 0).mean() > 0.95  # a motion that does not repeat is cut in order of time
-
-
 @pytest.mark.parametrize('seed', range(4))
 def test_errors_at_reversals_are_no_ripple(seed: int) -> None:
     """A bump wherever a joint turns, of the height and width that the blur of Coulomb friction leaves."""
     model, motion, torque = measured(seed)
-    samples, rng = samples_of(dataset(model, motion, torque)), np.random.default_rng(seed)
-    dq = motion[2]
-    bumps = rng.normal(0.0, 1.0, (12, 2))[stretches(samples)] * np.exp(-((dq / 0.03) ** 2))
-    evidence = _evidence(samples, bumps + 0.02 * rng.standard_normal(dq.shape))
-    assert not evidence.frequency.any()
+    rng, dq = np.random.default_rng(seed), motion[2]
+    height = np.repeat(rng.normal(0.0, 1.0, (12, 2)), -(-len(dq) // 12), axis=0)[: len(dq)]
+    bumps = height * np.exp(-((dq / 0.03) ** 2)) + 0.02 * rng.standard_normal(dq.shape)
+    assert not _with_ripple(samples_of(dataset(model, motion, torque + bumps))).any()
 
 
-def test_a_ripple_is_found_where_there_is_one() -> None:
+@pytest.mark.parametrize('frequency', [60.0, 100.0, 240.0])
+def test_a_ripple_is_found_where_there_is_one(frequency: float) -> None:
     model, motion, torque = measured()
-    samples, rng = samples_of(dataset(model, motion, torque)), np.random.default_rng(1)
-    wave = np.array([0.5, 0.0]) * np.sin(100.0 * motion[1] + 0.4)
-    pace = 100.0 * np.abs(motion[2]) / (2.0 * np.pi)
-    evidence = _evidence(samples, wave / (1.0 + (pace / 20.0) ** 4) + 0.1 * rng.standard_normal(wave.shape))
-    assert evidence.frequency[0] == pytest.approx(100.0, abs=1.5)
-    assert evidence.frequency[1] == 0.0
-    assert evidence.predicted[0] > 0.5
+    rng = np.random.default_rng(1)
+    wave = np.array([0.5, 0.0]) * np.sin(frequency * motion[1] + 0.4)
+    pace = frequency * np.abs(motion[2]) / (2.0 * np.pi)
+    noise = 0.1 * rng.standard_normal(wave.shape)
+    found = _with_ripple(samples_of(dataset(model, motion, torque + wave / (1.0 + (pace / 20.0) ** 4) + noise)))
+    assert found[0] == pytest.approx(frequency, abs=1.5)
+    assert found[1] == 0.0
 
 
-def _evidence(samples: Samples, residual: np.ndarray):
-    own = np.stack([np.sign(samples.dq), samples.dq, np.ones_like(samples.dq)], axis=2)
-    unexplained = Unexplained(filtered=residual, recorded=residual, own=own, own_recorded=own)
-    return find_ripple(samples, unexplained, 20.0, stretches(samples) % 4)
+def _with_ripple(samples: Samples) -> np.ndarray:
+    """Return the ripple's frequencies, zero where there is none."""
+    plain = FrictionChoice(friction=friction_model('coulomb_viscous+offset'), shape=np.zeros((2, 0)), decisions=())
+    found = add_ripple(base_parameters(arm(), rotor_inertia=True), samples, plain)
+    said = next(each.chosen for each in found.decisions if each.subject == 'torque ripple')
+    result = np.zeros(2)
+    for joint, frequency in re.findall(r'joint (\d+) at (\d+)/rad', said):
+        result[int(joint) - 1] = float(frequency)
+    assert ('+ripple' in found.friction.name) == bool(result.any())
+    return result

@@ -24,7 +24,7 @@ from robotid_ros.dynamics import BaseParameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, unit_of
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.cross_validation import Decision
+from robotid_ros.identification.decision import Decision
 from robotid_ros.identification.least_squares import essential_parameters
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.physical import PhysicalFit

@@ -20,6 +20,7 @@ The white-noise formula H^-1 counts every sample as news; a signal filtered at f
 the sum of their periodogram times the residual's spectrum.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -30,6 +31,28 @@ from robotid_ros.arrays import Array, IntArray
 _ORDER = 24
 _STRETCH = 2048
 _LEFT = 0.2  # least share of the noise at a frequency that a fit is believed to have left
+
+
+def independent_share(residual: Array, runs: Sequence[slice]) -> float:
+    """Return how many independent samples there are in one, as the autocorrelation of a residual shows.
+
+    1 / (1 + 2 sum_k rho_k), over the lags before rho falls below zero; the joints' mean. What a model cannot follow is
+    correlated as long as the arm stays near one state, and counts once.
+
+    Parameters
+    ----------
+    residual : ndarray, shape (N, n)
+    runs : sequence of slice
+        Rows that are contiguous in time.
+    """
+    length = 1 << int(np.ceil(np.log2(2 * max(run.stop - run.start for run in runs))))
+    power = sum(np.abs(np.fft.rfft(residual[run], length, axis=0)) ** 2 for run in runs)
+    lags = np.fft.irfft(power, length, axis=0)[: length // 2]
+    shares = []
+    for correlation in (lags / np.maximum(lags[0], 1e-300)).T:
+        end = int(np.argmax(correlation <= 0.0)) or len(correlation)
+        shares.append(1.0 / max(2.0 * float(correlation[:end].sum()) - 1.0, 1.0))
+    return float(np.mean(shares))
 
 
 def autoregressive_spectrum(lags: Array, count: int, length: int) -> Array:

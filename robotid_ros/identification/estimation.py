@@ -21,7 +21,7 @@ from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.automatic import automatic
 from robotid_ros.identification.bee_colony import bee_colony
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.cross_validation import Alternative, Decision
+from robotid_ros.identification.decision import Alternative, Decision
 from robotid_ros.identification.least_squares import LinearEstimator, fit_of_parameters, least_squares
 from robotid_ros.identification.model_choice import Chosen, stroke_prior
 from robotid_ros.identification.prior import is_placeholder

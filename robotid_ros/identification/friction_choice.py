@@ -7,34 +7,33 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Which friction model the data support, judged by stretches that were held out.
+"""Which friction model the data support, judged by groups of states that were held out.
 
 The order is greedy: the smoothing of the sign (each joint for itself), load dependence, the speed terms, the sign
-again, a torque ripple. A joint's smooth sign must predict held-out stretches better by more than one
-percent and one standard error over the stretches; a speed term by two percent in the geometric mean over
-the joints. Load dependence, which every gear has, stays unless it predicts worse. A smooth sign is judged again
-beside the terms chosen after it: a wide one can stand in for a missing speed term.
+again, springs, a torque ripple. Each challenges what holds so far before the judge
+(:mod:`robotid_ros.identification.judge`). A smooth sign is judged again beside the terms chosen after it: a wide one
+can stand in for a missing speed term. Shape parameters are those of a fit to all groups; the linear parameters are
+fitted without the group that is held out.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.friction import FrictionModel, friction_model
-from robotid_ros.identification.cross_validation import Alternative, Decision, Folds, HeldOut, LinearFolds
+from robotid_ros.identification.bench import Bench
+from robotid_ros.identification.decision import Alternative, Decision
 from robotid_ros.identification.information import BaseRegressor
-from robotid_ros.identification.least_squares import least_squares, weighted_solution
-from robotid_ros.identification.ripple import Unexplained, find_ripple, with_ripple
+from robotid_ros.identification.judge import GROUPS, Score, groups
+from robotid_ros.identification.least_squares import least_squares
+from robotid_ros.identification.ripple import strongest_ripple, with_ripple
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.separable import SeparableFit, separable_least_squares
-from robotid_ros.progress import Progress
+from robotid_ros.progress import Progress, silent
 
-_GAIN = 0.01  # fall of a joint's held-out error that a smooth sign must bring
-_RICHER = 0.02  # fall of the error, in the geometric mean over the joints, that a speed term must bring
-_SPRING = 0.05  # fall of a joint's held-out error that a spring must bring
 _EXACT = 2e-3  # of the largest speed: a smoothed sign this narrow counts as exact
 
 
@@ -56,53 +55,57 @@ class FrictionChoice:
 
 
 class _Contest:
-    """Cross-validated torque errors of friction models on one set of samples."""
+    """Samples by which friction models are compared, with the rows that all share."""
 
     def __init__(self, rigid: Array, samples: Samples) -> None:
         self.rigid, self.samples = rigid, samples
-        self.filtered = samples.filtered(rigid)
-        self.recorded = samples.recorded(rigid)
-        self.folds = Folds.of(samples)
+        self.filtered, self.recorded = samples.filtered(rigid), samples.recorded(rigid)
+        self.label = groups(samples, GROUPS)
+        self.fastest = np.maximum(np.abs(samples.dq).max(axis=0), 1e-6)
+        self.tried: list[Alternative] = []
 
-    def fit(self, friction: FrictionModel, fit_scale: bool, start: Array | None, weight: Array) -> SeparableFit:
-        return separable_least_squares(
-            self.rigid,
-            replace(self.samples, weight=weight),
-            friction,
-            fit_scale=fit_scale,
-            start=start,
-            iterations=25 if start is None else 4,
-            filtered=self.filtered,
+    def fit(self, friction: FrictionModel, *, fit_scale: bool = False) -> SeparableFit:
+        return separable_least_squares(self.rigid, self.samples, friction, fit_scale=fit_scale, filtered=self.filtered)
+
+    def score(self, friction: FrictionModel, shape: Array, load: Array | None, name: str) -> Score:
+        """Return the held-out errors of linear parameters beside given shapes, and remember them."""
+        samples = self.samples
+        own = friction.columns(samples.dq, shape, load, samples.q)
+        bench = Bench.of_rows(
+            samples, self.label, self.filtered, samples.filtered(own), self.recorded, samples.recorded(own)
         )
+        score, _, _ = bench.linear(friction)
+        self.tried.append(Alternative(name=name, error=score.rmse))
+        return score
 
-    def errors(self, friction: FrictionModel, fit_scale: bool) -> tuple[HeldOut, SeparableFit]:
-        """Return the held-out errors and the fit to everything."""
-        samples, weight = self.samples, self.samples.weight
-        whole = self.fit(friction, fit_scale, None, weight)
-        start = _start(whole, fit_scale)
-        filtered, recorded = np.zeros_like(samples.target), np.zeros_like(samples.target)
-        for held in self.folds.held:
-            found = self.fit(friction, fit_scale, start, weight * ~held[:, None])
-            load = self.rigid @ found.base_values
-            parameters = np.concatenate([found.linear, found.shape], axis=1)
-            own = found.friction.torque(samples.dq, parameters, load, samples.q)
-            filtered[held] = (samples.target - self.filtered @ found.base_values - samples.filtered(own))[held]
-            recorded[held] = (samples.measured - self.recorded @ found.base_values - samples.recorded(own))[held]
-        held_out = HeldOut(
-            filtered=self.folds.mean_squares(filtered, weight), recorded=self.folds.mean_squares(recorded, weight)
-        )
-        return held_out, whole
+    def score_nested(self, frictions: Sequence[FrictionModel], shape: Array, load: Array, name: str) -> Score:
+        """Return the held-out errors of a model that was chosen anew without each group."""
+        samples, squares, counts = self.samples, [], []
+        for k, friction in enumerate(frictions):
+            own = friction.columns(samples.dq, shape, load, samples.q)
+            rows = self.filtered, samples.filtered(own), self.recorded, samples.recorded(own)
+            two = Bench.of_rows(samples, (self.label == k).astype(int), *rows)  # the others, the group
+            found = two.linear(friction)[0]
+            squares.append(found.squares[1])
+            counts.append(found.count[1])
+        score = Score(squares=np.array(squares), count=np.array(counts))
+        self.tried.append(Alternative(name=name, error=score.rmse))
+        return score
+
+    def trial(self, friction: FrictionModel, name: str, *, fit_scale: bool = False) -> tuple[Score, SeparableFit]:
+        fit = self.fit(friction, fit_scale=fit_scale)
+        return self.score(fit.friction, fit.shape, self.rigid @ fit.base_values, name), fit
+
+    def smoother(self, exact: Score, smooth: Score, fit: SeparableFit) -> BoolArray:
+        """Return the joints whose smooth sign predicts better and is wider than the change of speed in one sample."""
+        samples = self.samples
+        resolution = np.sqrt(np.mean(samples.ddq**2, axis=0)) / min(run.rate for run in samples.runs)
+        wide = np.asarray(fit.friction.velocity_scale) > np.maximum(resolution, _EXACT * self.fastest)
+        return np.asarray(exact.joints_lose_to(smooth) & wide)
 
 
-def _start(fit: SeparableFit, fit_scale: bool) -> Array:
-    shape = np.log(fit.shape) if fit.shape.size else np.zeros((len(fit.linear), 0))
-    if not fit_scale:
-        return shape
-    return np.concatenate([shape, np.log(np.asarray(fit.friction.velocity_scale))[:, None]], axis=1)
-
-
-def choose_friction(rigid: Array, samples: Samples, *, progress: Progress | None = None) -> FrictionChoice:
-    """Return the friction model that predicts held-out stretches of the data best.
+def choose_friction(rigid: Array, samples: Samples, *, progress: Progress = silent) -> FrictionChoice:
+    """Return the friction model that predicts held-out states best.
 
     Parameters
     ----------
@@ -114,44 +117,35 @@ def choose_friction(rigid: Array, samples: Samples, *, progress: Progress | None
         Called with a share from 0 to 1 and a text.
     """
     contest = _Contest(rigid, samples)
-    tried: list[Alternative] = []
-    trials = 0
-
-    def trial(friction: FrictionModel, fit_scale: bool, text: str) -> tuple[HeldOut, SeparableFit]:
-        nonlocal trials
-        errors, fit = contest.errors(friction, fit_scale)
-        trials += 1
-        if progress is not None:
-            progress(min(0.95, trials / 6.0), f'friction {text}')
-        tried.append(Alternative(name=text, error=errors.rmse))
-        return errors, fit
-
-    name = 'coulomb_viscous+offset'
-    errors, fit = trial(friction_model(name), False, f'{name}, exact sign')
-    smooth_errors, smooth = trial(friction_model(name), True, f'{name}, smooth sign')
-    fastest = np.maximum(np.abs(samples.dq).max(axis=0), 1e-6)
-    better = _smoother(errors, smooth_errors, smooth, samples)
-    scale = None
-    if better.any():
-        scale = np.where(better, np.asarray(smooth.friction.velocity_scale), _EXACT * fastest)
-        errors, fit = trial(friction_model(name, velocity_scale=scale), False, f'{name}, chosen signs')
-
-    def challenge(candidate: str, *, expected: bool = False) -> None:
-        nonlocal errors, fit, name
-        new_errors, new_fit = trial(friction_model(candidate, velocity_scale=scale), False, candidate)
-        change = float(np.mean(np.log(new_errors.filtered.mean(axis=0) / errors.filtered.mean(axis=0))))
-        if change < 0.0 if expected else errors.better(new_errors, _RICHER):
-            errors, fit, name = new_errors, new_fit, candidate
-
-    challenge('coulomb_viscous+load+offset', expected=True)
-    options = name.removeprefix('coulomb_viscous')
-    challenge(f'stribeck{options}')
-    challenge(f'daemi_heimann{options}')
-    if scale is not None and name != 'coulomb_viscous+offset':
-        fit, kept = _signs_again(trial, name, scale, _EXACT * fastest, errors, fit, better)
-        better = kept
-    decision = Decision(subject='friction', chosen=_described(name, better), alternatives=tuple(tried))
+    name, scale = 'coulomb_viscous+offset', None
+    score, fit = contest.trial(friction_model(name), f'{name}, exact sign')
+    progress(0.2, 'signs of the friction')
+    score, fit, smooth = _signs(contest, name, score, fit)
+    for part, candidate in enumerate(('coulomb_viscous{}+load+offset', 'stribeck{}+offset', 'daemi_heimann{}+offset')):
+        progress(0.3 + 0.2 * part, f'friction {candidate.format("")}')
+        loaded = '+load' if '+load' in name else ''
+        challenger = candidate.format(loaded if part else '')
+        scale = fit.friction.velocity_scale if smooth.any() else None
+        new, found = contest.trial(friction_model(challenger, velocity_scale=scale), challenger)
+        if score.loses_to(new):
+            name, score, fit = challenger, new, found
+    if smooth.any() and name != 'coulomb_viscous+offset':
+        exact = contest.trial(friction_model(name), f'{name}, exact sign')
+        score, fit, smooth = _signs(contest, name, *exact)
+    decision = Decision(subject='friction', chosen=_described(name, smooth), alternatives=tuple(contest.tried))
     return FrictionChoice(friction=fit.friction, shape=fit.shape, decisions=(decision,))
+
+
+def _signs(contest: _Contest, name: str, score: Score, fit: SeparableFit) -> tuple[Score, SeparableFit, BoolArray]:
+    """Return the fit with a smooth sign for the joints that it predicts better, and which they are."""
+    smooth_score, smooth = contest.trial(friction_model(name), f'{name}, smooth sign', fit_scale=True)
+    better = contest.smoother(score, smooth_score, smooth)
+    if better.any():
+        scale = np.where(better, np.asarray(smooth.friction.velocity_scale), _EXACT * contest.fastest)
+        new, found = contest.trial(friction_model(name, velocity_scale=scale), f'{name}, chosen signs')
+        if score.loses_to(new):
+            return new, found, better
+    return score, fit, np.zeros_like(better)
 
 
 def _described(name: str, smooth: BoolArray) -> str:
@@ -159,28 +153,10 @@ def _described(name: str, smooth: BoolArray) -> str:
     return f'{name}, exact sign' if count == 0 else f'{name}, smooth sign for {count} of {len(smooth)} joints'
 
 
-def _signs_again(
-    trial: Callable[[FrictionModel, bool, str], tuple[HeldOut, SeparableFit]],
-    name: str,
-    scale: Array,
-    exact: Array,
-    errors: HeldOut,
-    fit: SeparableFit,
-    smooth: BoolArray,
-) -> tuple[SeparableFit, BoolArray]:
-    """Return the fit with smooth signs only where they predict better beside all terms, and for which joints."""
-    exact_errors, exact_fit = trial(friction_model(name, velocity_scale=exact), False, f'{name}, exact sign')
-    kept = np.asarray(smooth & exact_errors.joints_better(errors, _GAIN))
-    if not kept.any():
-        return exact_fit, kept
-    if (kept == smooth).all():
-        return fit, kept
-    remaining = friction_model(name, velocity_scale=np.where(kept, scale, exact))
-    return trial(remaining, False, f'{name}, remaining signs')[1], kept
-
-
 def add_spring(base: BaseRegressor, samples: Samples, choice: FrictionChoice) -> FrictionChoice:
-    """Add a spring (a counterbalance, or cables that are wound up) to the joints where it lowers the held-out error.
+    """Add a spring (a counterbalance, or cables that are wound up) to the joints whose held-out torque shows one.
+
+    The description knows no spring: one contradicts it.
 
     Parameters
     ----------
@@ -189,77 +165,55 @@ def add_spring(base: BaseRegressor, samples: Samples, choice: FrictionChoice) ->
         A few thousand at most.
     choice : FrictionChoice
     """
-    rigid = base.regressor(samples.q, samples.dq, samples.ddq)
-    load = None
-    if choice.friction.needs_load:
-        load = rigid @ least_squares(Rows(base, samples), choice.friction, choice.shape, covariance=False).base_values
-    folds = Folds.of(samples)
-    filtered, recorded = samples.filtered(rigid), samples.recorded(rigid)
+    contest = _Contest(base.regressor(samples.q, samples.dq, samples.ddq), samples)
+    fit = least_squares(Rows(base, samples), choice.friction, choice.shape, covariance=False)
+    load = contest.rigid @ fit.base_values
 
-    def errors(friction: FrictionModel) -> HeldOut:
-        own = friction.columns(samples.dq, choice.shape, load, samples.q)
-        parts = LinearFolds.of_rows(samples, folds, filtered, samples.filtered(own), recorded, samples.recorded(own))
-        return parts.errors(lambda info: weighted_solution(info, friction, np.ones(samples.n))[0].parameters)
-
-    def sprung(joints: Array) -> FrictionModel:
+    def sprung(joints: Sequence[int]) -> FrictionModel:
         name, scale = f'{choice.friction.name}+spring', choice.friction.velocity_scale
-        return friction_model(name, velocity_scale=scale, spring=joints)
+        return friction_model(name, velocity_scale=scale, spring=1.0 * np.isin(np.arange(samples.n), joints))
 
-    none = errors(choice.friction)
-    tried = [Alternative(name='none', error=none.rmse)]
-    asked = np.zeros(samples.n, dtype=bool)
+    none = contest.score(choice.friction, choice.shape, load, 'none')
+    asked = []
     for j in range(samples.n):  # one by one: an unneeded spring raises the error of the others
-        alone = errors(sprung(1.0 * (np.arange(samples.n) == j)))
-        tried.append(Alternative(name=f'joint {j + 1}', error=alone.rmse))
-        falls = none.joints_better(alone, _SPRING)[j] and alone.rmse[j] < (1.0 - _SPRING) * none.rmse[j]
-        asked[j] = falls and none.better(alone, 0.0)
+        alone = contest.score(sprung([j]), choice.shape, load, f'joint {j + 1}')
+        if none.of_joint(j).contradicted_by(alone.of_joint(j), samples.n) and none.loses_to(alone, samples.n):
+            asked.append(j)
     friction, text = choice.friction, 'none'
-    if asked.any():
-        both = errors(sprung(1.0 * asked))
-        tried.append(Alternative(name='all of these', error=both.rmse))
-        if none.better(both, 0.0):
-            friction = sprung(1.0 * asked)
-            text = ', '.join(f'joint {j + 1}' for j in np.flatnonzero(asked).tolist())
-    decision = Decision(subject='spring', chosen=text, alternatives=tuple(tried))
+    if asked and none.loses_to(contest.score(sprung(asked), choice.shape, load, 'all of these')):
+        friction, text = sprung(asked), ', '.join(f'joint {j + 1}' for j in asked)
+    decision = Decision(subject='spring', chosen=text, alternatives=tuple(contest.tried))
     return replace(choice, friction=friction, decisions=(*choice.decisions, decision))
 
 
 def add_ripple(base: BaseRegressor, samples: Samples, choice: FrictionChoice) -> FrictionChoice:
-    """Add a torque ripple to the joints whose residual shows one, see :mod:`robotid_ros.identification.ripple`."""
+    """Add a torque ripple to the joints whose held-out torque shows one, of the frequency that explains most."""
     limit = min(min(2.0 * run.narrowest, 0.2 * run.rate) for run in samples.runs)
-    rows = Rows(base, samples)
-    fit = least_squares(rows, choice.friction, choice.shape, covariance=False)
-    load = rows.torque(fit.base_values)
+    contest = _Contest(base.regressor(samples.q, samples.dq, samples.ddq), samples)
+    fit = least_squares(Rows(base, samples), choice.friction, choice.shape, covariance=False)
+    load = contest.rigid @ fit.base_values
     own = choice.friction.columns(samples.dq, choice.shape, load, samples.q)
     linear = fit.friction_parameters[:, : own.shape[2]]
-    torque = load + np.einsum('Nnk,nk->Nn', own, linear)
-    unexplained = Unexplained(
-        filtered=samples.target - samples.filtered(torque),
-        recorded=samples.measured - samples.recorded(torque),
-        own=samples.filtered(own),
-        own_recorded=samples.recorded(own),
-    )
-    evidence = find_ripple(samples, unexplained, limit, Folds.of(samples).fold)
-    frequency, gains = evidence.frequency, evidence.gain
-    found = np.flatnonzero(frequency).tolist()
-    if not found:
-        most = ' '.join(f'{gain:+.0f}' for gain in gains)
-        none = Decision(subject='torque ripple', chosen=f'none that held-out motion confirms (log-likelihood {most})')
-        return replace(choice, decisions=(*choice.decisions, none))
-    text = ', '.join(f'joint {j + 1} at {frequency[j]:.0f}/rad (log-likelihood +{gains[j]:.0f})' for j in found)
-    return FrictionChoice(
-        friction=with_ripple(choice.friction, frequency, limit),
-        shape=choice.shape,
-        decisions=(*choice.decisions, Decision(subject='torque ripple', chosen=text)),
-    )
+    residual = samples.target - samples.filtered(load + np.einsum('Nnk,nk->Nn', own, linear))
+    without = strongest_ripple(samples, residual, samples.filtered(own), limit, contest.label)
+    frequency = without[0]
+    none = contest.score(choice.friction, choice.shape, load, 'none')
+    text, friction = 'none', choice.friction
 
+    def nested(frequencies: Array, name: str) -> Score:
+        models = [with_ripple(choice.friction, each, limit) for each in frequencies[1:]]
+        return contest.score_nested(models, choice.shape, load, name)
 
-def _smoother(exact: HeldOut, smooth: HeldOut, fit: SeparableFit, samples: Samples) -> BoolArray:
-    """Return the joints for which a smooth sign predicts better and is wider than the change of speed in one sample."""
-    fastest = np.maximum(np.abs(samples.dq).max(axis=0), 1e-6)
-    resolution = np.sqrt(np.mean(samples.ddq**2, axis=0)) / min(run.rate for run in samples.runs)
-    wide = np.asarray(fit.friction.velocity_scale) > np.maximum(resolution, 5e-3 * fastest)
-    return np.asarray(exact.joints_better(smooth, _GAIN) & wide)
+    if frequency.any():
+        every = nested(without, 'in every joint, found without the group')
+        frequency = np.where(none.joints_lose_to(every), frequency, 0.0)
+    if frequency.any() and not none.loses_to(nested(np.where(frequency, without, 0.0), 'in these joints')):
+        frequency = np.zeros(samples.n)
+    if frequency.any():
+        friction = with_ripple(choice.friction, frequency, limit)
+        text = ', '.join(f'joint {j + 1} at {frequency[j]:.0f}/rad' for j in np.flatnonzero(frequency).tolist())
+    decision = Decision(subject='torque ripple', chosen=text, alternatives=tuple(contest.tried))
+    return FrictionChoice(friction=friction, shape=choice.shape, decisions=(*choice.decisions, decision))
 
 
 def fit_friction_shape(rigid: Array, samples: Samples, name: str, *, smooth: bool) -> FrictionChoice:
@@ -274,25 +228,11 @@ def fit_friction_shape(rigid: Array, samples: Samples, name: str, *, smooth: boo
     smooth : bool
         Take a smooth sign for the joints that it predicts better.
     """
-    model = friction_model(name)
     contest = _Contest(rigid, samples)
     if not smooth:
-        fit = contest.fit(model, False, None, samples.weight)
-        return FrictionChoice(
-            friction=fit.friction,
-            shape=fit.shape,
-            decisions=(Decision(subject='friction', chosen=f'{name}, as asked'),),
-        )
-    errors, fit = contest.errors(model, False)
-    smooth_errors, smoothed = contest.errors(model, True)
-    better = _smoother(errors, smooth_errors, smoothed, samples)
-    tried = (
-        Alternative(name='exact sign', error=errors.rmse),
-        Alternative(name='smooth sign', error=smooth_errors.rmse),
-    )
-    if better.any():
-        fastest = np.maximum(np.abs(samples.dq).max(axis=0), 1e-6)
-        scale = np.where(better, np.asarray(smoothed.friction.velocity_scale), _EXACT * fastest)
-        fit = separable_least_squares(rigid, samples, model.smoothed(scale), fit_scale=False, filtered=contest.filtered)
-    decision = Decision(subject='friction', chosen=_described(name, better), alternatives=tried)
+        fit = contest.fit(friction_model(name))
+        decision = Decision(subject='friction', chosen=f'{name}, as asked')
+    else:
+        _, fit, better = _signs(contest, name, *contest.trial(friction_model(name), f'{name}, exact sign'))
+        decision = Decision(subject='friction', chosen=_described(name, better), alternatives=tuple(contest.tried))
     return FrictionChoice(friction=fit.friction, shape=fit.shape, decisions=(decision,))

@@ -141,6 +141,15 @@ def gather(rigid: Array, own: Array, target: Array, weight: Array) -> Informatio
     return Information(gram=gram, count=weight.sum(axis=0), base=b)
 
 
+def joint_precision(info: Information, parameters: Array) -> Array:
+    """Return the inverse residual variance of each joint, bounded where a joint fits exactly [1/(N m)^2]."""
+    squares = info.residual_squares(parameters)
+    power = info.gram[:, -1, -1]
+    floor = 1e-12 * max(float(power.max()), 1e-12)
+    used = info.own + info.base / info.n
+    return np.asarray(np.maximum(info.count - used, 1.0) / np.maximum(squares, np.maximum(1e-12 * power, floor)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
     """Minimum of a quadratic form, with inverse, rank and condition of its matrix.

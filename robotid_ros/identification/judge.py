@@ -28,12 +28,14 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.identification.samples import Samples
 
 _CHANCE = 0.16  # of a gain by chance that is taken for one: that of one standard error
 _WORTH = 0.1  # fall of L, a tenth of the error, below which a description is not contradicted
 _VELOCITY = 0.5  # weight of velocity beside position: the torque's larger part depends on position
+GROUPS = 10  # in which what is a fact about all states is judged: set-up, signals, friction
+REGIONS = 4  # in which parameters are judged: larger ones, where the arm has not been
 _SLIGHT = 0.1  # of the largest spread of a joint: less counts as so much, so that noise of a parked joint is no motion
 
 
@@ -61,6 +63,17 @@ class Score:
     def value(self) -> float:
         """The score L; less is better."""
         return float(_score(self.squares.sum(axis=0), self.count.sum(axis=0)))
+
+    def of_joint(self, joint: int) -> 'Score':
+        """Return the score of one joint alone."""
+        return Score(squares=self.squares[:, joint, None], count=self.count[:, joint, None])
+
+    def joints_lose_to(self, new: 'Score') -> BoolArray:
+        """Return in which joints a challenger predicts better, shape (n,): the rule, joint by joint.
+
+        Some do so by chance; those taken together have to take the place.
+        """
+        return np.array([self.of_joint(j).loses_to(new.of_joint(j)) for j in range(self.squares.shape[1])])
 
     def gain(self, new: 'Score') -> tuple[float, float]:
         """Return by how much L falls with a challenger, and the standard error of that.

@@ -22,7 +22,7 @@ import numpy as np
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.covariance import covariance_of_estimate
-from robotid_ros.identification.information import Information, Solution, gather, solve
+from robotid_ros.identification.information import Information, Solution, gather, joint_precision, quick_solve, solve
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.rows import Piece, Rows
 from robotid_ros.identification.samples import Samples
@@ -36,7 +36,8 @@ _BIN = 0.04  # s, short against the periods of an arm's motion
 # A base parameter may be dropped where its relative deviation is above both: this, and so many times the smallest
 # (Pham and Gautier, 1991).
 _NEGLIGIBLE, _ESSENTIAL_RATIO = 0.1, 10.0
-_REWEIGHINGS = 30  # most iterations of the robust weights; they usually settle in about ten
+_REWEIGHINGS = 30  # most iterations of weights; they usually settle in about ten
+_SETTLED = 1e-4  # relative change of the joints' weights
 _LOAD_PASSES = 25  # most iterations of the load; a few suffice unless friction is mostly load-dependent
 
 
@@ -146,31 +147,22 @@ def weighted_solution(
         Keep them; by default they become the inverse variances of the residuals, by iteration.
     prior : Prior, optional
     """
-
-    def solved(precision: Array) -> Solution:
-        matrix, vector = info.normal(precision)
-        if prior is not None:
-            prior.add(matrix, vector)
-        return solve(matrix, vector, info.base, friction)
-
-    solution = solved(precision)
-    for _ in range(0 if equal else 20):
-        updated = joint_precision(info, solution.parameters)
-        settled = np.abs(np.log(updated / precision)).max() < 1e-4
+    for _ in range(0 if equal else _REWEIGHINGS):
+        matrix, vector = _normal(info, precision, prior)
+        updated = joint_precision(info, quick_solve(matrix, vector, info.base, friction))
+        settled = np.abs(np.log(updated / precision)).max() < _SETTLED
         precision = updated
-        solution = solved(precision)
         if settled:
             break
+    solution = solve(*_normal(info, precision, prior), info.base, friction)
     return solution, precision
 
 
-def joint_precision(info: Information, parameters: Array) -> Array:
-    """Return the inverse residual variance of each joint, bounded where a joint fits exactly [1/(N m)^2]."""
-    squares = info.residual_squares(parameters)
-    power = info.gram[:, -1, -1]
-    floor = 1e-12 * max(float(power.max()), 1e-12)
-    used = info.own + info.base / info.n
-    return np.asarray(np.maximum(info.count - used, 1.0) / np.maximum(squares, np.maximum(1e-12 * power, floor)))
+def _normal(info: Information, precision: Array, prior: Prior | None) -> tuple[Array, Array]:
+    matrix, vector = info.normal(precision)
+    if prior is not None:
+        prior.add(matrix, vector)
+    return matrix, vector
 
 
 def _residual(rows: Rows, friction: FrictionModel, shape: Array, state: _State) -> Array:

@@ -22,7 +22,7 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.friction.terms import BREAKAWAY_SPEED
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.cross_validation import Alternative, Decision
+from robotid_ros.identification.decision import Alternative, Decision
 from robotid_ros.identification.friction_choice import (
     FrictionChoice,
     add_ripple,

@@ -180,6 +180,7 @@ def physical_parameters(
     *,
     friction: FrictionModel | None = None,
     regularisation: float | None = None,
+    described: bool = False,
 ) -> PhysicalFit:
     """Return the physically consistent parameters that explain the torques best.
 
@@ -199,6 +200,8 @@ def physical_parameters(
         gamma; by default the largest that raises the torque error by no more than 0.5 % over the
         best physically consistent one, so that the description decides only what the data leave
         open, however wrong it is.
+    described : bool
+        The equations hold a prior already; the divergence is then only a barrier, as small as it can be.
     """
     free = np.linalg.lstsq(matrix, vector, rcond=1e-12)[0]
     bounded = solve(matrix, vector, len(grouping), friction).parameters[len(grouping) :]
@@ -223,7 +226,7 @@ def physical_parameters(
         gamma = regularisation
     else:
         best = max(min(misfit for _, misfit, _ in misfits), 1e-9 * square)  # less is round-off
-        gamma, _, x = next(entry for entry in misfits if entry[1] <= best * (1.0 + _RISE) ** 2)
+        gamma, _, x = next(entry for entry in misfits if entry[1] <= best * (1.0 + _RISE * (not described)) ** 2)
     solution = objective.change @ x
     n = model.n
     b = grouping.shape[0]

@@ -9,9 +9,10 @@
 
 """Prior of the inertial parameters: those of the robot description, with an uncertainty."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import eigh
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics import BaseParameters
@@ -23,6 +24,7 @@ _FARTHEST = 10.0  # m, of a plausible centre of mass
 _MASS = 0.3  # relative deviation of a described mass: published descriptions of one arm differ by as much
 _UNKNOWN_MASS = 5.0  # kg, of a link of an arm of which no mass is known
 _SIZE = 0.1  # m, least extent of a link
+_STRENGTHS = 1e-4, 1e4  # of a prior, for independent samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +92,45 @@ class Prior:
         return result
 
 
+def evident(prior: Prior, matrix: Array, vector: Array, independent: float) -> Prior:
+    """Return a prior with the uncertainty, a multiple of the one given, at which the data are most likely.
+
+    With the friction integrated out, S the normal matrix and g the vector of the base parameters, counted by
+    independent samples, and S v_k = mu_k P v_k, v_k^T P v_k = 1, h_k = v_k^T (g - S m), the evidence is
+
+        log p(tau | s) = 1/2 sum_k [log s - log(mu_k + s) + h_k^2 / (mu_k + s)] + const.
+
+    Parameters
+    ----------
+    prior : Prior
+        Mean m and precision P.
+    matrix, vector : ndarray, shapes (P, P), (P,)
+        Weighted normal equations of all parameters.
+    independent : float
+        Independent samples per sample: the equations count every one, and the prior is weighted to count beside them.
+
+    References
+    ----------
+    D. MacKay, Bayesian interpolation, Neural Computation 4 (1992), 415-447.
+    """
+    b = len(prior.mean)
+    cross = matrix[:b, b:] @ np.linalg.pinv(matrix[b:, b:], rcond=1e-10, hermitian=True)
+    schur = independent * (matrix[:b, :b] - cross @ matrix[b:, :b])
+    pull = independent * (vector[:b] - cross @ vector[b:]) - schur @ prior.mean
+    scale = 1.0 / np.sqrt(np.diag(prior.precision))
+    mu, modes = eigh(0.5 * (schur + schur.T) * np.outer(scale, scale), prior.precision * np.outer(scale, scale))
+    mu, square = np.maximum(mu, 0.0), ((modes * scale[:, None]).T @ pull) ** 2
+
+    from scipy.optimize import minimize_scalar  # not at the top: see robotid_ros.signals.filtering
+
+    def surprise(log_strength: float) -> float:
+        s = np.exp(log_strength)
+        return float(0.5 * np.sum(np.log(mu + s) - log_strength - square / (mu + s)))
+
+    found = minimize_scalar(surprise, bounds=tuple(np.log(_STRENGTHS)), method='bounded')
+    return replace(prior, precision=float(np.exp(found.x)) * prior.precision, strength=1.0 / independent)
+
+
 def is_placeholder(model: RobotModel) -> bool:
     """Return whether the inertial parameters of a description are placeholders.
 
@@ -115,8 +156,8 @@ def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Ar
 
     A link of mass m and extent L, the larger of the distance to the next joint and of its centre of mass, has
     standard deviations of 0.3 m, 0.3 m L and 0.3 m L^2 of its mass, first moments and inertia; where the
-    description has placeholders, of m, m L and m L^2 about zero. Rotor inertias, which descriptions leave out, are zero
-    with a deviation of m L^2 of the link that they move.
+    description has placeholders, of m, m L and m L^2 about zero. Rotor inertias, which descriptions leave out,
+    have a deviation of m L^2 of the link that they move, and 0.3 of their own.
     """
     silent = is_placeholder(model)
     inertial = believable_prior(model)
@@ -131,8 +172,9 @@ def standard_prior(model: RobotModel, *, rotor_inertia: bool) -> tuple[Array, Ar
     size = np.stack([mass * extent**2] * 6 + [mass * extent] * 3 + [mass], axis=1)
     mean, deviation = (np.zeros(10 * model.n) if silent else inertial.ravel()), share * size.ravel()
     if rotor_inertia:
-        mean = np.concatenate([mean, np.maximum(model.rotor_inertia, 0.0)])
-        deviation = np.concatenate([deviation, mass * extent**2])
+        rotor = np.maximum(model.rotor_inertia, 0.0)
+        mean = np.concatenate([mean, rotor])
+        deviation = np.concatenate([deviation, mass * extent**2 + _MASS * rotor])
     return mean, deviation
 
 
@@ -141,8 +183,8 @@ def description_prior(model: RobotModel, base: BaseParameters, *, rotor_inertia:
 
     A link of mass m and extent L, the larger of the distance to the next joint and of its centre of mass, has
     standard deviations of 0.3 m, 0.3 m L and 0.3 m L^2 of its mass, first moments and inertia; where the
-    description has placeholders, of m, m L and m L^2 about zero. Rotor inertias, which descriptions leave out, are zero
-    with a deviation of m L^2 of the link that they move.
+    description has placeholders, of m, m L and m L^2 about zero. Rotor inertias, which descriptions leave out,
+    have a deviation of m L^2 of the link that they move, and 0.3 of their own.
 
     Parameters
     ----------

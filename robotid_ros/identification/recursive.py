@@ -26,8 +26,7 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
-from robotid_ros.identification.information import Information, solve
-from robotid_ros.identification.least_squares import joint_precision
+from robotid_ros.identification.information import Information, joint_precision, solve
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import as_samples
 from robotid_ros.model.robot_model import RobotModel

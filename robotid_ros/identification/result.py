@@ -23,7 +23,7 @@ from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import IdentificationError, RobotIdError
 from robotid_ros.files import write_text
 from robotid_ros.friction import FrictionModel, friction_model
-from robotid_ros.identification.cross_validation import Alternative, Decision
+from robotid_ros.identification.decision import Alternative, Decision
 from robotid_ros.identification.metrics import Metrics
 from robotid_ros.identification.rest_friction import RestFriction
 from robotid_ros.identification.setup import SetUp

@@ -33,7 +33,7 @@ from robotid_ros.friction import FrictionModel, friction_model, parse_friction
 from robotid_ros.identification.alternating import fit_friction
 from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.cross_validation import Decision
+from robotid_ros.identification.decision import Decision
 from robotid_ros.identification.estimation import estimate
 from robotid_ros.identification.friction_choice import FrictionChoice
 from robotid_ros.identification.least_squares import fit_of_parameters

@@ -30,16 +30,15 @@ import numpy as np
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import full_regressor
-from robotid_ros.identification.cross_validation import Alternative, Decision
+from robotid_ros.identification.decision import Alternative, Decision
 from robotid_ros.identification.information import non_negative
-from robotid_ros.identification.judge import Score, groups
+from robotid_ros.identification.judge import GROUPS, Score, groups
 from robotid_ros.identification.prior import standard_prior
 from robotid_ros.identification.samples import Samples, evenly_weighted
 from robotid_ros.identification.setup import Finding, SetUp
 from robotid_ros.model.robot_model import RobotModel
 
 _FEW, _SAMPLES = 400, 1500  # samples by which hypotheses are compared, and by which the judge decides
-_GROUPS = 10  # of states; a set-up is a fact about all of them
 _FINALISTS = 3  # brought before the judge in one round
 _PAIRED = 6  # best single hypotheses that are tried in pairs
 _ROUNDS = 8  # most findings in one recording
@@ -235,7 +234,7 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
     if not judged.target.any():
         return setup, Decision(subject='set-up', chosen='as described: there is no torque to compare with')
     screen, test = _Test(judged.thinned(_FEW), described), _Test(judged, described)
-    label = groups(judged, _GROUPS)
+    label = groups(judged, GROUPS)
     # What is found must predict better than anything that can be fitted to the recording as it is.
     score = min((test.score(setup, label, free=free) for free in (False, True)), key=lambda each: each.value)
     tried = [Alternative(name='as described', error=score.rmse)]

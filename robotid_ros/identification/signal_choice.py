@@ -24,48 +24,36 @@ from dataclasses import replace
 
 import numpy as np
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import DataError
 from robotid_ros.friction import friction_model
-from robotid_ros.identification.cross_validation import Alternative, Decision, Folds, HeldOut, LinearFolds
-from robotid_ros.identification.information import BaseRegressor, Information
-from robotid_ros.identification.least_squares import weighted_solution
+from robotid_ros.identification.bench import Bench
+from robotid_ros.identification.decision import Alternative, Decision
+from robotid_ros.identification.information import BaseRegressor
+from robotid_ros.identification.judge import GROUPS, Score, groups
 from robotid_ros.identification.samples import Samples
 from robotid_ros.signals.filtering import motion_band
 
 PLAIN = 'coulomb_viscous+offset'
 _CUTOFFS = (3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 33.0)  # times the motion's band, from a strong filter to a weak one
-_SAME = 0.02  # relative: of cutoffs whose errors differ by less, the one nearest to the usual is taken
 _USUAL = 7.0  # times the motion's band
 _FASTEST_CUTOFF = 0.4  # of the sampling rate
 _SAMPLES = 2500
 _SLOWEST = 1.6  # times the motion's band: a lower bandwidth hides errors of the model
 _FASTEST = 25.0  # Hz; a higher bandwidth hardly changes the torque at a reversal
 _BANDWIDTHS = 8
-_GAIN = 0.02  # fall of the error that a bandwidth must bring
-_REFINEMENTS = 2  # by a parabola through the best delay and its neighbours
+_DELAYS = (0.005, 0.01, 0.02, 0.04)  # s, either way; the search ends where the error rises again
+_REFINEMENTS = 3  # by a parabola through the best delay and its neighbours
 _PER_UNKNOWN = 20  # equations; with fewer, a recording fits any delay
-_DELAY_GAIN = 0.10  # fall of the error that a delay must bring; a wrong friction model brings 5 to 8 % by a false delay
 
 
-def plain_errors(base: BaseRegressor, samples: Samples) -> HeldOut:
-    """Return the held-out errors of the plain model: exact sign, weighted least squares."""
+def plain_score(base: BaseRegressor, samples: Samples, label: IntArray) -> Score:
+    """Return the errors of the plain model, exact sign and weighted least squares, in groups that were held out."""
     friction = friction_model(PLAIN)
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     own = friction.columns(samples.dq, np.zeros((samples.n, 0)))
-    parts = LinearFolds.of(samples, Folds.of(samples), rigid, own)
-
-    def solve(info: Information) -> Array:
-        return weighted_solution(info, friction, np.ones(samples.n))[0].parameters
-
-    return parts.errors(solve)
-
-
-def log_error(errors: HeldOut) -> float:
-    """Return the logarithm of the error: of the mean over the joints and of the total, half each."""
-    rmse = np.maximum(errors.rmse, 1e-300)
-    return float(0.5 * np.mean(np.log(rmse)) + 0.25 * np.log(max(float(np.mean(rmse**2)), 1e-300)))
+    return Bench.of(samples, label, rigid, own).linear(friction)[0]
 
 
 def _band(velocity: Array, rate: float) -> float:
@@ -123,16 +111,15 @@ def choose_cutoff(
     fastest = max(dataset.unfiltered.fastest for dataset in free if dataset.unfiltered is not None)
     grid = sorted({min(share * band, fastest) for share in _CUTOFFS})
     # All candidates are judged by the same samples: those that the slowest filter leaves, where enough are left.
-    edge = 1.0 / grid[0]
     shortest = min(max(len(run) for run in d.unfiltered.runs) / d.rate for d in free if d.unfiltered is not None)
-    trimmed = edge if 6.0 * edge < shortest else None
-    tried: list[tuple[float, HeldOut]] = []
-    for cutoff in grid:
-        candidate = with_cutoff(datasets, cutoff, trimmed)
-        tried.append((cutoff, plain_errors(base, samples_of(candidate).thinned(_SAMPLES))))
-    scores = np.array([log_error(errors) for _, errors in tried])
-    alike = [k for k in range(len(grid)) if scores[k] <= scores.min() + _SAME]
-    best = min(alike, key=lambda k: abs(np.log(grid[k] / (_USUAL * band))))
+    trimmed = min(1.0 / grid[0], shortest / 6.0)
+    usual = int(np.argmin([abs(np.log(cutoff / (_USUAL * band))) for cutoff in grid]))
+    ready = [samples_of(with_cutoff(datasets, cutoff, trimmed)).thinned(_SAMPLES) for cutoff in grid]
+    ready = [each if len(each) == len(ready[usual]) else ready[usual] for each in ready]  # too short for a slow filter
+    label = groups(ready[usual], GROUPS)
+    tried = [(cutoff, plain_score(base, each, label)) for cutoff, each in zip(grid, ready, strict=True)]
+    best = int(np.argmin([score.value for _, score in tried]))
+    best = best if tried[usual][1].loses_to(tried[best][1], len(grid) - 1) else usual
     decision = Decision(
         subject='cutoff',
         chosen=f'{grid[best]:.3g} Hz',
@@ -141,10 +128,10 @@ def choose_cutoff(
     return with_cutoff(datasets, grid[best]), decision
 
 
-def _shifted(dataset: Dataset, delay: float) -> Dataset:
-    """Return a dataset with its motion shifted by the delay of its torque [s]."""
+def _shifted(dataset: Dataset, delay: float, trimmed: float | None = None) -> Dataset:
+    """Return a dataset with its motion shifted by the delay of its torque [s], and so much cut off at both ends [s]."""
     step = delay * dataset.rate
-    edge = int(np.ceil(abs(step))) + 1
+    edge = int(np.ceil(abs(step if trimmed is None else trimmed * dataset.rate))) + 1
     keep = np.zeros(len(dataset), dtype=bool)
     moved = {name: np.array(getattr(dataset, name)) for name in ('q', 'dq', 'ddq')}
     for label in range(len(dataset.sources)):
@@ -158,7 +145,7 @@ def _shifted(dataset: Dataset, delay: float) -> Dataset:
     return replace(dataset, q=moved['q'], dq=moved['dq'], ddq=moved['ddq']).select(keep)
 
 
-def _vertex(tried: dict[float, HeldOut], best: float) -> float | None:
+def _vertex(tried: dict[float, Score], best: float) -> float | None:
     """Return the delay [s] of least error between those tried, to a tenth of a millisecond.
 
     The squared error of a smooth torque is a parabola in the delay; this is the vertex of the one through the best
@@ -190,31 +177,32 @@ def choose_delay(
     samples_of : callable
         From datasets to samples.
     """
-
-    def errors(delay: float) -> HeldOut:
-        moved = _shifted(dataset, delay) if delay else dataset
-        return plain_errors(base, samples_of([moved]).thinned(_SAMPLES))
-
     subject = f'delay of the torque in {dataset.sources[0] if dataset.sources else "the recording"}'
-    samples = samples_of([dataset])
-    if len(samples) * samples.n < _PER_UNKNOWN * (len(base.names) + 3 * samples.n):
+    trimmed = _DELAYS[-1] + 0.5 / dataset.rate  # all delays are judged by the same samples
+    still = _shifted(dataset, 0.0, trimmed)
+    if len(still) * still.n < _PER_UNKNOWN * (len(base.names) + 3 * still.n):
         return dataset, Decision(subject=subject, chosen='none: too few samples to tell')
+    label = groups(samples_of([still]).thinned(_SAMPLES), GROUPS)
+
+    def errors(delay: float) -> Score:
+        return plain_score(base, samples_of([_shifted(dataset, delay, trimmed)]).thinned(_SAMPLES), label)
+
     none = errors(0.0)
     tried = {0.0: none}
-    sign = min((0.005, -0.005), key=lambda delay: log_error(tried.setdefault(delay, errors(delay))))
-    if log_error(tried[sign]) < log_error(none):
-        for delay in (2.0 * sign, 4.0 * sign, 8.0 * sign):
+    sign = min((_DELAYS[0], -_DELAYS[0]), key=lambda delay: tried.setdefault(delay, errors(delay)).value)
+    if tried[sign].value < none.value:
+        for delay in (np.sign(sign) * step for step in _DELAYS[1:]):
             tried[delay] = errors(delay)
-            if log_error(tried[delay]) > min(log_error(other) for other in tried.values()):
+            if tried[delay].value > min(other.value for other in tried.values()):
                 break
-    best = min(tried, key=lambda delay: log_error(tried[delay]))
+    best = min(tried, key=lambda delay: tried[delay].value)
     for _ in range(_REFINEMENTS):
         finer = _vertex(tried, best)
         if finer is None:
             break
         tried[finer] = errors(finer)
-        best = min(tried, key=lambda delay: log_error(tried[delay]))
-    confirmed = best != 0.0 and none.better(tried[best], _DELAY_GAIN)
+        best = min(tried, key=lambda delay: tried[delay].value)
+    confirmed = best != 0.0 and none.contradicted_by(tried[best], len(tried) - 1)
     chosen = best if confirmed else 0.0
     decision = Decision(
         subject=subject,
@@ -269,23 +257,21 @@ def choose_bandwidth(base: BaseRegressor, samples: Samples) -> tuple[float | Non
     if fastest <= 1.2 * slowest:
         return None, Decision(subject='torque bandwidth', chosen='not limited')
     part = samples.coarse(8.0).excerpts(4000)
-    folds = Folds.of(part)
+    label = groups(part, GROUPS)
     friction = friction_model(PLAIN)
     rigid = base.regressor(part.q, part.dq, part.ddq)
     own = friction.columns(part.dq, np.zeros((part.n, 0)))
 
-    def errors(bandwidth: float | None) -> HeldOut:
-        limited = part.with_bandwidth(bandwidth)
-        parts = LinearFolds.of(limited, folds, rigid, own)
-        return parts.errors(lambda info: weighted_solution(info, friction, np.ones(part.n))[0].parameters)
+    def errors(bandwidth: float | None) -> Score:
+        return Bench.of(part.with_bandwidth(bandwidth), label, rigid, own).linear(friction)[0]
 
     none = errors(None)
     grid = np.geomspace(slowest, fastest, _BANDWIDTHS).tolist()
     tried = [(bandwidth, errors(bandwidth)) for bandwidth in grid]
-    scores = np.array([log_error(found) for _, found in tried])
+    scores = np.array([found.value for _, found in tried])
     best = int(np.argmin(scores))
     bandwidth: float | None = None
-    if best < len(grid) - 1 and none.better(tried[best][1], _GAIN):
+    if best < len(grid) - 1 and none.loses_to(tried[best][1], len(grid)):
         bandwidth = grid[best]
         if best > 0:
             below, here, above = scores[best - 1 : best + 2]

@@ -24,10 +24,10 @@ from robotid_ros.friction import friction_model
 from robotid_ros.identification.assembly import assemble, fit_metrics, provenance_of, thresholds
 from robotid_ros.identification.automatic import with_rest
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.cross_validation import Alternative, Decision
+from robotid_ros.identification.decision import Decision
 from robotid_ros.identification.estimation import estimate
 from robotid_ros.identification.information import gather, quick_solve
-from robotid_ros.identification.judge import groups
+from robotid_ros.identification.judge import REGIONS, groups
 from robotid_ros.identification.least_squares import normal_equations
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.model_choice import choose_model, prepare, samples_of_datasets, without_ripple
@@ -52,11 +52,10 @@ from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
 
 _LOAD_PASSES = 3
-_HELD_OUT_SAMPLES, _REGIONS = 4000, 5  # samples, and regions of states, by which a fit without validation is judged
+_HELD_OUT_SAMPLES = 4000  # by which a fit without validation is judged
 _OPEN = 100.0  # % of the torque on another motion: parameters that leave as much open as there is
 _STATES, _BEYOND, _LEAST_REACH = 400, 1.5, 0.1  # random states, of this times the range, at least so far [rad or m]
 _AT_REST_SAMPLES, _PLACES = 3000, 10  # samples, and groups of states, over which the error at rest is taken
-_CONSISTENT = 0.10  # largest rise of the training error at which physically consistent parameters are taken
 
 
 def identify(
@@ -216,17 +215,6 @@ def conclude(
             base_values=base.map @ physical.standard(rotor_inertia=config.rotor_inertia),
             friction_parameters=np.concatenate([physical.linear, shape], axis=1),
         )
-    if fit.consistent:
-        free, held = (fit_metrics(base, each, model, sets['training']) for each in (fit, solid))
-        kept = held.relative_error_total <= (1.0 + _CONSISTENT) * free.relative_error_total
-        fit = replace(fit, consistent=kept)
-        if not kept:
-            tried = tuple(
-                Alternative(name=name, error=each.rmse)
-                for name, each in (('least squares', free), ('physically consistent', held))
-            )
-            text = 'least squares: on the training data as a whole, bodies that can exist fit too badly'
-            decisions = (*decisions, Decision(subject='parameters', chosen=text, alternatives=tried))
     if config.estimator == 'physical' or fit.consistent:
         fit = solid
         chosen = f'physically consistent; {physical.error_ratio:.4f} times the unconstrained torque error'
@@ -234,7 +222,7 @@ def conclude(
     metrics = {name: fit_metrics(base, fit, model, listed) for name, listed in sets.items()}
     judge = 'validation' if 'validation' in metrics else 'training'
     if judge == 'training' and config.automatic:
-        metrics['held_out'] = held_out(fit, rows, model)
+        metrics['held_out'], without = held_out(fit, rows, model)
     samples = rows.samples
     setup = SetUp.as_described(model) if setup is None else setup
     verdicts = judge_joints(
@@ -255,7 +243,7 @@ def conclude(
         judged_by=judge,
     )
     if 'held_out' in metrics:
-        regions, spread = metrics['held_out'].relative_error_total, spread_elsewhere(fit, rows)
+        regions, spread = metrics['held_out'].relative_error_total, spread_elsewhere(fit, rows, without)
         said = (
             f'no other motion judged the model: in regions that were left out it leaves {regions:.3g} % of the torque '
             f'unexplained, and on another motion its parameters are uncertain by {spread:.2g} % of the torque'
@@ -297,8 +285,8 @@ def conclude(
     )
 
 
-def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> Metrics:
-    """Return the errors in large regions of states, each predicted by the parameters that the others give.
+def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Array]:
+    """Return the errors in large regions of states, and the base parameters (K, b) that the others gave for each.
 
     The friction's shape and the weights are those of the fit; friction at rest does not count.
     """
@@ -309,7 +297,8 @@ def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> Metrics:
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     own = fit.friction.columns(samples.dq, fit.friction_parameters[:, linear:], rigid @ fit.base_values, samples.q)
     fitted, seen = ((passed(rigid), passed(own)) for passed in (samples.filtered, samples.recorded))
-    label, predicted = groups(samples, _REGIONS), np.zeros_like(samples.measured)
+    label, predicted = groups(samples, REGIONS), np.zeros_like(samples.measured)
+    given = []
     for region in np.unique(label):
         held = label == region
         others = ~held if not held.all() else held
@@ -319,20 +308,33 @@ def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> Metrics:
         if fit.prior is not None:
             square += fit.prior.add(matrix, vector)
         if fit.consistent:
-            found = physical_parameters(matrix, vector, square, base.map, model, friction=fit.friction)
+            found = physical_parameters(
+                matrix, vector, square, base.map, model, friction=fit.friction, described=fit.described
+            )
             values, friction = base.map @ found.standard(rotor_inertia=base.rotor_inertia), found.linear
         else:
             parameters = quick_solve(matrix, vector, info.base, fit.friction if fit.bounded else None)
             values, friction = parameters[: info.base], parameters[info.base :].reshape(samples.n, linear)
+        given.append(values)
         predicted[held] = seen[0][held] @ values + np.einsum('Nnk,nk->Nn', seen[1][held], friction)
-    return torque_metrics(model.joint_names, samples.measured @ model.drives, predicted @ model.drives)
+    metrics = torque_metrics(model.joint_names, samples.measured @ model.drives, predicted @ model.drives)
+    return metrics, np.array(given)
 
 
-def spread_elsewhere(fit: TorqueFit, rows: Rows) -> float:
+def spread_elsewhere(fit: TorqueFit, rows: Rows, without: Array) -> float:
     """Return the uncertainty of the torque on another motion, as a share of the torque there [%].
 
-    The parameters' covariance carries what the motion leaves open. Other motions are random states, in one and a half
-    times the range of each joint, with the speeds and accelerations of this one.
+    The parameters' covariance carries what the noise leaves open. What the model's own errors leave open shows in the
+    parameters that come out without each region of states, by the jackknife: (K - 1) / K times the sum of squared
+    changes of the torque (Efron and Stein, Annals of Statistics 9 (1981), 586-596). Other motions are random states, in
+    one and a half times the range of each joint, with the speeds and accelerations of this one.
+
+    Parameters
+    ----------
+    fit : TorqueFit
+    rows : Rows
+    without : ndarray, shape (K, b)
+        Base parameters without each region.
     """
     samples, rng = rows.samples, np.random.default_rng(0)
     low, high = samples.q.min(axis=0), samples.q.max(axis=0)
@@ -342,8 +344,10 @@ def spread_elsewhere(fit: TorqueFit, rows: Rows) -> float:
     dq, ddq = (rng.standard_normal(shape) * signal.std(axis=0) for signal in (samples.dq, samples.ddq))
     regressor, b = rows.base.regressor(q, dq, ddq), len(fit.base_values)
     variance = np.einsum('Nnb,bc,Nnc->', regressor, fit.covariance[:b, :b], regressor, optimize=True)
+    changes = (without - without.mean(axis=0)) @ regressor.reshape(-1, b).T
+    jackknife = float(np.sum(changes**2)) * (len(without) - 1) / len(without)
     torque = float(np.sum((regressor @ fit.base_values) ** 2))
-    return float(100.0 * np.sqrt(max(float(variance), 0.0) / max(torque, 1e-300)))
+    return float(100.0 * np.sqrt((max(float(variance), 0.0) + jackknife) / max(torque, 1e-300)))
 
 
 def error_at_rest(fit: TorqueFit, rows: Rows, drives: Array) -> tuple[Array, Array]:
@@ -414,4 +418,5 @@ def consistent(
         model,
         friction=fit.friction,
         regularisation=config.regularisation if config.regularisation > 0.0 else None,
+        described=fit.described,
     )

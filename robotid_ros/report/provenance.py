@@ -34,9 +34,9 @@ def provenance_items(result: IdentificationResult) -> Iterator[Item]:
             rows=tuple(
                 (each.subject, each.chosen, '; '.join(_alternatives(each.alternatives))) for each in result.decisions
             ),
-            reading='The error is the root mean square over all joints against the torque as recorded, on stretches '
-            'of time, or in regions of joint space, that the fit had not seen. A choice that is not the best of its '
-            'list was preferred because it is simpler and within the scatter.',
+            reading='The error is the root mean square over all joints against the torque as recorded, in groups of '
+            'states that the fit had not seen. A choice that is not the best of its list held first, and no other was '
+            'better by more than the scatter.',
         )
     origin = result.provenance
     if 'search' in origin:
