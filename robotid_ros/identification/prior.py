@@ -93,12 +93,15 @@ class Prior:
 
 
 def evident(prior: Prior, matrix: Array, vector: Array, independent: float) -> Prior:
-    """Return a prior with the uncertainty, a multiple of the one given, at which the data are most likely.
+    """Return a prior with the uncertainty, a multiple of the one given, that the data tell.
 
     With the friction integrated out, S the normal matrix and g the vector of the base parameters, counted by
     independent samples, and S v_k = mu_k P v_k, v_k^T P v_k = 1, h_k = v_k^T (g - S m), the evidence is
 
         log p(tau | s) = 1/2 sum_k [log s - log(mu_k + s) + h_k^2 / (mu_k + s)] + const.
+
+    At its maximum, g = sum_k mu_k / (mu_k + s) parameters tell the variance 1 / s, whose mean is g / (g - 2) times as
+    large as its mode: that is taken, so that deviations hold with few parameters too.
 
     Parameters
     ----------
@@ -128,7 +131,10 @@ def evident(prior: Prior, matrix: Array, vector: Array, independent: float) -> P
         return float(0.5 * np.sum(np.log(mu + s) - log_strength - square / (mu + s)))
 
     found = minimize_scalar(surprise, bounds=tuple(np.log(_STRENGTHS)), method='bounded')
-    return replace(prior, precision=float(np.exp(found.x)) * prior.precision, strength=1.0 / independent)
+    weight = float(np.exp(found.x))
+    known = float(np.sum(mu / (mu + weight)))
+    weight *= max(known - 2.0, 1.0) / max(known, 1.0)
+    return replace(prior, precision=weight * prior.precision, strength=1.0 / independent)
 
 
 def is_placeholder(model: RobotModel) -> bool:
