@@ -56,7 +56,7 @@ NODES_FIRST := $(patsubst %,test/test_%.py,demo chain_node recorder_node identif
 CORE_FIRST := $(patsubst %,test/test_%.py,docs_blocks report_page identification_estimators dynamics_minimal_model \
 	friction_strokes execution_faults cli docs_build identification_er16 identification_damage excitation_optimizer fleet)
 test: $(VENV)/.test
-	@echo 'two groups of tests, five to six minutes; each is printed when it has ended'
+	@echo 'two groups of tests, about ten minutes; each is printed when it has ended'
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target test-nodes test-core
 
 test-nodes: $(VENV)/.test

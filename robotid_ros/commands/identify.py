@@ -93,6 +93,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.parameters:
         print(f'\n{parameter_table(result)}')
     print(f'\n{"usable" if result.usable else "NOT USABLE"}{": " if result.reason else ""}{result.reason}')
+    for use in result.good_for:
+        print(f'{use.name:20} {"yes" if use.good else "no":3}  {use.text}')
     for path in write_identification(folder, found):
         print(f'written: {path}')
     return 0 if result.usable else 1
