@@ -289,11 +289,16 @@ def test_an_interrupt_gives_one_line_whenever_it_comes(files: dict[str, str], tm
 
 @needs_bag
 @pytest.mark.filterwarnings('ignore::robotid_ros.errors.ModelWarning')
-def test_the_real_arm_is_predicted_better_than_any_published_fit(tmp_path: Path) -> None:
+def test_the_real_arm_is_predicted_better_than_any_published_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip('plotly', reason='needs the plot extra')
     arguments = ['identify', str(BAG), '--robot', str(BAG / 'ur10.urdf'), '--train-fraction', '0.5']
     assert main([*arguments, '--out', str(tmp_path)]) == 0
+    said = capsys.readouterr().out
     result = yaml.safe_load((tmp_path / 'result.yaml').read_text(encoding='utf-8'))
+    for name, use in result['good_for'].items():
+        assert re.search(f'^{name} +{"yes" if use["good"] else "no"} +{re.escape(use["text"])}$', said, re.MULTILINE)
     found = list(result['metrics']['validation']['rmse'].values())
     assert np.all(np.array(found) < BEST_KNOWN), found
     inertial = IdentificationResult.load(tmp_path / 'result.yaml').inertial
