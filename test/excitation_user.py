@@ -27,6 +27,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.model import RobotModel
+from robotid_ros.nodes.loop_client import introduce
 
 NODE = ['-m', 'robotid_ros.nodes.excitation', '--ros-args']
 JOINTS = RobotModel.from_urdf(UR10E).joint_names
@@ -79,6 +80,7 @@ class User:
     def call(self, service, kind=Trigger, request=None):
         client = self.node.create_client(kind, service)
         self.until(client.service_is_ready, f'{service} appears')
+        introduce(self.node, service, lambda known: self.until(known, f'{service} knows this client'))
         future = client.call_async(kind.Request() if request is None else request)
         self.until(future.done, f'{service} answers')
         self.node.destroy_client(client)

@@ -40,6 +40,7 @@ from std_srvs.srv import Trigger  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
 from robotid_ros.excitation import load_excitation  # noqa: E402
+from robotid_ros.nodes.loop_client import introduce  # noqa: E402
 
 
 @pytest.fixture(scope='module')
@@ -315,7 +316,7 @@ def test_speed_scaling_is_watched(user):
     user.until_phase('period')
     user.scaling.publish(Float64(data=50.0))
     user.until_state('stopped', 'finished')
-    assert 'speed scaling went to 50 %' in user.text
+    assert 'the controller runs at 50 % of its speed' in user.text
     user.until(lambda: len(user.windows[-1].points) == 1, 'a stop from the measured state', deadline=30.0)
     assert_at_rest_within_limits(user)
     assert 'the controller runs at 50 %' in user.call('/excitation/start').message
@@ -362,17 +363,15 @@ def test_a_robot_that_takes_no_commands_refuses_a_start_and_ends_a_run(world, us
     """Its driver says so by std_msgs/Bool, as ur_robot_driver does on robot_program_running."""
     _, _, environment, saved = world
     topic = '/io_and_status_controller/robot_program_running'
-    running = user.node.create_publisher(Bool, topic, 10)
+    latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    running = user.node.create_publisher(Bool, topic, latched)
+    running.publish(Bool(data=False))  # said once, before there is a node to hear it
     named = [*NODE, '-r', '__node:=third', *arguments(trajectory=saved, urdf_file=UR10E, program_running_topic=topic)]
     sentence = f'the robot takes no commands ({topic} is false): a protective stop, locked brakes'
     said = []
-    latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     subscription = user.node.create_subscription(DiagnosticStatus, '/third/status', said.append, latched)
     with NodeProcess(named, environment):
-        user.until(lambda: running.get_subscription_count() > 0, 'the node listens')
-        running.publish(Bool(data=False))
         user.until(lambda: sentence in user.call('/third/start').message, 'a refusal')
-        assert user.report()['velocity'] < 1e-9  # had a start been quicker than the message, that would have ended it
         running.publish(Bool(data=True))
         until_started(user, '/third/start')
         running.publish(Bool(data=False))
@@ -384,6 +383,30 @@ def test_a_robot_that_takes_no_commands_refuses_a_start_and_ends_a_run(world, us
         assert report['acceleration_peak'] < 8.0 * 1.01
     user.node.destroy_subscription(subscription)
     user.node.destroy_publisher(running)
+
+
+@pytest.mark.parametrize('number', range(5))
+def test_what_is_said_while_a_start_is_planned_is_heard(user, number):
+    """A mode is a state: it counts whether it came before, while or after the start was checked."""
+    client = user.node.create_client(Trigger, '/excitation/start')
+    user.until(lambda: client.service_is_ready() and user.scaling.get_subscription_count() > 0, 'the node is met')
+    introduce(user.node, '/excitation/start', lambda known: user.until(known, 'the node knows this client'))
+    answer = client.call_async(Trigger.Request())
+    for _ in range(number):  # a little later each time
+        user.executor.spin_once(timeout_sec=0.02)
+    user.scaling.publish(Float64(data=50.0))
+    user.until(answer.done, 'an answer')
+    slow = 'the controller runs at 50 % of its speed'
+    if answer.result().success:
+        user.until_state('stopped')
+        assert slow in user.text
+    else:
+        assert slow in answer.result().message
+    assert user.report()['velocity'] < 1e-9
+    user.node.destroy_client(client)
+    user.scaling.publish(Float64(data=100.0))
+    user.until(lambda: slow not in user.call('/excitation/start').message, 'full speed')
+    user.until(lambda: user.call('/excitation/stop').message == 'the arm is not moving under this node', 'rest')
 
 
 def test_friction_sweeps_run_too(user):

@@ -127,7 +127,7 @@ class ArmDriver:
         if run is None:
             return
         if feedback.speed is not None and not self.surroundings.take_speed(feedback.speed):
-            return
+            return  # the next look ends the run for that
         self._read_clock(run)
         run.controller_state(feedback.desired, feedback.actual, feedback.stamp, time.monotonic())
 
@@ -159,8 +159,9 @@ class ArmDriver:
         Raises
         ------
         ExcitationError
-            If the clock or the joint states do not allow it; nothing has been sent then.
+            If the clock, the joint states or the mode of the robot do not allow it; nothing has been sent then.
         """
+        self.surroundings.require()
         clock, now = self._both_clocks()
         if clock <= 0.0 or not self.state.time.came.is_set():
             raise ExcitationError('the clock stands still: use_sim_time is set, but nothing has come on /clock')

@@ -15,7 +15,7 @@ from typing import Any
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus
-from rcl_interfaces.srv import SetParameters
+from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -27,6 +27,45 @@ from robotid_ros.errors import RobotIdError
 
 class ServiceError(RobotIdError, RuntimeError):
     """A node refused a request, or did not answer in time."""
+
+
+_ASK_AGAIN = 1.0
+"""How long a node has to answer the question that finds out whether it knows the client [s]."""
+
+
+def introduce(node: Node, service: str, wait: Callable[[Callable[[], bool]], None]) -> None:
+    """Return once the server of a service knows the clients that ``node`` has made so far.
+
+    A server answers only readers that it has discovered. Fast DDS drops an answer to one that it has not met within
+    0.1 s, and the client waits for ever; ``service_is_ready`` tells what the client knows, not what the server knows.
+    Readers are announced in order. So a client that is made later and is answered proves that all before it are known.
+    The question is one that may be asked any number of times: the values of no parameters.
+
+    Parameters
+    ----------
+    node : rclpy.node.Node
+        The one that has made the client.
+    service : str
+        Its name, ``<server's node>/<service>``. A server without parameters is not asked.
+    wait : callable
+        Handles messages until the condition it gets holds, or raises.
+    """
+    client = node.create_client(GetParameters, f'{service.rpartition("/")[0]}/get_parameters')
+    try:
+        asked: list[Any] = []
+        last = -_ASK_AGAIN
+
+        def answered() -> bool:
+            nonlocal last
+            if time.monotonic() - last >= _ASK_AGAIN:
+                last = time.monotonic()
+                asked.append(client.call_async(GetParameters.Request()))
+            return any(question.done() for question in asked)
+
+        if client.service_is_ready():
+            wait(answered)
+    finally:
+        node.destroy_client(client)
 
 
 class LoopClient:
@@ -116,6 +155,9 @@ class LoopClient:
         client = self._node.create_client(kind, service)
         try:
             self.wait(client.service_is_ready, f'the service {service} appearing', deadline)
+            introduce(
+                self._node, service, lambda known: self.wait(known, f'{service} knowing this client', deadline)
+            )
             future = client.call_async(request)
             self.wait(future.done, f'an answer of {service}', deadline)
             return future.result()

@@ -53,9 +53,11 @@ class Commanders:
         clients = _others(node, node.get_subscriptions_info_by_topic(self._feedback), own=self._acts)
         return publishers | clients
 
-    def accept(self) -> None:
-        """Take those that are there now for no reason to stop."""
-        self._accepted = frozenset(self.others())
+    def accept(self) -> list[str]:
+        """Take those that are there now for no reason to stop, and return their names."""
+        others = self.others()
+        self._accepted = frozenset(others)
+        return sorted(set(others.values()))
 
     def new(self) -> list[str]:
         """Return the names of those that came since."""

@@ -84,7 +84,7 @@ class StartChecks:
                 f'{start.largest_condition_number:g}): the parameters could not be told apart; give it a longer '
                 'period, more harmonics or more room'
             )
-        others = sorted(set(self._commanders.others().values()))
+        others = self._commanders.accept()  # those that come later end the run, whenever they come
         if others:
             reasons['other_commanders'] = (
                 f'{", ".join(others)} can command the arm too, on {self._node.resolve_topic_name(_COMMAND)} or by the '

@@ -13,7 +13,9 @@ import time
 from collections.abc import Callable
 
 from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import Bool, Float64
 
 from robotid_ros.errors import ExcitationError
@@ -38,7 +40,8 @@ class Surroundings:
     that of the program ``std_msgs/Bool``: a driver says with it that its robot takes commands, which is false in a
     protective stop, with brakes locked, or while the program on the robot is paused.
 
-    ``report`` is called with what ends a run.
+    What was said last holds, whenever it came: :meth:`require` refuses a start for it, and :meth:`look`, which calls
+    ``report`` with what ends a run, looks at it each time. So nothing is lost that comes between the two.
     """
 
     def __init__(
@@ -61,7 +64,16 @@ class Surroundings:
         if speed_scaling_topic:
             node.create_subscription(Float64, speed_scaling_topic, self._on_scaling, 10)
         if program_running_topic:
-            node.create_subscription(Bool, program_running_topic, self._on_program, 10)
+            # Drivers say it once and latch it, or over and over. Only a reader that asks for what was said before
+            # hears the first, and only one that does not ask hears the second.
+            for durability in (DurabilityPolicy.TRANSIENT_LOCAL, DurabilityPolicy.VOLATILE):
+                node.create_subscription(
+                    Bool,
+                    program_running_topic,
+                    self._on_program,
+                    QoSProfile(depth=10, durability=durability),
+                    event_callbacks=SubscriptionEventCallbacks(incompatible_qos=lambda _: None),
+                )
 
     def _on_recorder(self, message: DiagnosticStatus) -> None:
         self._recorder, self._heard = message, time.monotonic()
@@ -74,40 +86,40 @@ class Surroundings:
     def take_speed(self, percent: float) -> bool:
         """Take in a speed scaling [%]; return whether time is not stretched."""
         self._speed = percent
-        full = abs(percent - _FULL_SPEED) <= _SCALING_TOLERANCE
-        if not full:
-            self._report(f'speed scaling went to {percent:g} %: it stretches time')
-        return full
+        return abs(percent - _FULL_SPEED) <= _SCALING_TOLERANCE
 
     def _on_program(self, message: Bool) -> None:
         self._runs = message.data
-        if not message.data:
-            self._report(self._program_problem())
 
-    def _program_problem(self) -> str:
-        return (
-            f'the robot takes no commands ({self._program_topic} is false): a protective stop, locked brakes, or a '
-            'program that is paused or ended'
-        )
+    def _mode_problem(self) -> str:
+        """Return why the arm does not follow in the mode that it is in, '' where it does."""
+        if not abs(self._speed - _FULL_SPEED) <= _SCALING_TOLERANCE:
+            return f'the controller runs at {self._speed:g} % of its speed, which stretches time; set it to 100 %'
+        if not self._runs:
+            return (
+                f'the robot takes no commands ({self._program_topic} is false): a protective stop, locked brakes, or '
+                'a program that is paused or ended'
+            )
+        return ''
 
     def require(self) -> None:
         """Refuse, with an ExcitationError, to begin in a mode in which the arm would not follow."""
-        if not abs(self._speed - _FULL_SPEED) <= _SCALING_TOLERANCE:
-            raise ExcitationError(
-                f'the controller runs at {self._speed:g} % of its speed, which stretches time; set it to 100 %'
-            )
-        if not self._runs:
-            raise ExcitationError(self._program_problem())
+        problem = self._mode_problem()
+        if problem:
+            raise ExcitationError(problem)
 
     def begin(self, over: float) -> list[Sight]:
-        """Take what is there now for what has to stay; return the sights of a run, counted ``over`` a time [s]."""
-        self._commanders.accept()
+        """Return the sights of a run, counted ``over`` a time [s]."""
         self._begun = self._looked = time.monotonic()
         self.scaling_sight = Sight('messages of the speed scaling', over) if self._scaling_topic else None
         return [] if self.scaling_sight is None else [self.scaling_sight]
 
     def look(self) -> None:
-        """Report what has changed; called often."""
+        """Report what ends a run; called often."""
+        problem = self._mode_problem()
+        if problem:
+            self._report(problem)
+            return
         now = time.monotonic()
         if now - self._looked < _PERIOD:
             return
