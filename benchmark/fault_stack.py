@@ -39,6 +39,7 @@ from benchmark.faults import arm, clearance
 from robotid_ros.demo.processes import die_with_parent, isolated_environment
 from robotid_ros.excitation import optimize_excitation, save_excitation
 from robotid_ros.model.packaged import arm_file
+from robotid_ros.nodes.loop_client import introduce
 
 _CONTROLLER = 'joint_trajectory_controller'
 _PATIENCE = 60.0
@@ -217,6 +218,7 @@ class Stack:
     def call(self, service: str, kind: Any = Trigger, request: Any = None, patience: float = 30.0) -> Any:
         client = self.node.create_client(kind, service)
         self.until(client.service_is_ready, f'{service} is there')
+        introduce(self.node, service, lambda known: self.until(known, f'{service} knows this client'))
         future = client.call_async(kind.Request() if request is None else request)
         self.until(future.done, f'{service} answers', patience)
         self.node.destroy_client(client)

@@ -61,6 +61,21 @@ def test_a_healthy_run_is_never_stopped(mode, feedback):
     assert_within_limits(run, -0.5)
 
 
+@settings(deadline=None, max_examples=8)
+@given(seed=st.integers(0, 10**6), mode=modes)
+def test_a_velocity_that_is_told_wrong_now_and_then_stops_nothing(seed, mode):
+    """A driver that divides a way by the length of the wrong cycle is off by any factor, for one reading."""
+    rng = np.random.default_rng(seed)
+
+    def glitch(position, velocity, clock):
+        wrong = rng.random() < 0.05
+        return position, velocity * (rng.uniform(0.3, 1.7, len(velocity)) if wrong else 1.0), None, clock
+
+    run = loop(mode, shown=lies(glitch, -0.5)).run()
+    assert run.stop is None, run.reason
+    assert run.supervisor.state is State.RESTED
+
+
 @settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 10**6), mode=modes, latency=st.floats(0.002, 0.05))
 def test_no_random_fault_is_an_exception(seed, mode, latency):

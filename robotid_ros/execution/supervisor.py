@@ -48,6 +48,8 @@ _ENDING = 1.0
 """How long after the end of its run an arm may come to rest [s]."""
 _LATE_STAMP = 0.5
 """How late a joint state may be by its stamp, beyond the clock tolerance [s]."""
+_ASTRAY = 0.05
+"""How long an arm has to be off its path until the next piece is given up: one velocity that is wrong may be [s]."""
 _MOST_STOPS = 6
 """An arm that has not obeyed as many is not led by this node; windows end at rest by themselves long before."""
 _ENOUGH_TOLD = 4.0
@@ -139,6 +141,7 @@ class Supervisor:
         self._problem: tuple[str, bool] | None = None
         self.wanted: int | None = 1 if plan.windows.count > 1 else None
         self._supplied: Window | None = None
+        self._astray_since = np.inf
         self._leads_until = first.until
         self._looked: float | None = None
         self._excused = False
@@ -253,8 +256,11 @@ class Supervisor:
             return []
         shift = self.following.shift(time)
         if shift is None:
-            self.report('the arm, or what its controller leads it to, is off the path where the next piece begins')
+            self._astray_since = min(self._astray_since, time)
+            if time - self._astray_since > _ASTRAY:
+                self.report('the arm, or what its controller leads it to, is off the path where the next piece begins')
             return []
+        self._astray_since = np.inf
         order = Order(window=self._supplied, shift=shift)
         self._supplied, self._leads_until = None, order.window.until + shift
         self.wanted = self.wanted + 1 if self.wanted + 1 < windows.count else None
