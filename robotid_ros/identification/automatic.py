@@ -14,30 +14,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robotid_ros.arrays import Array
 from robotid_ros.dynamics import BaseParameters
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.bench import Bench
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.covariance import independent_share
 from robotid_ros.identification.decision import Alternative, Decision
-from robotid_ros.identification.information import Information
-from robotid_ros.identification.judge import GROUPS, REGIONS, Score, groups
+from robotid_ros.identification.judge import REGIONS, Score, groups
 from robotid_ros.identification.least_squares import LinearEstimator, least_squares
 from robotid_ros.identification.model_choice import Chosen, stroke_prior
-from robotid_ros.identification.physical import physical_parameters
+from robotid_ros.identification.physical import bodies
 from robotid_ros.identification.prior import Prior, description_prior, evident
-from robotid_ros.identification.rest_friction import RestFriction, last_direction
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.signal_choice import PLAIN
-from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
+from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.model.robot_model import RobotModel
 
 _SAMPLES = 6000  # at most, by which a choice is judged
-_REST_SAMPLES = 20_000  # at most, by which friction at rest is found
-_REST_SHARE = 0.005  # of the samples: less rest than this is not worth a parameter
-_AT_REST = 0.02  # of a joint's largest speed, where the configuration does not say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -122,15 +116,8 @@ def _candidates(chosen: Chosen, few: Samples, model: RobotModel, config: Identif
     described = description_prior(model, base, rotor_inertia=config.rotor_inertia)
     prior = evident(described, *bench.total.normal(precision), min(independent, few.independent_per_sample))
     if chosen.strokes is None:  # friction of a sweep is kept, which bodies that can exist would change
-
-        def bodies(info: Information) -> Array:
-            matrix, vector = info.normal(precision)
-            square = float(info.gram[:, -1, -1] @ precision) + prior.add(matrix, vector)
-            found = physical_parameters(matrix, vector, square, base.map, model, friction=friction, described=True)
-            values = base.map @ found.standard(rotor_inertia=base.map.shape[1] > 10 * model.n)
-            return np.concatenate([values, found.linear.ravel()])
-
-        yield _Candidate(name='bodies that can exist', score=bench.score(bodies), prior=prior, consistent=True)
+        possible = bodies(base, model, friction, precision, prior)
+        yield _Candidate(name='bodies that can exist', score=bench.score(possible), prior=prior, consistent=True)
     yield _Candidate(name='free', score=bench.linear(friction, prior)[0], prior=prior)
     if chosen.strokes is not None:
         return
@@ -145,44 +132,3 @@ def _candidates(chosen: Chosen, few: Samples, model: RobotModel, config: Identif
         name = f'plain: {PLAIN}, exact sign, torque not limited{", all joints alike" * equal}'
         score, _, _ = bench.linear(None, equal=equal)
         yield _Candidate(name=name, score=score, plain=True, dissipative=False, equal=equal)
-
-
-def with_rest(fit: TorqueFit, rows: Rows, config: IdentificationConfig) -> tuple[TorqueFit, Decision]:
-    """Find the friction at rest, joint by joint, where held-out torque confirms it."""
-    samples = rows.samples.with_bandwidth(fit.bandwidth).excerpts(_REST_SAMPLES)
-    speed = (config.standstill_speed or _AT_REST) * np.abs(rows.samples.dq).max(axis=0)
-    runs = [(run.start, run.stop) for run in samples.runs]
-    zero = RestFriction(speed=speed, torque=np.zeros(samples.n))
-    still = zero.resting(samples.dq)
-    direction = still * samples.recorded(last_direction(samples.dq, speed, runs))
-
-    def residual(rest: RestFriction | None) -> Array:
-        torque = predicted_torque(rows.base, fit.friction, fit.base_values, fit.friction_parameters, samples, rest)
-        return still * (samples.measured - torque)
-
-    plain, left = residual(None), residual(zero)
-    label = groups(samples, GROUPS)
-    masks = [(label == k)[:, None] for k in np.unique(label)]
-    rho = np.stack([_coefficient(~held * direction, left) for held in masks])
-    count = np.array([np.sum(held * still, axis=0) for held in masks])
-    before = Score(squares=np.array([np.sum(held * plain**2, axis=0) for held in masks]), count=count)
-    squares = [np.sum(held * (left - direction * r) ** 2, axis=0) for held, r in zip(masks, rho, strict=True)]
-    after = Score(squares=np.array(squares), count=count)
-    chosen = before.joints_lose_to(after) & (still.mean(axis=0) > _REST_SHARE)
-    decision = Decision(
-        subject='friction at rest',
-        chosen=f'from the last direction for {int(chosen.sum())} of {samples.n} joints' if chosen.any() else 'none',
-        alternatives=(
-            Alternative(name='friction model', error=before.rmse),
-            Alternative(name='last direction', error=after.rmse),
-        ),
-    )
-    if not chosen.any():
-        return fit, decision
-    found = np.where(chosen, _coefficient(direction, left), 0.0)
-    return replace(fit, rest=RestFriction(speed=np.where(chosen, speed, 0.0), torque=found)), decision
-
-
-def _coefficient(column: Array, values: Array) -> Array:
-    """Return the least-squares coefficient of a column, joint by joint."""
-    return np.asarray(np.sum(column * values, axis=0) / np.maximum(np.sum(column**2, axis=0), 1e-12))

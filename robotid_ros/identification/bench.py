@@ -69,14 +69,15 @@ class Bench:
         """Of all groups together, to fit by."""
         return total(self.fit)
 
+    def without(self, solve: Callable[[Information], Array]) -> Array:
+        """Return the parameters (B, P) of a solver, from the Gram matrices of all groups but each one in turn."""
+        if len(self.fit) == 1:
+            return solve(self.fit[0])[None]
+        return np.array([solve(total([*self.fit[:k], *self.fit[k + 1 :]])) for k in range(len(self.fit))])
+
     def score(self, solve: Callable[[Information], Array]) -> Score:
         """Return the held-out errors of a solver, from the Gram matrices of all other groups to parameters (P,)."""
-        squares = [
-            judge.residual_squares(
-                solve(total([*self.fit[:k], *self.fit[k + 1 :]]) if len(self.fit) > 1 else self.fit[0])
-            )
-            for k, judge in enumerate(self.judge)
-        ]
+        squares = [judge.residual_squares(x) for judge, x in zip(self.judge, self.without(solve), strict=True)]
         return Score(squares=np.array(squares), count=np.array([judge.count for judge in self.judge]))
 
     def linear(

@@ -22,16 +22,15 @@ from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.assembly import assemble, fit_metrics, provenance_of, thresholds
-from robotid_ros.identification.automatic import with_rest
+from robotid_ros.identification.bench import Bench, solved
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.decision import Decision
 from robotid_ros.identification.estimation import estimate
-from robotid_ros.identification.information import gather, quick_solve
 from robotid_ros.identification.judge import REGIONS, groups
 from robotid_ros.identification.least_squares import normal_equations
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.model_choice import choose_model, prepare, samples_of_datasets, without_ripple
-from robotid_ros.identification.physical import PhysicalFit, physical_parameters
+from robotid_ros.identification.physical import PhysicalFit, bodies, physical_parameters
 from robotid_ros.identification.plausibility import (
     contradiction,
     doubts,
@@ -40,6 +39,7 @@ from robotid_ros.identification.plausibility import (
     remarks,
     require_radians,
 )
+from robotid_ros.identification.rest_choice import with_rest
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples, evenly_weighted
@@ -296,29 +296,20 @@ def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Ar
     linear = len(fit.friction.linear_names)
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     own = fit.friction.columns(samples.dq, fit.friction_parameters[:, linear:], rigid @ fit.base_values, samples.q)
-    fitted, seen = ((passed(rigid), passed(own)) for passed in (samples.filtered, samples.recorded))
-    label, predicted = groups(samples, REGIONS), np.zeros_like(samples.measured)
-    given = []
-    for region in np.unique(label):
-        held = label == region
-        others = ~held if not held.all() else held
-        info = gather(fitted[0][others], fitted[1][others], samples.target[others], samples.weight[others])
-        matrix, vector = info.normal(fit.precision)
-        square = float(info.gram[:, -1, -1] @ fit.precision)
-        if fit.prior is not None:
-            square += fit.prior.add(matrix, vector)
-        if fit.consistent:
-            found = physical_parameters(
-                matrix, vector, square, base.map, model, friction=fit.friction, described=fit.described
-            )
-            values, friction = base.map @ found.standard(rotor_inertia=base.rotor_inertia), found.linear
-        else:
-            parameters = quick_solve(matrix, vector, info.base, fit.friction if fit.bounded else None)
-            values, friction = parameters[: info.base], parameters[info.base :].reshape(samples.n, linear)
-        given.append(values)
-        predicted[held] = seen[0][held] @ values + np.einsum('Nnk,nk->Nn', seen[1][held], friction)
+    label = groups(samples, REGIONS)
+    if fit.consistent:
+        solve = bodies(base, model, fit.friction, fit.precision, fit.prior, described=fit.described)
+    else:
+        solve = partial(
+            solved, precision=fit.precision, friction=fit.friction if fit.bounded else None, prior=fit.prior
+        )
+    found = Bench.of(samples, label, rigid, own).without(solve)
+    values, friction = found[:, : rigid.shape[2]], found[:, rigid.shape[2] :].reshape(len(found), samples.n, linear)
+    # Each sample with what all other regions gave.
+    predicted = np.einsum('Nnb,Nb->Nn', samples.recorded(rigid), values[label])
+    predicted += np.einsum('Nnk,Nnk->Nn', samples.recorded(own), friction[label])
     metrics = torque_metrics(model.joint_names, samples.measured @ model.drives, predicted @ model.drives)
-    return metrics, np.array(given)
+    return metrics, values
 
 
 def spread_elsewhere(fit: TorqueFit, rows: Rows, without: Array) -> float:

@@ -155,9 +155,7 @@ class LoopClient:
         client = self._node.create_client(kind, service)
         try:
             self.wait(client.service_is_ready, f'the service {service} appearing', deadline)
-            introduce(
-                self._node, service, lambda known: self.wait(known, f'{service} knowing this client', deadline)
-            )
+            introduce(self._node, service, lambda known: self.wait(known, f'{service} knowing this client', deadline))
             future = client.call_async(request)
             self.wait(future.done, f'an answer of {service}', deadline)
             return future.result()
