@@ -271,14 +271,14 @@ def _lies(rng: np.random.Generator, stack: Stack) -> dict[str, Callable[[], obje
 
         return lambda: setattr(stack, 'lie', _changed(stack, 1, change))
 
-    def drift(rate: float) -> Callable[[], object]:
+    def drift(rate: float, joint: int = 1) -> Callable[[], object]:
         def inject() -> None:
             begun = began()
 
             def change(message: JointState, k: int) -> None:
                 message.position[k] += rate * (began() - begun)
 
-            stack.lie = _changed(stack, 1, change)
+            stack.lie = _changed(stack, joint, change)
 
         return inject
 
@@ -353,7 +353,7 @@ def _lies(rng: np.random.Generator, stack: Stack) -> dict[str, Callable[[], obje
     for k in range(12):
         size, joint = float(10.0 ** rng.uniform(-3.0, 6.0)), int(rng.integers(6))
         kind = ('jumps', 'drifts')[int(rng.integers(2))]
-        make = position(size, joint) if kind == 'jumps' else drift(size)
+        make = (position if kind == 'jumps' else drift)(size, joint)
         faults[f'random {k + 1}: joint {joint + 1} {kind} by {size:.2g}'] = make
     return faults
 
@@ -389,7 +389,12 @@ def _row(stack: Stack, name: str, inject: Callable[[], object], rng: np.random.G
             stopped = time.monotonic() - begun
         if _last_motion(stack) < time.monotonic() - _STILL_FOR - 0.6 and time.monotonic() > begun + 2.5:
             break
-    rest = max(_last_motion(stack) - begun, 0.0)
+    goes_on = (
+        stack.value('state') == 'running'
+        and 'excitation' in stack.processes
+        and stack.processes['excitation'].poll() is None
+    )
+    rest = 'goes on' if goes_on else f'{max(_last_motion(stack) - begun, 0.0):.2f} s'
     places = np.array([row[1] for row in stack.seen.position])
     way = float(np.abs(places[-1] - places[0]).max())
     acceleration = _acceleration(stack, clock)
@@ -398,7 +403,7 @@ def _row(stack: Stack, name: str, inject: Callable[[], object], rng: np.random.G
     _recover(stack, name)
     said = stack.text if stack.text.startswith('stopped') else text
     told = '' if stopped is None else f'{stopped:.2f} s'
-    return f'| {name} | {told} | {rest:.2f} s | {way:.2f} rad | {acceleration} | {clear:+.3f} | `{said}` |'
+    return f'| {name} | {told} | {rest} | {way:.2f} rad | {acceleration} | {clear:+.3f} | `{said}` |'
 
 
 _PERIODS = 3.0

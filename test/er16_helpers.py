@@ -49,7 +49,7 @@ def er16() -> RobotModel:
         effort=np.array([1200.0, 1000.0, 600.0]),
     )
     return RobotModel.from_mdh(
-        rows, inertial=np.array(bodies), rotor_inertia=np.array([18.0, 18.0, 8.0]), limits=limits, gravity=(0, 0, -9.81)
+        rows, inertial=np.array(bodies), rotor_inertia=np.zeros(3), limits=limits, gravity=(0, 0, -9.81)
     )
 
 

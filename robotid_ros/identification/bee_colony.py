@@ -9,16 +9,21 @@
 
 """Artificial bee colony over all parameters of an arm at once, for friction that is not linear in its parameters.
 
-Karaboga and Basturk, J. Global Optimization 39 (2007): N food sources; each employed bee tries a
-neighbour v = x + phi (x - x_k) in one coordinate; onlookers follow sources in proportion to their
-fitness 1 / (1 + F); a source that has not improved for ``limit`` trials is left and a scout finds a
-new one. F is the sum over the joints of the squared torque error, relative to the squared torque:
+Xi, Chen, Ding, Wu and Xie (dynamic parameter identification of robots with a non-linear friction model), after Karaboga
+and Basturk, J. Global Optimization 39 (2007). Of a random population the better half becomes food sources x_i, with an
+employed bee each; the other half are onlookers. A bee tries a neighbour in all coordinates at once,
+
+    v_j = x_ij + phi_j (x_ij - x_kj),    phi_j uniform in [-1, 1], k another source,
+
+and keeps the better one. Onlookers follow sources in proportion to their fitness 1 / (1 + F). A source that has not
+improved for ``limit`` trials is left, and a scout finds a new one as the first ones were found. F is the sum over the
+joints of the squared torque error, relative to the squared torque:
 
     F = sum_j |tau_j - Y_j beta - tau_f(dq_j, f_j)|^2 / |tau_j|^2
 
 Base parameters beta and all friction parameters f, linear ones too, are coordinates of the search: 27 for three
-axes with Daemi-Heimann friction. A bee moves along one coordinate at a time, and Coulomb, viscous and arctangent terms
-can stand in for one another, so the search needs many cycles. All but the shape parameters enter linearly:
+axes with Daemi-Heimann friction and no rotor inertia. Coulomb, viscous and arctangent terms can stand in for one
+another, so the search needs many cycles. All but the shape parameters enter linearly:
 :func:`robotid_ros.identification.separable.separable_least_squares` searches for those alone.
 """
 
@@ -68,46 +73,42 @@ def _minimise_by_bees(
     ``cost`` takes points (M, d) to costs (M,), not negative; the bounds have the shape (d,).
     """
     lower, upper = bounds
-    dimension = len(lower)
-    source = rng.uniform(lower, upper, (size, dimension))
-    value = cost(source)
-    trials = np.zeros(size, dtype=np.int64)
+    start = rng.uniform(lower, upper, (size, len(lower)))
+    started = cost(start)
+    sources = size // 2
+    better = np.argsort(started, kind='stable')[:sources]
+    source, value = start[better], started[better]
+    trials = np.zeros(sources, dtype=np.int64)
     evaluations = size
-    best, history = source[np.argmin(value)].copy(), [float(value.min())]
+    best, history = source[0].copy(), [float(value[0])]
 
     def visit(bees: IntArray) -> None:
         """Try a neighbour of the source of each bee, all at once, and keep the better one."""
         nonlocal evaluations
-        count = len(bees)
-        other = (bees + rng.integers(1, size, count)) % size
-        coordinate = rng.integers(0, dimension, count)
-        rows = np.arange(count)
-        trial = source[bees].copy()
-        step = rng.uniform(-1.0, 1.0, count)
-        trial[rows, coordinate] += step * (trial[rows, coordinate] - source[other, coordinate])
-        trial = np.clip(trial, lower, upper)
+        other = (bees + rng.integers(1, sources, len(bees))) % sources
+        step = rng.uniform(-1.0, 1.0, (len(bees), len(lower)))
+        trial = np.clip(source[bees] + step * (source[bees] - source[other]), lower, upper)
         found = cost(trial)
-        evaluations += count
-        for k in range(count):  # several onlookers may share a source: the best of them stays
-            bee = int(bees[k])
+        evaluations += len(bees)
+        for k, bee in enumerate(bees.tolist()):  # several onlookers may share a source: the best of them stays
             if found[k] < value[bee]:
                 source[bee], value[bee], trials[bee] = trial[k], found[k], 0
             else:
                 trials[bee] += 1
 
     for _ in range(cycles):
-        visit(np.arange(size, dtype=np.int64))
+        visit(np.arange(sources, dtype=np.int64))
         fitness = 1.0 / (1.0 + value)
-        visit(rng.choice(size, size, p=fitness / fitness.sum()).astype(np.int64))
+        visit(rng.choice(sources, size - sources, p=fitness / fitness.sum()).astype(np.int64))
         if value.min() < history[-1]:
             best = source[np.argmin(value)].copy()
         history.append(min(history[-1], float(value.min())))
-        exhausted = int(np.argmax(trials))
-        if trials[exhausted] > limit:
-            source[exhausted] = rng.uniform(lower, upper)
-            value[exhausted] = cost(source[exhausted : exhausted + 1])[0]
-            trials[exhausted] = 0
-            evaluations += 1
+        left = np.flatnonzero(trials > limit)
+        if len(left):  # each is left for a scout's, found as the first ones were
+            source[left] = rng.uniform(lower, upper, (len(left), len(lower)))
+            value[left] = cost(source[left])
+            trials[left] = 0
+            evaluations += len(left)
     return best, np.array(history), evaluations
 
 
@@ -146,7 +147,7 @@ def bee_colony(
     strokes : StrokeFriction, optional
         What a friction sweep tells: those friction parameters are looked for within three standard deviations of it.
     size : int
-        Food sources: as many employed bees, and as many onlookers.
+        Bees: the first population. Half of them are employed, at a food source each, and half are onlookers.
     limit : int
         Trials without improvement after which a source is left.
     cycles : int

@@ -59,7 +59,7 @@ class IdentificationConfig(Settings):
         (), 'largest acceptable torque error per joint, or one for all', unit='N m', range=(1e-6, 1e6)
     )
     max_iterations: int = setting(50, 'iterations of the alternating estimator', range=(1, 100000))
-    colony_size: int = setting(30, 'food sources of the bee colony', range=(4, 100000))
+    colony_size: int = setting(30, 'bees of the colony; half of them have a food source each', range=(4, 100000))
     colony_limit: int = setting(
         15, 'trials without improvement after which the bee colony leaves a source', range=(1, 1000000)
     )

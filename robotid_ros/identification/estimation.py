@@ -30,7 +30,7 @@ from robotid_ros.identification.stroke_friction import stroke_friction
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.model.robot_model import RobotModel
 
-_BEE_SAMPLES = 1000  # each of 3000 evaluations by default goes through all of them
+_BEE_SAMPLES = 2500  # as many as the source has
 _METHODS: dict[str, LinearEstimator] = {'ols': 'ols', 'wls': 'wls', 'irls': 'irls', 'physical': 'wls'}
 
 
@@ -113,7 +113,7 @@ def _bees(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> tu
     curve = ' '.join(f'{found.cost[k]:.3g}' for k in np.linspace(0, len(found.cost) - 1, 11).astype(int))
     decision = Decision(
         subject='estimator',
-        chosen=f'bee-colony: {count} parameters, {size} sources, limit {limit}, {cycles} cycles, '
+        chosen=f'bee-colony: {count} parameters, {size} bees, limit {limit}, {cycles} cycles, '
         f'{found.evaluations} evaluations in {seconds:.1f} s; relative squared error {curve}',
         alternatives=(
             Alternative(name='bee colony', error=rmse(found.base_values, found.friction_parameters)),

@@ -126,20 +126,20 @@ def _brief(value: Any) -> str:
 
 
 def _search_figure(cost: Array) -> Figure:
-    """Return the error of the best parameters over the cycles of a search."""
-    cycle = np.arange(float(len(cost)))
+    """Return the fitness of the best parameters over the cycles of a search."""
+    cycle, fitness = np.arange(float(len(cost))), 1.0 / (1.0 + cost)
     chart = Chart(
         title='Bee colony',
-        note=f'{number(cost[-1])} after {len(cost) - 1} cycles',
-        alt=f'The relative squared error falls from {number(cost[0])} to {number(cost[-1])} in {len(cost) - 1} cycles.',
-        traces=(line('predicted', cycle, cost, 'best source'),),
-        layout={'xaxis': axis('cycle'), 'yaxis': axis('relative squared error', log=True)},
+        note=f'{number(fitness[-1])} after {len(cost) - 1} cycles',
+        alt=f'The fitness rises from {number(fitness[0])} to {number(fitness[-1])} in {len(cost) - 1} cycles.',
+        traces=(line('predicted', cycle, fitness, 'best source'),),
+        layout={'xaxis': axis('cycle'), 'yaxis': axis('fitness 1 / (1 + F)')},
     )
     return Figure(
         name='search',
         caption='Fitness of the bee colony',
-        reading='Sum over the joints of the squared torque error relative to the squared torque, of the best source '
-        'so far. A curve that still falls at its end asks for more cycles.',
+        reading='1 / (1 + F) of the best source so far; F is the sum over the joints of the squared torque error '
+        'relative to the squared torque. A curve that still rises at its end asks for more cycles.',
         charts=(chart,),
         wide=True,
     )
