@@ -9,6 +9,7 @@
 
 """Every estimator against torques that Pinocchio and MuJoCo computed, and on data that carry nothing."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -24,7 +25,7 @@ from robotid_ros.identification.bee_colony import bee_colony
 from robotid_ros.identification.physical import physical_parameters
 from robotid_ros.identification.recursive import RecursiveIdentifier
 from robotid_ros.identification.samples import as_samples
-from robotid_ros.identification.selection import select, split_trajectories
+from robotid_ros.identification.selection import same_references, select, split_trajectories
 from robotid_ros.identification.separable import separable_least_squares
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import pseudo_inertia
@@ -272,12 +273,12 @@ def test_alternates_between_friction_data_and_dynamics_data() -> None:
 
 def test_no_trajectory_is_in_two_sets_and_the_log_tells_the_contest() -> None:
     for count in range(3, 30):
-        split = split_trajectories(count, np.random.default_rng(count))
+        split = split_trajectories(range(count), np.random.default_rng(count))
         everything = [*split.training, *split.validation, *split.test]
         assert sorted(everything) == list(range(count))
         assert len(split.training) >= max(1, 0.6 * count - 1)
-    with pytest.raises(IdentificationError, match='at least 3 trajectories'):
-        split_trajectories(2, np.random.default_rng(0))
+    with pytest.raises(IdentificationError, match='at least 3 different trajectories'):
+        split_trajectories(range(2), np.random.default_rng(0))
 
     runs = [arm_data(seed) for seed in range(10)]
     config = IdentificationConfig(torque_threshold=(0.1,), max_iterations=300)
@@ -298,9 +299,64 @@ def test_no_trajectory_is_in_two_sets_and_the_log_tells_the_contest() -> None:
     with pytest.raises(IdentificationError, match="cannot train with the estimator 'physical'; it can with: auto, alt"):
         select(runs, ARM, config=replace(config, estimator='physical'))
 
-    hopeless = select(runs, ARM, config=IdentificationConfig(torque_threshold=(1e-3,), max_iterations=3))
+    hopeless = select(runs, ARM, config=IdentificationConfig(torque_threshold=(1e-3,), max_iterations=300))
     assert not hopeless.usable
     assert 'no friction model' in hopeless.reason
+    # The best of all by validation, and not the last that had its turn.
+    errors = {
+        text: float(re.search(r'; (\S+) N m in the validation', text).group(1))
+        for text in map(str, hopeless.decisions)
+        if 'in the validation' in text
+    }
+    assert len(errors) == 4 * 7
+    best = min(errors, key=errors.get)
+    assert best.split(': ')[1].split(',')[0] == hopeless.friction_name
+
+
+def test_two_runs_of_one_reference_never_stand_in_two_sets() -> None:
+    runs = [arm_data(seed) for seed in (0, 1, 2, 3, 4)]
+    rng = np.random.default_rng(0)
+    again = [replace(run, q=run.q + 1e-3 * rng.standard_normal(run.q.shape)) for run in runs[:2]]
+    numbers = same_references([*runs, *again])
+    assert numbers == [0, 1, 2, 3, 4, 0, 1]
+    for seed in range(20):
+        split = split_trajectories(numbers, np.random.default_rng(seed))
+        sets = [set(split.training), set(split.validation), set(split.test)]
+        assert sorted(k for each in sets for k in each) == list(range(7))
+        for pair in ({0, 5}, {1, 6}):
+            assert sum(bool(each & pair) for each in sets) == 1
+    with pytest.raises(IdentificationError, match='got 4 recordings of 2: design each with a seed of its own'):
+        select(
+            [runs[0], runs[1], again[0], again[1]],
+            ARM,
+            config=IdentificationConfig(torque_threshold=(0.1,)),
+        )
+
+
+def test_samples_at_rest_do_not_decide_what_a_threshold_is_compared_with() -> None:
+    """No law of friction holds there: what keeps a joint at rest is anything between two bounds."""
+    data = arm_data(1)
+    rest = np.zeros((len(data.q) // 2, ARM.n))
+    place = np.repeat(data.q[:1], len(rest), axis=0)
+    held = pinocchio_torque(ARM, place, rest, rest) + 1.0  # stiction that no law tells
+    stands = replace(
+        data,
+        time=np.arange(len(data.q) + len(rest)) / data.rate,
+        q=np.concatenate([data.q, place]),
+        dq=np.concatenate([data.dq, rest]),
+        ddq=np.concatenate([data.ddq, rest]),
+        tau=np.concatenate([data.tau, held]),
+        tau_filtered=np.concatenate([data.tau, held]),
+        trajectory=np.zeros(len(data.q) + len(rest), dtype=np.int64),
+    )
+    config = IdentificationConfig(torque_threshold=(0.1,), max_iterations=300)
+    result = identify(stands, ARM, friction='coulomb_viscous', estimator='alternating', config=config)
+    assert (result.metrics['training'].rmse > 0.3).all()
+    assert result.usable, result.reason
+    strict = replace(config, torque_threshold=(0.005,))
+    refused = identify(stands, ARM, friction='coulomb_viscous', estimator='alternating', config=strict)
+    assert not refused.usable
+    assert 'with samples at rest)' in refused.reason
 
 
 def test_the_physical_solution_costs_little_and_is_physical_however_wrong_the_prior() -> None:

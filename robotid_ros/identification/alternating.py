@@ -11,7 +11,8 @@
 
     1. f    = argmin |tau_f(dq, f) - (tau - Y_b beta)|   over the friction data, joint by joint
     2. beta = argmin |Y_b beta - (tau - tau_f(dq, f))|    over the dynamics data
-    3. the torque error of every joint below its threshold: usable; the iteration limit: not usable.
+    3. the torque error of every joint below its threshold: usable; the iteration limit: not usable. Samples at rest
+       count as little as they do in the fit: no law of friction holds there.
 
 It needs friction data (slow motion at constant speeds) and dynamics data (fast motion) from
 different trajectories, and converges linearly where both share information; solving for both at
@@ -45,7 +46,9 @@ class Alternation:
     base_values : ndarray, shape (b,)
     friction_parameters : ndarray, shape (n, k + s)
     errors : ndarray, shape (I, n)
-        Root-mean-square torque error after each iteration [N m].
+        Root-mean-square torque error after each iteration, with the weights of the fit [N m].
+    all_samples : ndarray, shape (n,)
+        The last one with all samples alike, those at rest too, where no law of friction holds [N m].
     usable : bool
         Whether every joint's error fell below its threshold; without thresholds, whether it settled.
     settled : bool
@@ -55,6 +58,7 @@ class Alternation:
     base_values: Array
     friction_parameters: Array
     errors: Array
+    all_samples: Array
     usable: bool
     settled: bool
 
@@ -68,8 +72,8 @@ class Alternation:
             return end
         worst = int(np.argmax(self.errors[-1] / thresholds))
         return (
-            f'{end} with a torque error of {self.errors[-1, worst]:.3g} N m at {joint_names[worst]}, above its '
-            f'threshold of {thresholds[worst]:.3g} N m'
+            f'{end} with a torque error of {self.errors[-1, worst]:.3g} N m in motion at {joint_names[worst]} '
+            f'({self.all_samples[worst]:.3g} with samples at rest), above its threshold of {thresholds[worst]:.3g} N m'
         )
 
 
@@ -100,7 +104,7 @@ def alternate(
     dynamics : Rows
     friction : FrictionModel
     thresholds : ndarray, shape (n,), optional
-        Torque errors that count as usable [N m].
+        Torque errors that count as usable, with the weights of the fit [N m].
     max_iterations : int
     start : ndarray, shape (b,), optional
         Base parameters to start from; by default those that fit best without friction.
@@ -114,6 +118,7 @@ def alternate(
     values = quick_solve(matrix(precision), right_side(samples.target, precision), 0, None) if start is None else start
     errors: list[Array] = []
     usable = settled = False
+    all_samples = np.zeros(samples.n)
     parameters = np.zeros((samples.n, len(friction.linear_names) + len(friction.shape_names)))
     for _ in range(max_iterations):
         parameters = step(values)
@@ -122,8 +127,8 @@ def alternate(
         load = dynamics.torque(values)
         resisting = _friction_torque(dynamics, friction, parameters, load)
         residual = samples.target - samples.filtered(load) - resisting
-        error = np.sqrt(np.mean(residual**2, axis=0))
         weighted = np.sum(samples.weight * residual**2, axis=0) / np.maximum(samples.weight.sum(axis=0), 1e-12)
+        error, all_samples = np.sqrt(weighted), np.sqrt(np.mean(residual**2, axis=0))
         floor = 1e-12 * max(float(np.mean(samples.target**2)), 1e-12)
         precision = 1.0 / np.maximum(weighted, floor)
         settled = bool(errors) and bool(np.abs(error - errors[-1]).max() <= _SETTLED * max(float(error.max()), 1e-12))
@@ -132,7 +137,12 @@ def alternate(
         if usable or settled:
             break
     return Alternation(
-        base_values=values, friction_parameters=parameters, errors=np.array(errors), usable=usable, settled=settled
+        base_values=values,
+        friction_parameters=parameters,
+        errors=np.array(errors),
+        all_samples=all_samples,
+        usable=usable,
+        settled=settled,
     )
 
 

@@ -30,7 +30,7 @@ from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.physical import PhysicalFit
 from robotid_ros.identification.plain_friction import plain_friction
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.samples import Samples, evenly_weighted
+from robotid_ros.identification.samples import Samples, as_samples, evenly_weighted
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
 from robotid_ros.identification.verdict import JointVerdict, Use
@@ -42,6 +42,18 @@ def fit_metrics(base: BaseParameters, fit: TorqueFit, model: RobotModel, dataset
     samples = evenly_weighted(datasets, model, fit.bandwidth)
     predicted = predicted_torque(base, fit.friction, fit.base_values, fit.friction_parameters, samples, fit.rest)
     return torque_metrics(model.joint_names, samples.measured @ model.drives, predicted @ model.drives)
+
+
+def errors_in_motion(
+    base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset], config: IdentificationConfig
+) -> Array:
+    """Return the errors against the torque as recorded, shape (n,) [N m], with the weights that a fit gives samples."""
+    samples = as_samples(
+        datasets, model, standstill_speed=config.standstill_speed, standstill_weight=config.standstill_weight
+    ).with_bandwidth(fit.bandwidth)
+    predicted = predicted_torque(base, fit.friction, fit.base_values, fit.friction_parameters, samples, fit.rest)
+    squares = ((samples.measured - predicted) @ model.drives) ** 2
+    return np.asarray(np.sqrt(np.sum(samples.weight * squares, axis=0) / np.maximum(samples.weight.sum(axis=0), 1e-12)))
 
 
 def thresholds(config: IdentificationConfig, model: RobotModel) -> Array | None:

@@ -14,8 +14,15 @@ a list. Each usable result is validated: its dynamic parameters stay, friction i
 validation set, and the smallest torque error wins. The winner is tested: friction is fitted again on
 the test set, and all joints must be below their thresholds, or the next friction model's turn comes.
 That test is one of the dynamic parameters. The result keeps the friction of the validation set, so it
-is usable only if that, too, stays below the thresholds on the test set. No trajectory is ever in two
-sets, and every decision is written down.
+is usable only if that, too, stays below the thresholds on the test set. Where no friction model stays
+below them, the result is the best of all by validation, and says so.
+
+With as many friction sweeps as trajectories, in their order, the two are dealt out in pairs: each set
+takes its friction from its own sweeps, as the source has it. Otherwise every training has all sweeps,
+and friction is fitted again on the set's trajectories.
+
+No trajectory is ever in two sets, nor are two runs of one reference. Torque errors have the weights of
+the fit, in which samples at rest hardly count. Every decision is written down.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,6 +64,7 @@ _FRICTION_CHANGES = (
     'with friction fitted again the test is passed, but not with the friction of the validation set: friction differs '
     'from recording to recording'
 )
+_ALIKE = 0.05  # of a motion: two runs that differ by less follow one reference
 TRAINING = ('auto', 'alternating', 'ols', 'wls', 'irls')
 
 
@@ -94,7 +102,7 @@ class SelectionConfig(Settings):
         return identify
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Split:
     """Indices of the trajectories for training, validation and test; every index occurs once."""
 
@@ -103,27 +111,55 @@ class Split:
     test: tuple[int, ...]
 
 
-def split_trajectories(count: int, rng: np.random.Generator) -> Split:
-    """Deal trajectories out, 70 % for training, 20 % for validation, 10 % for the test, at least one each.
+def split_trajectories(references: Sequence[int], rng: np.random.Generator) -> Split:
+    """Deal trajectories out, 70 % for training, 20 % for validation, 10 % for the test, at least one reference each.
+
+    Parameters
+    ----------
+    references : sequence of int
+        The number of the reference that each trajectory runs; all runs of one go to the same set.
+    rng : numpy.random.Generator
 
     Raises
     ------
     IdentificationError
-        If there are fewer than three.
+        If there are fewer than three references.
     """
+    different = np.unique(references)
+    count = len(different)
     if count < 3:
         raise IdentificationError(
-            f'selection needs at least 3 trajectories, to train, validate and test on different ones; got {count}'
+            'selection needs at least 3 different trajectories, to train, validate and test on different ones; got '
+            f'{len(references)} recordings of {count}: design each with a seed of its own'
         )
-    order = rng.permutation(count).tolist()
+    order = rng.permutation(different)
     validation = max(1, round(0.2 * count))
     test = max(1, round(0.1 * count))
     training = count - validation - test
+    sets = np.split(order, [training, training + validation])
     return Split(
-        training=tuple(order[:training]),
-        validation=tuple(order[training : training + validation]),
-        test=tuple(order[training + validation :]),
+        *(tuple(k for each in one for k in np.flatnonzero(np.equal(references, each)).tolist()) for one in sets)
     )
+
+
+def same_references(runs: Sequence[Dataset]) -> list[int]:
+    """Return the number of the reference that each run follows, equal where two move alike.
+
+    Two runs are of one reference if they last equally long and their positions differ by less than 5 % of what the
+    first one moves, root mean squares over all joints.
+    """
+    numbers: list[int] = []
+    for k, run in enumerate(runs):
+        numbers.append(next((numbers[i] for i in range(k) if _alike(runs[i], run)), k))
+    return numbers
+
+
+def _alike(first: Dataset, second: Dataset) -> bool:
+    count = min(len(first.q), len(second.q))
+    if first.rate != second.rate or abs(len(first.q) - len(second.q)) > _ALIKE * count:
+        return False
+    apart = first.q[:count] - second.q[:count, [second.joint_names.index(name) for name in first.joint_names]]
+    return float(np.sqrt(np.mean(apart**2))) < _ALIKE * float(np.sqrt(np.mean(np.var(first.q, axis=0))))
 
 
 def select(
@@ -150,7 +186,7 @@ def select(
         In the order in which they get their turn; if empty the configuration's, or Coulomb, Coulomb and viscous,
         static, and Stribeck friction where that is ``auto``.
     friction_data : sequence of FrictionStrokes
-        Friction sweeps, which every training trajectory is identified with.
+        Friction sweeps: as many as trajectories, in their order, or any number for all.
     validation : sequence of Dataset
         Trajectories that join the validation set and are not dealt out.
     progress : callable, optional
@@ -181,7 +217,7 @@ def select(
         raise IdentificationError('selection decides by torque thresholds; give torque_threshold')
     runs = [run for dataset in datasets for run in dataset.trajectories()]
     extra = [run for dataset in validation for run in dataset.trajectories()]
-    split = split_trajectories(len(runs), np.random.default_rng(config.seed))
+    split = split_trajectories(same_references(runs), np.random.default_rng(config.seed))
     split = replace(split, validation=(*split.validation, *range(len(runs), len(runs) + len(extra))))
     runs += extra
     base = base_parameters(model.at_motors(), rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
@@ -194,12 +230,11 @@ def select(
         if progress is not None:
             progress(turn / len(friction_models), f'selection: {name}')
         winner = contest.round(name)
-        if winner is not None and (best is None or winner.error < best.error or winner.passed):
+        if best is None or winner.error < best.error or winner.passed:
             best = winner
-        if winner is not None and winner.passed:
+        if winner.passed:
             break
-    if best is None:
-        best = contest.consolation(friction_models[-1])
+    assert best is not None
     return contest.result(best)
 
 
@@ -233,8 +268,8 @@ class _Contest:
         self.runs, self.split, self.model, self.base = runs, split, model, base
         self.config = config if config.estimator != 'auto' else replace(config, estimator='alternating')
         self.limit, self.friction_data, self.sequence = limit, friction_data, sequence
-        listed = [each.of_joints(model.joint_names) for each in friction_data]
-        self.strokes = FrictionStrokes.joined(listed) if listed else None
+        self.sweeps = [each.of_joints(model.joint_names) for each in friction_data]
+        self.paired = len(self.sweeps) == len(split.training) + len(split.test) + len(split.validation)
         names = {kind: ', '.join(runs[k].sources[0] for k in getattr(split, kind)) for kind in Split.__slots__}
         self.log = [f'{kind}: {text}' for kind, text in names.items()]
         self.log.append(f'estimator: {self.config.estimator}')
@@ -257,22 +292,37 @@ class _Contest:
     def _rows(self, datasets: list[Dataset]) -> Rows:
         return Rows(self.base, self._samples(datasets).with_bandwidth(self.bandwidth).coarse())
 
-    def round(self, name: str) -> _Winner | None:
+    def _strokes(self, members: Sequence[int]) -> FrictionStrokes | None:
+        """Return the sweeps of some trajectories; all of them where they are not in pairs."""
+        mine = [self.sweeps[k] for k in members] if self.paired else self.sweeps
+        return FrictionStrokes.joined(mine) if mine else None
+
+    def _friction(self, rows: Rows, members: Sequence[int], friction: FrictionModel, values: Array) -> Array:
+        """Return the friction of a set for given base parameters: of its own sweeps, or of its trajectories."""
+        strokes = self._strokes(members)
+        if strokes is None or not self.paired:
+            return fit_friction(rows, friction, values)
+        gravity = self.base.regressor(strokes.q, strokes.dq, np.zeros_like(strokes.q)) @ values
+        return stroke_friction(friction, strokes, gravity[np.arange(len(strokes)), strokes.joint]).parameters
+
+    def round(self, name: str) -> _Winner:
         """Train, validate and test with one friction model."""
-        candidates: list[_Winner] = []
+        usable: list[_Winner] = []
+        others: list[_Winner] = []
         for k in self.split.training:
-            candidate, errors = self._trained([self.runs[k]], k, name)
-            text = f'{name}, {self.runs[k].sources[0]}: {_spelled(errors)} N m'
-            if not (errors < self.limit).all():
-                self.log.append(f'{text}, not usable')
-                continue
-            self.log.append(f'{text}, usable; {candidate.error:.4g} N m in the validation')
-            candidates.append(candidate)
-        if not candidates:
+            candidate, errors = self._trained(k, name)
+            good = bool((errors < self.limit).all())
+            (usable if good else others).append(candidate)
+            self.log.append(
+                f'{name}, {self.runs[k].sources[0]}: {_spelled(errors)} N m, {"" if good else "not "}usable; '
+                f'{candidate.error:.4g} N m in the validation'
+            )
+        winner = min(usable or others, key=lambda candidate: candidate.error)
+        if not usable:
             self.log.append(f'{name}: no usable result; next friction model')
-            return None
-        winner = min(candidates, key=lambda candidate: candidate.error)
-        again = self._errors(self.test, winner, fit_friction(self.test, winner.friction, winner.base_values))
+            return winner
+        members = self.split.test
+        again = self._errors(self.test, winner, self._friction(self.test, members, winner.friction, winner.base_values))
         passed = bool((again < self.limit).all())
         kept = self._errors(self.test, winner, winner.parameters)
         self.log.append(
@@ -283,46 +333,46 @@ class _Contest:
         reason = '' if (kept < self.limit).all() else _FRICTION_CHANGES
         return replace(winner, passed=passed, reason=reason if passed else winner.reason)
 
-    def _trained(self, datasets: list[Dataset], run: int, name: str) -> tuple[_Winner, Array]:
-        """Return a model from some trajectories, validated, and its torque errors (n,) in training [N m]."""
-        friction, rows = friction_model(name), self._rows(datasets)
+    def _trained(self, run: int, name: str) -> tuple[_Winner, Array]:
+        """Return a model from one trajectory, validated, and its torque errors (n,) in training [N m]."""
+        friction, rows, strokes = friction_model(name), self._rows([self.runs[run]]), self._strokes([run])
         shape = np.zeros((rows.samples.n, 0))
-        if friction.shape_names and self.strokes is not None:
-            shape = stroke_friction(friction, self.strokes).shape
+        if friction.shape_names and strokes is not None:
+            shape = stroke_friction(friction, strokes).shape
         elif friction.shape_names and self.config.estimator != 'alternating':  # it finds the shape by itself
             shape = separable_least_squares(rows.rigid(), rows.samples, friction, fit_scale=False).shape
         choice = FrictionChoice(friction=friction, shape=shape, decisions=())
-        fit, _ = estimate(Chosen(rows=rows, choice=choice, strokes=self.strokes), self.model, self.config)
-        parameters = fit_friction(self.validation, friction, fit.base_values)
-        winner = _Winner(
-            friction=friction,
-            run=run,
-            base_values=fit.base_values,
-            parameters=parameters,
-            error=0.0,
-            passed=False,
-            reason=_NOT_PASSED,
-        )
-        residual = self._residual(self.validation, winner, parameters)
-        winner = replace(winner, error=float(np.sqrt(np.mean(residual**2))))
+        fit, _ = estimate(Chosen(rows=rows, choice=choice, strokes=strokes), self.model, self.config)
+        again = self._friction(self.validation, self.split.validation, friction, fit.base_values)
+        # Sweeps of two sets are both honest judges of the validation; a refit on its own trajectories is not.
+        parameters = [fit.friction_parameters, again] if self.paired else [again]
+        tried = [
+            _Winner(
+                friction=friction,
+                run=run,
+                base_values=fit.base_values,
+                parameters=each,
+                error=0.0,
+                passed=False,
+                reason=_NOT_PASSED,
+            )
+            for each in parameters
+        ]
+        judged = [
+            replace(each, error=float(np.sqrt(np.mean(self._errors(self.validation, each, each.parameters) ** 2))))
+            for each in tried
+        ]
+        winner = min(judged, key=lambda each: each.error)
         return winner, self._errors(rows, winner, fit.friction_parameters)
 
-    def _residual(self, rows: Rows, winner: _Winner, parameters: Array) -> Array:
-        """Return the torque (N, n) that a model with these friction parameters leaves [N m]."""
-        load = rows.torque(winner.base_values)
-        torque = load + winner.friction.torque(rows.samples.dq, parameters, load, rows.samples.q)
-        return np.asarray(rows.samples.target - rows.samples.filtered(torque))
-
     def _errors(self, rows: Rows, winner: _Winner, parameters: Array) -> Array:
-        return np.asarray(np.sqrt(np.mean(self._residual(rows, winner, parameters) ** 2, axis=0)))
-
-    def consolation(self, name: str) -> _Winner:
-        """Return the unusable model of all training trajectories and the last friction model, for inspection."""
-        winner, _ = self._trained([self.runs[k] for k in self.split.training], self.split.training[0], name)
-        self.log.append(
-            f'{name}: all training trajectories together, {winner.error:.4g} N m in the validation, not usable'
+        """Return the torque errors that a model with these friction parameters leaves, shape (n,) [N m]."""
+        load, samples = rows.torque(winner.base_values), rows.samples
+        torque = load + winner.friction.torque(samples.dq, parameters, load, samples.q)
+        squares = (samples.target - samples.filtered(torque)) ** 2
+        return np.asarray(
+            np.sqrt(np.sum(samples.weight * squares, axis=0) / np.maximum(samples.weight.sum(axis=0), 1e-12))
         )
-        return winner
 
     def result(self, winner: _Winner) -> IdentificationResult:
         """Return the result of the winner."""

@@ -21,7 +21,7 @@ from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
-from robotid_ros.identification.assembly import assemble, fit_metrics, provenance_of, thresholds
+from robotid_ros.identification.assembly import assemble, errors_in_motion, fit_metrics, provenance_of, thresholds
 from robotid_ros.identification.bench import Bench, solved
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.decision import Decision
@@ -231,6 +231,7 @@ def conclude(
         moved(samples.q),
         joint_faults(rows),
         limit,
+        None if limit is None else errors_in_motion(base, fit, model, sets[judge], config),
         judged_by=judge,
     )
     still_open = np.flatnonzero(open_parameters(rows)).tolist() if moved(samples.q).all() else []

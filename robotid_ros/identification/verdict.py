@@ -169,6 +169,7 @@ def judge_joints(
     moving: BoolArray,
     faults: Sequence[tuple[str, str] | None],
     limit: Array | None = None,
+    in_motion: Array | None = None,
     *,
     judged_by: str = 'training',
 ) -> tuple[JointVerdict, ...]:
@@ -185,6 +186,9 @@ def judge_joints(
         Fault of the measured torque of each joint.
     limit : ndarray, shape (n,), optional
         Largest acceptable torque error [N m].
+    in_motion : ndarray, shape (n,), optional
+        The torque error that is compared with it, with the weights of the fit [N m]; by default that of the metrics,
+        in which samples at rest count fully.
     judged_by : str
         Name of the data that judge, for the sentences.
     """
@@ -197,8 +201,9 @@ def judge_joints(
             advice = 'excite it, or do not use its friction'
         elif fault is not None:
             reason, advice = fault
-        elif limit is not None and error > limit[j]:
-            reason = f'its torque error is {error:.3g} N m in {judged_by}, above the threshold of {limit[j]:.3g}'
+        elif limit is not None and (error if in_motion is None else in_motion[j]) > limit[j]:
+            told = f'{error:.3g} N m' if in_motion is None else f'{in_motion[j]:.3g} N m in motion ({error:.3g} in all)'
+            reason = f'its torque error is {told} in {judged_by}, above the threshold of {limit[j]:.3g}'
             advice = 'excite the arm better, or choose another friction model'
         elif relative > WRONG and error > _NOISE * noise[j]:
             reason = f'the model leaves {relative:.0f} % of its torque unexplained in {judged_by}'
