@@ -333,6 +333,26 @@ def test_two_runs_of_one_reference_never_stand_in_two_sets() -> None:
         )
 
 
+def test_sweeps_are_dealt_out_with_their_trajectories() -> None:
+    """Friction falls while the arm warms up: each recording is right with the sweep that was made beside it."""
+    runs, sweeps = [], []
+    for seed in range(5):
+        data, warm = arm_data(seed), 1.0 - 0.15 * seed
+        extra = (warm - 1.0) * (COULOMB * np.sign(data.dq) + VISCOUS * data.dq)
+        runs.append(replace(data, tau=data.tau + extra, tau_filtered=data.tau + extra))
+        sweeps.append(swept(ARM, warm * COULOMB, warm * VISCOUS))
+    config = IdentificationConfig(torque_threshold=(0.1,), max_iterations=300, friction='coulomb_viscous')
+    base = base_parameters(ARM, rotor_inertia=True)
+    true = base.map @ standard_parameters(ARM, rotor_inertia=True)
+    paired = select(runs, ARM, config=config, friction_data=sweeps)
+    np.testing.assert_allclose(paired.base_values, true, atol=0.03 * np.abs(true).max())
+    log = '\n'.join(map(str, paired.decisions))
+    assert 'passed' in log
+    assert ' not usable' not in log
+    crossed = '\n'.join(map(str, select(runs, ARM, config=config, friction_data=sweeps[::-1]).decisions))
+    assert ' not usable' in crossed
+
+
 def test_samples_at_rest_do_not_decide_what_a_threshold_is_compared_with() -> None:
     """No law of friction holds there: what keeps a joint at rest is anything between two bounds."""
     data = arm_data(1)
