@@ -51,9 +51,12 @@ ARGUMENTS = (
     ('gravity', '', "in the base frame, 'x y z' [m/s^2]; empty: the configuration's"),
     ('ground_height', '', "of the ground in the base frame [m]; empty: the configuration's"),
     ('chain', 'false', 'true: also the node chain, whose service chain/start runs everything, to the report'),
-    ('friction_sweep', 'true', 'whether the chain begins with a friction sweep'),
-    ('validation', 'true', 'whether the chain runs a second trajectory to judge the result by'),
+    ('friction_sweep', 'true', 'whether the chain runs a friction sweep before each excitation'),
+    ('validation', '', 'whether the chain runs a trajectory more to judge the result by; empty: unless it selects'),
+    ('trajectories', '', 'excitations that the chain runs, each with a seed of its own; empty: 1, with a method 10'),
+    ('method', '', 'alternating: the chain, with selection among its trajectories; needs torque_threshold'),
 )
+METHODS = {'': {}, 'alternating': {'estimator': 'alternating', 'select': True}}
 # Every setting of the identification is an argument too; two of them are settings of the excitation as well.
 SETTINGS = {
     item.name: item
@@ -131,6 +134,12 @@ def nodes(context):
     shared = [*([config] if config else []), *gravity, clock]
     folder = {'output_folder': value('output_folder') or '~/.ros/robotid'}
     asked = {name: parsed(item, value(name)) for name, item in SETTINGS.items() if value(name)}
+    method = value('method')
+    if method not in METHODS:
+        raise ValueError(f'method:={method}: expected one of {", ".join(filter(None, METHODS))}')
+    if method and not asked.get('torque_threshold'):
+        raise ValueError(f'method:={method} decides by torque thresholds: give torque_threshold, one or one per joint')
+    asked = {**METHODS[method], **asked}
     recordings = recording_folders(asked.pop('recordings', []), folder['output_folder'], value('namespace'))
     asked |= {'recordings': recordings} if recordings else {}
     excitation = {
@@ -143,9 +152,13 @@ def nodes(context):
         'recorder': folder,
         'identification': {**folder, **asked},
     }
-    if truth('chain', value('chain')):
-        parts = {name: truth(name, value(name)) for name in ('friction_sweep', 'validation')}
-        extra['chain'] = {**parts, 'trajectory': value('trajectory')}
+    if truth('chain', value('chain')) or method:
+        extra['chain'] = {
+            'friction_sweep': truth('friction_sweep', value('friction_sweep')),
+            'validation': truth('validation', value('validation') or str(not method)),
+            'trajectories': int(value('trajectories') or (10 if method else 1)),
+            'trajectory': value('trajectory'),
+        }
     remappings = [
         ('joint_trajectory', value('controller_topic')),
         ('joint_states', value('joint_states_topic')),

@@ -24,6 +24,7 @@ from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 from robotid_ros.demo.processes import NodeGroup, isolated_environment, parameter_arguments  # noqa: E402
 from robotid_ros.identification import IdentificationResult  # noqa: E402
 from robotid_ros.model import RobotModel  # noqa: E402
+from robotid_ros.nodes.chain import NODES  # noqa: E402
 from robotid_ros.nodes.conversions import LATCHED  # noqa: E402
 from robotid_ros.nodes.loop_client import LoopClient, ServiceError  # noqa: E402
 from robotid_ros.simulation import read_truth  # noqa: E402
@@ -110,3 +111,75 @@ def test_one_call_runs_everything_from_the_parked_arm_to_the_report(tmp_path: Pa
     assert result.provenance['friction_data'][0]['strokes'] == 12
     truth = read_truth(truth_file, RobotModel.from_urdf(CRANE)).friction
     np.testing.assert_allclose(result.friction_values[:, 0], truth.coulomb, rtol=0.1)
+
+
+def test_one_call_selects_among_trajectories_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    """The alternating identification: sweeps between the trajectories, all dealt out in pairs."""
+    urdf = tmp_path / 'crane.urdf'
+    urdf.write_text(CRANE)
+    environment = isolated_environment()
+    arm = {'robot': urdf, 'publish_clock': True, 'speed': 3.0, 'effort_noise': 1e-3}
+    arm |= {'physics_rate': 500.0, 'publish_rate': 50.0, 'clock_rate': 25.0}
+    excitation = {
+        'sweep_levels': 2,
+        'sweep_slowest': 0.1,
+        'sweep_stroke_time': 0.4,
+        'period': 4.0,
+        'periods': 2,
+        'starts': 1,
+        'iterations': 10,
+        'seed': 7,
+        'joint_state_timeout': PATIENCE,
+        'controller_timeout': PATIENCE,
+        'window_time': PATIENCE,
+        'settling_time': 3.0,
+        'start_anyway': ['unchecked_workspace', 'no_acceleration_limit'],
+    }
+    recorder = {'output_folder': tmp_path / 'recordings', 'effort': 'torque', 'start_timeout': PATIENCE}
+    identification = {'output_folder': tmp_path / 'results', 'estimator': 'alternating', 'select': True}
+    chain = {'trajectories': 2, 'validation': False}
+    with NodeGroup(environment, tmp_path) as group:
+        group.start('simulated_arm', parameter_arguments(arm))
+        others = {'excitation': excitation, 'recorder': recorder, 'identification': identification, 'chain': chain}
+        for name, values in others.items():
+            group.start(name, parameter_arguments({**values, 'use_sim_time': True}))
+        client = LoopClient(group.check, int(environment['ROS_DOMAIN_ID']), ('chain', *NODES))
+        try:
+
+            def ended() -> int:
+                return int(client.status_value('chain', 'ended') or 0)
+
+            def run() -> str:
+                """Start the chain and return what it ends with."""
+                before = ended()
+                said = client.call('/chain/start', DEADLINE)
+                client.wait(lambda: ended() > before, 'its end', 3.0 * DEADLINE)
+                return f'{said} -> {client.status["chain"].message}'
+
+            # What could not end well is refused before anything moves.
+            assert 'needs 3 trajectories' in run()
+            client.set_parameters('/chain', {'trajectories': 3})
+            assert 'set torque_threshold' in run()
+            assert client.runs_ended() == 0
+            # Two of them now, and the third after a pause.
+            client.set_parameters('/chain', {'trajectories': 2})
+            client.set_parameters('/identification', {'select': False, 'estimator': 'wls'})
+            assert 'identified' in run()
+            assert client.runs_ended() == 4
+            client.set_parameters('/chain', {'trajectories': 3})
+            more = {'select': True, 'estimator': 'alternating', 'torque_threshold': [1000.0], 'max_iterations': 200}
+            client.set_parameters('/identification', {**more, 'friction': 'coulomb_viscous'})
+            text = run()
+            assert text.startswith('started: 3 x (friction_sweep, excitation), identify; '), text
+            assert ' -> identified, usable' in text
+            assert client.runs_ended() == 6
+            assert client.parameters('/excitation', ('seed',)) == {'seed': 7}
+        finally:
+            client.close()
+    written = sorted((tmp_path / 'results').iterdir())[-1]
+    result = IdentificationResult.load(written / 'result.yaml')
+    decisions = [decision.chosen for decision in result.decisions if decision.subject == 'selection']
+    recordings = {path.name for path in (tmp_path / 'recordings').iterdir()}
+    dealt = [text.partition(': ')[2] for text in decisions[:3]]
+    assert len(set(dealt)) == 3  # one in each set
+    assert set(dealt) <= recordings

@@ -7,11 +7,13 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The node ``chain``: friction sweep, excitation, validation and identification, one after the other.
+"""The node ``chain``: friction sweeps, excitations, validation and identification, one after the other.
 
 It is a client of the other nodes and calls their services as a user would, so that every check of theirs holds. It runs
 when its service ``~/start`` is called, or at once with the parameter ``start_at_once``, and publishes its step on
-``~/status``. To stop the arm, call ``excitation/stop``; the chain ends there.
+``~/status``. To stop the arm, call ``excitation/stop``; the chain ends there. With ``trajectories`` above one it goes
+on where it was: recordings that the identification node has, of this chain or of the recorder's folder, are not run
+again.
 """
 
 import signal
@@ -36,6 +38,7 @@ from robotid_ros.settings import Settings, setting
 
 NODES = ('excitation', 'recorder', 'identification')
 PATIENCE = 600.0  # seconds for each answer: a slow machine takes long, and that is not a failure
+_LEAST_TO_SELECT = 3
 ALWAYS = float('inf')  # for what takes as long as it takes: a design, a run, an identification
 
 
@@ -48,7 +51,12 @@ class ChainConfig(Settings):
     start_at_once: bool = setting(
         False, 'Run at once, and end; false: wait for the service ~/start, again after each run', read_only=True
     )
-    friction_sweep: bool = setting(True, 'Begin with a friction sweep')
+    trajectories: int = setting(
+        1,
+        'Excitations to run, each with a seed of its own; above one, the recordings that the identification has count',
+        range=(1, 1000),
+    )
+    friction_sweep: bool = setting(True, 'Run a friction sweep before each excitation')
     validation: bool = setting(True, 'Run a second trajectory to judge the result by')
     trajectory: str = setting('', 'Excitation YAML to run; empty: the excitation node designs one')
     simulated: bool = setting(
@@ -99,9 +107,9 @@ class _Chain:
     def __init__(self, client: LoopClient) -> None:
         self.client, self.node = client, client.node
         self.config = declare_parameters(self.node, ChainConfig)
-        self.status = Status(self.node, LATCHED, lambda: {'step': self.step or 'none'})
+        self.step, self.ended = '', 0  # what goes on, and how often it has ended: a client may sleep through it
+        self.status = Status(self.node, LATCHED, lambda: {'step': self.step or 'none', 'ended': self.ended})
         self.wanted = self.config.start_at_once
-        self.step = ''
         self.node.create_service(Trigger, '~/start', self._on_start)
         self._tell('', 'waiting for ~/start')
 
@@ -115,12 +123,18 @@ class _Chain:
 
     def _steps(self) -> list[str]:
         config = read_parameters(self.node, ChainConfig)
-        asked = {'friction_sweep': config.friction_sweep, 'excitation': True, 'validation': config.validation}
-        return [*(name for name, wanted in asked.items() if wanted), 'identify']
+        asked = {'friction_sweep': config.friction_sweep, 'excitation': True}
+        runs = [name for name, wanted in asked.items() if wanted]
+        runs = runs if config.trajectories == 1 else [f'{config.trajectories} x ({", ".join(runs)})']
+        return [*runs, *(['validation'] if config.validation else []), 'identify']
 
     def _tell(self, step: str, text: str, level: bytes = DiagnosticStatus.OK) -> None:
         self.step = step
         self.status.set(level, text)
+
+    def _finish(self, text: str, level: bytes = DiagnosticStatus.OK) -> None:
+        self.wanted, self.ended = False, self.ended + 1
+        self._tell('', text, level)
 
     def run(self) -> int:
         """Run the chain whenever it is asked for; once where it starts at once."""
@@ -132,9 +146,8 @@ class _Chain:
             except _InterruptedError:
                 raise
             except RobotIdError as cause:
-                self._tell('', f'the chain ended early: {cause}', DiagnosticStatus.ERROR)
+                self._finish(f'the chain ended early: {cause}', DiagnosticStatus.ERROR)
                 code = 1
-            self.wanted = False
             if self.config.start_at_once:
                 return code
 
@@ -146,9 +159,17 @@ class _Chain:
         client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description', PATIENCE)
         if config.simulated:
             client.wait(self._arm_is_there, 'the simulated arm appearing', PATIENCE)
-        if config.friction_sweep:
-            self._motion('friction_sweep', config, 'friction_strokes')
-        self._motion('excitation', config, 'recordings')
+        several, seed = config.trajectories > 1, self._checked(config)
+        try:
+            for k in range(self._count('recordings') if several else 0, config.trajectories):
+                if config.friction_sweep and not (several and self._count('friction_sweeps') > k):
+                    self._motion('friction_sweep', config, 'friction_sweeps')
+                if several:
+                    client.set_parameters('excitation', {'seed': seed + k}, PATIENCE)
+                self._motion('excitation', config, 'recordings')
+        finally:
+            if several:
+                client.set_parameters('excitation', {'seed': seed}, PATIENCE)
         if config.validation:
             self._motion('validation', config, 'validation_recordings')
         self._tell('identify', 'identifying')
@@ -157,7 +178,36 @@ class _Chain:
         errors = ', '.join(f'{kind} {each.relative_error_total:.2f} %' for kind, each in result.metrics.items())
         verdict = f'usable{": " if result.reason else ""}' if result.usable else 'NOT usable: '
         text = f'identified, {verdict}{result.reason}; torque unexplained: {errors}; friction {result.friction_name}'
-        self._tell('', f'{text}{f"; written to {written}" if written else ""}')
+        self._finish(f'{text}{f"; written to {written}" if written else ""}')
+
+    def _checked(self, config: ChainConfig) -> int:
+        """Say how long the excitations take; refuse, before anything moves, what could not end well.
+
+        Returns
+        -------
+        int
+            Seed of the first design.
+        """
+        client = self.client
+        run = client.parameters('excitation', ('seed', 'period', 'periods'), PATIENCE)
+        asked = client.parameters('identification', ('select', 'torque_threshold'), PATIENCE)
+        if config.trajectories > 1 and config.trajectory:
+            raise ExcitationError(
+                f'{config.trajectories} excitations cannot all run {config.trajectory}: two runs of one reference '
+                'never stand in two sets; leave trajectory empty, and each is designed with a seed of its own'
+            )
+        if asked['select'] and config.trajectories < _LEAST_TO_SELECT:
+            raise ExcitationError(
+                f'the selection (select) needs {_LEAST_TO_SELECT} trajectories, to train, validate and test on '
+                f'different ones: set trajectories to {_LEAST_TO_SELECT} or more, or select to false'
+            )
+        if asked['select'] and not asked['torque_threshold']:
+            raise ExcitationError('the selection (select) decides by torque thresholds: set torque_threshold')
+        left = config.trajectories - (self._count('recordings') if config.trajectories > 1 else 0)
+        seconds = max(left, 0) * run['period'] * run['periods']
+        sweeps = ', and a friction sweep before each' if config.friction_sweep else ''
+        self._tell('wait', f'{max(left, 0)} excitations to run: {seconds:.0f} s, their ways to the start{sweeps}')
+        return int(run['seed'])
 
     def _arm_is_there(self) -> bool:
         graph = self.node

@@ -180,7 +180,7 @@ class IdentificationNode(Node):
             return
         self._session.strokes[message.header.frame_id or f'sweep at {seconds(message.header.stamp):.6f} s'] = strokes
         count = sum(each.count for each in self._session.strokes.values())
-        self._values['friction_strokes'] = count
+        self._values |= {'friction_strokes': count, 'friction_sweeps': len(self._session.strokes)}
         self._status.set(DiagnosticStatus.OK, f'{count} steady strokes of friction sweeps')
 
     def _take(self, session: IdentificationSession, message: JointTrajectory) -> RecursiveEstimate | None:
@@ -269,6 +269,7 @@ class IdentificationNode(Node):
         excited = estimate.persistently_exciting
         self._values = {
             'friction_strokes': sum(each.count for each in self._session.strokes.values()),
+            'friction_sweeps': len(self._session.strokes),
             'recordings': len(self._session.datasets),
             'validation_recordings': len(self._session.validation),
             **({'left_out': '; '.join(f'{key}: {why}' for key, why in self._unfit.items())} if self._unfit else {}),

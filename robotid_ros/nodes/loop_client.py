@@ -10,7 +10,7 @@
 """A client of the three nodes: calls their services and follows their status, as a user would."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import rclpy
@@ -18,7 +18,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.parameter import Parameter
+from rclpy.parameter import Parameter, parameter_value_to_python
 from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import Trigger
 
@@ -150,6 +150,12 @@ class LoopClient:
         for result in response.results:
             if not result.successful:
                 raise ServiceError(f'/{node}: {result.reason}')
+
+    def parameters(self, node: str, names: Sequence[str], deadline: float = 10.0) -> dict[str, Any]:
+        """Return the values of parameters of a node, None for one that it does not have."""
+        request = GetParameters.Request(names=list(names))
+        response = self._request(GetParameters, f'{node}/get_parameters', request, deadline)
+        return dict(zip(names, map(parameter_value_to_python, response.values), strict=True))
 
     def _request(self, kind: Any, service: str, request: Any, deadline: float) -> Any:
         client = self._node.create_client(kind, service)
