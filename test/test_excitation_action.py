@@ -9,6 +9,7 @@
 
 """The excitation node on a controller's action FollowJointTrajectory, over DDS, with every fault it can answer with."""
 
+import re
 import signal
 from pathlib import Path
 
@@ -106,7 +107,7 @@ def test_stop_on_request_leads_to_rest_by_a_goal(user):
 @pytest.mark.parametrize(
     ('fault', 'reason'),
     [
-        ('mute', 'no feedback from the controller for'),
+        ('mute', 'no feedback from the controller for|the states of the controller cannot be watched'),
         ('astray', 'the controller leads joint'),
         ('blind', 'the controller measures nan for joint'),
         ('mixed', "'shoulder_pan_joint'"),
@@ -121,7 +122,7 @@ def test_faults_bring_the_arm_to_rest_by_a_goal_and_say_why(user, fault, reason)
     user.fault(fault)
     user.until_state('stopped')
     user.set(feedback_timeout=10.0)
-    assert reason in user.text
+    assert re.search(reason, user.text)
     assert user.statuses[-1].level == DiagnosticStatus.ERROR
     user.fault('none')
     user.until(lambda: not user.report()['following'], 'the last goal ends')
