@@ -116,7 +116,7 @@ class Surroundings:
 
     def look(self) -> None:
         """Report what ends a run; called often."""
-        problem = self._mode_problem()
+        problem = self._mode_problem()  # as it is now, whenever it was told
         if problem:
             self._report(problem)
             return
