@@ -86,7 +86,7 @@ def throughput(quick: bool) -> Iterator[Row]:
             runs=text,
             note='ns: ' + ', '.join(f'{1e9 * value:.0f}' for value in each),
         )
-    speed = _in_one_program(robot)
+    speed = _in_one_program()
     for what, key, theirs, bar in (
         ('inverse_dynamics', 'torque', 'pinocchio', 10.0),
         ('full_regressor, 60 columns', 'regressor', 'regressor', 3.0),
@@ -113,8 +113,9 @@ def _repeated(
 
 
 @lru_cache(maxsize=1)
-def _in_one_program(robot: RobotModel) -> dict[str, Any]:
-    """Return ns per call of C++ Pinocchio, of its generated code and of ours."""
+def _in_one_program() -> dict[str, Any]:
+    """Return ns per call for a UR10 of C++ Pinocchio, of its generated code and of ours."""
+    robot = arm('ur10')
     model = minimal_model(robot)
     code = {
         'header': model.c_header('robotid_', name='robotid.h'),
@@ -183,7 +184,7 @@ def generated_code(quick: bool) -> Iterator[Row]:
                 times=1.0 / 0.7,
                 runs='median processor time of 301 rounds of 1000 states that take turns, in one program',
             )
-    speed = _in_one_program(arm('ur10'))
+    speed = _in_one_program()
     anchors = {f'C++ Pinocchio {speed["version"]}, rnea, -O3, output preallocated': speed['pinocchio']}
     if speed['generated'] > 0.0:
         anchors[f'C that Pinocchio {speed["version"]} generates through CasADi, -O3'] = speed['generated']
