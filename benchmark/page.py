@@ -25,7 +25,7 @@ HEAD = ('what', 'anchor', 'its figure', 'this package', 'ahead', 'to reach', '')
 SUMMARY = (
     'UR10 recording, first half to second half, RMSE per joint, defaults, against FIGAROH',
     'torque error on another trajectory: and flexible joints',
-    '60 standard columns, full_regressor',
+    'full_regressor, 60 columns, UR10, 1000000',
     'generated C, one call',
     'inverse_dynamics(model, ...), one sample from Python',
     'processor time of the recorder at 1 kHz',
