@@ -9,19 +9,22 @@
 
 """Runs every area and ends with one table: ``python -m benchmark [--only AREA ...] [--quick]``.
 
-Each area runs in a process of its own with a time limit, so that what crashes or hangs becomes a row. A full run
-writes ``benchmark/results.json`` and the table of ``docs/benchmarks.md``. Exit code: 0, or 1 if a row missed its bar
-or could not be measured because of an error.
+Each area runs in a process of its own with a time limit, so that what crashes or hangs becomes a row. A run of whole
+areas puts their rows into ``benchmark/results.json`` and writes the table of ``docs/benchmarks.md`` anew; a quick one,
+or one of single cases, does not. Exit code: 0, or 1 if a row missed its bar or could not be measured because of an
+error.
 """
 
 import argparse
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from benchmark.area import run_area
-from benchmark.machine import describe
+from benchmark.machine import describe, missing, stamp
 from benchmark.page import RESULTS, summary, write_page
 
 AREAS = (
@@ -38,6 +41,15 @@ AREAS = (
 )
 
 
+def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return a run with what an earlier one has of areas, in their order, that this one did not measure."""
+    measured = {row.area for row in new['rows']}
+    entries = [entry for entry in old['rows'] if entry['area'] not in measured]
+    entries += [row.as_dict() for row in new['rows']]
+    entries.sort(key=lambda entry: AREAS.index(entry['area']) if entry['area'] in AREAS else len(AREAS))
+    return {**new, 'rows': entries}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog='python -m benchmark', description=__doc__.split('\n')[0])
     areas = f'{", ".join(AREAS)}; or one case of it, AREA.CASE'
@@ -52,21 +64,21 @@ def main() -> int:
         os.environ['ROBOTID_CASES'] = str(options.cases.resolve())
     machine, begun = describe(), time.monotonic()
     print(machine, flush=True)
-    full = not options.quick and tuple(options.only) == AREAS
-    out = options.out or (RESULTS if full else None)
-    rows = []
+    for text in missing():
+        print(f'missing: {text}', flush=True)
+    out = options.out or (None if options.quick or any('.' in name for name in options.only) else RESULTS)
+    rows, when = [], stamp()
     for area in options.only:
-        rows += run_area(area, options.quick)
-        entries = [row.as_dict() for row in rows]
-        results = {'machine': machine, 'quick': options.quick, 'seconds': time.monotonic() - begun, 'rows': entries}
+        rows += [replace(row, measured=when) for row in run_area(area, options.quick)]
+        results = {'machine': machine, 'quick': options.quick, 'seconds': time.monotonic() - begun, 'rows': rows}
         if out is not None:  # after every area: what ends the run then costs one area
+            results = merged(json.loads(out.read_text(encoding='utf-8')) if out.is_file() else {'rows': []}, results)
             partial = out.with_suffix('.partial')
             partial.write_text(json.dumps(results, indent=1, ensure_ascii=False) + '\n', encoding='utf-8')
-    if out is not None:
-        partial.replace(out)
-    if options.out is None and full:
+            partial.replace(out)
+    if out == RESULTS:
         write_page(results)
-    print(f'\n{summary(rows)}; {results["seconds"] / 60.0:.1f} minutes')
+    print(f'\n{summary(rows)}; {(time.monotonic() - begun) / 60.0:.1f} minutes')
     return int(any(row.state in ('missed', 'failed') for row in rows))
 
 

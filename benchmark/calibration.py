@@ -10,8 +10,7 @@
 """Accuracy and speed of the kinematic calibration on simulated arms.
 
 Accuracy: root mean square distance at held-out poses without noise, over several arms with about 2 mm of error,
-measured with 0.1 mm of noise per coordinate; beside it the averaging of 3x23 systems that the method's original text
-describes, and the limit sigma sqrt(p / N).
+measured with 0.1 mm of noise per coordinate; beside it the limit sigma sqrt(p / N).
 """
 
 from collections.abc import Iterator
@@ -20,11 +19,9 @@ import numpy as np
 
 from benchmark.row import Row
 from benchmark.timing import seconds
-from robotid_ros.calibration import CalibrationConfig, CalibrationResult, MeasuredPoints, calibrate
-from robotid_ros.calibration.chain import chain_of_dh
-from robotid_ros.calibration.example import SimulatedArm, example_arm, example_table
+from robotid_ros.calibration import CalibrationConfig, calibrate
+from robotid_ros.calibration.example import example_arm, example_table
 from robotid_ros.calibration.pose_selection import select_poses
-from robotid_ros.calibration.problem import Problem, State
 
 NOISE = 1e-4  # [m] per coordinate
 REACH = {30: 0.10, 100: 0.05}  # [mm]
@@ -34,31 +31,13 @@ def rms(values: list[float]) -> float:
     return float(np.sqrt(np.mean(np.square(values))))
 
 
-def averaged(arm: SimulatedArm, points: MeasuredPoints, held_out: MeasuredPoints, result: CalibrationResult) -> float:
-    """Held-out error of the mean of every pose's own minimum-norm solution, iterated; known base and target."""
-    chain = chain_of_dh(arm.nominal)
-    problem = Problem.of(points, chain, result.terms)
-    tools = arm.tool[None].copy()
-    values = np.array(chain.nominal)
-    for _ in range(10):
-        state = State(frames=np.eye(4)[None], tools=tools, geometry=values, coefficients=np.zeros(0))
-        residual, jacobian = problem.linearise(state)
-        columns = jacobian[:, :3, problem.blocks[2]]
-        values = values + np.mean(
-            [np.linalg.lstsq(j, r[:3], rcond=1e-6)[0] for j, r in zip(columns, residual, strict=True)], axis=0
-        )
-    state = State(frames=np.eye(4)[None], tools=tools, geometry=values, coefficients=np.zeros(0))
-    left = Problem.of(held_out, chain, result.terms).residual(state)
-    return float(np.sqrt(np.mean(np.square(left).sum(axis=1))))
-
-
 def accuracy(quick: bool) -> Iterator[Row]:
     """Calibrate arms with 30 and 100 poses, chosen by the package and at random."""
     seeds = 2 if quick else 12
     for count, reach in REACH.items():
         for frame in ('known', 'unknown'):
             chosen = select_poses(example_table(), count, frame=frame, target=np.array([0.06, -0.04, 0.11])).q
-            errors: dict[str, list[float]] = {'before': [], 'averaging': [], 'random': [], 'selected': []}
+            errors: dict[str, list[float]] = {'before': [], 'random': [], 'selected': []}
             for seed in range(seeds):
                 rng = np.random.default_rng(seed)
                 arm = example_arm(rng, known_frame=frame == 'known')
@@ -68,8 +47,6 @@ def accuracy(quick: bool) -> Iterator[Row]:
                     result = calibrate(arm.nominal, points, CalibrationConfig(frame=frame, folds=0), held_out=held_out)
                     errors[name].append(result.held_out.after.rms)
                 errors['before'].append(result.held_out.before.rms)
-                if frame == 'known':
-                    errors['averaging'].append(averaged(arm, points, held_out, result))
             limit = 1e3 * NOISE * np.sqrt(result.identifiable / count)
             figures = {name: 1e3 * rms(values) for name, values in errors.items() if values}
             known = frame == 'known'
@@ -77,9 +54,9 @@ def accuracy(quick: bool) -> Iterator[Row]:
                 what=f'held-out error, {count} poses, {frame} frame, 0.1 mm of noise',
                 unit='mm',
                 values=figures['selected'],
-                anchor="averaging, as in the method's text" if known else 'the limit sigma sqrt(p/N)',
-                theirs=figures['averaging'] if known else limit,
-                source='measured' if known else 'computed',
+                anchor='the limit sigma sqrt(p/N)',
+                theirs=limit,
+                source='computed',
                 high=reach if known else None,
                 runs=f'root mean square of {seeds} arms at 300 poses each, poses selected by the package',
                 note=f'{figures["before"]:.2f} mm before, {figures["random"]:.3f} mm with random poses, '

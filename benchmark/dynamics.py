@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Throughput and length of the generated dynamics, beside Pinocchio's and FIGAROH's loops.
+"""Speed and length of the generated dynamics, beside Pinocchio in Python and C++ and beside CasADi's generated C.
 
 Medians of processor time on one core, each after a run that does not count; the tasks of one interpreter take turns.
 """
@@ -16,18 +16,18 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dynamics_helpers import ARMS, LWR4_MDH, PUMA560_MDH, UR10_DH, arm, motion, without_compiler
+from dynamics_helpers import LWR4_MDH, PUMA560_MDH, UR10_DH, PinocchioArm, arm, motion, random_inertial
 
 from benchmark import anchor
 from benchmark.row import Row
-from benchmark.timing import Timing, measure, processor_seconds, seconds
-from robotid_ros.dynamics import base_parameters, full_regressor, inverse_dynamics, minimal_model
-from robotid_ros.dynamics.codegen.compiler import find_compiler
+from benchmark.timing import measure, processor_seconds
+from robotid_ros.dynamics import BaseParameters, base_parameters, full_regressor, inverse_dynamics, minimal_model
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 
@@ -61,121 +61,140 @@ def operations(quick: bool) -> Iterator[Row]:
 
 
 def throughput(quick: bool) -> Iterator[Row]:
-    """Compare samples a second of a UR10, 10 000 at once."""
+    """Time batches of a UR10 into memory that is given, and beside one C++ loop that stores its results as well."""
     robot, runs = arm('ur10'), 3 if quick else 9
-    q, dq, ddq = motion(robot.n, SAMPLES)
-    times = _own_times(robot, (q, dq, ddq), runs)
-    given = {'q': q, 'dq': dq, 'ddq': ddq, 'urdf': ARMS['ur10'].read_text(encoding='utf-8')}
-    pinocchio = anchor.run('pinocchio_loop.throughput', **given, runs=runs)
-    error = np.abs(pinocchio['torque'] - inverse_dynamics(robot, q, dq, ddq, rotor_inertia=False)).max()
-    if error > 1e-9:
-        raise AssertionError(f'not the same arm: torques differ by {error} N m')
-    figaroh = anchor.run('figaroh_identification.regressor', **given, runs=max(1, runs // 3))
-    rnea = f'{pinocchio["name"]}, rnea in a loop', pinocchio['rnea']
-    loop = f'{pinocchio["name"]}, computeJointTorqueRegressor in a loop, preallocated', pinocchio['regressor']
-    built = f'{figaroh["name"]}, build_regressor_basic with friction, rotor inertia, offset', figaroh['regressor']
-    # Like for like first: what Pinocchio's functions return, the 60 standard columns and the described torque.
-    for what, key, (name, spent), bar in (
-        ('60 standard columns, full_regressor', 'standard compiled', loop, 5.0),
-        ('60 standard columns, numpy alone', 'standard numpy', loop, None),
-        ('inverse_dynamics', 'torque', rnea, 10.0),
-        ('inverse_dynamics, numpy alone', 'torque numpy', rnea, None),
-        ('another thing: the 36 base columns', 'base compiled', loop, None),
-        ('another thing: base columns with friction, rotor inertia, offset', 'drives compiled', built, None),
-        ('another thing: the minimal model of this arm', 'minimal compiled', rnea, None),
+    sizes = (1000, 10_000, 100_000) if quick else (1000, 10_000, 100_000, 1_000_000)
+    at = motion(robot.n, sizes[-1])
+    torques, rows = (
+        np.zeros((sizes[-1], 6)),
+        np.zeros((sizes[-1], 6, 60)),
+    )  # touched once: what is timed is not the kernel
+    tasks: dict[str, Callable[[], object]] = {}
+    for count in sizes:
+        given, repeats = tuple(x[:count] for x in at), max(1, sizes[-1] // count)
+        tasks[f'torque {count}'] = _repeated(inverse_dynamics, robot, given, torques[:count], repeats)
+        tasks[f'regressor {count}'] = _repeated(full_regressor, robot, given, rows[:count], repeats)
+    times = {name: timing.processor / sizes[-1] for name, timing in measure(tasks, runs).items()}
+    text = f'median processor time of {runs} runs'
+    for what, key in (('inverse_dynamics', 'torque'), ('full_regressor, 60 columns', 'regressor')):
+        each = [times[f'{key} {count}'] for count in sizes]
+        yield Row(
+            what=f'{what}, UR10: largest over smallest time per sample, {sizes[0]} to {sizes[-1]} samples, out= given',
+            unit='x',
+            values=max(each) / min(each),
+            high=1.2,
+            runs=text,
+            note='ns: ' + ', '.join(f'{1e9 * value:.0f}' for value in each),
+        )
+    speed = _in_one_program()
+    for what, key, theirs, bar in (
+        ('inverse_dynamics', 'torque', 'pinocchio', 10.0),
+        ('full_regressor, 60 columns', 'regressor', 'regressor', 3.0),
     ):
         yield Row(
-            what=f'{what}, UR10',
-            unit='samples/s',
-            values=SAMPLES / times[key].processor if key in times else (),
-            better='higher',
-            anchor=name,
-            theirs=SAMPLES / spent,
+            what=f'{what}, UR10, {sizes[-1]} samples, out= given, per sample',
+            unit='ns',
+            values=1e9 * times[f'{key} {sizes[-1]}'],
+            anchor=f'C++ Pinocchio {speed["version"]}, -O3, a loop that stores its results',
+            theirs=speed[theirs],
             times=bar,
-            runs=f'{SAMPLES} samples, median processor time of {runs} runs',
-            note='' if key in times else 'there is no C compiler',
+            runs=f'{text}; theirs 1000 states, median of 200 rounds',
         )
-    base = seconds(lambda: base_parameters(robot, **DRIVES, offset=True), runs)
-    yield Row(
-        what='base parameters with friction, rotor inertia, offset, UR10',
-        unit='s',
-        values=base.processor,
-        anchor=f'{figaroh["name"]}, regressor of 1000 samples and QR',
-        theirs=figaroh['base'],
-        runs=f'median processor time of {runs} runs',
-        note=f'rank {len(base_parameters(robot, **DRIVES, offset=True).independent)}, FIGAROH {figaroh["rank"]}; '
-        'ours without a cache, but for the generated code',
-    )
 
 
-def _own_times(robot: RobotModel, at: tuple[np.ndarray, np.ndarray, np.ndarray], runs: int) -> dict[str, Timing]:
-    base, drives = base_parameters(robot), base_parameters(robot, **DRIVES, offset=True)
+def _repeated(
+    function: Callable[..., np.ndarray], robot: RobotModel, at: tuple[np.ndarray, ...], out: np.ndarray, repeats: int
+) -> Callable[[], None]:
+    def task() -> None:
+        for _ in range(repeats):
+            function(robot, *at, out=out)
+
+    return task
+
+
+@lru_cache(maxsize=1)
+def _in_one_program() -> dict[str, Any]:
+    """Return ns per call for a UR10 of C++ Pinocchio, of its generated code and of ours."""
+    robot = arm('ur10')
     model = minimal_model(robot)
-    rows, rows_drives = np.empty((SAMPLES, 6, len(base.names))), np.empty((SAMPLES, 6, len(drives.names)))
-    torques = np.empty((SAMPLES, 6))
-    tasks: dict[str, Callable[[], object]] = {
-        'torque numpy': lambda: _in_numpy(lambda: inverse_dynamics(robot, *at)),
-        'standard numpy': lambda: _in_numpy(lambda: full_regressor(robot, *at)),
-    }
-    if find_compiler() is not None:
-        tasks |= {
-            'torque': lambda: inverse_dynamics(robot, *at),
-            'standard compiled': lambda: full_regressor(robot, *at),
-            'base compiled': lambda: base.regressor(*at, out=rows),
-            'drives compiled': lambda: drives.regressor(*at, out=rows_drives),
-            'minimal compiled': lambda: model.inverse_dynamics(*at, out=torques),
-        }
-    return measure(tasks, runs)
-
-
-def _in_numpy(task: Callable[[], object]) -> object:
-    with without_compiler():
-        return task()
-
-
-def one_sample(quick: bool) -> Iterator[Row]:
-    """Time single samples: from Python, and in one C++ program against Pinocchio and its code generation."""
-    robot, calls, runs = arm('ur10'), 2000, 3 if quick else 9
-    at = motion(robot.n, 1)
-    model = minimal_model(robot)
-    many = {name: np.repeat(x, calls, axis=0) for name, x in zip(('q', 'dq', 'ddq'), at, strict=True)}
-    urdf = ARMS['ur10'].read_text(encoding='utf-8')
-    pinocchio = anchor.run('pinocchio_loop.throughput', **many, urdf=urdf, runs=runs)
-    own: dict[str, tuple[Callable[[], object], float]] = {
-        'inverse_dynamics(model, one sample)': (lambda: inverse_dynamics(robot, *at), 20.0),
-        'minimal_model(...).inverse_dynamics, one sample': (lambda: model.inverse_dynamics(*at), 2.0),
-    }
-    for what, (task, high) in own.items():
-        spent = seconds(lambda: _repeat(task, calls), runs)  # noqa: B023 (called at once)
-        yield Row(
-            what=f'{what}, UR10',
-            unit='us',
-            values=1e6 * spent.processor / calls,
-            anchor=f'{pinocchio["name"]}, rnea from Python',
-            theirs=1e6 * pinocchio['rnea'] / calls,
-            high=high,
-            runs=f'{calls} calls, median processor time',
-        )
-    mass, com, inertia = split_inertial_parameters(robot.inertial)
-    bodies = {'mass': mass, 'com': com, 'inertia': inertia, 'gravity': robot.gravity}
     code = {
         'header': model.c_header('robotid_', name='robotid.h'),
         'source': model.c_source('robotid_', header='robotid.h'),
     }
-    place = {'placements': robot.placements, 'axes': robot.axes}
-    speed = anchor.run('pinocchio_speed.per_call', **bodies, **code, **place, patience=1800.0)
+    speed = anchor.run('pinocchio_speed.per_call', **_bodies(robot), **code, patience=1800.0)
     if speed['error'] > 1e-9:
         raise AssertionError(f'not the same arm: torques differ by {speed["error"]} N m')
-    anchors = {f'C++ Pinocchio {speed["version"]}, rnea, -O3, one thread': speed['pinocchio']}
+    return speed
+
+
+def _bodies(robot: RobotModel) -> dict[str, np.ndarray]:
+    mass, com, inertia = split_inertial_parameters(robot.inertial)
+    bodies = {'mass': mass, 'com': com, 'inertia': inertia, 'gravity': robot.gravity}
+    return {**bodies, 'placements': robot.placements, 'axes': robot.axes}
+
+
+def one_sample(quick: bool) -> Iterator[Row]:
+    """Time single samples from Python, beside Pinocchio's in the same process."""
+    robot, calls, runs = arm('ur10'), 100, 30 if quick else 200
+    at = motion(robot.n, 1)
+    model, peer = minimal_model(robot), PinocchioArm(robot)
+    place = tuple(x[0] for x in at)
+    tasks: dict[str, Callable[[], object]] = {
+        'inverse_dynamics(model, ...)': lambda: inverse_dynamics(robot, *at),
+        'minimal_model(model).inverse_dynamics': lambda: model.inverse_dynamics(*at),
+        'full_regressor(model, ...)': lambda: full_regressor(robot, *at),
+        'rnea': lambda: peer.pin.rnea(peer.model, peer.data, *place),
+        'computeJointTorqueRegressor': lambda: peer.pin.computeJointTorqueRegressor(peer.model, peer.data, *place),
+    }
+    for task in tasks.values():  # the second call of a minimal model compiles
+        task()
+    spent = measure({name: partial(_repeat, task, calls) for name, task in tasks.items()}, runs)
+    name = f'Pinocchio {peer.pin.__version__} from Python'
+    # At most 3, 2 and 7 us where Pinocchio takes 2.45 and 6.6 us.
+    for what, other, times in (
+        ('inverse_dynamics(model, ...)', 'rnea', 2.45 / 3.0),
+        ('minimal_model(model).inverse_dynamics', 'rnea', 2.45 / 2.0),
+        ('full_regressor(model, ...)', 'computeJointTorqueRegressor', 6.6 / 7.0),
+    ):
+        yield Row(
+            what=f'{what}, one sample from Python, UR10',
+            unit='us',
+            values=1e6 * spent[what].processor / calls,
+            anchor=f'{name}, {other}',
+            theirs=1e6 * spent[other].processor / calls,
+            times=times,
+            runs=f'median processor time of {runs} rounds of {calls} calls that take turns',
+        )
+
+
+def generated_code(quick: bool) -> Iterator[Row]:
+    """Time one call of generated C in one program with what others generate and with Pinocchio's C++."""
+    for name in ('ur10', 'panda', 'iiwa14'):
+        robot = arm(name)
+        speed = anchor.run('casadi_speed.per_call', **_bodies(robot), source=minimal_model(robot).c_source('robotid_'))
+        if speed['error'] > 1e-9:
+            raise AssertionError(f'not the same arm: torques differ by {speed["error"]} N m')
+        for what, key in (('numbers folded in', 'folded'), ('coefficients as an argument', 'robotid')):
+            yield Row(
+                what=f'generated C, one call, {name}, {what}',
+                unit='ns',
+                values=speed[key],
+                anchor=f'C from CasADi {speed["version"]}, textbook recursion in SX, numbers folded in, -O3',
+                theirs=speed['casadi'],
+                times=1.0 / 0.7,
+                runs='median processor time of 301 rounds of 1000 states that take turns, in one program',
+            )
+    speed = _in_one_program()
+    anchors = {f'C++ Pinocchio {speed["version"]}, rnea, -O3, output preallocated': speed['pinocchio']}
     if speed['generated'] > 0.0:
         anchors[f'C that Pinocchio {speed["version"]} generates through CasADi, -O3'] = speed['generated']
     for name, value in anchors.items():
         yield Row(
-            what='generated C, one call, UR10',
-            unit='us',
-            values=1e-3 * speed['robotid'],
+            what='generated C, one call, ur10, coefficients as an argument',
+            unit='ns',
+            values=speed['robotid'],
             anchor=name,
-            theirs=1e-3 * value,
+            theirs=value,
             times=1.0,
             runs='median of 200 rounds of 1000 states, in one program',
         )
@@ -184,6 +203,50 @@ def one_sample(quick: bool) -> Iterator[Row]:
 def _repeat(task: Callable[[], object], calls: int) -> None:
     for _ in range(calls):
         task()
+
+
+def scale(quick: bool) -> Iterator[Row]:
+    """Fit the order of growth with the number of joints and of samples."""
+    rng, runs = np.random.default_rng(0), 3 if quick else 9
+    sizes = (6, 7, 12, 20)
+    arms = [RobotModel.from_mdh(rng.uniform(-1.5, 1.5, (n, 4)), inertial=random_inertial(n, rng)) for n in sizes]
+    samples = [motion(n, 2000) for n in sizes]
+    tasks: dict[str, Callable[[], object]] = {}
+    for n, robot, at in zip(sizes, arms, samples, strict=True):
+        tasks[f'inverse_dynamics {n}'] = partial(inverse_dynamics, robot, *at)
+        tasks[f'full_regressor {n}'] = partial(full_regressor, robot, *at)
+        tasks[f'base_parameters {n}'] = partial(base_parameters, robot)
+    spent = measure(tasks, runs)
+    for what, high in (('inverse_dynamics', 1.2), ('full_regressor', 3.0), ('base_parameters', 3.0)):
+        each = [spent[f'{what} {n}'].processor for n in sizes]
+        yield Row(
+            what=f'growth of {what} with 6, 7, 12 and 20 joints: exponent',
+            values=np.polyfit(np.log(sizes), np.log(each), 1)[0],
+            high=high,
+            runs=f'random arms, 2000 samples, median processor time of {runs} runs',
+            note='ms: ' + ', '.join(f'{1e3 * value:.2f}' for value in each),
+        )
+    robot, lengths = arm('ur10'), (10, 60, 600) if quick else (10, 60, 600, 3600)
+    at = motion(6, 100 * lengths[-1])
+    base = base_parameters(robot, **DRIVES, offset=True)
+    spent = measure({str(k): partial(_normal_equations, base, [x[: 100 * k] for x in at]) for k in lengths}, 3)
+    each = [spent[str(k)].processor for k in lengths]
+    yield Row(
+        what=f'growth of the normal equations with 10 s to {lengths[-1]} s at 100 Hz, in blocks: exponent',
+        values=np.polyfit(np.log(lengths), np.log(each), 1)[0],
+        high=1.1,
+        runs='UR10, 58 columns, median processor time of 3 runs',
+        note='ms: ' + ', '.join(f'{1e3 * value:.1f}' for value in each) + '; memory as for 1000 samples',
+    )
+
+
+def _normal_equations(base: BaseParameters, at: Sequence[np.ndarray]) -> np.ndarray:
+    rows = np.empty((1000, base.model.n, len(base.independent)))
+    total = np.zeros((rows.shape[2], rows.shape[2]))
+    for first in range(0, len(at[0]), 1000):
+        stacked = base.regressor(*(x[first : first + 1000] for x in at), out=rows).reshape(-1, rows.shape[2])
+        total += stacked.T @ stacked
+    return total
 
 
 def gradient(quick: bool) -> Iterator[Row]:
@@ -200,9 +263,6 @@ def gradient(quick: bool) -> Iterator[Row]:
         what='gradient of a scalar of the base regressor, in forward passes',
         unit='x',
         values=times['gradient'].processor / times['forward'].processor,
-        anchor='central differences with respect to q, dq, ddq',
-        theirs=2 * 3 * robot.n,
-        source='counted',
         high=6.0,
         runs=f'{SAMPLES} samples, median processor time of {runs} runs',
     )
@@ -259,4 +319,4 @@ def generation(quick: bool) -> Iterator[Row]:
     )
 
 
-CASES = (throughput, one_sample, operations, gradient, generation)
+CASES = (one_sample, generated_code, throughput, operations, gradient, generation, scale)

@@ -10,30 +10,34 @@
 """Condition numbers of optimised excitations, what they cost, and whether any limit is broken.
 
 UR10e: 58 base parameters (40 inertial ones with rotor inertia, viscous and Coulomb friction, offset), 16 s, 5
-harmonics, URDF limits and 8 rad/s^2. Panda: 16 s, 5 harmonics, its published acceleration limits. ER-16: first three
-joints, 0.04 Hz, limits of the thesis the method comes from; its masses are not published, so torque limits are left
-out. Violations are counted on a grid of 10 kHz: joint limits from the series themselves, torques from inverse
-dynamics and the prior friction.
+harmonics, URDF limits and 8 rad/s^2, without torque limits. Panda: 16 s, 5 harmonics, its published acceleration
+limits. ER-16: first three joints, 0.04 Hz, limits of the thesis the method comes from; its masses are not published, so
+torque limits are left out. Violations are counted on a grid of 10 kHz: joint limits from the series themselves, torques
+from inverse dynamics and the prior friction.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from er16_helpers import er16 as er16_arm
 from joblib.externals.loky import get_reusable_executor
+from scipy.optimize import minimize
 
 from benchmark.arms import limited
 from benchmark.row import Row
 from benchmark.timing import processor_seconds
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
+from robotid_ros.excitation.observation import observation_of
+from robotid_ros.excitation.preparation import design_limits
+from robotid_ros.excitation.problem import ExcitationProblem
+from robotid_ros.excitation.search import first_guess
 from robotid_ros.model import RobotModel
 
-FIGAROH = 'FIGAROH 1.0.2, cubic splines, IPOPT'
-EARLIER = 'measured earlier on two cores: IPOPT for Python is not on PyPI as a wheel'
+Criterion = Callable[[np.ndarray], tuple[float, np.ndarray]]
 SIXTEEN = ExcitationConfig(period=16.0)
 PANDA = (15.0, 7.5, 10.0, 12.5, 15.0, 20.0, 20.0)  # acceleration limits of its maker [rad/s^2]
 
@@ -80,46 +84,119 @@ def violations(model: RobotModel, trajectory: FourierTrajectory) -> int:
 
 
 def ur10e(quick: bool) -> Iterator[Row]:
-    """Design for the UR10e with five seeds."""
-    arm, seeds = limited('ur10e'), 1 if quick else 5
+    """Design for the UR10e with ten seeds, beside two solvers from the same starts under the same limits."""
+    arm, seeds = limited('ur10e'), 1 if quick else 10
+    arm = replace(arm, limits=arm.limits.overridden(effort=np.full(6, np.inf)))
+    text = f'{seeds} seeds'
     found = [outcome(arm, replace(SIXTEEN, seed=seed)) for seed in range(seeds)]
-    median = Outcome(*np.median(found, axis=0))
-    conditions = [one.condition for one in found]
-    text = f'median of {seeds} seeds'
-    for what, unit, value, theirs, high, runs, note in (
-        (
-            f'condition number, UR10e, {found[0].parameters} base parameters, 16 s, 5 harmonics',
-            '',
-            median.condition,
-            81.7,
-            35.0,
-            f'{text}, {min(conditions):.1f} to {max(conditions):.1f}',
-            'FIGAROH: one seed; others took longer and found no feasible trajectory',
-        ),
-        ('the same, columns scaled', '', median.scaled, 19.5, 7.0, text, ''),
-        (
-            'time of a design, UR10e, one process',
-            's',
-            median.wall,
-            461.0,
-            15.0,
-            f'{text}, wall time',
-            f'{median.processor:.1f} s of processor time; FIGAROH took 100 to 461 s, here of the seed above',
-        ),
-    ):
-        yield Row(
-            what=what,
-            unit=unit,
-            values=value,
-            anchor=FIGAROH,
-            theirs=theirs,
-            source=EARLIER,
-            high=high,
-            runs=runs,
-            note=note,
-        )
+    alone = [outcome(arm, replace(SIXTEEN, seed=seed, starts=1)) for seed in range(seeds)]
+    for name, solve in (('IPOPT (cyipopt), L-BFGS', with_ipopt), ('scipy, SLSQP', with_slsqp)):
+        try:
+            others = [from_same_start(arm, replace(SIXTEEN, seed=seed), solve) for seed in range(seeds)]
+        except ImportError as problem:
+            yield Row(
+                what=f'condition number, UR10e, beside {name}',
+                anchor=name,
+                note=f'pip install cyipopt-wheels: {problem}',
+            )
+            continue
+        for own, starts, bar in ((alone, 'one start, the same', None), (found, 'eight starts, as by default', 1.0)):
+            yield Row(
+                what=f'condition number, UR10e, {found[0].parameters} base parameters, 16 s, 5 harmonics, {starts}',
+                values=np.median([one.condition for one in own]),
+                anchor=f'{name}, one start',
+                theirs=np.median([one.condition for one in others]),
+                times=bar,
+                runs=f'median of {text}, {_range(own, "condition")}; theirs {_range(others, "condition")}',
+                note='without torque limits, on both sides',
+            )
+            yield Row(
+                what=f'processor time of that design, {starts}',
+                unit='s',
+                values=np.median([one.processor for one in own]),
+                anchor=f'{name}, one start',
+                theirs=np.median([one.processor for one in others]),
+                times=2.0 if bar else None,
+                runs=f'median of {text}, {_range(own, "processor")}; theirs {_range(others, "processor")}',
+            )
+        broken = sum(one.violations > 0 for one in others)
+        yield Row(what=f'designs of {name} that break a limit on a grid of 10 kHz, of {text}', values=broken)
     broken = sum(one.violations for one in found)
-    yield Row(what='limits broken on a grid of 10 kHz, UR10e', values=broken, high=0, runs=f'{seeds} seeds')
+    yield Row(what='limits broken on a grid of 10 kHz, UR10e', values=broken, high=0, runs=text)
+
+
+def _range(found: Sequence[Outcome], name: str) -> str:
+    values = [getattr(one, name) for one in found]
+    return f'{min(values):.3g} to {max(values):.3g}'
+
+
+def from_same_start(
+    model: RobotModel,
+    config: ExcitationConfig,
+    solve: Callable[[Criterion, np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+) -> Outcome:
+    """Minimise the same smooth criterion by another solver; the limits, linear in the coefficients, are its own."""
+    processor, wall = processor_seconds(), time.perf_counter()
+    limits = design_limits(model, config)
+    observation = observation_of(model, config)
+    problem = ExcitationProblem(model, limits, (), observation, config)
+    start = first_guess(problem, (config.seed, 0)).variables
+    times = np.linspace(0.0, config.period, 40 * config.harmonics, endpoint=False)
+    held = np.stack(problem.trajectory(np.zeros_like(start)).evaluate(times))
+    units = [np.stack(problem.trajectory(unit).evaluate(times)) - held for unit in np.eye(len(start))]
+    inside = 1.0 - 0.002  # of the limits, for the motion between the samples, as in the search
+    upper = np.stack([limits.upper, limits.velocity, limits.acceleration])[:, None] * inside
+    lower = np.stack([limits.lower, -limits.velocity, -limits.acceleration])[:, None] * inside
+    scale = (upper - lower) / 2.0
+    rows = np.stack([unit / scale for unit in units], axis=-1).reshape(-1, len(start))
+    middle = ((held - (upper + lower) / 2.0) / scale).ravel()
+    none = [np.zeros(shape) for shape in problem.multiplier_shapes]
+
+    def criterion(variables: np.ndarray) -> tuple[float, np.ndarray]:
+        return problem.lagrangian(variables, none, (-1e9,) * len(none), 1.0, 10.0)
+
+    trajectory = problem.trajectory(solve(criterion, start, rows, middle))
+    processor, wall = processor_seconds() - processor, time.perf_counter() - wall
+    found, broken = problem.measure(trajectory), violations(model, trajectory)
+    count = len(observation.base.independent)
+    return Outcome(found.condition, found.condition_scaled, count, processor, wall, broken)
+
+
+def with_slsqp(criterion: Criterion, start: np.ndarray, rows: np.ndarray, middle: np.ndarray) -> np.ndarray:
+    """Return the minimum that SLSQP finds for -1 <= rows x + middle <= 1."""
+    both, beyond = np.concatenate([-rows, rows]), np.concatenate([1.0 - middle, 1.0 + middle])
+    limits = {'type': 'ineq', 'fun': lambda x: beyond + both @ x, 'jac': lambda x: both}
+    found = minimize(criterion, start, jac=True, method='SLSQP', constraints=limits, options={'maxiter': 200})
+    return np.asarray(found.x)
+
+
+def with_ipopt(criterion: Criterion, start: np.ndarray, rows: np.ndarray, middle: np.ndarray) -> np.ndarray:
+    """Return the minimum that IPOPT finds for -1 <= rows x + middle <= 1."""
+    import cyipopt
+
+    class Problem:
+        def objective(self, x: np.ndarray) -> float:
+            return criterion(x)[0]
+
+        def gradient(self, x: np.ndarray) -> np.ndarray:
+            return criterion(x)[1]
+
+        def constraints(self, x: np.ndarray) -> np.ndarray:
+            return rows @ x
+
+        def jacobian(self, x: np.ndarray) -> np.ndarray:
+            return rows.ravel()
+
+    free = np.full(len(start), 1e20)
+    problem = cyipopt.Problem(len(start), len(rows), Problem(), -free, free, -1.0 - middle, 1.0 - middle)
+    for name, value in {
+        'hessian_approximation': 'limited-memory',
+        'max_iter': 300,
+        'print_level': 0,
+        'sb': 'yes',
+    }.items():
+        problem.add_option(name, value)
+    return np.asarray(problem.solve(start)[0])
 
 
 def seven_axes(quick: bool) -> Iterator[Row]:

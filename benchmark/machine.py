@@ -11,12 +11,16 @@
 
 import os
 import platform
+import shutil
 import subprocess
 from datetime import datetime, timezone
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+
+from benchmark.anchor import DEFAULT
 
 PACKAGES = ('numpy', 'scipy', 'mujoco', 'ros-rclpy')
 
@@ -38,6 +42,27 @@ def describe() -> str:
             f'{os.environ.get("OMP_NUM_THREADS")} thread; load at the start {os.getloadavg()[0]:.1f}',
         ]
     )
+
+
+def stamp() -> str:
+    """Return date, commit and load."""
+    return f'{datetime.now(timezone.utc):%Y-%m-%d %H:%M UTC}, commit `{_commit()}`, load {os.getloadavg()[0]:.1f}'
+
+
+def missing() -> list[str]:
+    """Return what is not here and which rows will not be measured for it."""
+    anchors = Path(os.environ.get('ROBOTID_ANCHORS', DEFAULT))
+    eigen = any(Path(path).is_dir() for path in ('/usr/include/eigen3', '/usr/local/include/eigen3'))
+    needs = (
+        (anchors.is_file(), f'the environment of the anchors ({anchors.name}): everything beside the code of others'),
+        (shutil.which('gcc'), 'gcc: generated C'),
+        (shutil.which('g++') and eigen, 'g++ and the headers of Eigen (libeigen3-dev): Pinocchio in C++'),
+        (find_spec('pinocchio'), 'pin: one sample from Python'),
+        (find_spec('cyipopt'), 'cyipopt-wheels: excitation beside IPOPT'),
+        (find_spec('rclpy'), 'ROS 2: the loop, the recorder and the simulated arm'),
+        (os.environ.get('ROBOTID_CASES'), 'recordings of real arms (--cases FOLDER)'),
+    )
+    return [text for there, text in needs if not there]
 
 
 def _processor() -> str:

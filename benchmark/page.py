@@ -20,13 +20,14 @@ from benchmark.row import Row, figures
 PAGE = Path(__file__).parents[1] / 'docs' / 'benchmarks.md'
 RESULTS = Path(__file__).parent / 'results.json'
 BEGIN, END = '<!-- table: begin -->\n', '<!-- table: end -->\n'
-HEAD = ('what', 'anchor', 'its figure', 'this package', 'ratio', 'to reach', '')
+HEAD = ('what', 'anchor', 'its figure', 'this package', 'ahead', 'to reach', '')
 # What the page begins with, by the beginning of each row's name.
 SUMMARY = (
     'UR10 recording, first half to second half, RMSE per joint, defaults, against FIGAROH',
     'torque error on another trajectory: and flexible joints',
-    '60 standard columns, full_regressor',
+    'full_regressor, 60 columns, UR10, 1000000',
     'generated C, one call',
+    'inverse_dynamics(model, ...), one sample from Python',
     'processor time of the recorder at 1 kHz',
 )
 
@@ -49,11 +50,13 @@ def markdown(results: dict[str, Any]) -> str:
     """Return what the manual shows of a results file: machine, table by area, remarks."""
     rows = [Row.of(entry) for entry in results['rows']]
     quick = 'A quick run, few repetitions: ' if results['quick'] else ''
-    lines = [f'{quick}{results["machine"]}, {results["seconds"] / 60.0:.0f} minutes. Rows: {summary(rows)}.']
+    lines = [f'{quick}{results["machine"]}. Rows: {summary(rows)}.']
     own = [row for row in rows if not row.quoted]
     real = [row for row in own if row.area == 'recordings' and row.values]  # first, where there are any
     lines += _section('Recordings of real arms', real)
     lines += _section('In short', [row for what in SUMMARY for row in rows if row.what.startswith(what)], remarks=False)
+    behind = [row for row in own if row.ratio is not None and row.ahead.startswith('theirs')]
+    lines += _section('Where others are ahead', behind, remarks=False)
     own = [row for row in own if row not in real]
     for area in dict.fromkeys(row.area for row in own):
         lines += _section(area.capitalize().replace('_', '-'), [row for row in own if row.area == area])
@@ -64,7 +67,16 @@ def markdown(results: dict[str, Any]) -> str:
 def _section(title: str, rows: Sequence[Row], *, remarks: bool = True) -> list[str]:
     if not rows:
         return []
-    lines = ['', f'### {title}', '', _line(HEAD), '|---' * len(HEAD) + '|', *(_line(_cells(row)) for row in rows)]
+    when = '; '.join(dict.fromkeys(row.measured for row in rows if row.measured))
+    lines = [
+        '',
+        f'### {title}',
+        '',
+        *([f'Measured {when}.', ''] if when and remarks else []),
+        _line(HEAD),
+        '|---' * len(HEAD) + '|',
+        *(_line(_cells(row)) for row in rows),
+    ]
     known = {row.what: ', '.join(filter(None, (row.runs, row.note))) for row in rows if row.values and remarks}
     remarked = [f'- {what}: {text}' for what, text in known.items() if text not in ('', 'one run')]
     return [*lines, '', *remarked] if remarked else lines
@@ -75,8 +87,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     anchor = f'{row.anchor} ({row.source})' if row.anchor else ''
     theirs = f'{figures(row.theirs)}{unit}' if row.theirs else ''
     own = f'{figures(row.values)}{unit}' if row.values else (row.failure or row.note)
-    ratio = '' if row.ratio is None else figures((row.ratio,))
-    return row.what, anchor, theirs, own, ratio, row.bar, row.state
+    return row.what, anchor, theirs, own, row.ahead, row.bar, row.state
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -49,6 +49,8 @@ class Row:
         The error that ended the measurement.
     area : str
         The module that measured it; whoever runs the module fills it in.
+    measured : str
+        When, at which commit and load; whoever writes the file fills it in.
     """
 
     what: str
@@ -66,6 +68,7 @@ class Row:
     note: str = ''
     failure: str = ''
     area: str = ''
+    measured: str = ''
 
     def __post_init__(self) -> None:
         for name in ('values', 'theirs'):  # a number or an array will do
@@ -79,6 +82,17 @@ class Row:
         own, other = np.broadcast_arrays(self.values, self.theirs)
         with np.errstate(divide='ignore', invalid='ignore'):
             return float(np.min(own / other if self.better == 'higher' else other / own))
+
+    @property
+    def ahead(self) -> str:
+        """Who is ahead and how many times, in words; empty without an anchor."""
+        if self.ratio is None:
+            return ''
+        if 0.98 < self.ratio < 1.02:
+            return 'equal'
+        if self.ratio > 1.0:
+            return f'here, {figures((self.ratio,))}'
+        return f'theirs, {figures((1.0 / self.ratio,))}' if self.ratio > 0.0 else 'theirs'
 
     @property
     def quoted(self) -> bool:

@@ -53,9 +53,6 @@ def offline(quick: bool) -> Iterator[Row]:
         unit='s/s',
         values=t[-1] / timing.processor,
         better='higher',
-        anchor='real time',
-        theirs=1.0,
-        source='by definition',
         runs=f'{t[-1]:.0f} s, median processor time of {runs} runs',
         note=f'a step takes {steps[100]:.0f} us in blocks of 100, {steps[1]:.0f} us alone',
     )

@@ -16,13 +16,10 @@ import argparse
 import contextlib
 import os
 import sys
-import tempfile
-import traceback
 import warnings
 from collections.abc import Callable, Sequence
 
-from robotid_ros import __version__
-from robotid_ros.commands import NAMES, load_command
+from robotid_ros.commands import COMMANDS, load_command
 from robotid_ros.errors import INTERRUPTED, RobotIdError
 from robotid_ros.files import remove_unused_folders
 from robotid_ros.threads import use_one_thread
@@ -30,30 +27,43 @@ from robotid_ros.threads import use_one_thread
 FAULT = 70  # EX_SOFTWARE of sysexits.h
 
 
-def build_parser(names: Sequence[str] = NAMES) -> argparse.ArgumentParser:
-    """Return the parser of some commands, of all by default."""
+def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser, with the options of the command that is asked for; no other command is imported."""
     parser = argparse.ArgumentParser(
         prog='robotid',
         description='Identify the dynamics, friction and geometry of robot arms.',
         epilog='Every command explains itself: robotid COMMAND --help',
     )
-    parser.add_argument('--version', action='version', version=f'robotid_ros {__version__}')
+    parser.add_argument('--version', action=_Version, nargs=0, help='print the version and exit')
     commands = parser.add_subparsers(dest='command', metavar='COMMAND', required=True)
-    for command in map(load_command, names):
-        sub = commands.add_parser(command.name, help=command.summary, description=command.description)
-        command.add_arguments(sub)
-        sub.set_defaults(run=command.run)
+    for name, summary in COMMANDS.items():
+        sub = commands.add_parser(name, help=summary)
+        if name == asked:
+            command = load_command(name)
+            sub.description = command.description
+            command.add_arguments(sub)
+            sub.set_defaults(run=command.run)
     return parser
+
+
+class _Version(argparse.Action):
+    """Look the version up when it is asked for: that takes as long as all the rest of a start."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object, **__: object) -> None:
+        from robotid_ros import __version__
+
+        print(f'robotid_ros {__version__}')
+        parser.exit()
 
 
 def main(arguments: Sequence[str] | None = None, begin: Callable[[], object] = lambda: None) -> int:
     """Run one command and return its exit code; ``begin`` is called when everything is imported and the work begins."""
     use_one_thread()  # before the command brings numpy
     given = sys.argv[1:] if arguments is None else list(arguments)
-    name = f'robotid {given[0]}' if given and given[0] in NAMES else 'robotid'
+    asked = next((word for word in given if word != '--'), None)
+    name = f'robotid {asked}' if asked in COMMANDS else 'robotid'
     try:
-        # Only the command that is asked for is imported: the others bring half of scipy with them.
-        options = build_parser([given[0]] if given and given[0] in NAMES else NAMES).parse_args(given)
+        options = build_parser(asked).parse_args(given)
         options.words = given
         warnings.showwarning = _print_warning
         begin()
@@ -82,6 +92,9 @@ def main(arguments: Sequence[str] | None = None, begin: Callable[[], object] = l
 
 def _described(fault: Exception) -> str:
     """Return one line on a fault of this package, and where its traceback is kept."""
+    import tempfile
+    import traceback
+
     kind = f'{type(fault).__name__}: {" ".join(str(fault).split())}'[:160]
     try:
         with tempfile.NamedTemporaryFile('w', prefix='robotid-fault-', suffix='.txt', delete=False) as file:

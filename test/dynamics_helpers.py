@@ -20,6 +20,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from robotid_ros.dynamics.compiled_recursion import single_torque
+from robotid_ros.dynamics.standard_regressor import one_sample
 from robotid_ros.errors import ModelWarning
 from robotid_ros.model import RobotModel
 
@@ -84,9 +86,14 @@ def without_compiler() -> Iterator[None]:
     """Evaluate in numpy what is otherwise compiled."""
     before = os.environ.get('ROBOTID_NO_COMPILER')
     os.environ['ROBOTID_NO_COMPILER'] = '1'
+    kept = single_torque, one_sample
     try:
+        for function in kept:
+            function.cache_clear()
         yield
     finally:
+        for function in kept:
+            function.cache_clear()
         del os.environ['ROBOTID_NO_COMPILER']
         if before is not None:
             os.environ['ROBOTID_NO_COMPILER'] = before

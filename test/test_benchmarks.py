@@ -22,7 +22,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmark import anchor
+from benchmark.__main__ import merged
 from benchmark.area import measure_case, run_area
+from benchmark.machine import missing
 from benchmark.page import BEGIN, END, PAGE, RESULTS, markdown, summary
 from benchmark.row import Row
 
@@ -76,6 +78,51 @@ def test_every_joint_must_meet_the_bar_and_a_nan_never_does() -> None:
 def test_without_a_figure_or_its_anchor_nothing_is_claimed() -> None:
     assert _row(values=(), high=1.0, note='no compiler').state == 'not run'
     assert _row(anchor='other', times=2.0).state == 'not run'
+
+
+@pytest.mark.parametrize(
+    ('values', 'better', 'ahead'),
+    [
+        (5.0, 'lower', 'here, 2'),
+        (20.0, 'lower', 'theirs, 2'),
+        (10.1, 'lower', 'equal'),
+        (0.0, 'higher', 'theirs'),
+        ((), 'lower', ''),
+    ],
+)
+def test_who_is_ahead_follows_from_the_figures(values: Any, better: Any, ahead: str) -> None:
+    assert _row(values=values, better=better, anchor='other', theirs=10.0).ahead == ahead
+
+
+def test_rows_in_which_others_are_ahead_stand_together_and_sections_say_when_they_were_measured() -> None:
+    rows = [
+        _row(what=f'row {own}', values=own, anchor='other', theirs=10.0, area='dynamics', measured='then')
+        for own in (5, 20)
+    ]
+    text = markdown({'machine': 'here', 'quick': False, 'rows': [row.as_dict() for row in rows]})
+    behind, both = text.partition('### Where others are ahead')[2].split('### Dynamics')
+    assert 'row 20' in behind
+    assert 'row 5' not in behind
+    assert 'Measured then.' in both
+    assert 'row 20' in both
+    assert 'row 5' in both
+
+
+def test_a_run_of_one_area_leaves_the_rows_of_the_others() -> None:
+    old = {'rows': [_row(what=area, area=area).as_dict() for area in ('dynamics', 'simulation')]}
+    made = merged(old, {'machine': 'here', 'rows': [_row(what='new', area='dynamics')]})
+    assert [(entry['what'], entry['area']) for entry in made['rows']] == [
+        ('new', 'dynamics'),
+        ('simulation', 'simulation'),
+    ]
+
+
+def test_what_is_missing_is_told_with_what_it_costs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv('ROBOTID_ANCHORS', str(tmp_path / 'python'))
+    monkeypatch.setenv('PATH', str(tmp_path))
+    monkeypatch.delenv('ROBOTID_CASES', raising=False)
+    told = ' '.join(missing())
+    assert all(text in told for text in ('everything beside the code of others', 'gcc: generated C', '--cases'))
 
 
 def test_rows_survive_the_file() -> None:

@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from robotid_ros.cli import build_parser, main
-from robotid_ros.commands import NAMES
+from robotid_ros.commands import COMMANDS
 from robotid_ros.commands.demo import parameter_table as demo_table
 from robotid_ros.commands.robot_options import load_robot
 from robotid_ros.demo.comparison import ParameterComparison
@@ -44,7 +44,7 @@ def _csv(path: Path, columns: dict[str, np.ndarray]) -> Path:
     return path
 
 
-@pytest.mark.parametrize('name', NAMES)
+@pytest.mark.parametrize('name', COMMANDS)
 def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main([name, '--help'])
@@ -54,9 +54,10 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
 
 def test_commands_are_those_of_the_design() -> None:
     wanted = {'demo', 'design', 'process', 'identify', 'validate', 'calibrate', 'free-floating', 'codegen', 'report'}
-    assert wanted <= set(NAMES)
+    assert wanted <= set(COMMANDS)
     summaries = build_parser().format_help()
-    assert all(f' {name} ' in summaries or f' {name}\n' in summaries for name in NAMES)
+    assert all(f' {name} ' in summaries or f' {name}\n' in summaries for name in COMMANDS)
+    assert all(summary in ' '.join(summaries.split()) for summary in COMMANDS.values())
 
 
 BAD = [
@@ -346,3 +347,29 @@ def test_design_and_process_write_what_they_say(tmp_path: Path, files: dict[str,
     dataset = load_dataset(tmp_path / 'run.npz')
     inner = slice(200, -200)
     assert dataset.dq[inner, 0] == pytest.approx(0.5 * np.cos(dataset.time[inner]), abs=2e-3)
+
+
+def _imported(*arguments: str) -> set[str]:
+    """Return the modules that a process has imported at the end of a command."""
+    code = (
+        'import sys; from robotid_ros.__main__ import main\ntry: main()\nfinally: print("\\n" + " ".join(sys.modules))'
+    )
+    done = subprocess.run([sys.executable, '-c', code, *arguments], capture_output=True, text=True, check=False)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize('arguments', [['--help'], ['--version'], ['nonsense'], []])
+def test_what_needs_no_command_imports_none_and_no_library(arguments: list[str]) -> None:
+    imported = _imported(*arguments)
+    own = {name.removeprefix('robotid_ros.') for name in imported if name.startswith('robotid_ros.')}
+    assert own == {'__main__', 'cli', 'commands', 'commands.command', 'errors', 'files', 'threads'}
+    assert not imported & {'numpy', 'scipy', 'yaml', 'joblib'}
+
+
+@pytest.mark.parametrize('name', COMMANDS)
+def test_a_command_imports_no_other(name: str) -> None:
+    imported = _imported(name, '--help')
+    modules = {f'robotid_ros.commands.{other.replace("-", "_")}' for other in COMMANDS if other != name}
+    assert f'robotid_ros.commands.{name.replace("-", "_")}' in imported
+    assert not imported & modules
+    assert not imported & {'mujoco', 'rclpy', 'matplotlib', 'distributed'}

@@ -15,7 +15,14 @@ from dynamics_helpers import ARMS, HALF, PinocchioArm, arm, dh_robots, motion, r
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robotid_ros.dynamics import column_names, full_regressor, inverse_dynamics, observation_matrix
+from robotid_ros.dynamics import (
+    base_parameters,
+    column_names,
+    full_regressor,
+    inverse_dynamics,
+    minimal_model,
+    observation_matrix,
+)
 from robotid_ros.dynamics.codegen.compiler import find_compiler
 from robotid_ros.dynamics.standard_regressor import regressor_columns
 from robotid_ros.errors import DataError, ModelError
@@ -282,3 +289,70 @@ def test_no_samples_give_no_torques():
     zero = np.zeros((0, 6))
     assert inverse_dynamics(arm('ur5'), zero, zero, zero).shape == (0, 6)
     assert full_regressor(arm('ur5'), zero, zero, zero).shape == (0, 6, 60)
+
+
+@pytest.mark.parametrize('name', ['ur10', 'panda'])
+def test_blocks_and_given_memory_change_no_bit(name):
+    robot, count = arm(name), 20_001
+    samples, base = motion(robot.n, count, seed=3), base_parameters(robot)
+    minimal = minimal_model(robot)
+    for function in (
+        lambda *at, **given: inverse_dynamics(robot, *at, **given),
+        lambda *at, **given: full_regressor(robot, *at, coulomb=True, **given),
+        base.regressor,
+        minimal.inverse_dynamics,
+    ):
+        whole = function(*samples)
+        out = np.full_like(whole, np.nan)
+        for first in range(0, count, 1003):  # no multiple of the vectors' length
+            rows = slice(first, first + 1003)
+            function(*(x[rows] for x in samples), out=out[rows])
+        np.testing.assert_array_equal(out, whole)
+
+
+@settings(max_examples=20, deadline=None)
+@given(robot=dh_robots(), seed=st.integers(0, 2**32 - 1))
+def test_one_sample_is_a_row_of_the_batch(robot, seed):
+    samples, base = motion(robot.n, 9, seed=seed), base_parameters(robot, viscous=True)
+    for function in (
+        lambda *at: inverse_dynamics(robot, *at, friction=True),
+        lambda *at: full_regressor(robot, *at, rotor_inertia=True, offset=True),
+        base.regressor,
+    ):
+        whole = function(*samples)
+        for _ in range(2):  # from the second call on some have a function of their own
+            rows = np.concatenate([function(*(x[k : k + 1] for x in samples)) for k in range(9)])
+            np.testing.assert_allclose(rows, whole, rtol=0, atol=1e-13 * max(1.0, np.abs(whole).max()))
+
+
+@pytest.mark.parametrize(
+    ('out', 'message'),
+    [
+        (np.zeros((3, 5)), r'shape \(3, 6\), got shape \(3, 5\)'),
+        (np.zeros((3, 6), np.float32), 'got float32'),
+        (np.zeros((3, 6), '>f8'), 'got >f8'),
+        (np.zeros((3, 12))[:, ::2], 'not contiguous; give a whole array'),
+        (np.zeros((6, 3)).T, 'not contiguous'),
+        (np.broadcast_to(0.0, (3, 6)), 'not contiguous|read-only'),
+        ([[0.0] * 6] * 3, 'got list'),
+        ('input', 'shares memory with an input'),
+    ],
+)
+def test_unfit_memory_is_refused(out, message):
+    robot = arm('ur10')
+    samples = motion(robot.n, 3)
+    out = samples[1] if isinstance(out, str) else out
+    with pytest.raises(DataError, match=message):
+        inverse_dynamics(robot, *samples, out=out)
+    with pytest.raises(DataError, match=message):
+        minimal_model(robot).inverse_dynamics(*samples, out=out)
+    for function in (lambda *at, **given: full_regressor(robot, *at, **given), base_parameters(robot).regressor):
+        with pytest.raises(DataError, match=r'float64 array of shape \(3, 6, \d\d\), got'):
+            function(*samples, out=out)
+
+
+def test_memory_that_is_read_only_is_refused():
+    robot, out = arm('ur10'), np.zeros((3, 6))
+    out.flags.writeable = False
+    with pytest.raises(DataError, match='read-only'):
+        inverse_dynamics(robot, *motion(6, 3), out=out)

@@ -15,6 +15,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -37,6 +38,7 @@ from hypothesis import strategies as st
 from robotid_ros.dynamics import base_parameters, full_regressor, inverse_dynamics, minimal_model
 from robotid_ros.dynamics.codegen.cache import cache_directory
 from robotid_ros.dynamics.codegen.compiler import compiled_kernels, find_compiler
+from robotid_ros.dynamics.codegen.function import SINES_COSINES
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.export.source_code import write_code
 from robotid_ros.model import RobotModel
@@ -79,7 +81,8 @@ def test_the_count_is_that_of_the_emitted_code():
     body = model.c_source().split('\nvoid inverse_dynamics(')[2].split('\n}\n')[0]
     assert body.count(' * ') == model.operations.multiplications
     assert body.count(' + ') + body.count(' - ') == model.operations.additions
-    assert body.count('sin(') + body.count('cos(') == model.operations.trigonometric
+    trigonometric = body.count(' = sine') + body.count(' = cosine')
+    assert trigonometric == model.operations.trigonometric
     assert model.operations == (model.operations.multiplications, model.operations.additions)
     assert pickle.loads(pickle.dumps(model.operations)).trigonometric == 10
 
@@ -273,6 +276,7 @@ def test_emitted_c_is_clean_and_right(tmp_path, source_of):
         expected = rows @ beta
         scale = 1e-11 * np.abs(expected).max()
         np.testing.assert_allclose(call('inverse_dynamics', n, q, dq, ddq, coefficients), expected, rtol=0, atol=scale)
+        np.testing.assert_allclose(call('default_inverse_dynamics', n, q, dq, ddq), expected, rtol=0, atol=scale)
         np.testing.assert_allclose(
             call('gravity', n, q, coefficients), minimal.gravity(row[0], beta)[0], rtol=0, atol=scale
         )
@@ -281,6 +285,69 @@ def test_emitted_c_is_clean_and_right(tmp_path, source_of):
         rigid = call('rigid_body', n, q, dq, ddq, coefficients)
         np.testing.assert_allclose(rigid + friction, expected, rtol=0, atol=scale)
         np.testing.assert_allclose(rigid, minimal.rigid_body(*row, beta)[0], rtol=0, atol=scale)
+
+
+def compiled_sines(folder: Path, *flags: str) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Return the sines and cosines of generated code, seven at a time as an arm's."""
+    lines = ['#include <float.h>', '#include <math.h>', '#include <string.h>', SINES_COSINES]
+    loop = 'for (int k = 0; k < n; k += 7) sines_cosines(7, x + k, s + k, c + k);'
+    lines.append(f'void all(int n, const double *x, double *s, double *c) {{ {loop} }}')
+    (folder / 'sines.c').write_text('\n'.join(lines), encoding='ascii')
+    command = [
+        find_compiler(),
+        '-std=c99',
+        *flags,
+        '-fPIC',
+        '-shared',
+        folder / 'sines.c',
+        '-o',
+        folder / 'sines.so',
+        '-lm',
+    ]
+    subprocess.run(command, check=True)
+    function = ctypes.CDLL(str(folder / 'sines.so')).all
+
+    def call(angles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        sines, cosines = np.empty_like(angles), np.empty_like(angles)
+        function(len(angles), *(ctypes.c_void_p(x.ctypes.data) for x in (angles, sines, cosines)))
+        return sines, cosines
+
+    return call
+
+
+@needs_compiler
+@pytest.mark.parametrize('flags', [('-O0',), ('-O2',), ('-O3', '-march=native'), ('-O3', '-ffp-contract=off')])
+def test_sines_and_cosines_of_generated_code_are_those_of_long_double(tmp_path, flags):
+    if np.finfo(np.longdouble).nmant < 63:
+        pytest.skip('needs a long double of 64 bits')
+    rng, whole = np.random.default_rng(0), 2000 * np.pi
+    quarters = np.arange(-4000, 4001) * (np.pi / 2)
+    near = np.concatenate([np.nextafter(quarters, way) for way in (-np.inf, np.inf)])
+    angles = np.concatenate(
+        [
+            rng.uniform(-whole, whole, 140_000),
+            rng.uniform(-4.0, 4.0, 140_000),
+            quarters,
+            near,
+            quarters * (1.0 + rng.normal(scale=1e-9, size=len(quarters))),
+            10.0 ** rng.uniform(-300, 0, 7000),
+            [0.0, -0.0],
+        ]
+    )
+    angles = np.concatenate([angles, np.zeros(-len(angles) % 7)])
+    function = compiled_sines(tmp_path, *flags)
+    made = function(angles)
+    for got, exact in zip(
+        made, (np.sin(angles.astype(np.longdouble)), np.cos(angles.astype(np.longdouble))), strict=True
+    ):
+        unit = np.maximum(np.spacing(np.abs(exact).astype(float)), 5e-324)
+        assert float((np.abs(got - exact) / unit).max()) < 0.9
+    beyond = np.array([6285.0, -1e5, 1e22, 0.5, -7e3, 1e300, 2.0])
+    for got, exact in zip(function(beyond), (np.sin(beyond), np.cos(beyond)), strict=True):
+        np.testing.assert_allclose(got, exact, rtol=3e-16)
+    for wrong in (np.nan, np.inf, -np.inf):
+        with np.errstate(invalid='ignore'):
+            assert np.isnan(function(np.full(7, wrong))).all()
 
 
 @needs_compiler

@@ -2,6 +2,7 @@
 // that robotid_ros generates, on the same states. Prints their largest difference and nanoseconds per call.
 
 #include <pinocchio/multibody.hpp>
+#include <pinocchio/algorithm/regressor.hpp>
 #include <pinocchio/algorithm/rnea.hpp>
 
 #include <algorithm>
@@ -49,6 +50,11 @@ int main()
   const double own = nanoseconds([&](int k) {
     robotid_inverse_dynamics(q[k].data(), dq[k].data(), ddq[k].data(), robotid_default_coefficients, second[k].data());
   });
+  std::vector<Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> rows(STATES);
+  for (auto & each : rows) each.setZero(N, 10 * N);
+  const double regressor = nanoseconds([&](int k) {
+    rows[k] = pinocchio::computeJointTorqueRegressor(model, data, q[k], dq[k], ddq[k]);
+  });
   double generated = NAN, error = 0.0;
 #ifdef WITH_CASADI
   std::vector<double> work(100000);
@@ -64,6 +70,6 @@ int main()
     error = std::max(error, (first[k] - third[k]).cwiseAbs().maxCoeff());
 #endif
   }
-  std::printf("{\"error\": %.3g, \"pinocchio\": %.1f, \"generated\": %.1f, \"robotid\": %.1f}\n", error, pin,
-    std::isnan(generated) ? -1.0 : generated, own);
+  std::printf("{\"error\": %.3g, \"pinocchio\": %.1f, \"generated\": %.1f, \"robotid\": %.1f, \"regressor\": %.1f}\n", error, pin,
+    std::isnan(generated) ? -1.0 : generated, own, regressor);
 }

@@ -72,9 +72,9 @@ class CommandList(Directive):
 
     def run(self) -> list[nodes.Node]:
         """Return the table."""
-        from robotid_ros.commands import NAMES, load_command
+        from robotid_ros.commands import COMMANDS
 
-        rows = [(_code(f'robotid {name}'), _text(load_command(name).summary)) for name in NAMES]
+        rows = [(_code(f'robotid {name}'), _text(line)) for name, line in COMMANDS.items()]
         return [_table(('Command', 'What it does'), (30, 70), rows)]
 
 

@@ -7,35 +7,35 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The sub-commands of ``robotid``, one file each, imported when they are asked for."""
+"""The sub-commands of ``robotid``: a table, and one file each, imported when the command is called."""
 
 from importlib import import_module
 
 from robotid_ros.commands.command import Command
 
-__all__ = ['NAMES', 'Command', 'load_command']
+__all__ = ['COMMANDS', 'Command', 'load_command']
 
-NAMES = (
-    'demo',
-    'design',
-    'process',
-    'identify',
-    'validate',
-    'payload',
-    'calibrate',
-    'free-floating',
-    'codegen',
-    'export',
-    'replay',
-    'report',
-    'compare',
-    'fleet',
-    'watch',
-)
-"""In the order a user meets them."""
+COMMANDS = {
+    'demo': 'run the whole loop over real ROS 2 with a simulated arm',
+    'design': 'design an optimised excitation',
+    'process': 'turn a recording into a dataset',
+    'identify': 'identify dynamics and friction from recordings',
+    'validate': 'judge an identified model by recordings it has not seen',
+    'payload': 'identify a payload or gripper, or the drive gains',
+    'calibrate': 'identify the geometry of an arm from measured points',
+    'free-floating': 'identify the target a space robot has captured',
+    'codegen': 'generate C, C++ or Python code of the inverse dynamics',
+    'export': 'write an identified arm for a simulator or a controller',
+    'replay': 'see whether the simulated arm moves as the recorded one',
+    'report': 'write the report of an identification again',
+    'compare': 'compare results of one arm, months apart or before and after a repair',
+    'fleet': 'identify many recordings of many arms, and follow the arms over time',
+    'watch': 'watch the nodes on the terminal, or on a page, while a run goes on',
+}
+"""A line for each command, in the order a user meets them; its module is named like it."""
 
 
 def load_command(name: str) -> Command:
-    """Return a command; its module is named like it."""
+    """Return a command of the table; this imports all that it needs."""
     command: Command = import_module(f'robotid_ros.commands.{name.replace("-", "_")}').COMMAND
     return command

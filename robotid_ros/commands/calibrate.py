@@ -222,8 +222,6 @@ def _write_example(options: argparse.Namespace, config: CalibrationConfig) -> in
 
 
 COMMAND = Command(
-    name='calibrate',
-    summary='identify the geometry of an arm from measured points',
     description='Estimate the kinematic errors of an arm from positions or poses measured at its tool, and write the '
     'corrected table or URDF with the accuracy before and after.',
     add_arguments=_add_arguments,

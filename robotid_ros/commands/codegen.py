@@ -60,8 +60,6 @@ def _run(options: argparse.Namespace) -> int:
 
 
 COMMAND = Command(
-    name='codegen',
-    summary='generate C, C++ or Python code of the inverse dynamics',
     description='Write the smallest inverse dynamics, regressor, gravity and friction of an arm as C99, C++ or '
     'Python source, with the parameters of its description or of an identification.',
     add_arguments=_add_arguments,

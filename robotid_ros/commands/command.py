@@ -16,14 +16,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One sub-command: its name as typed, a line for the list of commands, and the first paragraph of its own help.
+    """One sub-command, whose name and line in the list of commands stand in ``COMMANDS``.
 
-    ``add_arguments`` adds options to its parser. ``run`` does the work and returns the exit code; it raises a
-    :class:`RobotIdError` for bad input.
+    ``description`` is the first paragraph of its own help. ``add_arguments`` adds options to its parser. ``run`` does
+    the work and returns the exit code; it raises a :class:`RobotIdError` for bad input.
     """
 
-    name: str
-    summary: str
     description: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]

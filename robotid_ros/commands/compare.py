@@ -51,8 +51,6 @@ def _name(path: Path) -> str:
 
 
 COMMAND = Command(
-    name='compare',
-    summary='compare results of one arm, months apart or before and after a repair',
     description='Say which parameters moved beyond their deviations, and write a page with the changes by link, the '
     'friction curves over each other and the drift over all results.',
     add_arguments=_add_arguments,

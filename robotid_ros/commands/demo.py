@@ -104,8 +104,6 @@ def parameter_table(comparison: ParameterComparison) -> str:
 
 
 COMMAND = Command(
-    name='demo',
-    summary='run the whole loop over real ROS 2 with a simulated arm',
     description='Start the simulated arm and the three nodes, design and run an excitation, identify the arm, '
     'validate the model on a second trajectory, and compare it with the truth.',
     add_arguments=_add_arguments,

@@ -73,8 +73,6 @@ def _one_period(joints: tuple[str, ...], trajectory: FourierTrajectory, rate: fl
 
 
 COMMAND = Command(
-    name='design',
-    summary='design an optimised excitation',
     description='Optimise a Fourier trajectory that makes the base parameters of an arm best identifiable, '
     'within all its limits, and write it as YAML, with a page that shows the arm moving.',
     add_arguments=_add_arguments,

@@ -53,8 +53,6 @@ def _run(options: argparse.Namespace) -> int:
 
 
 COMMAND = Command(
-    name='export',
-    summary='write an identified arm for a simulator or a controller',
     description='Write an identified arm as URDF, MJCF, SDF, Pinocchio model, C, Python or ros2_control package, and '
     'say how its torque differs from the identified one.',
     add_arguments=_add_arguments,

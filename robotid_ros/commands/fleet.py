@@ -114,8 +114,6 @@ def _text(report: Report) -> str:
 
 
 COMMAND = Command(
-    name='fleet',
-    summary='identify many recordings of many arms, and follow the arms over time',
     description='Identify every recording of a folder or of a list on several processes or on a Dask cluster, and '
     'write one table and one page: the verdict on every arm, the drift of its friction and masses, the outliers first. '
     'Repeated after an interruption, it does only what is not done. Exit code 1 means that some recording gave no '

@@ -227,8 +227,6 @@ def _written(paths: list[Path]) -> int:
 
 
 COMMAND = Command(
-    name='free-floating',
-    summary='identify the target a space robot has captured',
     description='Design the motion of a free-floating arm, simulate it, and identify mass, centre of mass and inertia '
     'of a captured target from the conservation of momentum.',
     add_arguments=_add_arguments,

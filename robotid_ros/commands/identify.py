@@ -112,8 +112,6 @@ def _with_origin(result: IdentificationResult, options: argparse.Namespace) -> I
 
 
 COMMAND = Command(
-    name='identify',
-    summary='identify dynamics and friction from recordings',
     description='Identify the base, standard and friction parameters of an arm from recordings of its motion and '
     'torque; write result.yaml, calibrated.urdf and report.html. Exit code 1 means that the result is not usable.',
     add_arguments=_add_arguments,

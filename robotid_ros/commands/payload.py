@@ -91,8 +91,6 @@ def _write(path: object, content: dict[str, object]) -> int:
 
 
 COMMAND = Command(
-    name='payload',
-    summary='identify a payload or gripper, or the drive gains',
     description='Find mass, centre of mass and inertia of what was added after the last link, from runs with and '
     'without it; or, from a payload that is known, the factors of the torque constants.',
     add_arguments=_add_arguments,

@@ -50,8 +50,6 @@ def _run(options: argparse.Namespace) -> int:
 
 
 COMMAND = Command(
-    name='process',
-    summary='turn a recording into a dataset',
     description='Screen, average or filter, differentiate; print what was found: rate, gaps, periods, noise.',
     add_arguments=_add_arguments,
     run=_run,

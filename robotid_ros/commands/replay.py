@@ -111,8 +111,6 @@ def _text(found: Replayed) -> str:
 
 
 COMMAND = Command(
-    name='replay',
-    summary='see whether the simulated arm moves as the recorded one',
     description='Drive the identified arm in MuJoCo by the recorded torque, or by the command through its servos, '
     'and compare its motion with the recorded one, beside the arm as it was described.',
     add_arguments=_add_arguments,

@@ -34,8 +34,6 @@ def _run(options: argparse.Namespace) -> int:
 
 
 COMMAND = Command(
-    name='report',
-    summary='write the report of an identification again',
     description='Write report.html anew from the result and the datasets in a folder of "robotid identify".',
     add_arguments=_add_arguments,
     run=_run,

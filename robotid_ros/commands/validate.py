@@ -41,8 +41,6 @@ def _run(options: argparse.Namespace) -> int:
 
 
 COMMAND = Command(
-    name='validate',
-    summary='judge an identified model by recordings it has not seen',
     description='Predict the torque along recordings with an identified model and print the errors per joint.',
     add_arguments=_add_arguments,
     run=_run,

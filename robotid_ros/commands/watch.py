@@ -54,8 +54,6 @@ def _run(options: argparse.Namespace) -> int:
 
 
 COMMAND = Command(
-    name='watch',
-    summary='watch the nodes on the terminal, or on a page, while a run goes on',
     description='Show phase, rate, gaps and faults of a run, and how well each joint is predicted, until Ctrl-C.',
     add_arguments=_add_arguments,
     run=_run,

@@ -23,8 +23,9 @@ import scipy.linalg
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.dynamics.chain import checked_samples, sample_motion
 from robotid_ros.dynamics.codegen.cache import content_key
-from robotid_ros.dynamics.codegen.kernel import KernelStore, checked_output
+from robotid_ros.dynamics.codegen.kernel import KernelStore
 from robotid_ros.dynamics.codegen.symbolic_regressor import regressor_gradient_function
+from robotid_ros.dynamics.compiled_recursion import single_regressor
 from robotid_ros.dynamics.standard_regressor import (
     Columns,
     column_names,
@@ -132,9 +133,13 @@ class BaseParameters:
         DataError
             If the shapes do not fit the model.
         """
-        if out is not None:
-            checked_output(out, (len(q), self.model.n, len(self.independent)))
+        single = self._kernels.single
+        made = None if single is None or out is not None else single(q, dq, ddq)
+        if made is not None:
+            return made
         columns, drives = tuple(self.independent.tolist()), drive_symbols(self.options)
+        if single is None:
+            self._kernels.single = single_regressor(self.model, columns, drives)
         return regressor_columns(self.model, q, dq, ddq, columns, drives=drives, out=out)
 
     def regressor_vjp(

@@ -9,8 +9,9 @@
 
 """Geometry for the recursions: each link in a frame whose z axis is the joint's axis."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -95,6 +96,34 @@ def checked_samples(model: RobotModel, **arrays: Array) -> list[Array]:
             first = next(iter(arrays))
             raise DataError(f'{name}: expected {checked[0].shape[0]} samples as in {first}, got {value.shape[0]}')
     return checked
+
+
+def checked_output(out: Array | None, shape: tuple[int, ...], given: Sequence[Array]) -> Array:
+    """Return the array to write a result to: a new one, or the caller's.
+
+    Raises
+    ------
+    DataError
+        If the caller's is not a writeable C-contiguous float64 array of this shape, or shares memory with an input.
+    """
+    if out is None:
+        return np.empty(shape)
+    problem, anything = '', cast('object', out)
+    if not isinstance(anything, np.ndarray):
+        problem = f'got {type(anything).__name__}'
+    elif out.shape != shape:
+        problem = f'got shape {out.shape}'
+    elif out.dtype != np.float64 or not out.dtype.isnative:
+        problem = f'got {out.dtype}'
+    elif not out.flags.c_contiguous:
+        problem = 'got one that is not contiguous; give a whole array or whole rows of one'
+    elif not out.flags.writeable:
+        problem = 'got one that is read-only'
+    elif any(np.may_share_memory(out, x) for x in given):
+        problem = 'got one that shares memory with an input'
+    if problem:
+        raise DataError(f'out: expected a writeable C-contiguous float64 array of shape {shape}, {problem}')
+    return out
 
 
 def moving(part: Part, dq: Array, ddq: Array) -> tuple[Array, Array]:

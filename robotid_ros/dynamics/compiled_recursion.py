@@ -9,8 +9,10 @@
 
 """The compiled recursions: one library for all arms, which are passed as tables of numbers."""
 
+import ctypes
 import hashlib
 import os
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,6 +21,7 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.chain import aligned_chain
 from robotid_ros.dynamics.codegen.compiler import CompiledKernel, compiled_kernels
+from robotid_ros.dynamics.codegen.kernel import Single, single_sample
 from robotid_ros.model import RobotModel
 
 _DRIVES = ('Ia', 'Fv', 'Fc', 'offset')
@@ -30,11 +33,40 @@ def recursion(name: str) -> CompiledKernel | None:
     return None if library is None else library[name]
 
 
+@lru_cache(maxsize=64)
+def single_torque(model: RobotModel, falls: bool, rotor_inertia: bool, friction: bool) -> Single:
+    """Return the torque of one sample, see :func:`single_sample`; arguments as below."""
+    arm = packed_arm(model, falls, rotor_inertia, friction)
+    return single_sample(lambda: _sample('sample_torque'), arm, model.n, (1, model.n))
+
+
+def single_regressor(model: RobotModel, columns: Sequence[int], drives: tuple[str, ...]) -> Single:
+    """Return the regressor's columns for one sample, see :func:`single_sample`."""
+    constants = np.concatenate([packed_arm(model), chosen_columns(model, columns, drives)])
+    shape = (1, model.n, len(columns))
+    return single_sample(lambda: _sample('sample_regressor'), constants, model.n, shape)
+
+
+def _sample(name: str) -> CompiledKernel | None:
+    library = _sample_library(os.environ.get('ROBOTID_NO_COMPILER', ''))
+    return None if library is None else library[name]
+
+
 @lru_cache(maxsize=2)
 def _library(_: str) -> dict[str, CompiledKernel] | None:
-    source = Path(__file__).with_name('recursion.c').read_text(encoding='ascii')
-    key = hashlib.sha256(source.encode()).hexdigest()
-    return compiled_kernels('recursion', key, lambda: source, ('recursion_torque', 'recursion_regressor'))
+    return _compiled('recursion', '', ('recursion_torque', 'recursion_regressor'), ctypes.CDLL)
+
+
+@lru_cache(maxsize=2)
+def _sample_library(_: str) -> dict[str, CompiledKernel] | None:
+    return _compiled('recursion_sample', '#define LANES 1\n', ('sample_torque', 'sample_regressor'), ctypes.PyDLL)
+
+
+def _compiled(
+    name: str, definitions: str, functions: tuple[str, ...], loader: type[ctypes.CDLL]
+) -> dict[str, CompiledKernel] | None:
+    source = definitions + Path(__file__).with_name('recursion.c').read_text(encoding='ascii')
+    return compiled_kernels(name, hashlib.sha256(source.encode()).hexdigest(), lambda: source, functions, loader)
 
 
 @lru_cache(maxsize=64)
@@ -62,7 +94,7 @@ def packed_arm(model: RobotModel, falls: bool = True, rotor_inertia: bool = Fals
 
 
 @lru_cache(maxsize=64)
-def chosen_columns(model: RobotModel, columns: tuple[int, ...], drives: tuple[str, ...]) -> Array:
+def chosen_columns(model: RobotModel, columns: Sequence[int], drives: tuple[str, ...]) -> Array:
     """Return the chosen columns of the regressor, see :func:`regressor_columns`, as recursion.c reads them."""
     n = model.n
     place = np.full(14 * n, -1.0)

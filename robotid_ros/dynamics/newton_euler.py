@@ -17,8 +17,8 @@ W. Khalil and E. Dombre, "Modeling, Identification and Control of Robots" (2002)
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.chain import Part, checked_samples, moving
-from robotid_ros.dynamics.compiled_recursion import packed_arm, recursion
+from robotid_ros.dynamics.chain import Part, checked_output, checked_samples, moving
+from robotid_ros.dynamics.compiled_recursion import packed_arm, recursion, single_torque
 from robotid_ros.dynamics.numpy_recursion import torque_kernel
 from robotid_ros.model import RobotModel
 
@@ -32,13 +32,14 @@ def inverse_dynamics(
     part: Part = 'all',
     rotor_inertia: bool = True,
     friction: bool = False,
+    out: Array | None = None,
 ) -> Array:
     """Return the joint torques that make the arm move as given.
 
     tau = M(q) ddq + C(q, dq) dq + g(q) + Ia ddq, and + Fv dq + Fc sign(dq) where friction is asked for.
 
     Evaluated by one compiled recursion for all arms, whatever the number of samples; in numpy where
-    there is no C compiler. Both agree to round-off.
+    there is no C compiler. Both agree to round-off. One sample in float64 arrays of shape (1, n) takes a shorter way.
 
     Parameters
     ----------
@@ -50,6 +51,8 @@ def inverse_dynamics(
         All torques, those of gravity alone, or those of motion alone.
     rotor_inertia, friction : bool
         Whether the model's rotor inertia, and its prior viscous and Coulomb friction, take part.
+    out : ndarray, shape (N, n), optional
+        Where to write the result.
 
     Returns
     -------
@@ -59,15 +62,19 @@ def inverse_dynamics(
     Raises
     ------
     DataError
-        If the shapes do not fit the model.
+        If the shapes do not fit the model, or ``out`` not the result.
 
     References
     ----------
     Luh, Walker and Paul (1980); Khalil and Dombre (2002), eq. 9.86-9.91.
     """
+    if part == 'all' and out is None:
+        made = single_torque(model, True, rotor_inertia, friction)(q, dq, ddq)
+        if made is not None:
+            return made
     q, dq, ddq = checked_samples(model, q=q, dq=dq, ddq=ddq)
+    tau = checked_output(out, q.shape, (q, dq, ddq))
     rate, change = moving(part, dq, ddq)
-    tau = np.empty_like(q, order='C')
     compiled = recursion('recursion_torque')
     if compiled is not None:
         compiled([packed_arm(model, part != 'kinetic', rotor_inertia, friction), q, rate, change], tau)

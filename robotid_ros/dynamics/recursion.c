@@ -46,6 +46,12 @@ static Arm unpack(const double *packed)
     return arm;
 }
 
+static long packed_size(const double *packed)
+{
+    const long n = (long)packed[0];
+    return unpack(packed).to_link + 100 * n - packed;
+}
+
 /* Samples s, s + 1, ... of one array, a row of LANES for each joint; the last sample fills what is missing. */
 static inline void load(const double *from, long s, long count, long n, vec *to)
 {
@@ -279,6 +285,9 @@ void recursion_regressor(
     const long n = arm.n, width = (long)chosen[0], size = n * width;
     const double *aligned = chosen + 1, *place = aligned + n;
     vec measured[3][n], moved[3][n], angular[n][3], linear[n][3], column[n][10], made[n];
+#if LANES == 1
+    vec *restrict row = (vec *)rows; /* one sample is its own row */
+#else
     vec *restrict row = aligned_alloc(sizeof(vec), 2 * size * sizeof(vec)); /* too large for the stack where joints are many */
     if (row == NULL) {
         for (long k = 0; k < count * size; ++k) {
@@ -287,6 +296,7 @@ void recursion_regressor(
         return;
     }
     double *samples = (double *)(row + size);
+#endif
     memset(row, 0, size * sizeof(vec)); /* a link does not act on the joints behind it: those zeros stay */
     for (long s = 0; s < count; s += LANES) {
         const vec *x[3];
@@ -341,13 +351,32 @@ void recursion_regressor(
                 }
             }
         }
+#if LANES > 1
         if (count - s >= LANES && count * size < STREAMED) {
             store_samples(row, rows + s * size, size);
         } else {
             store_samples(row, samples, size);
             stream(samples, rows + s * size, size * (count - s < LANES ? count - s : LANES));
         }
+#endif
     }
+#if LANES > 1
     finish_stream();
     free(row);
+#endif
+}
+
+/*
+ * One sample. The block holds the packed arm, for the regressor the chosen columns too, and behind them gets the result:
+ * a caller has little to pass.
+ */
+void sample_torque(const double *q, const double *dq, const double *ddq, double *block)
+{
+    recursion_torque(1, block, q, dq, ddq, block + packed_size(block));
+}
+
+void sample_regressor(const double *q, const double *dq, const double *ddq, double *block)
+{
+    const double *chosen = block + packed_size(block);
+    recursion_regressor(1, block, chosen, q, dq, ddq, block + packed_size(block) + 1 + 15 * (long)block[0]);
 }

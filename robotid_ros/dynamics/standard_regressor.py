@@ -14,13 +14,15 @@ parameters of manipulator loads and links", Int. J. Robotics Research 5 (1986); 
 from the principle of virtual power with the joint screws seen in each link's frame.
 """
 
+from functools import lru_cache
 from typing import TypedDict
 
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.chain import Part, checked_samples, moving
-from robotid_ros.dynamics.compiled_recursion import chosen_columns, packed_arm, recursion
+from robotid_ros.dynamics.chain import Part, checked_output, checked_samples, moving
+from robotid_ros.dynamics.codegen.kernel import Single
+from robotid_ros.dynamics.compiled_recursion import chosen_columns, packed_arm, recursion, single_regressor
 from robotid_ros.dynamics.numpy_recursion import regressor_kernel
 from robotid_ros.errors import DataError
 from robotid_ros.model import RobotModel
@@ -38,13 +40,20 @@ class Columns(TypedDict):
 
 def drive_symbols(columns: Columns) -> tuple[str, ...]:
     """Return the symbols of the drive parameters asked for, in their order."""
-    wanted = (
-        ('Ia', columns['rotor_inertia']),
-        ('Fv', columns['viscous']),
-        ('Fc', columns['coulomb']),
-        ('offset', columns['offset']),
-    )
+    return _symbols(**columns)
+
+
+@lru_cache(maxsize=16)
+def _symbols(rotor_inertia: bool, viscous: bool, coulomb: bool, offset: bool) -> tuple[str, ...]:
+    wanted = (('Ia', rotor_inertia), ('Fv', viscous), ('Fc', coulomb), ('offset', offset))
     return tuple(symbol for symbol, asked in wanted if asked)
+
+
+@lru_cache(maxsize=64)
+def one_sample(model: RobotModel, rotor_inertia: bool, viscous: bool, coulomb: bool, offset: bool) -> Single:
+    """Return the full regressor of one sample, prepared; see :func:`single_regressor`."""
+    drives = _symbols(rotor_inertia, viscous, coulomb, offset)
+    return single_regressor(model, range((10 + len(drives)) * model.n), drives)
 
 
 def full_regressor(
@@ -58,13 +67,14 @@ def full_regressor(
     coulomb: bool = False,
     offset: bool = False,
     part: Part = 'all',
+    out: Array | None = None,
 ) -> Array:
     """Return the regressor of the inertial parameters, link by link, and of the drive parameters asked for.
 
     tau_i = Y_i delta + Ia_i ddq_i + Fv_i dq_i + Fc_i sign(dq_i) + offset_i
 
     with delta the 10 n parameters in the order of :data:`robotid_ros.model.inertia.INERTIAL_NAMES`, each link's in its
-    own frame.
+    own frame. One sample in float64 arrays of shape (1, n) takes a shorter way.
 
     Parameters
     ----------
@@ -75,6 +85,9 @@ def full_regressor(
         Which columns to append, n each, in this order.
     part : {'all', 'gravity', 'kinetic'}
         All torques, those of gravity alone, or those of motion alone.
+    out : ndarray, shape (N, n, p), optional
+        Where to write the result. To large batches fresh memory costs more than the computation: give the same array
+        again and again, and block after block of samples.
 
     Returns
     -------
@@ -84,16 +97,19 @@ def full_regressor(
     Raises
     ------
     DataError
-        If the shapes do not fit the model.
+        If the shapes do not fit the model, or ``out`` not the result.
 
     References
     ----------
     Atkeson, An and Hollerbach (1986), eq. 13-16.
     """
-    columns = Columns(rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, offset=offset)
-    drives = drive_symbols(columns)
-    wanted = tuple(range((10 + len(drives)) * model.n))
-    return regressor_columns(model, q, dq, ddq, wanted, drives=drives, part=part)
+    if part == 'all' and out is None:
+        made = one_sample(model, rotor_inertia, viscous, coulomb, offset)(q, dq, ddq)
+        if made is not None:
+            return made
+    drives = _symbols(rotor_inertia, viscous, coulomb, offset)
+    wanted = range((10 + len(drives)) * model.n)
+    return regressor_columns(model, q, dq, ddq, wanted, drives=drives, part=part, out=out)
 
 
 def regressor_columns(
@@ -101,7 +117,7 @@ def regressor_columns(
     q: Array,
     dq: Array,
     ddq: Array,
-    columns: tuple[int, ...],
+    columns: range | tuple[int, ...],
     *,
     drives: tuple[str, ...] = (),
     part: Part = 'all',
@@ -115,7 +131,7 @@ def regressor_columns(
     ----------
     model, q, dq, ddq, part
         As in :func:`full_regressor`.
-    columns : tuple of int
+    columns : range, or tuple of int
         Ascending, among the 10 n inertial columns and n for each drive symbol.
     drives : tuple of {'Ia', 'Fv', 'Fc', 'offset'}
         See :func:`drive_symbols`.
@@ -127,8 +143,8 @@ def regressor_columns(
     ndarray, shape (N, n, len(columns))
     """
     q, dq, ddq = checked_samples(model, q=q, dq=dq, ddq=ddq)
+    result = checked_output(out, (len(q), model.n, len(columns)), (q, dq, ddq))
     dq, ddq = moving(part, dq, ddq)
-    result = np.empty((len(q), model.n, len(columns))) if out is None else out
     compiled = recursion('recursion_regressor')
     if compiled is not None:
         arm, chosen = packed_arm(model, part != 'kinetic'), chosen_columns(model, columns, drives)

@@ -90,11 +90,11 @@ def minimise(
             best = sorted(finished, key=lambda s: (s.value, s.index))
             starts = best + [start for start in starts if start.index not in {other.index for other in best}]
     if not starts:
-        starts = [_first_guess(problem, (config.seed, 0))]
+        starts = [first_guess(problem, (config.seed, 0))]
     return starts + given_up, interrupted, evaluations
 
 
-def _first_guess(problem: ExcitationProblem, task: tuple[int, int]) -> Start:
+def first_guess(problem: ExcitationProblem, task: tuple[int, int]) -> Start:
     """Return the best of a few random guesses."""
     seed, index = task
     rng = np.random.default_rng([seed, index])
@@ -119,7 +119,7 @@ def _improve(
     """Return a start after one round: a minimisation and an update of the multipliers."""
     from scipy.optimize import minimize  # not at the top: see robotid_ros.signals.filtering
 
-    start = task if isinstance(task, Start) else _first_guess(problem, task)
+    start = task if isinstance(task, Start) else first_guess(problem, task)
     result = minimize(
         problem.lagrangian,
         start.variables,

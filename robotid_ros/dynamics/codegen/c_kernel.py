@@ -10,7 +10,7 @@
 """C source of a graph function that the package compiles for itself: for batches, and for single samples."""
 
 from robotid_ros.dynamics.codegen.expression import Op
-from robotid_ros.dynamics.codegen.function import GraphFunction, statements, value_of
+from robotid_ros.dynamics.codegen.function import SINES_COSINES, GraphFunction, statements, value_of
 
 # Outputs wider and larger than this bypass the caches, which they would fill; smaller ones stay there for the caller.
 _STREAMED_WIDTH = 64
@@ -66,7 +66,10 @@ def sample_source(function: GraphFunction) -> str:
     values = (value_of(function, reference) for reference in function.references)
     return '\n'.join(
         [
+            '#include <float.h>',
             '#include <math.h>',
+            '#include <string.h>',
+            SINES_COSINES,
             'static inline double sign_of(double x) { return (double)(x > 0.0) - (double)(x < 0.0); }',
             f'void sample({", ".join([*arguments, "double *block"])})',
             '{',

@@ -12,24 +12,25 @@
 import re
 
 from robotid_ros.dynamics.codegen.expression import Op
-from robotid_ros.dynamics.codegen.function import GraphFunction, literal, statements, value_of
+from robotid_ros.dynamics.codegen.function import SINES_COSINES, GraphFunction, literal, statements, value_of
 from robotid_ros.dynamics.codegen.source_parts import REST, GeneratedCode, as_comment, joint_units, used_inputs
 from robotid_ros.errors import ModelError
 
+_INCLUDES = ('#include <float.h>', '#include <math.h>', '#include <string.h>')
 _LAYOUT = ' Row by row: tau[i] = sum over k of regressor_rows[i * BASE_PARAMETERS + k] * parameters[k].'
 
 
 def c_source(code: GeneratedCode, prefix: str = '', header: str | None = None) -> str:
     """Return the source file; see :meth:`MinimalModel.c_source`."""
     _check_prefix(prefix)
-    lines = [_title(code), '#include <math.h>']
+    lines = [_title(code), *_INCLUDES]
     if header is not None:
         lines += [f'#include "{header}"']
     else:
         lines += ['', *_sizes(code, prefix), '', *_declarations(code, prefix)]
-    lines += _sign(code, 'static')
+    lines += _helpers(code, 'static')
     lines += ['', *_tables(code, prefix), '', *_coefficient_function(code, prefix)]
-    for name, function in code.functions.items():
+    for name, function in code.c_functions.items():
         lines += ['', *_function(function, _signature(code, name, prefix), name)]
     return '\n'.join(lines) + '\n'
 
@@ -71,7 +72,7 @@ def cpp_header(code: GeneratedCode, namespace: str, name: str = 'inverse_dynamic
         f'#ifndef {guard}',
         f'#define {guard}',
         '',
-        '#include <math.h>',
+        *_INCLUDES,
         '',
         *_about(code, ''),
         f'namespace {namespace}',
@@ -80,12 +81,12 @@ def cpp_header(code: GeneratedCode, namespace: str, name: str = 'inverse_dynamic
         *_sizes(code, ''),
         '',
         *_tables(code, '', 'constexpr'),
-        *_sign(code, 'inline'),
+        *_helpers(code, 'inline'),
         '',
         '/* Coefficients of the formulas from parameters. */',
         *_coefficient_function(code, '', 'inline '),
     ]
-    for each, function in code.functions.items():
+    for each, function in code.c_functions.items():
         lines += ['', _comment(code, each), *_function(function, f'inline {_signature(code, each, "")}', each)]
     lines += ['', f'}}  /* namespace {namespace} */', '', f'#endif /* {guard} */']
     return '\n'.join(lines) + '\n'
@@ -114,12 +115,16 @@ def _about(code: GeneratedCode, prefix: str) -> list[str]:
     ]
 
 
-def _sign(code: GeneratedCode, linkage: str) -> list[str]:
-    """Return the function sign_of, where it is needed."""
-    if not any(f.graph.kind[node] == Op.SIGN for f in code.functions.values() for node in f.schedule):
-        return []
-    body = '    return (x > 0.0) ? 1.0 : ((x < 0.0) ? -1.0 : 0.0);'
-    return ['', f'{linkage} double sign_of(double x)', '{', body, '}']
+def _helpers(code: GeneratedCode, linkage: str) -> list[str]:
+    """Return the functions sign_of and sines_cosines, where they are needed."""
+    lines, functions = list[str](), code.functions.values()
+    if any(function.uses_sines for function in functions):
+        inline = 'static inline' if linkage == 'static' else linkage
+        lines += ['', *SINES_COSINES.rstrip().replace('static inline', inline).split('\n')]
+    if any(f.graph.kind[node] == Op.SIGN for f in functions for node in f.schedule):
+        body = '    return (x > 0.0) ? 1.0 : ((x < 0.0) ? -1.0 : 0.0);'
+        lines += ['', f'{linkage} double sign_of(double x)', '{', body, '}']
+    return lines
 
 
 def _comment(code: GeneratedCode, name: str) -> str:
@@ -149,7 +154,7 @@ def _sizes(code: GeneratedCode, prefix: str) -> list[str]:
 
 def _signature(code: GeneratedCode, name: str, prefix: str) -> str:
     n = code.model.n
-    blocks = sorted(code.functions[name].inputs, key=lambda block: block.shared)
+    blocks = sorted(code.c_functions[name].inputs, key=lambda block: block.shared)
     arguments = [f'const double {block.name}[{block.width}]' for block in blocks]
     out = f'double regressor_rows[{n * code.base}]' if name == 'regressor' else f'double tau[{n}]'
     return f'void {prefix}{name}({", ".join([*arguments, out])})'
@@ -166,7 +171,7 @@ def _declarations(code: GeneratedCode, prefix: str) -> list[str]:
     ]
     if code.rest is not None:
         lines.insert(2, f'extern const double {prefix}rest_speed[{code.model.n}];')
-    for name in code.functions:
+    for name in code.c_functions:
         lines += ['', _comment(code, name), f'{_signature(code, name, prefix)};']
     return lines
 

@@ -13,9 +13,14 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Literal
 
+from robotid_ros.arrays import Array
 from robotid_ros.dynamics.codegen.expression import FUNCTIONS, Graph, Op, OperationCount
+
+SINES_COSINES = Path(__file__).with_name('sines_cosines.h').read_text(encoding='ascii').partition('*/\n\n')[2]
+"""C99 and C++11; includes stand in the sources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,11 @@ class GraphFunction:
         return digest.hexdigest()
 
     @property
+    def uses_sines(self) -> bool:
+        """Whether it has sines or cosines."""
+        return any(self.graph.kind[node] in (Op.SIN, Op.COS) for node in self.schedule)
+
+    @property
     def operations(self) -> OperationCount:
         """Operations of one sample."""
         return self.graph.count(self.references)
@@ -77,6 +87,19 @@ class GraphFunction:
     def input_places(self) -> list[tuple[int, int]]:
         """For each input number its block and its column in it."""
         return [(b, k) for b, block in enumerate(self.inputs) for k in range(block.width)]
+
+
+def with_numbers(function: GraphFunction, name: str, values: Array) -> GraphFunction:
+    """Return a function with numbers for its last inputs, which all samples share; what becomes constant is folded."""
+    old, graph, made = function.graph, Graph(), dict[int, int]()
+    first = len(function.input_places) - len(values)
+    for node in function.schedule:
+        if old.kind[node] == Op.INPUT and old.first[node] >= first:
+            made[node] = graph.constant_reference(float(values[old.first[node] - first]))
+        else:
+            made[node] = old.copied(node, [made[a >> 1] ^ (a & 1) for a in old.arguments(node)], graph)
+    references = tuple(made[reference >> 1] ^ (reference & 1) for reference in function.references)
+    return GraphFunction(name=name, graph=graph, inputs=function.inputs[:-1], references=references)
 
 
 def literal(value: float) -> str:
@@ -99,9 +122,45 @@ def statements(
     """Return one assignment per operation; the value of node k is ``v<k>``.
 
     ``read`` returns the expression of an input by number. The style says whether the variables are numpy arrays,
-    doubles, or the vectors of lanes.h.
+    doubles, or the vectors of lanes.h. Doubles need :data:`SINES_COSINES` where ``uses_sines``: all sines and cosines
+    are computed at once, as soon as their angles are known, so that a compiler makes vectors of them.
     """
-    graph, schedule = function.graph, function.schedule
+    return _staged(function, read) if style == 'c' else _assignments(function, function.schedule, read, style)
+
+
+def _staged(function: GraphFunction, read: Callable[[int], str]) -> list[str]:
+    """Return C in stages: what the next sines and cosines need, these, and so on, and the rest."""
+    graph, stages = function.graph, dict[int, int]()
+    angles: dict[int, dict[int, dict[int, int]]] = {}
+    for node in function.schedule:
+        stages[node] = max((stages[a >> 1] for a in graph.arguments(node)), default=0)
+        if graph.kind[node] in (Op.SIN, Op.COS):
+            stages[node] += 1
+            angles.setdefault(stages[node], {}).setdefault(graph.first[node], {})[graph.kind[node]] = node
+    lines, done = list[str](), set[int]()
+    for stage, pairs in sorted(angles.items()):
+        needed = [node for node in graph.schedule(pairs) if node not in done]
+        lines += _assignments(function, needed, read, 'c')
+        size, values = len(pairs), ', '.join(value_of(function, angle) for angle in pairs)
+        lines += [
+            f'const double angle{stage}[{size}] = {{{values}}};',
+            f'double sine{stage}[{size}], cosine{stage}[{size}];',
+            f'sines_cosines({size}, angle{stage}, sine{stage}, cosine{stage});',
+        ]
+        done.update(needed)
+        for k, pair in enumerate(pairs.values()):
+            for kind, node in pair.items():
+                name = 'sine' if kind == Op.SIN else 'cosine'
+                lines.append(f'const double v{node} = {name}{stage}[{k}];')
+                done.add(node)
+    return lines + _assignments(function, [node for node in function.schedule if node not in done], read, 'c')
+
+
+def _assignments(
+    function: GraphFunction, schedule: list[int], read: Callable[[int], str], style: Literal['python', 'c', 'lanes']
+) -> list[str]:
+    """Return the assignments of some nodes, one after the other."""
+    graph = function.graph
     declared, end = {'python': ('', ''), 'c': ('const double ', ';'), 'lanes': ('const vec ', ';')}[style]
     pairs: dict[int, dict[int, int]] = {}
     for node in schedule:

@@ -20,9 +20,8 @@ from robotid_ros.arrays import Array
 from robotid_ros.dynamics.codegen.c_kernel import batch_source, sample_source
 from robotid_ros.dynamics.codegen.compiler import CompiledKernel, compiled_kernels
 from robotid_ros.dynamics.codegen.function import GraphFunction, statements, value_of
-from robotid_ros.errors import DataError
 
-_DOUBLE = np.dtype(np.float64)
+_DOUBLE, _bytes = np.dtype(np.float64), np.ndarray.tobytes
 
 # Samples evaluated together: long enough to make numpy's cost per call small, short enough for the second-level cache.
 _BLOCK = 2048
@@ -101,48 +100,55 @@ def _compiled(name: str, key: str, make: Callable[[], GraphFunction]) -> Compile
     return None if found is None else found[name]
 
 
-def single_sample(function: GraphFunction, coefficients: Array) -> Single | None:
-    """Return a function of q, dq and ddq that evaluates one sample at the least cost; None without a compiler.
+def single_sample(
+    load: Callable[[], CompiledKernel | None], constants: Array, n: int, shape: tuple[int, ...]
+) -> Single:
+    """Return a function of q, dq and ddq, each of shape (1, n), that evaluates one sample at the least cost.
 
-    It returns the result, shape (1, n), or None if its arguments are not float64 arrays of that shape. The function's
-    first inputs are q, dq and ddq, then come the coefficients, shape (m,), which all samples share.
+    It returns the result in the given shape, or None if its arguments are not float64 arrays of that shape, or there
+    is no compiler. ``load`` is called at the first sample.
 
     One C function without vectors takes a tenth of the time that the call takes. So little is passed: the inputs as
-    bytes, because numpy takes longer to give an array's address, and one block with the coefficients and, behind them,
+    bytes, because numpy takes longer to give an array's address, and one block with the constants and, behind them,
     the place of the result. The interpreter's lock is kept: to get it back could cost a loop 5 ms where other threads
     compute.
     """
-    found = compiled_kernels(
-        f'{function.name}_sample', function.key, lambda: sample_source(function), ['sample'], ctypes.PyDLL
-    )
-    if found is None:
-        return None
-    call, shape, count = found['sample'].call, (1, function.inputs[0].width), len(coefficients)
-    blocks: list[tuple[ctypes.c_void_p, Array]] = []
+    given, count, size = (1, n), len(constants), int(np.prod(shape))
+    blocks: list[tuple[Callable[..., None], ctypes.c_void_p, Array]] = []
+    take, give = blocks.pop, blocks.append
 
     def evaluate(q: Array, dq: Array, ddq: Array) -> Array | None:
         try:
-            if not (q.shape == dq.shape == ddq.shape == shape and q.dtype is dq.dtype is ddq.dtype is _DOUBLE):
+            if not (q.shape == dq.shape == ddq.shape == given and q.dtype is dq.dtype is ddq.dtype is _DOUBLE):
                 return None
-        except AttributeError:
+            x, dx, ddx = _bytes(q), _bytes(dq), _bytes(ddq)
+        except (AttributeError, TypeError):
             return None
         try:
-            address, tau = blocks.pop()  # a block in use belongs to one thread
+            call, address, made = take()  # a block in use belongs to one thread
         except IndexError:
-            block = np.concatenate([coefficients, np.zeros(shape[1])])
-            address, tau = ctypes.c_void_p(block.ctypes.data), block[count:].reshape(shape)
-        call(q.tobytes(), dq.tobytes(), ddq.tobytes(), address)
-        result = tau.copy()
-        blocks.append((address, tau))
+            kernel = load()
+            if kernel is None:
+                return None
+            block = np.concatenate([constants, np.zeros(size)])
+            call, address, made = kernel.call, ctypes.c_void_p(block.ctypes.data), block[count:].reshape(shape)
+        call(x, dx, ddx, address)
+        result = made.copy()
+        give((call, address, made))
         return result
 
     return evaluate
 
 
-def checked_output(out: Array | None, shape: Sequence[int]) -> Array:
-    """Return the array to write to: a new one, or the caller's, which must be writeable, contiguous float64."""
-    if out is None:
-        return np.empty(tuple(shape))
-    if out.shape != tuple(shape) or out.dtype != np.float64 or not out.flags.c_contiguous or not out.flags.writeable:
-        raise DataError(f'out: expected a writeable contiguous float64 array of shape {tuple(shape)}, got {out.shape}')
-    return out
+def single_function(function: GraphFunction, coefficients: Array) -> Single:
+    """Return :func:`single_sample` of a graph function.
+
+    The function's first inputs are q, dq and ddq, then come the coefficients, shape (m,), which all samples share.
+    """
+    name, n = f'{function.name}_sample', function.inputs[0].width
+
+    def load() -> CompiledKernel | None:
+        found = compiled_kernels(name, function.key, lambda: sample_source(function), ['sample'], ctypes.PyDLL)
+        return None if found is None else found['sample']
+
+    return single_sample(load, coefficients, n, (1, n))

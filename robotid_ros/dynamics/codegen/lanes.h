@@ -19,7 +19,9 @@
 #include <immintrin.h>
 #endif
 
-#if defined(__AVX512F__)
+#if defined(LANES)
+/* One, for functions of one sample: vectors whose other lanes are thrown away cost up to twice as much. */
+#elif defined(__AVX512F__)
 #define LANES 8
 #elif defined(__AVX__)
 #define LANES 4
@@ -150,6 +152,8 @@ static inline void finish_stream(void)
     (vec){p[c], p[w + c], p[2 * w + c], p[3 * w + c], p[4 * w + c], p[5 * w + c], p[6 * w + c], p[7 * w + c]}
 #elif LANES == 4
 #define GATHER(p, w, c) (vec){p[c], p[w + c], p[2 * w + c], p[3 * w + c]}
-#else
+#elif LANES == 2
 #define GATHER(p, w, c) (vec){p[c], p[w + c]}
+#else
+#define GATHER(p, w, c) (vec){p[c]}
 #endif

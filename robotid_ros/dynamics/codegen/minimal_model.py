@@ -16,13 +16,13 @@ import numpy as np
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.dynamics.base_parameter_set import BaseParameters
-from robotid_ros.dynamics.chain import checked_samples
+from robotid_ros.dynamics.chain import checked_output, checked_samples
 from robotid_ros.dynamics.codegen.c_source import c_header, c_source, cpp_header
 from robotid_ros.dynamics.codegen.compiler import CompiledKernel
 from robotid_ros.dynamics.codegen.coupled_drives import at_joints
 from robotid_ros.dynamics.codegen.expression import Expression, Number, OperationCount
 from robotid_ros.dynamics.codegen.function import GraphFunction
-from robotid_ros.dynamics.codegen.kernel import KernelStore, checked_output, single_sample
+from robotid_ros.dynamics.codegen.kernel import KernelStore, single_function
 from robotid_ros.dynamics.codegen.python_source import python_source
 from robotid_ros.dynamics.codegen.source_parts import GeneratedCode, as_comment
 from robotid_ros.dynamics.codegen.symbolic_regressor import regressor_function
@@ -291,11 +291,11 @@ class MinimalModel:
     def _evaluate(
         self, name: str, samples: list[Array], parameters: Array | None, out: Array | None, compiled: bool
     ) -> Array:
-        result = checked_output(out, samples[0].shape)
+        result = checked_output(out, samples[0].shape, samples)
         function = self.functions[name]
         kernel = self._kernels.get(name, function.key, lambda: function, compiled=compiled)
         first = len(result) == 1 and name == 'inverse_dynamics' and self._kernels.single is None
         if first and isinstance(kernel, CompiledKernel):
-            self._kernels.single = single_sample(function, self._own_coefficients)
+            self._kernels.single = single_function(function, self._own_coefficients)
         kernel([*samples, self.coefficients(parameters)], result)
         return result

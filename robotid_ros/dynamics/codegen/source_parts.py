@@ -17,11 +17,12 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.codegen.expression import Op
-from robotid_ros.dynamics.codegen.function import GraphFunction
+from robotid_ros.dynamics.codegen.function import GraphFunction, with_numbers
 from robotid_ros.model import RobotModel
 
 SUMMARY = {
     'inverse_dynamics': 'Joint torques that make the arm move as given, {friction}.',
+    'default_inverse_dynamics': 'The same of the parameters of the tables, with all that is constant folded: faster.',
     'rigid_body': 'The same without friction and offsets: inertia, Coriolis and centrifugal forces, gravity.',
     'gravity': 'Joint torques that hold the arm at rest against gravity.',
     'friction': 'Joint torques of friction and offsets alone; load is the torque of rigid_body.',
@@ -67,6 +68,13 @@ class GeneratedCode:
     functions: Mapping[str, GraphFunction]
     friction: str
     rest: Array | None = None
+
+    @property
+    def c_functions(self) -> dict[str, GraphFunction]:
+        """The functions of C and C++: these, and the inverse dynamics of the arm's own parameters."""
+        name, whole = 'default_inverse_dynamics', self.functions['inverse_dynamics']
+        folded = with_numbers(whole, name, self.coefficients)
+        return {'inverse_dynamics': whole, name: folded, **self.functions}
 
     @property
     def coefficients(self) -> Array:
