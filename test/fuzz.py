@@ -59,7 +59,7 @@ from robotid_ros.excitation import ExcitationConfig, optimize_excitation
 from robotid_ros.excitation.geometry import load_geometry
 from robotid_ros.excitation.storage import load_excitation, save_excitation
 from robotid_ros.export.mjcf import mjcf_of, mjcf_with
-from robotid_ros.free_floating.bag import read_floating_bag as read_floating
+from robotid_ros.free_floating.measurement_file import read_floating_bag as read_floating
 from robotid_ros.free_floating.measurement_file import read_measurement
 from robotid_ros.free_floating.mission import read_mission
 from robotid_ros.identification import IdentificationResult, identify

@@ -26,7 +26,7 @@ from robotid_ros.calibration.example import SimulatedArm, example_arm, example_t
 from robotid_ros.calibration.inverse_kinematics import compensated_inverse_kinematics, compensated_joints
 from robotid_ros.calibration.points_file import read_joints
 from robotid_ros.calibration.pose_selection import select_poses
-from robotid_ros.calibration.result_files import calibrated_urdf
+from robotid_ros.calibration.result import calibrated_urdf
 from robotid_ros.calibration.workspace import sample_workspace
 from robotid_ros.cli import main
 from robotid_ros.errors import CalibrationError

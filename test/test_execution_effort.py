@@ -116,7 +116,7 @@ def test_an_effort_at_its_limit_is_named_unless_it_was_there_at_rest():
 def simulated(tolerance):
     pytest.importorskip('mujoco', reason='needs the sim extra')
     from robotid_ros.simulation import Plant, Sensors, perturb
-    from robotid_ros.simulation.wall import Wall
+    from robotid_ros.simulation.plant import Wall
 
     rng = np.random.default_rng(1)
     truth = perturb(MODEL, rng, 0.2, friction_scale=0.9)

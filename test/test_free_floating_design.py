@@ -31,7 +31,7 @@ from robotid_ros.free_floating import (
     study_priors,
 )
 from robotid_ros.free_floating.design import SI_BOUND, _Objective
-from robotid_ros.free_floating.regressor import body_regressor, information
+from robotid_ros.free_floating.regression import body_regressor, information
 from robotid_ros.free_floating.rest_to_rest import RestToRestSeries
 from robotid_ros.model import JointLimits
 

@@ -14,11 +14,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robotid_ros.calibration.accuracy import accuracy
 from robotid_ros.calibration.chain import chain_of
 from robotid_ros.calibration.config import CalibrationConfig
 from robotid_ros.calibration.diagnosis import check_fit, check_held_out
-from robotid_ros.calibration.estimator import Estimator
+from robotid_ros.calibration.estimator import Estimator, folds_of
 from robotid_ros.calibration.identifiability import Identifiable, identifiable, placed_columns
 from robotid_ros.calibration.joint_terms import joint_terms
 from robotid_ros.calibration.points import MeasuredPoints
@@ -26,8 +25,7 @@ from robotid_ros.calibration.problem import Problem
 from robotid_ros.calibration.result import CalibrationResult, Outlier, ParameterEstimate
 from robotid_ros.calibration.solver import Fit
 from robotid_ros.calibration.start import check_measurements, placed_start
-from robotid_ros.calibration.term_selection import folds_of
-from robotid_ros.calibration.validation import CrossValidation, cross_validate, evaluate_held_out
+from robotid_ros.calibration.validation import CrossValidation, accuracy, cross_validate, evaluate_held_out
 from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress

@@ -30,7 +30,7 @@ from robotid_ros.calibration import (
 )
 from robotid_ros.calibration.example import example_arm, example_table
 from robotid_ros.calibration.points_file import ANGLE_UNITS, LENGTH_UNITS, read_joints, write_joints
-from robotid_ros.calibration.result_files import write_result
+from robotid_ros.calibration.result import write_result
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.settings import add_settings, settings_from

@@ -18,12 +18,12 @@ from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoi
 from robotid_ros.free_floating.regression import (
     Estimate,
     Regression,
+    body_regressor,
     residual_covariance,
     scaled_solution,
     target_regression,
     whitening_of,
 )
-from robotid_ros.free_floating.regressor import body_regressor
 from robotid_ros.free_floating.robot import FreeFloatingRobot
 from robotid_ros.free_floating.spatial import cross_matrix
 from robotid_ros.model.transforms import rotation_of_quaternion

@@ -25,7 +25,7 @@ from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.verification import worst_excesses
 from robotid_ros.free_floating.body import RigidBody
 from robotid_ros.free_floating.momentum import momentum_map
-from robotid_ros.free_floating.regressor import information, information_gradient
+from robotid_ros.free_floating.regression import information, information_gradient
 from robotid_ros.free_floating.rest_to_rest import RestToRestSeries
 from robotid_ros.free_floating.robot import FreeFloatingRobot
 from robotid_ros.free_floating.spatial import cross

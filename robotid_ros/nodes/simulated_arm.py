@@ -46,7 +46,7 @@ from robotid_ros.nodes.simulated_arm_messages import JointStateTemplate
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.simulation import CommandPoint, write_truth
 from robotid_ros.simulation.goal_monitor import GoalEnd, GoalVerdict
-from robotid_ros.simulation.wall import Wall
+from robotid_ros.simulation.plant import Wall
 
 _NANOSECONDS = 1_000_000_000
 

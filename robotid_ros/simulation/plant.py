@@ -9,6 +9,7 @@
 
 """A simulated arm: MuJoCo moves it, a joint position controller like a real arm's drives it."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,39 @@ from robotid_ros.simulation.arm_truth import ArmTruth
 from robotid_ros.simulation.joint_friction import prior_friction
 from robotid_ros.simulation.mjcf import load_mujoco, mjcf_of
 from robotid_ros.simulation.plant_motion import PlantMotion
-from robotid_ros.simulation.wall import Wall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wall:
+    """What one joint cannot pass.
+
+        tau = -(k (q - q_w) + d dq) beyond the wall, never pulling;  0 before it
+
+    Attributes
+    ----------
+    joint : int
+        Index of the joint.
+    position : float
+        q_w [rad or m]
+    side : float
+        +1: the wall is in the way of growing positions, -1: of falling ones.
+    stiffness, damping : float
+        k [N m/rad or N/m] and d [N m s/rad or N s/m]; 2e4 N m/rad is a table of 2e4 N/m at a reach of 1 m.
+    """
+
+    joint: int
+    position: float
+    side: float
+    stiffness: float = 2e4
+    damping: float = 200.0
+
+    def torque(self, q: Array, dq: Array) -> float:
+        """Return the torque on the joint at positions and velocities of shape (n,) [N m or N]."""
+        depth = self.side * (float(q[self.joint]) - self.position)
+        if depth <= 0.0:
+            return 0.0
+        return -self.side * max(0.0, self.stiffness * depth + self.damping * self.side * float(dq[self.joint]))
+
 
 # Below this velocity of the reference [rad/s or m/s] the controller's friction compensation fades out: it is zero at
 # rest. At 1 mrad/s a reversal takes one or two steps; with a larger velocity, joints stick for longer.

@@ -19,7 +19,7 @@ from robotid_ros.errors import DataError
 from robotid_ros.simulation.plant import Plant
 from robotid_ros.simulation.plant_motion import PlantMotion
 from robotid_ros.simulation.sensors import Sensors
-from robotid_ros.simulation.spline import Spline, TrajectoryPoints
+from robotid_ros.simulation.trajectory_follower import Spline, TrajectoryPoints
 
 if TYPE_CHECKING:
     from robotid_ros.data import Recording
