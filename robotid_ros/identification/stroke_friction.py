@@ -233,11 +233,11 @@ def stroke_friction(model: FrictionModel, strokes: FrictionStrokes, gravity: Arr
 
 
 def _common_delay(parts: list['_Rows']) -> tuple[float, float]:
-    """Return the delay of the torque channel and its standard deviation [s]; zeros where the strokes confirm none.
+    """Return the delay of the torque channel and its standard deviation [s].
 
     It is the mean of what the joints say, weighted by how well each can tell. Where they disagree by more than
     their deviations, the deviation of the mean grows with their scatter (Birge 1932): what one joint alone has is an
-    error of its friction model.
+    error of its friction model. A delay that is not confirmed is not believed; the deviation contains it.
     """
     delay = spread = 0.0
     for _ in range(_DELAY_STEPS):
@@ -248,7 +248,7 @@ def _common_delay(parts: list['_Rows']) -> tuple[float, float]:
         step = float(weight @ more / weight.sum())
         scatter = float(weight @ (more - step) ** 2) / max(len(weight) - 1, 1)
         delay, spread = delay + step, float(np.sqrt(max(scatter, 1.0) / weight.sum()))
-    return (delay, spread) if delay**2 > _EVIDENCE * spread**2 else (0.0, 0.0)
+    return (delay, spread) if delay**2 > _EVIDENCE * spread**2 else (0.0, float(np.hypot(delay, spread)))
 
 
 class _Rows:
@@ -310,7 +310,7 @@ class _Rows:
             basis = self.model.basis(velocity[:, None], parameters[None, k:], self._load, self._position)
             bends = np.einsum('Nks,k->Ns', basis.sensitivity[:, 0], parameters[:k])
             total += side * np.concatenate([basis.columns[:, 0], bends], axis=1)
-        return total * self.root[:, None]
+        return np.asarray(total * self.root[:, None])
 
 
 def _inverse(matrix: Array) -> tuple[Array, BoolArray]:
