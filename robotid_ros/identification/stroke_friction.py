@@ -237,7 +237,7 @@ def _common_delay(parts: list['_Rows']) -> tuple[float, float]:
 
     It is the mean of what the joints say, weighted by how well each can tell. Where they disagree by more than
     their deviations, the deviation of the mean grows with their scatter (Birge 1932): what one joint alone has is an
-    error of its friction model. A delay that is not confirmed is not believed; the deviation contains it.
+    error of its friction model. A delay that is not confirmed is taken as zero, with its deviation.
     """
     delay = spread = 0.0
     for _ in range(_DELAY_STEPS):
@@ -248,7 +248,7 @@ def _common_delay(parts: list['_Rows']) -> tuple[float, float]:
         step = float(weight @ more / weight.sum())
         scatter = float(weight @ (more - step) ** 2) / max(len(weight) - 1, 1)
         delay, spread = delay + step, float(np.sqrt(max(scatter, 1.0) / weight.sum()))
-    return (delay, spread) if delay**2 > _EVIDENCE * spread**2 else (0.0, float(np.hypot(delay, spread)))
+    return (delay, spread) if delay**2 > _EVIDENCE * spread**2 else (0.0, spread)
 
 
 class _Rows:
