@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from ros_helpers import NodeProcess, ros_environment
 
 from robotid_ros.calibration import calibrate, read_points, select_poses
@@ -257,6 +258,8 @@ def test_drive_measure_calibrate_is_better_by_ten(tmp_path: Path) -> None:
             assert user.value('state') == 'finished', user.text
             # the recorder may still have messages of the last rests before it
             user.until(lambda: len(_places(points)) >= 18, 'a row at every pose')
+            answer = user.call('/pose_recorder/identify')
+            assert answer.success, answer.message
         finally:
             user.close()
     measured = read_points(points)
@@ -265,5 +268,8 @@ def test_drive_measure_calibrate_is_better_by_ten(tmp_path: Path) -> None:
     q = middle + rng.uniform(-0.6, 0.6, (100, 6))
     unseen = tracked_arm(model, TRACKER).measure(q, rng, noise=0.0, angle_noise=0.0)
     result = calibrate(model, measured, held_out=unseen)
+    told = yaml.safe_load(answer.message)
+    assert told['usable']
+    assert told['accuracy']['training']['after']['rms'] < 0.1 * told['accuracy']['training']['before']['rms']
     assert result.held_out.before.rms > 5e-4
     assert result.held_out.after.rms < 0.1 * result.held_out.before.rms

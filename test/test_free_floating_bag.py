@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from free_floating_helpers import example_robot, random_trajectory
 from ros_helpers import DEADLINE, NodeProcess, ros_environment, wait_until
 
@@ -206,6 +207,9 @@ def test_a_flight_is_recorded_over_dds(flown, tmp_path, topics):
             answer = call('/floating_recorder/stop')
             assert answer.success, answer.message
             assert not call('/floating_recorder/stop').success
+            answer = call('/floating_recorder/identify')
+            assert answer.success, answer.message
+            assert yaml.safe_load(answer.message)['target']['mass'] == pytest.approx(40.0, rel=1e-4)
     finally:
         executor.shutdown()
         node.destroy_node()

@@ -18,8 +18,8 @@ Pairs do not show what is the same in both directions: an offset, a torque rippl
 directions. The model does, as far as its gravity is right.
 
 A torque delayed by delta, by a filter for example, has the gravity of an earlier place: the error - delta v g'(q)
-looks like viscous friction. Where the strokes confirm it, delta is estimated too; g'(q) is the slope of the torque
-that both directions have in common.
+looks like viscous friction. Where the strokes confirm it, delta is estimated too, one for the torque channel of the
+arm; g'(q) is the slope of the torque that both directions have in common.
 """
 
 from dataclasses import dataclass
@@ -39,6 +39,8 @@ STROKE_MODELS = tuple(
 _OPEN = 1e-6  # share of a parameter in undetermined directions above which it counts as undetermined
 _RANK = 1e-9  # relative eigenvalue below which a direction counts as undetermined
 _EVIDENCE = 10.0  # fall of the squared error, in variances, that confirms a delay: by chance in one of 600 recordings
+_DELAY_STEPS = 3  # of Gauss and Newton; only the shape parameters are not linear
+_ROUNDING = 1e-24  # squared error relative to the squared torque that arithmetic leaves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +60,8 @@ class StrokeFriction:
         Number k of linear parameters.
     noise : ndarray, shape (n,)
         Standard deviation of the torque at one place [N m or N].
-    delay : ndarray, shape (n,)
-        By which the torque lags behind the motion [s]; 0 where the strokes show none.
+    delay : float
+        By which the torque of all joints lags behind the motion [s]; 0 where the strokes show none.
     criterion : float
         Bayesian information criterion over all joints; lower is better.
     weight : float
@@ -72,7 +74,7 @@ class StrokeFriction:
     information: Array
     linear: int
     noise: Array
-    delay: Array
+    delay: float
     criterion: float
     weight: float = 1.0
 
@@ -189,36 +191,35 @@ def stroke_friction(model: FrictionModel, strokes: FrictionStrokes, gravity: Arr
         torque, load, seconds = strokes.torque - gravity, gravity, strokes.seconds
     joint = strokes.joint[ahead]
     position = strokes.q[ahead, joint]
-    n, width = len(strokes.joint_names), len(model.linear_names) + len(model.shape_names)
-    k = len(model.linear_names)
+    parts = {
+        int(j): _Rows(
+            model.of_joint(int(j)),
+            [(sign, velocity[joint == j]) for sign, velocity in sides],
+            *(values[joint == j] for values in (torque, load, position, seconds)),
+        )
+        for j in np.unique(joint)
+    }
+    delay, spread = _common_delay(list(parts.values()))
+    n, k, width = len(strokes.joint_names), len(model.linear_names), len(model.linear_names) + len(model.shape_names)
     parameters, covariance = np.zeros((n, width)), np.zeros((n, width, width))
     determined, information = np.zeros((n, width), dtype=bool), np.zeros((n, width, width))
-    criterion = 0.0
-    noise, delay = np.zeros(n), np.zeros(n)
-    for j in range(n):
-        own = np.flatnonzero(joint == j)
-        if not len(own):
-            continue
-        rows = _Rows(
-            model.of_joint(j),
-            [(sign, velocity[own]) for sign, velocity in sides],
-            torque[own],
-            load[own],
-            position[own],
-            seconds[own],
-        )
-        rows, parameters[j], square = _fitted(rows)
+    criterion = np.log(len(joint)) if delay else 0.0
+    noise = np.zeros(n)
+    for j, rows in parts.items():
+        count = len(rows.torque)
+        parameters[j], square = rows.fit(delay)
         jacobian = rows.jacobian(parameters[j])
-        delay[j] = rows.delay(parameters[j])
-        variance = square / max(len(own) - width - (rows.lag is not None), 1)
+        variance = square / max(count - width, 1)
         noise[j] = np.sqrt(variance / len(sides))
         inverse, determined[j] = _inverse(jacobian.T @ jacobian)
-        covariance[j] = variance * inverse
+        taken = inverse @ (jacobian.T @ rows.lag)  # what a second of delay takes from the parameters
+        covariance[j] = variance * inverse + spread**2 * np.outer(taken, taken)
         parameters[j, ~determined[j]] = 0.0
         if variance > 0.0:
-            information[j] = jacobian.T @ jacobian / variance
-            known = int(determined[j].sum()) + (rows.lag is not None)
-            criterion += len(own) * np.log(square / len(own)) + known * np.log(len(own))
+            along = jacobian.T @ rows.lag / variance
+            share = spread**2 / (1.0 + spread**2 * float(along @ taken))
+            information[j] = jacobian.T @ jacobian / variance - share * np.outer(along, along)
+            criterion += count * np.log(square / count) + int(determined[j].sum()) * np.log(count)
     return StrokeFriction(
         parameters=parameters,
         covariance=covariance,
@@ -231,22 +232,30 @@ def stroke_friction(model: FrictionModel, strokes: FrictionStrokes, gravity: Arr
     )
 
 
-def _fitted(rows: '_Rows') -> tuple['_Rows', Array, float]:
-    """Return the rows, the parameters and the sum of squared errors, with a delay where the strokes confirm one."""
-    parameters, square = fit_joint(rows.model, rows.columns, rows.torque, rows.fastest)
-    lagging = rows.with_delay()
-    count = len(rows.torque) - len(parameters) - 1
-    if lagging is None or count < 1:
-        return rows, parameters, square
-    with_delay, less = fit_joint(lagging.model, lagging.columns, lagging.torque, lagging.fastest)
-    confirmed = square - less > _EVIDENCE * less / count
-    return (lagging, with_delay, less) if confirmed else (rows, parameters, square)
+def _common_delay(parts: list['_Rows']) -> tuple[float, float]:
+    """Return the delay of the torque channel and its standard deviation [s].
+
+    It is the mean of what the joints say, weighted by how well each can tell. Where they disagree by more than
+    their deviations, the deviation of the mean grows with their scatter (Birge 1932): what one joint alone has is an
+    error of its friction model. A delay that is not confirmed is taken as zero, with its deviation.
+    """
+    delay = spread = 0.0
+    for _ in range(_DELAY_STEPS):
+        told = np.array([rows.told_of_delay(delay) for rows in parts])
+        more, weight = told[told[:, 1] > 0.0].T
+        if not len(weight):
+            return 0.0, 0.0
+        step = float(weight @ more / weight.sum())
+        scatter = float(weight @ (more - step) ** 2) / max(len(weight) - 1, 1)
+        delay, spread = delay + step, float(np.sqrt(max(scatter, 1.0) / weight.sum()))
+    return (delay, spread) if delay**2 > _EVIDENCE * spread**2 else (0.0, spread)
 
 
 class _Rows:
     """The rows of one joint, each weighted by the root of the time it was averaged over.
 
-    ``lag``, shape (N,), is the torque per unit of delay; torques and columns are projected onto its complement.
+    ``lag``, shape (N,), is the torque per unit of delay. Along a revolute joint gravity is a sine of the
+    position, along a prismatic one a straight line.
     """
 
     def __init__(
@@ -257,47 +266,36 @@ class _Rows:
         load: Array,
         position: Array,
         seconds: Array,
-        lag: Array | None = None,
     ) -> None:
-        self.model, self._sides, self.lag = model, sides, lag
-        self._given = torque, load, position, seconds
+        self.model, self._sides = model, sides
         self._load, self._position = load[:, None], position[:, None]
         self.root = np.sqrt(seconds / seconds.mean())
-        self.torque = self._cleared(torque * self.root)
+        self.torque = torque * self.root
         self.fastest = float(np.abs(sides[0][1]).max())
+        shape = np.stack([np.ones_like(position), position, np.sin(position), np.cos(position)], axis=1)
+        _, along, sine, cosine = np.linalg.lstsq(shape * self.root[:, None], load * self.root, rcond=1e-6)[0]
+        slope = along + sine * np.cos(position) - cosine * np.sin(position)
+        self.lag = -sum(side * velocity for side, velocity in sides) * slope * self.root
 
-    def _cleared(self, values: Array) -> Array:
-        return (
-            values
-            if self.lag is None
-            else values - np.multiply.outer(self.lag, self.lag @ values) / (self.lag @ self.lag)
-        )
+    def fit(self, delay: float) -> tuple[Array, float]:
+        """Return the parameters and the sum of squared errors, with a given delay [s]."""
+        return fit_joint(self.model, self.columns, self.torque - delay * self.lag, self.fastest)
 
-    def with_delay(self) -> '_Rows | None':
-        """Return the rows of a torque that may lag behind; None where gravity does not change along the strokes.
-
-        Along a revolute joint gravity is a sine of the position, along a prismatic one a straight line.
-        """
-        q, load = self._position[:, 0], self._load[:, 0]
-        shape = np.stack([np.ones_like(q), q, np.sin(q), np.cos(q)], axis=1) * self.root[:, None]
-        _, along, sine, cosine = np.linalg.lstsq(shape, load * self.root, rcond=1e-6)[0]
-        slope = along + sine * np.cos(q) - cosine * np.sin(q)
-        lag = -sum(side * velocity for side, velocity in self._sides) * slope * self.root
-        return _Rows(self.model, self._sides, *self._given, lag=lag) if lag.any() else None
-
-    def delay(self, parameters: Array) -> float:
-        """Return the delay that belongs to these parameters [s]."""
-        if self.lag is None:
-            return 0.0
-        k = len(self.model.linear_names)
-        left = self._given[0] * self.root - self._plain(parameters[k:]) @ parameters[:k]
-        return float(self.lag @ left / (self.lag @ self.lag))
+    def told_of_delay(self, delay: float) -> tuple[float, float]:
+        """Return by how much the delay is longer [s], and the weight of that [1/s^2], 0 if it cannot tell."""
+        parameters, square = self.fit(delay)
+        jacobian, k = self.jacobian(parameters), len(self.model.linear_names)
+        left = self.torque - delay * self.lag - self.columns(parameters[k:]) @ parameters[:k]
+        across = self.lag - jacobian @ np.linalg.lstsq(jacobian, self.lag, rcond=_RANK)[0]
+        length, free = float(across @ across), len(left) - len(parameters) - 1
+        if free < 1 or length <= _OPEN * float(self.lag @ self.lag):
+            return 0.0, 0.0
+        more = float(across @ left) / length
+        variance = max(square - more**2 * length, _ROUNDING * float(self.torque @ self.torque)) / free
+        return more, length / variance if variance > 0.0 else 0.0
 
     def columns(self, shape: Array) -> Array:
         """Return the weighted columns of the linear parameters, shape (N, k)."""
-        return self._cleared(self._plain(shape))
-
-    def _plain(self, shape: Array) -> Array:
         parts = (
             side * self.model.columns(velocity[:, None], shape[None], self._load, self._position)[:, 0]
             for side, velocity in self._sides
@@ -312,7 +310,7 @@ class _Rows:
             basis = self.model.basis(velocity[:, None], parameters[None, k:], self._load, self._position)
             bends = np.einsum('Nks,k->Ns', basis.sensitivity[:, 0], parameters[:k])
             total += side * np.concatenate([basis.columns[:, 0], bends], axis=1)
-        return self._cleared(total * self.root[:, None])
+        return np.asarray(total * self.root[:, None])
 
 
 def _inverse(matrix: Array) -> tuple[Array, BoolArray]:

@@ -7,11 +7,12 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The node ``floating_recorder``: records a free-floating robot for ``robotid free-floating identify``.
+"""The node ``floating_recorder``: records a free-floating robot, and identifies what it has captured.
 
 It follows ``joint_states`` and the motion of the base: ``odom`` (``nav_msgs/Odometry``, where nav_msgs is installed) or
 ``base_twist`` (``geometry_msgs/TwistStamped``) with ``base_pose`` (``geometry_msgs/PoseStamped``), and writes the
-messages as they came into one rosbag2 folder. Services: ``~/start``, ``~/stop``. ``~/status`` counts messages.
+messages as they came into one rosbag2 folder. Services: ``~/start``, ``~/stop``, and ``~/identify``, which answers from
+the newest recording as ``robotid free-floating identify`` does. ``~/status`` counts messages.
 """
 
 import sys
@@ -24,22 +25,27 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import yaml
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, TwistStamped
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
+from robotid_ros import __version__
 from robotid_ros.data.bag_writer import BagWriter
 from robotid_ros.data.messages import MessageChunk
-from robotid_ros.errors import DataError, RobotIdError
+from robotid_ros.errors import DataError, IdentificationError, RobotIdError
+from robotid_ros.free_floating import identify_target, read_measurement, read_mission
 from robotid_ros.nodes.conversions import subscribe_to_published
-from robotid_ros.nodes.parameters import declare_parameters
+from robotid_ros.nodes.identify_service import IdentifyService
+from robotid_ros.nodes.parameters import declare_parameters, read_parameters
 from robotid_ros.nodes.publishing import Status
 from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
+from robotid_ros.progress import Progress
 from robotid_ros.settings import Settings, setting
 
 _DEPTH = 5000
@@ -48,11 +54,14 @@ _LOOK, _WRITE = 0.2, 0.5  # [s]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloatingRecorderConfig(Settings):
-    """Where recordings go."""
+    """Where recordings go, and how a target is identified from them."""
 
     error = DataError
 
     output_folder: str = setting('recordings', 'Folder in which each recording gets one of its own')
+    mission: str = setting('', 'Mission file with robot, prior and sensors; empty: the packaged example')
+    estimator: Literal['weighted', 'ordinary', 'recursive'] = setting('weighted', 'How the target is estimated')
+    momentum: Literal['zero', 'estimated'] = setting('zero', 'Momentum of the whole system; estimated needs the pose')
 
 
 class FloatingRecorder(Node):
@@ -72,7 +81,8 @@ class FloatingRecorder(Node):
             self._kinds['odom'] = Odometry
         self._unheard = {topic: (kind, self._receiver(topic)) for topic, kind in self._kinds.items()}
         self._counts: Mapping[str, int] = {}  # messages of the recording, by topic
-        self._status = Status(self, 10, lambda: self._counts)
+        self._status = Status(self, 10, lambda: {**self._counts, **self._answer.values()})
+        self._answer = IdentifyService(self, self._status, self._identified, IdentificationError)
         self.create_service(Trigger, '~/start', answering(self, partial(self._worker.run, self._start)))
         self.create_service(Trigger, '~/stop', answering(self, partial(self._worker.run, self._stop)))
         steady_timer(self, _LOOK, partial(subscribe_to_published, self, self._unheard, _DEPTH, raw=True))
@@ -82,6 +92,7 @@ class FloatingRecorder(Node):
         """End a recording that is going on, so that nothing of it is lost."""
         with suppress(RobotIdError):
             self._stop()
+        self._answer.close()
         self._worker.close()
 
     def _receiver(self, topic: str) -> Callable[[bytes], None]:
@@ -146,6 +157,34 @@ class FloatingRecorder(Node):
         text = f'{sum(writer.messages.values())} messages in {writer.folder}'
         self._status.set(DiagnosticStatus.OK, text)
         return text
+
+    # --- in the thread of ~/identify ---
+
+    def _identified(self, progress: Progress) -> tuple[str, str, bool]:
+        """Return the result of the newest recording as YAML, a line, and whether it is usable."""
+        if self._writer is not None:
+            raise DataError('a recording is going on; call ~/stop first')
+        config = read_parameters(self, FloatingRecorderConfig)
+        folder = Path(config.output_folder).expanduser()
+        recordings = sorted(path.parent for path in folder.glob('*/metadata.yaml'))
+        if not recordings:
+            raise DataError(f'no recording in {folder}; call ~/start, move the arm, and call ~/stop')
+        mission = read_mission(config.mission or None)
+        progress(0.0, f'reading {recordings[-1]}')
+        measurement = read_measurement(recordings[-1], mission.robot.arm.joint_names)
+        progress(0.2, 'estimating')
+        result = identify_target(
+            mission.robot, measurement, estimator=config.estimator, noise=mission.noise, momentum=config.momentum
+        )
+        content = result.to_dict()
+        content['provenance'] |= {
+            'mission': mission.name,
+            'recording': str(recordings[-1]),
+            'version': __version__,
+        }
+        said = f'identified: {result.target.mass:.4g} +- {result.target_deviation[0]:.2g} kg'
+        said = f'{said}; {result.reason}' if result.reason else said
+        return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100), said, result.usable
 
 
 def _type_name(kind: Any) -> str:

@@ -12,7 +12,8 @@
 It follows ``joint_states`` and ``measured_pose`` (``geometry_msgs/PoseStamped``) or ``measured_point``
 (``geometry_msgs/PointStamped``) of a tracker or camera, or a frame on ``/tf``. The service ``~/measure`` averages both
 and adds a row to the points file that ``robotid calibrate`` reads; with ``automatic`` a row is added wherever the arm
-comes to rest. ``~/status`` tells what was measured last.
+comes to rest. ``~/status`` tells what was measured last. ``~/identify`` answers from the points file as ``robotid
+calibrate`` does, with the calibrated arm on ``~/robot_description``.
 """
 
 import sys
@@ -20,25 +21,34 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseStamped, Quaternion
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from robotid_ros import __version__
 from robotid_ros.arrays import Array
-from robotid_ros.calibration import append_points
+from robotid_ros.calibration import CalibrationConfig, append_points, calibrate, read_points
 from robotid_ros.calibration.pairing import PairingConfig, RestingPairs
+from robotid_ros.calibration.result_files import calibrated_urdf
 from robotid_ros.errors import CalibrationError, DataError, MissingDependencyError, RobotIdError
-from robotid_ros.nodes.conversions import joint_state_values, seconds, subscribe_to_published
+from robotid_ros.files import file_hash
+from robotid_ros.model import RobotModel
+from robotid_ros.nodes.conversions import LATCHED, joint_state_values, seconds, subscribe_to_published
+from robotid_ros.nodes.identify_service import IdentifyService
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
-from robotid_ros.nodes.publishing import Status
+from robotid_ros.nodes.publishing import Status, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
+from robotid_ros.progress import Progress
 from robotid_ros.settings import Settings, setting
 
 _POLL, _LOOK = 0.02, 0.2  # [s]
@@ -80,7 +90,13 @@ class PoseRecorder(Node):
         self._last: Array | None = None
         self._count = 0
         self._worker = BackgroundWorker(self)
-        self._status = Status(self, 10, lambda: {'rows': self._count, 'points_file': self._config.points_file})
+        declare_parameters(self, CalibrationConfig)
+        self._description = ''
+        self.create_subscription(String, 'robot_description', self._receive_description, LATCHED)
+        self._calibrated = self.create_publisher(String, '~/robot_description', LATCHED)
+        rows = {'points_file': self._config.points_file}
+        self._status = Status(self, 10, lambda: {'rows': self._count, **rows, **self._answer.values()})
+        self._answer = IdentifyService(self, self._status, self._identified, CalibrationError)
         wanted: dict[str, tuple[Any, Callable[[Any], None]]] = {
             'joint_states': (JointState, self._receive_joints),
             'measured_pose': (PoseStamped, self._receive_pose),
@@ -96,6 +112,7 @@ class PoseRecorder(Node):
 
     def close(self) -> None:
         """Forget work that has not begun."""
+        self._answer.close()
         self._worker.close()
 
     # --- what comes in ---
@@ -111,6 +128,9 @@ class PoseRecorder(Node):
             self._pairs = RestingPairs(joints, read_parameters(self, PairingConfig))
         if np.isfinite(position).all():
             self._pairs.receive_joints(seconds(message.header.stamp), position)
+
+    def _receive_description(self, message: String) -> None:
+        self._description = message.data
 
     def _receive_pose(self, message: PoseStamped) -> None:
         self._receive_target(message.header.stamp, message.pose.position, message.pose.orientation)
@@ -179,6 +199,25 @@ class PoseRecorder(Node):
                 raise
 
         return self._worker.run(write)
+
+    # --- in the thread of ~/identify ---
+
+    def _identified(self, progress: Progress) -> tuple[str, str, bool]:
+        """Return the calibration from the points file as YAML, a line, and whether it converged."""
+        if not self._description:
+            raise CalibrationError('no robot description has come yet; the nominal arm is taken from it')
+        robot = RobotModel.from_urdf(self._description, joints=self._joints or None)
+        config = read_parameters(self, CalibrationConfig)
+        path = Path(self._config.points_file).expanduser()
+        result = calibrate(robot, read_points(path).for_joints(robot.joint_names), config, progress=progress)
+        publish(self._calibrated, String(data=calibrated_urdf(result)))
+        provenance = {'version': __version__, 'files': {str(path): file_hash(path)}, 'settings': config.to_dict()}
+        cross = result.cross_validation
+        after, kind = (result.after, 'fitted to') if cross is None else (cross.after, 'cross-validated')
+        said = f'calibrated from {len(result.points)} measurements: {1e3 * result.before.rms:.3g} mm before, '
+        said += f'{1e3 * after.rms:.3g} mm after ({kind})'
+        content = {**result.to_dict(), 'provenance': provenance}
+        return yaml.safe_dump(content, sort_keys=False, width=120), said, result.fit.converged
 
 
 def _tf_message() -> Any:
