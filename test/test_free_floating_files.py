@@ -44,7 +44,7 @@ MISSION = {
 
 
 def command(*words):
-    options = build_parser(['free-floating']).parse_args(['free-floating', *map(str, words)])
+    options = build_parser('free-floating').parse_args(['free-floating', *map(str, words)])
     return options.run(options)
 
 

@@ -38,7 +38,7 @@ from robotid_ros import __version__
 from robotid_ros.arrays import Array
 from robotid_ros.calibration import CalibrationConfig, append_points, calibrate, read_points
 from robotid_ros.calibration.pairing import PairingConfig, RestingPairs
-from robotid_ros.calibration.result_files import calibrated_urdf
+from robotid_ros.calibration.result import calibrated_urdf
 from robotid_ros.errors import CalibrationError, DataError, MissingDependencyError, RobotIdError
 from robotid_ros.files import file_hash
 from robotid_ros.model import RobotModel
