@@ -343,6 +343,28 @@ def test_simulated_time_of_any_rate_that_stalls_and_catches_up_is_no_jump(seed):
     assert clock.problem.startswith('the clock jumped ahead')
 
 
+@pytest.mark.parametrize('seed', range(40))
+def test_a_simulator_without_processor_for_a_while_does_not_jump(seed):
+    rng = np.random.default_rng(seed)
+    rate, tick = 10.0 ** rng.uniform(-1.0, 1.3), rng.choice([0.001, 0.01, 0.04])
+    clock = RunClock(10.0, 10.0, 0.0, simulated=True)
+    now, begin, made, heard, share, until = 0.0, 0.0, 0.0, 10.0, 1.0, 0.0
+    for _ in range(2000):
+        end = now + rng.choice([1e-4, 0.01, 0.15], p=[0.5, 0.45, 0.05])  # the node stalls too
+        while now < end:
+            if now >= until:
+                share = rng.choice([0.0, 0.3, 0.7, 1.0, 30.0])  # of the speed that is wanted; it may compute faster
+                until = now + rng.exponential(0.3)
+            step = min(2e-3, end - now)
+            now += step
+            made = min(made + share * rate * step, rate * (now - begin))
+            begin = max(begin, now - made / rate - 0.02)  # which is all that it makes up for
+        clock.read(heard, now, simulated=True)
+        heard = max(heard, 10.0 + made - made % tick)
+        clock.read(heard, now, simulated=True)
+        assert clock.problem == '', (rate, now)
+
+
 def test_the_clock_of_a_run_goes_on_after_a_jump():
     clock = RunClock(100.0, 99.5, 7.0, simulated=False)
     assert clock.read(99.6, 7.1, simulated=False) == pytest.approx(-0.4)

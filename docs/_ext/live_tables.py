@@ -46,21 +46,26 @@ class CommandHelp(Directive):
     def run(self) -> list[nodes.Node]:
         """Return a literal block, or sections."""
         os.environ['COLUMNS'] = '100'
-        from robotid_ros.cli import build_parser
+        from robotid_ros.commands import COMMANDS
 
-        action = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
-        commands = {name: command.format_help() for name, command in action.choices.items()}
         if self.arguments:
             name = self.arguments[0]
-            if name not in commands:
-                raise self.error(f'there is no command {name}; there are: {", ".join(commands)}')
-            return [_literal(commands[name])]
+            if name not in COMMANDS:
+                raise self.error(f'there is no command {name}; there are: {", ".join(COMMANDS)}')
+            return [_literal(_help(name))]
         sections: list[nodes.Node] = []
-        for name, text in commands.items():
+        for name in COMMANDS:
             section = nodes.section(ids=[f'robotid-{name}'])
-            section += [nodes.title(text=f'robotid {name}'), _literal(text)]
+            section += [nodes.title(text=f'robotid {name}'), _literal(_help(name))]
             sections.append(section)
         return sections
+
+
+def _help(name: str) -> str:
+    from robotid_ros.cli import build_parser
+
+    parsers = next(a for a in build_parser(name)._actions if isinstance(a, argparse._SubParsersAction))
+    return str(parsers.choices[name].format_help())
 
 
 def _literal(text: str) -> nodes.literal_block:

@@ -43,6 +43,7 @@ class RunClock:
         self.begin, self._simulated = begin, simulated
         self._clock, self._now, self._offset = clock, now, clock - now
         self._rate, self._watched = 1.0, 0.0
+        self._fastest = 1.0  # what a simulator comes back to that had no processor for a while
         self._owed = 0.0  # what simulated time is behind its rate
         self._ticked = now  # when simulated time last went on: it comes in messages, and not when a node reads it
         self.time = clock - begin
@@ -68,6 +69,7 @@ class RunClock:
                 self._watched += since
                 if since > 0.0:
                     self._rate += min(since / _REMEMBER, 1.0) * (went / since - self._rate)
+                    self._fastest = max(self._fastest, self._rate)
                 self._ticked = now
         else:
             self.time += self._rate * passed
@@ -92,7 +94,7 @@ class RunClock:
 
     def _possible(self, since: float) -> float:
         """Return how far the clock may go on unheard in a time [s]: only one that comes in messages does so."""
-        return self._owed + _FASTER * max(self._rate, 1.0) * since if self._simulated else 0.0
+        return self._owed + _FASTER * self._fastest * since if self._simulated else 0.0
 
     def place(self, stamp: float | None, tolerance: float, patience: float) -> tuple[float, str]:
         """Return when a reading with a stamp [s] was made, in the time of the run, and what is wrong with the stamp.
@@ -102,7 +104,7 @@ class RunClock:
         """
         if stamp is None or not self.trusted:
             return self.time, ''
-        late, rate = self.time + self.begin - stamp, max(self._rate, 1.0)
+        late, rate = self.time + self.begin - stamp, self._fastest
         ahead = rate * tolerance + self._possible(self._now - self._ticked)
         if -ahead <= late <= rate * patience:
             return stamp - self.begin, ''
