@@ -168,12 +168,12 @@ def test_two_runs_one_after_the_other(arena, tmp_path):
     sender = publisher(periodic(8), periodic(6, later, amplitude=0.4, seed=1))
     sender.run()
     client.wait_for_messages(8 * 250 + 150)
+    wait_until(lambda: periods_in(client) > 0, 'an average while the run goes on')
     sender.go()  # ends the run
     wait_until(lambda: periods_in(client) == 7, 'the first average')
     assert_average(client.averaged[-1], START, 1.0)
     counts = [json.loads(message.header.frame_id)['periods'] for message in client.averaged]
     assert counts == sorted(counts)
-    assert len(counts) > 2  # while the run went on, too
     assert {message.header.stamp.sec for message in client.averaged} == {START // 10**9}
     wait_until(lambda: np.allclose(client.noise[-1].effort, 0.05 / np.sqrt(7), rtol=0.2), 'the noise')
     assert np.allclose(client.noise[-1].position, 1e-4 / np.sqrt(7), rtol=0.2)

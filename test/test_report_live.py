@@ -228,14 +228,13 @@ def test_the_stop_button_stops_a_moving_arm(browser: Chromium, tmp_path: Path) -
             wait_until(lambda: bool(browser.evaluate("document.getElementById('progress').value > 0")), 'the progress')
             panels = '[...document.querySelectorAll(".moved")]'
             drawn = f'{panels}.map(e => e.data.map(t => [...t.y]))'
-            wait_until(
-                lambda: bool(browser.evaluate(f'{drawn}.some(e => e[1].some(v => v !== null))')), 'the reference'
-            )
-            joints = browser.evaluate(drawn)
-            assert len(joints) == len(JOINTS)
-            for measured, reference in joints:
-                both = [abs(a - b) for a, b in zip(measured, reference, strict=True) if b is not None]
-                assert min(both) < 0.02  # drawn over each other; how far the fake arm lags is a matter of the load
+
+            def drawn_over_each_other() -> bool:
+                joints = browser.evaluate(drawn)
+                near = [any(b is not None and abs(a - b) < 0.02 for a, b in zip(*both, strict=True)) for both in joints]
+                return len(joints) == len(JOINTS) and all(near)  # how far the fake arm lags is a matter of the load
+
+            wait_until(drawn_over_each_other, 'measured positions and the reference')
             assert 'off its reference' in _text(browser, '#motion .panel-title span')
             if os.environ.get('ROBOTID_PICTURES'):  # to look at
                 for width in (1400, 390):
