@@ -33,13 +33,49 @@ robotid.ready.then(() => {
     };
   };
   const byId = id => document.getElementById(id);
-  const motion = panelsOf(byId('motion'), 'moved', byId('still')), torque = panelsOf(byId('torque'), 'live', null);
-  const extend = (panels, notes, t, rows, anew) => panels.forEach((panel, j) => {
-    panel.note.textContent = notes[j] || '';
-    const all = rows.map((_, k) => k);
-    if (anew) Plotly.restyle(panel.chart, {x: all.map(() => []), y: all.map(() => [])});
-    if (t.length) Plotly.extendTraces(panel.chart, {x: rows.map(() => t), y: rows.map(row => row.map(v => v === null ? null : v[j]))}, all, KEPT);
-  });
+  // What came is kept; it is drawn when the page has time for it, so that the stop never waits behind charts.
+  const following = panels => ({panels, key: '', arguments: null, notes: [], t: [], rows: []});
+  const motion = following(panelsOf(byId('motion'), 'moved', byId('still'))), torque = following(panelsOf(byId('torque'), 'live', null));
+  const extend = (kind, shown, notes, t, rows, anew) => {
+    const key = JSON.stringify([shown, rows.length]);
+    if (anew || kind.key !== key) { kind.t = []; kind.rows = rows.map(() => []); }
+    kind.key = key;
+    kind.t = kind.t.concat(t).slice(-KEPT);
+    kind.rows = kind.rows.map((row, k) => row.concat(rows[k]).slice(-KEPT));
+    kind.arguments = shown;
+    kind.notes = notes;
+  };
+  const pause = time => new Promise(resume => setTimeout(resume, time));
+  const draw = async () => {
+    for (const kind of [motion, torque]) {
+      if (!kind.arguments) continue;
+      const panels = kind.panels(...kind.arguments);
+      kind.arguments = null;
+      for (const [j, panel] of panels.entries()) {
+        panel.note.textContent = kind.notes[j] || '';
+        await Plotly.restyle(panel.chart, {x: kind.rows.map(() => kind.t), y: kind.rows.map(row => row.map(v => v === null ? null : v[j]))});
+        await pause(0);  // a click comes between
+      }
+    }
+    if (history) {
+      const x = history.map(entry => entry.recordings), y = curves.map(([key]) => history.map(e => e[key] > 0 ? e[key] : null));
+      history = null;
+      await Plotly.restyle(convergence, {x: curves.map(() => x), y});
+    }
+  };
+  let drawing = false, news = false, history = null;
+  const ask = async () => {
+    news = true;
+    if (drawing) return;
+    drawing = true;
+    while (news) {
+      news = false;
+      const began = performance.now();
+      await draw();
+      await pause(2 * (performance.now() - began));  // a third of the time at most
+    }
+    drawing = false;
+  };
   const limit = y => ({type: 'line', xref: 'paper', x0: 0, x1: 1, y0: y, y1: y, line: {color: '#b3261e', width: 1, dash: 'dot'}});
   const convergence = byId('convergence');
   const curves = [['relative_error', 'torque unexplained [%]', '#0072b2'], ['median_relative_std', 'median deviation [%]', '#007d5d'],
@@ -49,23 +85,21 @@ robotid.ready.then(() => {
   let predicted = false;
   live.follow(message => {
     const moved = message.motion;
-    extend(motion(moved.joints, 'position [rad or m]', [['measured', '#848e9a'], ['reference', '#0072b2', 'dash']],
-      moved.limits.map(ends => ends.filter(end => end !== null).map(limit))),
+    extend(motion, [moved.joints, 'position [rad or m]', [['measured', '#848e9a'], ['reference', '#0072b2', 'dash']],
+      moved.limits.map(ends => ends.filter(end => end !== null).map(limit))],
     moved.notes, moved.t, [moved.position, moved.reference], message.everything);
     const anew = message.everything || message.fitted !== predicted;
     predicted = message.fitted;
     if (predicted) {
       byId('waiting').hidden = true;
       const {t, measured, predicted: model} = message.samples;
-      extend(torque(message.joints, 'torque [N·m]', [['measured', '#848e9a'], ['predicted', '#0072b2']], []), message.notes, t, [measured, model], anew);
+      extend(torque, [message.joints, 'torque [N·m]', [['measured', '#848e9a'], ['predicted', '#0072b2']], []], message.notes, t, [measured, model], anew);
     } else {
       const reporting = moved.effort.some(row => row !== null) || moved.reports;
-      extend(torque(reporting ? moved.joints : [], 'effort as reported', [['reported', '#848e9a']], []), [], moved.t, [moved.effort], anew);
+      extend(torque, [reporting ? moved.joints : [], 'effort as reported', [['reported', '#848e9a']], []], [], moved.t, [moved.effort], anew);
     }
-    if (message.history) {
-      const x = message.history.map(entry => entry.recordings);
-      Plotly.restyle(convergence, {x: curves.map(() => x), y: curves.map(([key]) => message.history.map(e => e[key] > 0 ? e[key] : null))});
-    }
+    if (message.history) history = message.history;
+    ask();
   });
 }).catch(() => {
   document.getElementById('still').textContent = 'This browser cannot unpack the charts (Chrome 80, Firefox 113, Safari 16.4 or newer can). '
