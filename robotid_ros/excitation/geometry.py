@@ -152,8 +152,8 @@ def closest_points(start1: Array, end1: Array, start2: Array, end2: Array) -> tu
     Source: Ericson, "Real-Time Collision Detection", 2005, section 5.1.9.
     """
     along1, along2, between = end1 - start1, end2 - start2, start1 - start2
-    a, e = np.sum(along1 * along1, axis=1), np.sum(along2 * along2, axis=1)
-    b, c, f = (np.sum(along1 * along2, axis=1), np.sum(along1 * between, axis=1), np.sum(along2 * between, axis=1))
+    pairs = ((along1, along1), (along2, along2), (along1, along2), (along1, between), (along2, between))
+    a, e, b, c, f = (np.einsum('ij,ij->i', *pair) for pair in pairs)
     tiny = 1e-16
     safe_a, safe_e = np.maximum(a, tiny), np.maximum(e, tiny)
     denominator = a * e - b * b
