@@ -42,7 +42,9 @@ class ExcitationConfig(Settings):
     noise: tuple[float, ...] = setting(
         (), 'Standard deviation of the torque of each joint; empty: all alike', unit='N m'
     )
-    position_scaling: float = setting(1.0, 'Share of the position range to use, about its middle', range=(0.01, 1.0))
+    position_scaling: float = setting(
+        0.97, 'Share of the position range to use, about its middle; the rest is for stops', range=(0.01, 1.0)
+    )
     velocity_scaling: float = setting(1.0, 'Part of the velocity limits', range=(0.01, 1.0))
     velocity_margin: float = setting(
         0.03,
