@@ -246,7 +246,11 @@ def test_progress_grows_to_one():
     ('changes', 'config', 'message'),
     [
         ({'lower': [0.5, -1.0], 'upper': [0.5, 1.0]}, {}, "joint 'joint1' leave no room to move"),
-        ({}, {'start_position': (0.0, 5.0)}, "start position of joint 'joint2' is 5 rad, outside its limits -1.94 to 1.94"),
+        (
+            {},
+            {'start_position': (0.0, 5.0)},
+            "start position of joint 'joint2' is 5 rad, outside its limits -1.94 to 1.94",
+        ),
         ({}, {'start_position': (0.0,)}, 'start_position: expected shape'),
         (
             {'lower': -np.inf, 'upper': np.inf, 'velocity': np.inf, 'acceleration': np.inf},

@@ -99,17 +99,18 @@ def read_mission(path: str | Path | None = None) -> Mission:
     Parameters
     ----------
     path : str or Path, optional
-        The packaged example by default.
+        A file, or the name of the packaged example, which is the default.
 
     Raises
     ------
     ModelError
         If the file cannot be read, an entry is missing, unknown or out of range.
     """
-    name = EXAMPLE if path is None else str(path)
-    content = read_yaml(packaged_folder() / EXAMPLE if path is None else path, 'mission file', ModelError)
+    name = str(path or EXAMPLE)
+    file = packaged_folder() / EXAMPLE if name == EXAMPLE and not Path(name).is_file() else Path(name).expanduser()
+    content = read_yaml(file, 'mission file', ModelError)
     with refusing(f"mission file '{name}'", ModelError):
-        return _checked(content, name, None if path is None else Path(path).expanduser().parent)
+        return _checked(content, name, file.parent)
 
 
 def _checked(content: Any, name: str, folder: Path | None) -> Mission:

@@ -252,6 +252,11 @@ class ExcitationNode(Node):
         if self._config.run == 'poses':
             return await self._design_tour(model)
         config = read_parameters(self, ExcitationConfig)
+        floating = None
+        if self._config.run == 'free_floating':
+            from robotid_ros.free_floating import design_excitation, read_mission  # late: few robots float
+
+            floating = read_mission(self._config.mission)
         if self._config.run == 'validation':
             config = validation_config(config)
         self._status.set(DiagnosticStatus.OK, 'optimising the trajectory', 'designing')
@@ -263,6 +268,16 @@ class ExcitationNode(Node):
             self._status.text = f'optimising the trajectory: {100.0 * part:.0f} %, {what}'
 
         def work() -> ExcitationDesign:
+            if floating is not None:
+                return design_excitation(
+                    floating.robot,
+                    start=floating.start,
+                    period=floating.period,
+                    harmonics=floating.harmonics,
+                    limits=floating.limits,
+                    seed=config.seed,
+                    progress=progress,
+                )
             return optimize_excitation(model, config, progress=progress, cancelled=self._cancelled.is_set)
 
         design: ExcitationDesign = await self._worker.run(work)
@@ -337,7 +352,7 @@ class ExcitationNode(Node):
         position = await self._driver.state.measure(model.joint_names)
         config, run_config = read_parameters(self, ExcitationConfig), read_parameters(self, RunConfig)
         start = read_parameters(self, StartConfig)
-        if isinstance(motion, PoseTour):  # its measurements are not the recorder's, and need no torque
+        if self._purpose in ('poses', 'free_floating'):  # measured by another recorder, and without torque
             start = replace(start, start_anyway=(*start.start_anyway, 'no_recorder', 'no_effort'))
         await self._checks.require_start(model, config, start, self._motion_values.get('condition_number_scaled'))
 

@@ -42,9 +42,10 @@ class ExcitationNodeConfig(Settings):
     run: str = setting(
         'excitation',
         'What ~/design makes and ~/start runs; a validation is an excitation of another seed, poses are a tour with '
-        'rests for a calibration',
-        choices=('excitation', 'validation', 'friction_sweep', 'poses'),
+        'rests for a calibration, free_floating is for the target that a space robot holds',
+        choices=('excitation', 'validation', 'friction_sweep', 'poses', 'free_floating'),
     )
+    mission: str = setting('', 'Mission file of a free-floating robot; empty: the packaged example')
     trajectory: str = setting('', 'Excitation YAML to run instead of a design of its own')
     save_to: str = setting('', 'Where ~/design writes its excitation YAML; empty: nowhere')
     preview_speed: float = setting(

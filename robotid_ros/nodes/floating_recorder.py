@@ -169,7 +169,7 @@ class FloatingRecorder(Node):
         recordings = sorted(path.parent for path in folder.glob('*/metadata.yaml'))
         if not recordings:
             raise DataError(f'no recording in {folder}; call ~/start, move the arm, and call ~/stop')
-        mission = read_mission(config.mission or None)
+        mission = read_mission(config.mission)
         progress(0.0, f'reading {recordings[-1]}')
         measurement = read_measurement(recordings[-1], mission.robot.arm.joint_names)
         progress(0.2, 'estimating')

@@ -12,7 +12,8 @@
 It takes ``trajectory_msgs/JointTrajectory`` by the rules of ros2_control's
 joint_trajectory_controller, on its topic and, where control_msgs is installed, by its action, and
 publishes ``sensor_msgs/JointState`` as its joint_state_broadcaster does, and a latched
-``robot_description``.
+``robot_description``. With a ``mission`` the arm rides on a base that floats freely, and ``base_twist`` and
+``base_pose`` (``geometry_msgs``) tell how it moves.
 """
 
 import sys
@@ -45,6 +46,7 @@ from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, Simulated
 from robotid_ros.nodes.simulated_arm_messages import JointStateTemplate
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.simulation import CommandPoint, write_truth
+from robotid_ros.simulation.floating_plant import FloatingPlant
 from robotid_ros.simulation.goal_monitor import GoalEnd, GoalVerdict
 from robotid_ros.simulation.plant import Wall
 
@@ -67,10 +69,10 @@ class SimulatedArm(Node):
     """An arm in a physics engine, in real time or faster.
 
     The physics run in a thread of their own, step after step against absolute deadlines: a delay is made up for by
-    computing faster, or by a clock that waits where this node publishes it, and no step or joint state is left out. A command takes effect at the step that was due when it
-    came, so that a busy machine delays the joint states but does not change the motion; where the node publishes the
-    clock, all nodes wait instead. Stamps are the simulated time, which begins at the system's time and does not drift
-    from it at speed 1.
+    computing faster, or by a clock that waits where this node publishes it, and no step or joint state is left out. A
+    command takes effect at the step that was due when it came, so that a busy machine delays the joint states but does
+    not change the motion; where the node publishes the clock, all nodes wait instead. Stamps are the simulated time,
+    which begins at the system's time and does not drift from it at speed 1.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -87,6 +89,11 @@ class SimulatedArm(Node):
         )
         self._description = self.create_publisher(String, 'robot_description', LATCHED)
         publish(self._description, String(data=self._parts.description))
+        self._base = None
+        if isinstance(self._parts.plant, FloatingPlant) and self._parts.base_noise is not None:
+            from robotid_ros.nodes.simulated_base import SimulatedBase  # late: few robots float
+
+            self._base = SimulatedBase(self, self._parts.plant, self._parts.base_noise, self._parts.sensor_rng, depth)
         self._clock_publisher = (
             self.create_publisher(Clock, '/clock', QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT))
             if self._config.publish_clock
@@ -235,6 +242,8 @@ class SimulatedArm(Node):
             if self._clock_publisher is not None and block % clock_every == 0:
                 sec, nanosec = divmod(stamp, _NANOSECONDS)
                 publish(self._clock_publisher, Clock(clock=Time(sec=sec, nanosec=nanosec)))
+            if self._base is not None:
+                self._base.publish(stamp)
             publish(self._states, template.filled(stamp, seen['position'][0], self._velocity, late[0]))
             block += 1
 

@@ -10,6 +10,7 @@
 """Parameters of the simulated arm, and the arm, sensors and follower they describe."""
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,11 +27,16 @@ from robotid_ros.simulation import (
     Plant,
     Sensors,
     effort_scale,
+    nominal_truth,
     perturb,
     prior_friction,
     start_position,
 )
+from robotid_ros.simulation.floating_plant import FloatingPlant
 from robotid_ros.simulation.simulated_controller import SimulatedController
+
+if TYPE_CHECKING:
+    from robotid_ros.free_floating import Mission, SensorNoise
 
 _DEFAULT_ROBOT = 'ur10e'
 
@@ -47,6 +53,12 @@ class SimulatedArmConfig(Settings):
         read_only=True,
     )
     tip: str = setting('', 'link at the end of the chain; empty for the last one', read_only=True)
+    mission: str = setting(
+        '',
+        "mission file of a free-floating robot, or 'iiwa14_space.yaml', the packaged one: its arm, as described and "
+        'without friction, moves on its free base with the true target; empty for an arm on the ground',
+        read_only=True,
+    )
     initial_position: tuple[float, ...] = setting(
         (), 'where the arm starts; empty for zero, or the nearest clear of the limits', unit='rad or m', read_only=True
     )
@@ -162,12 +174,13 @@ class SimulatedArmParts:
 
     description: str
     truth: ArmTruth
-    plant: Plant
+    plant: Plant | FloatingPlant
     sensors: Sensors
     controller: SimulatedController
     sensor_rng: np.random.Generator
     shows_current: np.ndarray
     steps: int
+    base_noise: 'SensorNoise | None' = None
 
     def of_links(self, reference: tuple[Array, Array, Array]) -> Array:
         """Return where the links are when the motors follow a reference, each part of shape (N, n) [rad or m].
@@ -196,6 +209,10 @@ def build_parts(config: SimulatedArmConfig, robot: RobotConfig | None) -> Simula
             f"parameter 'publish_rate': expected a divisor of physics_rate ({config.physics_rate:g} Hz), "
             f'got {config.publish_rate:g} Hz'
         )
+    if config.mission:
+        from robotid_ros.free_floating import read_mission  # late: few robots float
+
+        return _floating_parts(config, read_mission(config.mission), steps)
     wanted = config.robot or (robot.urdf if robot is not None else None) or _DEFAULT_ROBOT
     model = configured_arm(arm_description(wanted), robot, tip=config.tip)
     constants = robot.torque_constants if robot is not None else {}
@@ -244,13 +261,7 @@ def build_parts(config: SimulatedArmConfig, robot: RobotConfig | None) -> Simula
             velocity_noise=config.velocity_noise,
             effort_noise=config.effort_noise,
         ),
-        controller=SimulatedController(
-            model.joint_names,
-            start,
-            blend=config.trajectory_replacement == 'blend',
-            from_command=config.interpolate_from == 'commanded',
-            velocity_limits=model.limits.velocity if config.enforce_limits else None,
-        ),
+        controller=_controller(config, model, start),
         sensor_rng=sensor_rng,
         shows_current=np.array([meaning.get(name, config.effort_content) == 'current' for name in model.joint_names]),
         steps=steps,
@@ -258,6 +269,43 @@ def build_parts(config: SimulatedArmConfig, robot: RobotConfig | None) -> Simula
     still = np.zeros((1, model.n))
     plant.reset(parts.of_links((start[None], still, still))[0])
     return parts
+
+
+def _controller(config: SimulatedArmConfig, model: RobotModel, start: Array) -> SimulatedController:
+    return SimulatedController(
+        model.joint_names,
+        start,
+        blend=config.trajectory_replacement == 'blend',
+        from_command=config.interpolate_from == 'commanded',
+        velocity_limits=model.limits.velocity if config.enforce_limits else None,
+    )
+
+
+def _floating_parts(config: SimulatedArmConfig, mission: 'Mission', steps: int) -> SimulatedArmParts:
+    """Return a free-floating robot with its true target, and the sensors of its mission."""
+    model, noise = mission.true_robot.model, mission.noise
+    truth = nominal_truth(model)
+    plant = FloatingPlant(model, rate=config.physics_rate, bandwidth=config.bandwidth)
+    start = _initial_position(config.initial_position or tuple(mission.start.tolist()), model)
+    plant.reset(start)
+    return SimulatedArmParts(
+        description=mission.robot.arm.source or '',
+        truth=truth,
+        plant=plant,
+        sensors=Sensors.typical(
+            model,
+            truth.drive_gain,
+            encoder_bits=config.encoder_bits,
+            position_noise=noise.joint_position,
+            velocity_noise=noise.joint_velocity,
+            effort_noise=config.effort_noise,
+        ),
+        controller=_controller(config, model, start),
+        sensor_rng=np.random.default_rng(config.seed),
+        shows_current=np.zeros(model.n, dtype=bool),
+        steps=steps,
+        base_noise=noise,
+    )
 
 
 def _initial_position(given: tuple[float, ...], model: RobotModel) -> Array:

@@ -40,8 +40,10 @@ def load_mujoco(purpose: str) -> Any:
     return mujoco
 
 
-def mjcf_of(model: RobotModel, *, time_step: float) -> str:
+def mjcf_of(model: RobotModel, *, time_step: float, floating: bool = False) -> str:
     """Return the MJCF text of an arm fixed to the world, without friction, contacts or limits.
+
+    With ``floating`` its base moves freely and without gravity, and the integrator is a Runge-Kutta method of order 4.
 
     Every joint has a friction-loss constraint of level zero, to be set by the plant. Its reference
     stops the joint within one step (time constant 2 h, the shortest MuJoCo takes) and its
@@ -57,6 +59,13 @@ def mjcf_of(model: RobotModel, *, time_step: float) -> str:
         raise ModelError('coupled joints cannot be simulated: expected the identity as coupling matrix')
     mass, com, inertia = split_inertial_parameters(model.inertial)
     bodies: list[str] = []
+    gravity = np.zeros(3) if floating else model.gravity
+    if floating:
+        heavy, middle, tensor = split_inertial_parameters(model.base_inertial)
+        bodies.append(
+            f'<body name={quoteattr(model.base_name)}><freejoint/><inertial pos="{spelled(middle)}" '
+            f'mass="{spelled(heavy)}" fullinertia="{full_inertia(tensor)}"/>'
+        )
     for i, name in enumerate(model.link_names):
         if mass[i] <= 0.0:
             raise ModelError(f"link '{name}' has no mass and cannot be simulated; give it one in the URDF")
@@ -72,12 +81,13 @@ def mjcf_of(model: RobotModel, *, time_step: float) -> str:
     return (
         f'<mujoco model={quoteattr(model.name)}>'
         '<compiler angle="radian" autolimits="false" balanceinertia="false"/>'
-        f'<option timestep="{spelled(time_step)}" gravity="{spelled(model.gravity)}" integrator="Euler" '
+        f'<option timestep="{spelled(time_step)}" gravity="{spelled(gravity)}" '
+        f'integrator="{"RK4" if floating else "Euler"}" '
         'solver="Newton" iterations="100" tolerance="1e-14">'
         # Damping is applied at the velocity of the instant; MuJoCo's implicit damping would
         # evaluate it half a step late.
         '<flag contact="disable" limit="disable" eulerdamp="disable" island="disable"/></option>'
-        f'<worldbody>{"".join(bodies)}{"</body>" * model.n}</worldbody></mujoco>'
+        f'<worldbody>{"".join(bodies)}{"</body>" * len(bodies)}</worldbody></mujoco>'
     )
 
 
