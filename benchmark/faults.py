@@ -46,11 +46,10 @@ def arm() -> tuple[Any, ExcitationConfig, ReferenceCheck]:
     model = configured_arm(str(arm_file('ur10e')), content)
     config = ExcitationConfig(
         **{**content.design, 'period': _PERIOD, 'harmonics': 4, 'starts': 1, 'iterations': 40},
-        position_scaling=0.97,
         velocity_scaling=0.9,
         acceleration_scaling=0.9,
     )
-    full = replace(config, position_scaling=1.0, velocity_scaling=1.0, acceleration_scaling=1.0)
+    full = replace(config, velocity_scaling=1.0, acceleration_scaling=1.0)
     return model, config, reference_check(model, full)
 
 

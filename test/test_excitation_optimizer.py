@@ -249,7 +249,7 @@ def test_progress_grows_to_one():
         (
             {},
             {'start_position': (0.0, 5.0)},
-            "start position of joint 'joint2' is 5 rad, outside its limits -1.94 to 1.94",
+            "start position of joint 'joint2' is 5 rad, outside its limits -2 to 2",
         ),
         ({}, {'start_position': (0.0,)}, 'start_position: expected shape'),
         (

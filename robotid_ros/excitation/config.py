@@ -42,8 +42,9 @@ class ExcitationConfig(Settings):
     noise: tuple[float, ...] = setting(
         (), 'Standard deviation of the torque of each joint; empty: all alike', unit='N m'
     )
-    position_scaling: float = setting(
-        0.97, 'Share of the position range to use, about its middle; the rest is for stops', range=(0.01, 1.0)
+    position_scaling: float = setting(1.0, 'Share of the position range to use, about its middle', range=(0.01, 1.0))
+    position_margin: float = setting(
+        0.03, 'Part of that range that a design leaves free, half of it at each end, for stops', range=(0.0, 0.5)
     )
     velocity_scaling: float = setting(1.0, 'Part of the velocity limits', range=(0.01, 1.0))
     velocity_margin: float = setting(
@@ -59,9 +60,7 @@ class ExcitationConfig(Settings):
         0.0, 'Acceleration limit of the joints that have none; 0 leaves them without', unit='rad/s^2', range=(0.0, 1e4)
     )
     start_position: tuple[float, ...] = setting((), 'Where the trajectory starts and ends; empty: anywhere', unit='rad')
-    start_at_rest: bool = setting(
-        False, 'Start and end each period with zero velocity and acceleration, for controllers that take no velocities'
-    )
+    start_at_rest: bool = setting(True, 'Start and end each period with zero velocity and acceleration')
     workspace_frames: tuple[str, ...] = setting(
         (), "Links (or 'tip') whose frame origins stay inside the workspace box"
     )

@@ -12,7 +12,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from robotid_ros.arrays import frozen_array
+import numpy as np
+
+from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.excitation.constraints import check_reachable
@@ -21,8 +23,19 @@ from robotid_ros.excitation.observation import observation_of
 from robotid_ros.excitation.preparation import design_limits, other_constraints
 from robotid_ros.excitation.problem import ExcitationProblem
 from robotid_ros.excitation.search import finish, minimise
+from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
+
+
+def _with_margins(limits: JointLimits, config: ExcitationConfig, start: Array) -> JointLimits:
+    """Return the limits of a design: inside those of the run, but for a start that is given, shape (n,) or (0,)."""
+    reach = limits.upper - limits.lower
+    room = np.where(np.isfinite(reach), 0.5 * config.position_margin * reach, 0.0)
+    lower, upper = limits.lower + room, limits.upper - room
+    if len(start):
+        lower, upper = np.minimum(lower, start), np.maximum(upper, start)
+    return replace(limits, lower=lower, upper=upper, velocity=limits.velocity * (1.0 - config.velocity_margin))
 
 
 def optimize_excitation(
@@ -66,10 +79,11 @@ def optimize_excitation(
     """
     config = ExcitationConfig() if config is None else config
     limits = design_limits(model, config)
-    limits = replace(limits, velocity=limits.velocity * (1.0 - config.velocity_margin))
-    if config.start_position:
-        frozen_array(config.start_position, 'start_position', (model.n,), ExcitationError)
+    start = np.array(config.start_position)
+    if len(start):
+        frozen_array(start, 'start_position', (model.n,), ExcitationError)
     check_reachable(model, limits, config.start_position)
+    limits = _with_margins(limits, config, start)
     observation = observation_of(model, config)
     constraints = other_constraints(model, config, limits, observation)
     problem = ExcitationProblem(model, limits, constraints, observation, config)
