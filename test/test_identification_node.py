@@ -22,7 +22,7 @@ import yaml
 from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_torque, swept
 
 from robotid_ros.data import Recording, write_csv
-from robotid_ros.identification import IdentificationResult, validate
+from robotid_ros.identification import IdentificationResult, TorquePredictor, validate
 from robotid_ros.model import RobotModel
 
 pytest.importorskip('rclpy', reason='needs the ros extra')
@@ -374,6 +374,37 @@ def test_torques_are_throttled_and_computed_only_while_somebody_listens(loop: tu
     client.until(lambda: client.states.get_subscription_count() == 0, 'the node leaves the joint states')
 
 
+def test_generated_code_predicts_the_torques_of_an_identified_arm(
+    loop: tuple[Client, NodeProcess], tmp_path: Path
+) -> None:
+    client, _ = loop
+    assert 'nothing is identified yet' in client.call('generate').message
+    client.description.publish(String(data=TWO_LINKS))
+    for seed in (1, 3):
+        client.averaged.publish(averaged(seed, 10.0 * seed))
+    client.until(lambda: client.status.get('recordings') == '2', 'two runs')
+    assert client.call('identify').success
+    assert 'set output_folder' in client.call('generate').message
+    assert client.set(output_folder=str(tmp_path)) == ''
+    result = IdentificationResult.from_yaml(client.call('identify').message)
+    answer = client.call('generate')
+    assert answer.success, answer.message
+    assert 'multiplications' in answer.message
+    (source,) = tmp_path.glob('*/code/inverse_dynamics.c')
+    assert str(source) in answer.message
+
+    publish = player(client, 4)
+    client.until(lambda: publish() > 0 and 'torques/share_of_a_core' in client.status, 'torques by generated code')
+    assert client.status['torques/source'] == 'generated code'
+    assert 0.0 < float(client.status['torques/share_of_a_core']) < 1.0
+    client.until(lambda: publish() > 40 and '/identification/external_torque' in client.seen, 'an external torque')
+    predicted = client.seen['/identification/predicted_torque']
+    motion, torque = motion_with_torque(4)
+    at_rest = TorquePredictor(MODEL, result).gravity_torque(motion[1])
+    assert np.abs(predicted.effort).max() < 2.0 * max(np.abs(torque).max(), np.abs(at_rest).max())
+    assert np.abs(client.seen['/identification/external_torque'].effort).max() < 5.0
+
+
 def test_without_torque_constants_the_node_goes_on_and_says_what_is_missing() -> None:
     """A launched stack ends when one of its nodes does, and a recording needs no constants."""
     environment = ros_environment()
@@ -531,7 +562,7 @@ def test_a_cancelled_identification_keeps_its_recordings_and_says_how_far_it_was
         try:
             client.description.publish(String(data=TWO_LINKS))
             client.until(lambda: 'waiting for recordings' in client.status.get('message', ''), 'the robot being taken')
-            assert 'no identification' in client.call('cancel').message
+            assert 'nothing is under way' in client.call('cancel').message
             for run in (1, 2):
                 client.averaged.publish(averaged(run, 10.0 * run))
                 client.until(lambda run=run: client.status.get('recordings') == str(run), 'a recording')

@@ -9,6 +9,7 @@
 
 """Predicted and measured torque while the arm moves; their difference shows contact."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,10 +51,13 @@ class TorqueMonitor:
     predictor : TorquePredictor
     cutoff : float
         Of each low-pass [Hz].
+    torque : callable, optional
+        The same torques in another way, from positions, velocities and accelerations of shape (1, n): generated code.
     """
 
     predictor: TorquePredictor
     cutoff: float = 10.0
+    torque: Callable[[Array, Array, Array], Array] | None = None
     _time: float | None = None
     _state: Array = field(default_factory=lambda: np.zeros(0))
     _count: int = 0
@@ -84,5 +88,5 @@ class TorqueMonitor:
             return None
         q, dq, tau = self._state[1]
         ddq = (dq - before) / step
-        predicted = self.predictor.torque(q[None], dq[None], ddq[None])[0]
+        predicted = (self.torque or self.predictor.torque)(q[None], dq[None], ddq[None])[0]
         return TorqueResidual(predicted=predicted, measured=tau.copy(), external=tau - predicted, velocity=dq.copy())

@@ -30,12 +30,14 @@ from trajectory_msgs.msg import JointTrajectory
 from robotid_ros.arrays import Array, require_names
 from robotid_ros.data.readers import recordings_in
 from robotid_ros.data.strokes import FrictionStrokes
+from robotid_ros.dynamics import MinimalModel
 from robotid_ros.errors import DataError, IdentificationError, ModelError, RobotIdError
 from robotid_ros.files import output_folder
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, SelectionConfig
 from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.recursive import RecursiveEstimate
 from robotid_ros.identification.session import IdentificationSession, averaged_period
+from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.nodes.conversions import LATCHED, average_label, seconds, trajectory_arrays
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig
@@ -45,6 +47,7 @@ from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.nodes.torque_watch import TorqueWatch
 from robotid_ros.nodes.underway import Underway
+from robotid_ros.progress import Progress
 from robotid_ros.workflow import Identification, load_by_purpose, write_identification
 
 _STATUS_PERIOD = 0.5
@@ -63,11 +66,13 @@ class IdentificationNode(Node):
         self._early: list[tuple[Callable[[JointTrajectory], None], JointTrajectory]] = []  # before the description
         self._unfit: dict[str, str] = {}  # recordings that cannot be used, and why
         self._forgotten: set[str] = set()  # recordings in the folders that ~/clear forgot
+        self._found: IdentificationResult | None = None
         self._torque_factor: Array = np.zeros(0)
         self._periods = 0
         self._run = self._stopped = self._missing = ''
         self._stops_asked = 0
         self._values: dict[str, object] = {}
+        self._torques: dict[str, object] = {}  # what following the joint states takes
         self._underway: Underway | None = None
         self._worker = BackgroundWorker(self)
         self._result = self.create_publisher(String, '~/result', LATCHED)
@@ -91,6 +96,7 @@ class IdentificationNode(Node):
             Trigger, '~/identify', answering(self, self._identify, self._say_refusal), callback_group=services
         )
         self.create_service(Trigger, '~/clear', answering(self, self._clear), callback_group=services)
+        self.create_service(Trigger, '~/generate', answering(self, self._generate), callback_group=services)
         self.create_service(Trigger, '~/cancel', answering(self, self._cancel), callback_group=services)
         steady_timer(self, _STATUS_PERIOD, self._on_timer)
         self._status.publish()
@@ -116,6 +122,7 @@ class IdentificationNode(Node):
         if before is not None and before.model.source == model.source:
             return
         session = self._session = IdentificationSession(model)
+        self._found = None
         self._watch.stop()
         self._torque_factor, self._values, self._unfit = factor, {}, {}
         self._status.set(DiagnosticStatus.OK, f'robot {model.name}: waiting for recordings')
@@ -309,7 +316,7 @@ class IdentificationNode(Node):
             self._stop.call_async(Trigger.Request())
 
     def _said(self) -> Mapping[str, object]:
-        return self._values if self._underway is None else {**self._values, **self._underway.values()}
+        return {**self._values, **self._torques, **({} if self._underway is None else self._underway.values())}
 
     # -- services -----------------------------------------------------------------------------------
 
@@ -333,6 +340,7 @@ class IdentificationNode(Node):
         if urdf is not None:
             publish(self._calibrated, String(data=urdf))
         if session is self._session:  # no other arm came in the meantime
+            self._found = result
             self._watch.watch(session.model, self._torque_factor, result, self._config)
         for note in result.notes:
             self.get_logger().warning(note)
@@ -368,16 +376,41 @@ class IdentificationNode(Node):
         if not any(path.suffix == '.html' for path in written):
             self.get_logger().warning("report.html needs plotly and trimesh: pip install 'robotid_ros[plot]'")
 
+    async def _generate(self) -> str:
+        """Write the inverse dynamics of the result as C, and predict the torques of joint states with it."""
+        session, result = self._session, self._found
+        if session is None or result is None:
+            raise IdentificationError('nothing is identified yet; call ~/identify first')
+        if not result.usable:
+            raise IdentificationError(f'the result is not usable: {result.reason}')
+        written = str(self._values.get('written', ''))
+        if not written or not Path(written).is_dir():
+            raise IdentificationError('the result was not written: set output_folder, and call ~/identify again')
+        underway = self._underway = Underway('code generation', IdentificationError)
+        try:
+            minimal, files = await self._worker.run(_generated, session.model, result, Path(written), underway)
+        finally:
+            if self._underway is underway:
+                self._underway = None
+        if result is self._found:
+            self._watch.take_code(minimal.inverse_dynamics)
+        multiplications, additions = minimal.operations
+        return (
+            f'{", ".join(map(str, files))}: inverse dynamics with friction in {multiplications} multiplications and '
+            f'{additions} additions; torques are predicted with it from now on'
+        )
+
     async def _cancel(self) -> str:
         """Give an identification up; what was recorded stays."""
         if self._underway is None:
-            return 'no identification is under way'
+            return 'nothing is under way'
         self._underway.cancel()
-        return 'the identification is being given up; the recordings stay'
+        return 'it is being given up; the recordings stay'
 
     async def _clear(self) -> str:
         if self._session is not None:
             await self._worker.run(self._session.clear)
+        self._found = None
         self._watch.stop()
         self._early, self._values, self._unfit = [], {}, {}
         self._forgotten = {path.name for path in await self._worker.run(self._in_folders)}
@@ -392,11 +425,23 @@ class IdentificationNode(Node):
 
     def _on_timer(self) -> None:
         self._watch.look()
+        self._torques = self._watch.values()
         self._status.publish()
 
     def close(self) -> None:
         """End the worker."""
         self._worker.close()
+
+
+def _generated(
+    model: RobotModel, result: IdentificationResult, folder: Path, progress: Progress
+) -> tuple[MinimalModel, tuple[Path, ...]]:
+    from robotid_ros.export.identified_model import identified_model  # late: few ask for it
+    from robotid_ros.export.source_code import write_code
+
+    minimal = identified_model(model, result, progress=progress)
+    minimal.inverse_dynamics(*np.zeros((3, 1, model.n)))  # compiles it
+    return minimal, write_code(minimal, folder / 'code', 'c')
 
 
 def main(args: Sequence[str] | None = None) -> int:

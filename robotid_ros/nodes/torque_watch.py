@@ -9,6 +9,9 @@
 
 """The torques of an identified arm, published for each joint state while there are subscribers."""
 
+import time
+from collections.abc import Callable
+
 import numpy as np
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -37,7 +40,8 @@ class TorqueWatch:
     Gravity and contact torques, and those of trajectories, come from a usable result only. Predicted and external
     torques come from any result, since they show how far it is off.
 
-    Every joint state takes processor time, so they are followed only while there is a result and a subscriber.
+    Every joint state takes processor time, so they are followed only while there is a result and a subscriber;
+    ``values`` says how much it takes.
 
     A trajectory that comes on ``~/trajectory`` goes out on ``~/feedforward`` with the torque of each point as its
     effort: joint_trajectory_controller adds it to its effort commands.
@@ -59,6 +63,9 @@ class TorqueWatch:
         self._joints: tuple[str, ...] = ()
         self._factor: Array = np.zeros(0)
         self._period = self._published = np.inf
+        self._generated = False
+        self._began = self._busy = 0.0
+        self._count = 0
 
     def watch(
         self, model: RobotModel, factor: Array, result: IdentificationResult, config: IdentificationNodeConfig
@@ -68,6 +75,7 @@ class TorqueWatch:
         ``factor``, shape (n,), is the torque per unit of the efforts in the joint states; 1 where they are torques.
         """
         self.stop()
+        self._generated = False
         self._joints, self._factor = model.joint_names, factor
         self._predictor, self._usable = TorquePredictor(model, result), result.usable
         if config.monitor_rate <= 0.0:
@@ -86,6 +94,26 @@ class TorqueWatch:
         """Forget the result."""
         self._predictor = self._monitor = self._contact = None
         self.look()
+
+    def take_code(self, torque: Callable[[Array, Array, Array], Array]) -> None:
+        """Predict with generated code from now on."""
+        if self._monitor is not None:
+            self._monitor.torque = torque
+        self._generated = True
+
+    def values(self) -> dict[str, object]:
+        """Return how much is computed, and what of one core it takes, since the last call; nothing where none is."""
+        now, count, busy = time.monotonic(), self._count, self._busy
+        passed, self._began = now - self._began, now
+        self._count, self._busy = 0, 0.0
+        if self._joint_states is None or count == 0:
+            return {}
+        return {
+            'torques/source': 'generated code' if self._generated else 'regressor',
+            'torques/rate': count / passed,
+            'torques/time_of_one': busy / count,
+            'torques/share_of_a_core': busy / passed,
+        }
 
     def look(self) -> None:
         """Follow the joint states while there are subscribers, and leave them when there are none."""
@@ -126,6 +154,12 @@ class TorqueWatch:
         publish(self._feedforward, message)
 
     def _on_joint_state(self, message: JointState) -> None:
+        began = time.thread_time()
+        self._compare(message)
+        self._busy += time.thread_time() - began
+        self._count += 1
+
+    def _compare(self, message: JointState) -> None:
         monitor, contact = self._monitor, self._contact
         if monitor is None or contact is None:
             return
