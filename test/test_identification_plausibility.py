@@ -11,10 +11,12 @@
 """What identify says of data that cannot be right, and what it takes for evidence of a torque ripple."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_torque
+from identification_helpers import TWO_LINKS, UR10E, dataset, fourier_motion, pinocchio_torque
+from scipy.spatial.transform import Rotation
 
 from robotid_ros.data import Dataset
 from robotid_ros.dynamics import base_parameters
@@ -22,7 +24,7 @@ from robotid_ros.errors import IdentificationError, ModelWarning
 from robotid_ros.friction import friction_model
 from robotid_ros.identification import IdentificationConfig, identify
 from robotid_ros.identification.friction_choice import FrictionChoice, add_ripple
-from robotid_ros.identification.plausibility import held_joints
+from robotid_ros.identification.plausibility import contradiction, held_joints
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.model import RobotModel
 
@@ -89,6 +91,36 @@ def test_torque_in_millinewton_metres_is_not_usable() -> None:
     result = identify(dataset(model, motion, 1000.0 * torque), model, config=PLAIN)
     assert not result.usable
     assert 'mN m' in result.reason
+
+
+@pytest.mark.parametrize('seed', range(6))
+def test_efforts_that_the_driver_has_taken_gravity_out_of_are_told(seed: int) -> None:
+    """Links a fifth off the description, a driver's own model of gravity a tenth off, and any mount as it comes."""
+    described, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(seed)
+    gravity = 9.81 * Rotation.random(random_state=seed).apply([0.0, 0.0, -1.0])
+    real = replace(described, inertial=described.inertial * rng.uniform(0.8, 1.2, (6, 1)))
+    motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
+    _, q, dq, _ = motion
+    noise = rng.standard_normal(dq.shape) + 5.0 * np.sign(dq) + 2.0 * dq
+    still = np.zeros_like(q)
+    own = pinocchio_torque(described, q, still, still) * rng.uniform(0.9, 1.1, 6)
+    whole, mounted = (pinocchio_torque(replace(real, gravity=g), *motion[1:]) for g in (real.gravity, gravity))
+    told = [
+        contradiction([dataset(described, motion, torque + noise)], described)
+        for torque in (whole, whole - own, mounted, 0.07 * whole - 0.93 * noise)
+    ]
+    assert told[1].startswith('the efforts hold no gravity, and do hold what motion needs')
+    assert [told[0], told[2]] == ['', '']
+    assert 'currents, or torques of motors' in told[3]
+
+
+def test_a_model_without_gravity_is_not_usable() -> None:
+    model, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(0)
+    motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
+    torque = pinocchio_torque(replace(model, gravity=np.zeros(3)), *motion[1:]) + 5.0 * np.sign(motion[2])
+    result = identify(dataset(model, motion, torque + 0.2 * rng.standard_normal(torque.shape)), model, config=PLAIN)
+    assert not result.usable
+    assert 'the efforts hold no gravity' in result.reason
 
 
 @pytest.mark.parametrize('order', [('shoulder', 'elbow'), ('elbow', 'shoulder')])

@@ -40,6 +40,7 @@ _ENOUGH = 20_000  # samples that tell a factor
 _OTHER_UNIT = 100.0  # times the description's torque: no description has masses that wrong
 _DRIVING = 0.02  # of the mean power: noise makes friction drive a joint by less
 _WRONG_ALL, _WRONG_MEAN = 3.0, 5.0  # factor by which all torques, and their mean, contradict a description
+_WEIGHTLESS = 3.0  # times smaller than what motion needs is the part of gravity in efforts that hold none; 3 deviations
 _AT_LIMIT = 0.02  # share of samples at an extreme that noise does not reach
 _CLIPPED = 3.0  # times the samples just beside the extreme: a clipped torque has hardly any there, a sine has many
 _EXTREME, _BESIDE = 0.01, 0.05  # of the range, from its end: resampling blurs a clipped value by less than the first
@@ -190,12 +191,19 @@ def doubts(datasets: Sequence[Dataset], model: RobotModel) -> str:
 def contradiction(datasets: Sequence[Dataset], model: RobotModel) -> str:
     """Return a sentence where the torques of all joints alike contradict the masses of the description; else nothing.
 
-    A torque that is a current, or that of a motor before its gear, fits as well as one of the joint. Published
-    descriptions of one arm differ by a factor of two at most.
+    A torque that is a current, or that of a motor before its gear, fits as well as one of the joint; so does one that
+    the driver has taken gravity out of, by links whose centres of mass lie on their joints. Published descriptions of
+    one arm differ by a factor of two at most.
     """
     if is_placeholder(model):
         return ''
-    factors = prior_factors(*_beside_prior(datasets, model))
+    beside = _beside_prior(datasets, model)
+    if _weightless(datasets, model, *beside):
+        return (
+            'the efforts hold no gravity, and do hold what motion needs: the driver takes gravity out before it tells '
+            'them, or the arm stands otherwise than described; record the whole torque, or the currents, of the motors'
+        )
+    factors = prior_factors(*beside)
     known = np.abs(factors[np.isfinite(factors)])
     if len(known) < 2 or not ((known < 1.0 / _WRONG_ALL).all() or (known > _WRONG_ALL).all()):
         return ''
@@ -207,6 +215,37 @@ def contradiction(datasets: Sequence[Dataset], model: RobotModel) -> str:
         f'the efforts of all joints are {size:.2g} times what the masses of the description need: they may be {cause}; '
         'say what they are in the configuration (effort, torque_constants, gear_ratios)'
     )
+
+
+def _weightless(
+    datasets: Sequence[Dataset], model: RobotModel, torque: Array, prior: Array, dq: Array, ddq: Array
+) -> bool:
+    """Return whether torques, shape (N, n), hold what motion needs by the description, and nothing of gravity.
+
+    One factor of the description's gravity and one of the rest, for all joints together, beside each joint's own
+    friction, rotor inertia and offset.
+    """
+    q = _thinned(datasets, model, 'q')
+    gravity = inverse_dynamics(model, q, np.zeros_like(q), np.zeros_like(q))
+    rows, values = [], []
+    for j in range(model.n):
+        own = np.stack([np.sign(dq[:, j]), dq[:, j], ddq[:, j], np.ones(len(dq))], axis=1)
+        signals = np.stack([gravity[:, j], prior[:, j] - gravity[:, j], torque[:, j]], axis=1)
+        left = signals - own @ np.linalg.lstsq(own, signals, rcond=None)[0]
+        size = float(np.sqrt(np.mean(left[:, 2] ** 2)))
+        if size > 0.0:
+            rows.append(left[:, :2] / size)
+            values.append(left[:, 2] / size)
+    if not rows:
+        return False
+    columns, target = np.concatenate(rows), np.concatenate(values)
+    if np.linalg.matrix_rank(columns) < 2:
+        return False
+    factors = np.linalg.lstsq(columns, target, rcond=None)[0]
+    # One independent sample in twenty, as in prior_factors.
+    noise = 20.0 * float(np.mean((target - columns @ factors) ** 2))
+    of_gravity, of_motion = 3.0 * np.sqrt(noise * np.diag(np.linalg.inv(columns.T @ columns)))
+    return bool(_WEIGHTLESS * (abs(factors[0]) + of_gravity) < factors[1] - of_motion)
 
 
 def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:
@@ -274,13 +313,17 @@ def _saturated(torque: Array) -> float:
 
 def _beside_prior(datasets: Sequence[Dataset], model: RobotModel) -> tuple[Array, Array, Array, Array]:
     """Return measured torque, the description's torque, velocity and acceleration, shapes (N, n)."""
+    q, dq, ddq, torque = (_thinned(datasets, model, name) for name in ('q', 'dq', 'ddq', 'tau_filtered'))
+    return torque, inverse_dynamics(model, q, dq, ddq), dq, ddq
+
+
+def _thinned(datasets: Sequence[Dataset], model: RobotModel, name: str) -> Array:
+    """Return a signal of all datasets in the order of the model's joints, of no more samples than it takes."""
     parts = []
     for dataset in datasets:
-        columns = joint_columns(dataset, model)
         some = slice(None, None, 1 + len(datasets) * len(dataset) // _ENOUGH)
-        parts.append([x[some][:, columns] for x in (dataset.q, dataset.dq, dataset.ddq, dataset.tau_filtered)])
-    q, dq, ddq, torque = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return torque, inverse_dynamics(model, q, dq, ddq), dq, ddq
+        parts.append(getattr(dataset, name)[some][:, joint_columns(dataset, model)])
+    return np.concatenate(parts)
 
 
 def _beyond_limits(dataset: Dataset, model: RobotModel) -> list[str]:
