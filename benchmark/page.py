@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmark.row import Row, figures
 
 PAGE = Path(__file__).parents[1] / 'docs' / 'benchmarks.md'
@@ -53,41 +55,93 @@ def markdown(results: dict[str, Any]) -> str:
     lines = [f'{quick}{results["machine"]}. Rows: {summary(rows)}.']
     own = [row for row in rows if not row.quoted]
     real = [row for row in own if row.area == 'recordings' and row.values]  # first, where there are any
-    lines += _section('Recordings of real arms', real)
+    lines += _recordings(real)
     lines += _section('In short', [row for what in SUMMARY for row in rows if row.what.startswith(what)], remarks=False)
-    behind = [row for row in own if row.ratio is not None and row.ahead.startswith('theirs')]
-    lines += _section('Where others are ahead', behind, remarks=False)
     own = [row for row in own if row not in real]
+    behind = [f'{row.what} ({row.ahead.partition(", ")[2]})' for row in own if row.ahead.startswith('theirs')]
+    if behind:
+        lines += ['', '### Where others are ahead', '', f'{"; ".join(behind)}.']
     for area in dict.fromkeys(row.area for row in own):
         lines += _section(area.capitalize().replace('_', '-'), [row for row in own if row.area == area])
     lines += _section('Quoted: the other side was not run here', [row for row in rows if row.quoted])
     return '\n'.join(lines) + '\n'
 
 
+def _recordings(rows: Sequence[Row]) -> list[str]:
+    """Return a line for each pair of recordings: errors of the total torque, and FIGAROH's RMSE over ours."""
+    beside = {row.what.partition(', RMSE')[0]: row for row in rows if row.what.endswith('against FIGAROH')}
+    totals = [(row.what.removesuffix(', total error'), row) for row in rows if row.what.endswith(', total error')]
+    if not totals:
+        return []
+    lines = ['', '### Recordings of real arms', '', f'Measured {_when(rows)}.', '']
+    lines += [
+        _line(('fitted to, judged on', 'plain [%]', 'here [%]', 'plain / here', 'FIGAROH / here', '')),
+        '|---|---|---|---|---|---|',
+    ]
+    for name, row in totals:
+        other = beside.get(name)
+        times = '' if other is None or not other.theirs else figures((_mean_ratio(other),))
+        usable = '' if row.note == 'usable' else 'not usable'
+        lines.append(
+            _line((name, figures(row.theirs), figures(row.values), figures((row.ratio or 0.0,)), times, usable))
+        )
+    means = [('all', [row for _, row in totals]), ('usable', [row for _, row in totals if row.note == 'usable'])]
+    told = [
+        f'{len(some)} {name}: geometric mean {figures((_mean([1.0 / (row.ratio or np.inf) for row in some]),))}, '
+        f'largest {figures((max(1.0 / (row.ratio or np.inf) for row in some),))}'
+        for name, some in means
+        if some
+    ]
+    return [*lines, '', f'Error here over that of the better plain fit. {"; ".join(told)}.']
+
+
+def _mean_ratio(row: Row) -> float:
+    """Return the geometric mean over joints of their figures over ours."""
+    return _mean(
+        [theirs / own for theirs, own in zip(row.theirs, row.values, strict=True) if theirs > 0.0 and own > 0.0]
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.exp(np.mean(np.log(values)))) if values else float('nan')
+
+
+def _when(rows: Sequence[Row]) -> str:
+    return '; '.join(dict.fromkeys(row.measured for row in rows if row.measured))
+
+
 def _section(title: str, rows: Sequence[Row], *, remarks: bool = True) -> list[str]:
+    """Return a table of rows; what is to be said of several stands once below it, with a letter."""
     if not rows:
         return []
-    when = '; '.join(dict.fromkeys(row.measured for row in rows if row.measured))
+    told = [', '.join(filter(None, (row.runs, row.note))) if row.values and remarks else '' for row in rows]
+    letters = {text: chr(97 + k) for k, text in enumerate(t for t in dict.fromkeys(told) if t not in ('', 'one run'))}
     lines = [
         '',
         f'### {title}',
         '',
-        *([f'Measured {when}.', ''] if when and remarks else []),
+        *([f'Measured {_when(rows)}.', ''] if _when(rows) and remarks else []),
         _line(HEAD),
         '|---' * len(HEAD) + '|',
-        *(_line(_cells(row)) for row in rows),
+        *(_line(_cells(row, letters.get(text, ''))) for row, text in zip(rows, told, strict=True)),
     ]
-    known = {row.what: ', '.join(filter(None, (row.runs, row.note))) for row in rows if row.values and remarks}
-    remarked = [f'- {what}: {text}' for what, text in known.items() if text not in ('', 'one run')]
-    return [*lines, '', *remarked] if remarked else lines
+    return [*lines, '', *(f'- ({letter}) {text}' for text, letter in letters.items())] if letters else lines
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Row, letter: str) -> tuple[str, ...]:
     unit = f' {row.unit}' if row.unit else ''
-    anchor = f'{row.anchor} ({row.source})' if row.anchor else ''
+    anchor = row.anchor and (row.anchor if row.source == 'measured' else f'{row.anchor} ({row.source})')
     theirs = f'{figures(row.theirs)}{unit}' if row.theirs else ''
     own = f'{figures(row.values)}{unit}' if row.values else (row.failure or row.note)
-    return row.what, anchor, theirs, own, row.ahead, row.bar, row.state
+    return (
+        f'{row.what} ({letter})' if letter else row.what,
+        anchor,
+        theirs,
+        own,
+        row.ahead,
+        row.bar.removesuffix(' (this project)'),
+        row.state,
+    )
 
 
 def _line(cells: Sequence[str]) -> str:
