@@ -58,6 +58,20 @@ def test_sound_data_get_no_notes() -> None:
     assert note.startswith('no other motion judged the model: in regions that were left out it leaves ')
 
 
+def test_plain_least_squares_answer_first_and_stay_in_sight() -> None:
+    model, motion, torque = measured()
+    told: list[tuple[float, str]] = []
+    identify(dataset(model, motion, torque), model, progress=lambda share, text: told.append((share, text)))
+    first = re.fullmatch('the first answer; so far: (plain least squares leave (.*) % of the torque)', told[0][1])
+    assert first is not None
+    assert (
+        0.05 / np.sqrt(np.mean(torque**2)) < 0.01 * float(first[2]) < 0.05
+    )  # the noise, and what plain friction lacks
+    assert len(told) > 5
+    assert all(text.endswith(first[1]) for _, text in told)
+    assert [share for share, _ in told] == sorted(share for share, _ in told)
+
+
 def test_degrees_are_refused_by_name() -> None:
     model, (time, *motion), torque = measured()
     degrees = tuple(np.degrees(x) for x in motion)

@@ -26,6 +26,7 @@ from robotid_ros.identification.bench import Bench, solved
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.decision import Decision
 from robotid_ros.identification.estimation import estimate
+from robotid_ros.identification.first_answer import first_answer
 from robotid_ros.identification.judge import REGIONS, groups
 from robotid_ros.identification.least_squares import normal_equations
 from robotid_ros.identification.metrics import Metrics, torque_metrics
@@ -56,6 +57,11 @@ _HELD_OUT_SAMPLES = 4000  # by which a fit without validation is judged
 _OPEN = 100.0  # % of the torque on another motion: parameters that leave as much open as there is
 _STATES, _BEYOND, _LEAST_REACH = 400, 1.5, 0.1  # random states, of this times the range, at least so far [rad or m]
 _AT_REST_SAMPLES, _PLACES = 3000, 10  # samples, and groups of states, over which the error at rest is taken
+
+
+def _after(progress: Progress, first: str, share: float, text: str) -> None:
+    """Report a step with the first answer behind it."""
+    progress(share, f'{text}; so far: {first}')
 
 
 def identify(
@@ -120,6 +126,10 @@ def identify(
     require_data(training, model, base, config)
     require_radians(training, model)
     notes = remarks(training, model)
+    if progress is not None:
+        first = first_answer(training, model, base)
+        report = partial(_after, progress, f'plain least squares leave {first:.3g} % of the torque')
+        report(0.0, 'the first answer')
     setup = SetUp.as_described(model)
     decisions: tuple[Decision, ...] = ()
     if config.automatic and strokes is None:
