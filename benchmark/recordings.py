@@ -110,9 +110,15 @@ class PlainFit:
         return np.sqrt((error**2).mean(axis=0)), float(total)
 
 
+def _filtered(data: Dataset, cutoff: float) -> Dataset:
+    """Return a recording through the plain fit's low-pass [Hz]; a whole of averaged periods is as smooth as it is."""
+    return data if data.unfiltered is None else data.unfiltered.filtered(cutoff)
+
+
 def _plain_cutoff(data: Dataset) -> float:
     """Return seven times the band of the motion, at least 1.5 Hz and at most a fifth of the rate [Hz]."""
-    assert data.unfiltered is not None
+    if data.unfiltered is None:
+        return 0.2 * data.rate
     longest = max(data.unfiltered.runs, key=len)
     rate = data.unfiltered.rate
     sections = scipy.signal.butter(4, min(10.0, 0.2 * rate), fs=rate, output='sos')
@@ -143,7 +149,7 @@ def _case(folder: Path) -> Iterator[Row]:
         metrics = result.metrics['validation']
         cutoff = _plain_cutoff(training[0])
         plain = PlainFit(urdf.read_text(encoding='utf-8'), joints)
-        old, new = ([d.unfiltered.filtered(cutoff) for d in part if d.unfiltered] for part in (training, held_out))
+        old, new = ([_filtered(each, cutoff) for each in part] for part in (training, held_out))
         errors = {}
         for kind in ('ordinary', 'weighted'):
             plain.fit(old, kind == 'weighted')
