@@ -160,9 +160,10 @@ def _error_table(subject: Subject) -> Table:
         columns=(*words('Joint'), *quantities(*heads), *words('Unit')),
         rows=tuple(rows),
         levels=tuple(levels),
-        reading=f'On the {judged} data. Before: the prediction of the robot description; after: of the identified '
-        f'model. Match is 100 % less the relative error. Green: {GOOD_MATCH:.0f} % or more; amber: '
-        f'{FAIR_MATCH:.0f} % or more. Joints that carry little torque match less: look at their rmse'
+        reading=f'On the {judged} data. Before: the prediction of the robot description, with its friction where that '
+        'is nearer; after: of the identified model. Match is 100 % less the relative error. Green: '
+        f'{GOOD_MATCH:.0f} % or more; amber: {FAIR_MATCH:.0f} % or more. Joints that carry little torque match less: '
+        'look at their rmse'
         + ('.' if subject.noise is None else '; where it is no more than the noise, nothing is left to explain.'),
     )
 
