@@ -246,18 +246,15 @@ def test_drive_measure_calibrate_is_better_by_ten(tmp_path: Path) -> None:
     ):
         user = User(int(environment['ROS_DOMAIN_ID']))
         try:
-            user.until(lambda: user.call('/excitation/design').success, 'a tour')
-            driver.wait_for_line('pose left out: the straight way to pose 5')
             # a recorder that is not up yet, on a busy machine, would miss the first poses
             user.until(lambda: user.call('/pose_recorder/measure').success, 'a row where the arm stands')
-            user.until(lambda: user.call('/excitation/start').success, 'a start')
-            user.until_state('running')
-            user.until(lambda: 'the arm moves' in user.call('/pose_recorder/measure').message, 'a refusal')
-            assert user.value('state') == 'running'
-            user.until_state('finished', 'stopped')
-            assert user.value('state') == 'finished', user.text
-            # the recorder may still have messages of the last rests before it
-            user.until(lambda: len(_places(points)) >= 18, 'a row at every pose')
+            with NodeProcess(node('chain', run='poses', start_at_once=True), environment) as chain:
+                driver.wait_for_line('pose left out: the straight way to pose 5')
+                user.until_state('running')
+                user.until(lambda: 'the arm moves' in user.call('/pose_recorder/measure').message, 'a refusal')
+                assert chain.wait() == 0, chain.output
+            user.until_state('finished')
+            assert len(_places(points)) >= 18
             answer = user.call('/pose_recorder/identify')
             assert answer.success, answer.message
         finally:

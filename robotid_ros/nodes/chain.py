@@ -11,13 +11,15 @@
 
 It is a client of the other nodes and calls their services as a user would, so that every check of theirs holds. It runs
 when its service ``~/start`` is called, or at once with the parameter ``start_at_once``, and publishes its step on
-``~/status``. To stop the arm, call ``excitation/stop``; the chain ends there. With ``trajectories`` above one it goes
+``~/status``. With ``run`` it tours poses and calibrates, or moves a free-floating robot and identifies its target. To
+stop the arm, call ``excitation/stop``; the chain ends there. With ``trajectories`` above one it goes
 on where it was: recordings that the identification node has, of this chain or of the recorder's folder, are not run
 again.
 """
 
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -37,6 +39,10 @@ from robotid_ros.nodes.publishing import Status
 from robotid_ros.settings import Settings, setting
 
 NODES = ('excitation', 'recorder', 'identification')
+RECORDERS = {'poses': 'pose_recorder', 'free_floating': 'floating_recorder'}
+"""Runs that are measured, and identified from, by a node of their own."""
+_LAST_ROWS = 20.0
+"""How long measurements may be on their way after a tour of poses [s]: a pose may be without one."""
 PATIENCE = 600.0  # seconds for each answer: a slow machine takes long, and that is not a failure
 _LEAST_TO_SELECT = 3
 ALWAYS = float('inf')  # for what takes as long as it takes: a design, a run, an identification
@@ -50,6 +56,12 @@ class ChainConfig(Settings):
 
     start_at_once: bool = setting(
         False, 'Run at once, and end; false: wait for the service ~/start, again after each run', read_only=True
+    )
+    run: str = setting(
+        'excitation',
+        'What is run and identified: dynamics and friction, the geometry by a tour of poses, or the target of a '
+        'free-floating robot; the others need their own recorder',
+        choices=('excitation', *RECORDERS),
     )
     trajectories: int = setting(
         1,
@@ -89,7 +101,7 @@ def main(args: Sequence[str] | None = None) -> int:
         if told:
             raise _InterruptedError('interrupted')
 
-    client = LoopClient(watch, None, NODES, name='chain')
+    client = LoopClient(watch, None, (*NODES, *RECORDERS.values()), name='chain')
     try:
         return _Chain(client).run()
     except _InterruptedError:
@@ -123,6 +135,8 @@ class _Chain:
 
     def _steps(self) -> list[str]:
         config = read_parameters(self.node, ChainConfig)
+        if config.run in RECORDERS:
+            return [config.run, 'identify']
         asked = {'friction_sweep': config.friction_sweep, 'excitation': True}
         runs = [name for name, wanted in asked.items() if wanted]
         runs = runs if config.trajectories == 1 else [f'{config.trajectories} x ({", ".join(runs)})']
@@ -154,11 +168,14 @@ class _Chain:
     def _run(self) -> None:
         client, config = self.client, read_parameters(self.node, ChainConfig)
         self.step = 'wait'
-        for name in NODES:
+        for name in ('excitation', RECORDERS[config.run]) if config.run in RECORDERS else NODES:
             client.wait(partial(client.status.__contains__, name), f'a status of the node {name}', PATIENCE)
         client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description', PATIENCE)
         if config.simulated:
             client.wait(self._arm_is_there, 'the simulated arm appearing', PATIENCE)
+        if config.run in RECORDERS:
+            self._measure(config, RECORDERS[config.run])
+            return
         several, seed = config.trajectories > 1, self._checked(config)
         try:
             for k in range(self._count('recordings') if several else 0, config.trajectories):
@@ -209,22 +226,62 @@ class _Chain:
         self._tell('wait', f'{max(left, 0)} excitations to run: {seconds:.0f} s, their ways to the start{sweeps}')
         return int(run['seed'])
 
+    def _measure(self, config: ChainConfig, recorder: str) -> None:
+        """Run a motion that another recorder measures, and identify from it."""
+        client, poses = self.client, config.run == 'poses'
+        if poses and not client.parameters(recorder, ('automatic',), PATIENCE)['automatic']:
+            raise ExcitationError('the pose recorder measures on request only: set its parameter automatic to true')
+        self._design(config.run, config)
+        if not poses:
+            client.call(f'{recorder}/start', PATIENCE)
+        before, ended = int(client.status_value(recorder, 'rows') or 0), client.runs_ended()
+        try:
+            self._tell(config.run, f'{config.run}: {client.call("excitation/start", ALWAYS)}')
+            client.wait(lambda: self._ended(ended), 'the end of the run', ALWAYS)
+        finally:
+            if not poses:
+                client.call(f'{recorder}/stop', PATIENCE)
+        client.require_healthy('excitation')
+        if client.status_value('excitation', 'state') == 'stopped':
+            raise RobotIdError(f'the run of {config.run} was stopped')
+        if poses:
+            wanted = before + int(client.status_value('excitation', 'poses') or 0)
+            until = time.monotonic() + _LAST_ROWS
+            client.wait(
+                lambda: int(client.status_value(recorder, 'rows') or 0) >= wanted or time.monotonic() > until,
+                'the last measurements',
+                PATIENCE,
+            )
+        self._tell('identify', 'identifying')
+        client.call(f'{recorder}/identify', ALWAYS)
+        client.wait(lambda: self._said(recorder) != 'identifying', 'its status', PATIENCE)
+        self._finish(f'{self._said(recorder)}; the result is on {recorder}/result')
+
+    def _said(self, name: str) -> str:
+        message = self.client.status.get(name)
+        return '' if message is None else str(message.message)
+
     def _arm_is_there(self) -> bool:
         graph = self.node
         return bool(graph.count_publishers('joint_states') and graph.count_subscribers('joint_trajectory'))
 
-    def _motion(self, kind: str, config: ChainConfig, counted: str) -> None:
-        """Design, run and record one motion, until the identification node has it."""
+    def _design(self, kind: str, config: ChainConfig) -> None:
+        """Let the excitation node have a motion."""
         client = self.client
         if config.simulated:
             _require_alone(self.node)
         self._tell(kind, f'{kind}: designing')
-        trajectory = config.trajectory if kind == 'excitation' else ''
+        trajectory = config.trajectory if kind in ('excitation', 'free_floating') else ''
         client.set_parameters('excitation', {'run': kind, 'trajectory': trajectory}, PATIENCE)
         if not trajectory:
             client.call('excitation/design', ALWAYS)
         if config.simulated:
             _require_alone(self.node)  # another node may have appeared during the design
+
+    def _motion(self, kind: str, config: ChainConfig, counted: str) -> None:
+        """Design, run and record one motion, until the identification node has it."""
+        client = self.client
+        self._design(kind, config)
         before, asked, ended = self._count(counted), self._count('stops_asked'), client.runs_ended()
         self._tell(kind, f'{kind}: {client.call("excitation/start", ALWAYS)}')
         client.wait(lambda: self._ended(ended), 'the end of the run', ALWAYS)

@@ -45,7 +45,7 @@ class IdentifyService:
         group = ReentrantCallbackGroup()
         node.create_service(Trigger, '~/identify', answering(node, self._identify), callback_group=group)
         node.create_service(Trigger, '~/cancel', answering(node, self._cancel), callback_group=group)
-        steady_timer(node, _STATUS_PERIOD, self._on_timer)
+        steady_timer(node, _STATUS_PERIOD, status.publish)
 
     def values(self) -> Mapping[str, object]:
         """Return what a status says while an identification is under way."""
@@ -54,10 +54,6 @@ class IdentifyService:
     def close(self) -> None:
         """Forget what has not begun."""
         self._worker.close()
-
-    def _on_timer(self) -> None:
-        if self._underway is not None:
-            self._status.publish()
 
     async def _identify(self) -> str:
         if self._underway is not None:
