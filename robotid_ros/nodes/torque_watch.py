@@ -63,7 +63,6 @@ class TorqueWatch:
         self._joints: tuple[str, ...] = ()
         self._factor: Array = np.zeros(0)
         self._period = self._published = np.inf
-        self._generated = False
         self._began = self._busy = 0.0
         self._count = 0
 
@@ -75,7 +74,6 @@ class TorqueWatch:
         ``factor``, shape (n,), is the torque per unit of the efforts in the joint states; 1 where they are torques.
         """
         self.stop()
-        self._generated = False
         self._joints, self._factor = model.joint_names, factor
         self._predictor, self._usable = TorquePredictor(model, result), result.usable
         if config.monitor_rate <= 0.0:
@@ -99,17 +97,16 @@ class TorqueWatch:
         """Predict with generated code from now on."""
         if self._monitor is not None:
             self._monitor.torque = torque
-        self._generated = True
 
     def values(self) -> dict[str, object]:
         """Return how much is computed, and what of one core it takes, since the last call; nothing where none is."""
         now, count, busy = time.monotonic(), self._count, self._busy
         passed, self._began = now - self._began, now
         self._count, self._busy = 0, 0.0
-        if self._joint_states is None or count == 0:
+        if self._monitor is None or count == 0:
             return {}
         return {
-            'torques/source': 'generated code' if self._generated else 'regressor',
+            'torques/source': 'generated code' if self._monitor.torque else 'regressor',
             'torques/rate': count / passed,
             'torques/time_of_one': busy / count,
             'torques/share_of_a_core': busy / passed,
