@@ -216,6 +216,28 @@ def _named(chart: Chart) -> dict[str, Trace]:
     return {trace['name']: trace for trace in chart.traces}
 
 
+def test_non_linear_friction_is_shown_beside_linear_friction() -> None:
+    """Friction that rises with the arctangent leaves a share of itself to the best straight lines."""
+    (model, training), (_, validation) = moving_arm(0), moving_arm(1, samples=800)
+
+    def bent(data: Dataset) -> Dataset:
+        rigid = inverse_dynamics(model, data.q, data.dq, data.ddq)
+        torque = rigid + 20.0 * np.arctan(3.0 * data.dq) + 0.01 * np.sin(50.0 * data.time)[:, None]
+        return replace(data, tau=torque, tau_filtered=torque)
+
+    result = identify(bent(training), model, friction='daemi_heimann', estimator='wls', validation=bent(validation))
+    report = identification_report(model, result, bent(training), validation=bent(validation))
+    (figure,) = (each for each in report.figures if each.name == 'friction_gain')
+    assert [chart.title for chart in figure.charts] == list(model.joint_names)
+    for chart in figure.charts:
+        linear, bent_error = (np.sqrt(np.mean(trace['y'] ** 2)) for trace in chart.traces)
+        assert bent_error < 0.5 * linear
+
+
+def test_linear_friction_has_no_such_figure(identified: Identified) -> None:
+    assert 'friction_gain' not in {figure.name for figure in _report(identified).figures}
+
+
 def test_before_and_after_stand_in_the_table(identified: Identified) -> None:
     model, _, validation, result = identified
     described = nearer_description(model, validation)

@@ -17,8 +17,11 @@ from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.report.content import Figure
 from robotid_ros.report.plot import Chart, axis, dots, line, rule, spread
-from robotid_ros.report.subject import Subject, described_friction
+from robotid_ros.report.subject import Run, Subject, described_friction
 from robotid_ros.report.wording import friction_label, number, units_of
+
+_LINEAR = {'coulomb', 'viscous', 'offset'}
+_IN_MOTION = 0.02  # of a joint's largest speed
 
 
 def friction_figure(subject: Subject) -> Figure:
@@ -73,6 +76,60 @@ def friction_figure(subject: Subject) -> Figure:
         'right, negative on the left, but for a constant offset.',
         charts=tuple(charts),
     )
+
+
+def friction_gain_figure(subject: Subject) -> Figure | None:
+    """Return the torque error over time with the friction model and with a linear one, one chart per joint.
+
+    The linear one is Coulomb and viscous friction and an offset, fitted by least squares to what the rigid body leaves
+    of the training data in motion; the errors are those of the judged run. None where the model is linear itself.
+
+    Source: the figure by which W. Xi et al. compare a linear and a non-linear friction model.
+    """
+    result, trained, run = subject.result, subject.training, subject.judged
+    if set(result.friction_names) <= _LINEAR:
+        return None
+    before, after = (_without_friction(each) for each in (trained, run))
+    data, judged = trained.dataset, run.dataset
+    rows = judged.trajectory == 0
+    time = judged.time[rows] - judged.time[rows][0]
+    charts = []
+    for j, joint in enumerate(judged.joint_names):
+        unit, speed = units_of(result.joint_types[j])[0], data.dq[:, j]
+        moving = np.abs(speed) > _IN_MOTION * np.abs(speed).max()
+        fitted = np.linalg.lstsq(_linear(speed[moving]), before[moving, j], rcond=None)[0]
+        errors = after[rows, j] - _linear(judged.dq[rows, j]) @ fitted, (judged.tau - run.predicted)[rows, j]
+        rms = [float(np.sqrt(np.mean(error**2))) for error in errors]
+        name = friction_label(result.friction_name)
+        charts.append(
+            Chart(
+                title=joint,
+                note=f'rmse {number(rms[0])} → {number(rms[1])} {unit}',
+                alt=f'{joint}: torque error over {number(time[-1])} s, rms {number(rms[0])} {unit} with linear '
+                f'friction and {number(rms[1])} {unit} with {name}.',
+                traces=(
+                    line('prior', time, errors[0], 'linear friction'),
+                    line('predicted', time, errors[1], name),
+                ),
+                layout={'xaxis': axis('time [s]'), 'yaxis': axis(f'torque error [{unit}]')},
+            )
+        )
+    return Figure(
+        name='friction_gain',
+        caption='Torque error with linear friction and with the friction model',
+        reading='What is left of the torque over time. Where the curves lie on each other, Coulomb and viscous '
+        'friction with an offset would do.',
+        charts=tuple(charts),
+    )
+
+
+def _without_friction(run: Run) -> Array:
+    """Return the measured torque less that of the rigid body, shape (N, n)."""
+    return np.asarray(run.dataset.tau - run.predicted + run.friction)
+
+
+def _linear(velocity: Array) -> Array:
+    return np.stack([np.sign(velocity), velocity, np.ones_like(velocity)], axis=1)
 
 
 def ripple_figure(

@@ -22,7 +22,7 @@ from robotid_ros.model.inertia import joint_unit, split_inertial_parameters
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.report.content import Figure, Item, Level, Report, Section, Table, quantities, words
 from robotid_ros.report.excitation import condition_table, coverage_figure
-from robotid_ros.report.friction import friction_figure, ripple_figure
+from robotid_ros.report.friction import friction_figure, friction_gain_figure, ripple_figure
 from robotid_ros.report.parameters import (
     FAIR_SHARE,
     STRONG_CORRELATION,
@@ -174,6 +174,9 @@ def _friction_items(subject: Subject) -> Iterator[Item]:
         yield 'No friction was identified.'
         return
     yield friction_figure(subject)
+    gain = friction_gain_figure(subject)
+    if gain is not None:
+        yield gain
     yield from _ripple_items(subject)
     used = friction_used(result)
     yield Figure(
