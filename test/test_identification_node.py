@@ -22,13 +22,16 @@ import yaml
 from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_torque, swept
 
 from robotid_ros.data import Recording, write_csv
-from robotid_ros.identification import IdentificationResult, TorquePredictor, validate
+from robotid_ros.errors import IdentificationError, MissingDependencyError
+from robotid_ros.identification import IdentificationResult, PayloadResult, TorquePredictor, identify, validate
 from robotid_ros.model import RobotModel
+from robotid_ros.model.inertia import inertial_parameters
 
 pytest.importorskip('rclpy', reason='needs the ros extra')
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import InertiaStamped
 from rcl_interfaces.srv import SetParameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
@@ -90,6 +93,7 @@ class Client:
             (JointState, '/identification/gravity_torque', 10),
             (JointState, '/identification/contact_torque', 10),
             (JointTrajectory, '/identification/feedforward', 10),
+            (String, '/identification/payload_result', LATCHED),
         ):
             self.listeners.append(
                 self.node.create_subscription(kind, topic, lambda m, topic=topic: self.seen.update({topic: m}), quality)
@@ -316,6 +320,82 @@ def player(client: Client, seed: int) -> Callable[[], int]:
         return k
 
     return publish
+
+
+def test_a_payload_is_weighed_by_what_was_recorded_since_the_start(
+    loop: tuple[Client, NodeProcess], tmp_path: Path
+) -> None:
+    client, node = loop
+    assert client.call('payload').message == 'no robot description has come yet'
+    client.description.publish(String(data=TWO_LINKS))
+    client.until(lambda: 'waiting for recordings' in client.status.get('message', ''), 'the robot being taken')
+    assert 'the arm alone is not known' in client.call('payload').message
+    runs = [dataset(MODEL, *motion_with_torque(seed)) for seed in (1, 2)]
+    identify(runs, MODEL, friction='coulomb_viscous+offset').save(tmp_path / 'result.yaml')
+    assert not client.set(arm_result=str(tmp_path / 'result.yaml'))
+    assert 'nothing was recorded: call ~/payload_start' in client.call('payload').message
+    assert 'call ~/payload first' in client.call('payload_to_driver').message
+
+    assert client.call('payload_start').success
+    assert 'no joint state with efforts came' in client.call('payload').message
+    inertial = np.array(MODEL.inertial)
+    inertial[-1] += inertial_parameters(1.5, np.array([0.3, 0.0, 0.05]), np.diag([0.004, 0.005, 0.003]))
+    time, q, dq, ddq = fourier_motion(2, np.random.default_rng(9))
+    torque = pinocchio_torque(MODEL.with_inertial(inertial), q, dq, ddq) + COULOMB * np.sign(dq) + VISCOUS * dq
+    for k in range(len(time)):
+        client.states.publish(joint_state(100.0 + time[k], q[k], dq[k], torque[k]))
+        client.executor.spin_once(timeout_sec=0.0)
+    answer = client.call('payload')
+    assert answer.success, answer.message
+    found = yaml.safe_load(answer.message)['payload']
+    assert found['mass'] == pytest.approx(1.5, abs=max(2.0 * found['mass_std'], 0.05))
+    assert found['mass_std_with_torque_constants'] > 0.05 * found['mass']
+    assert found['centre_of_mass'][0] == pytest.approx(0.3, abs=0.03)
+    assert 'centre of mass' in found['undetermined']  # a planar arm does not show it out of its plane
+    client.until(lambda: '/identification/payload_result' in client.seen, 'the latched payload')
+    assert client.seen['/identification/payload_result'].data == answer.message
+    assert 'no joint state with efforts came' in client.call('payload').message  # since the last call
+
+    assert 'is not named: set payload_service' in client.call('payload_to_driver').message
+    client.set(payload_service='/driver/set_payload', payload_service_type='no_such_msgs/srv/SetPayload')
+    assert 'not handed over: its centre of mass are not known' in client.call('payload_to_driver').message
+    node.signal()
+    assert node.wait() == 0, node.output
+    assert 'Traceback' not in node.output
+
+
+def test_a_payload_fills_the_requests_of_drivers() -> None:
+    """Each in the frame of the flange, which the description turns and moves against the last link."""
+    from robotid_ros.nodes.payload_service import fill, service_type
+
+    inertia = np.array([[0.03, 0.002, 0.0], [0.002, 0.02, 0.001], [0.0, 0.001, 0.01]])
+    body = inertial_parameters(2.0, np.array([0.1, 0.2, 0.3]), inertia)
+    found = PayloadResult(
+        link='lower',
+        inertial=body,
+        free=body,
+        covariance=np.zeros((10, 10)),
+        std=np.zeros(10),
+        rmse_without=np.zeros(2),
+        rmse_with=np.zeros(2),
+    )
+    flange = np.array([[0.0, -1.0, 0.0, 0.1], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.05], [0.0, 0.0, 0.0, 1.0]])
+    request = InertiaStamped()  # Franka's request holds one, UR's a part of it
+    fill(request, found, flange, 'fr3_link8', 1.0)
+    assert request.header.frame_id == 'fr3_link8'
+    assert request.inertia.m == pytest.approx(2.0)
+    centre = (request.inertia.com.x, request.inertia.com.y, request.inertia.com.z)
+    assert centre == pytest.approx((0.2, 0.0, 0.25))
+    assert (request.inertia.ixx, request.inertia.iyy) == pytest.approx((0.02, 0.03))
+    assert (request.inertia.ixy, request.inertia.ixz) == pytest.approx((-0.002, 0.001))
+    with pytest.raises(IdentificationError, match='no place for a mass and its centre, but: data'):
+        fill(String(), found, flange, '', 1.0)
+    with pytest.raises(MissingDependencyError, match="needs the ROS package 'no_such_msgs', which is not here"):
+        service_type('no_such_msgs/srv/SetPayload')
+    for wrong in ('std_srvs/Trigger', 'std_srvs/srv/', 'Trigger', ''):
+        with pytest.raises((IdentificationError, MissingDependencyError)):
+            service_type(wrong)
+    assert service_type('std_srvs/srv/Trigger') is Trigger
 
 
 def refused_or_sent(client: Client, planned: JointTrajectory) -> bool:

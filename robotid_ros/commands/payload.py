@@ -77,8 +77,7 @@ def _run(options: argparse.Namespace) -> int:
         }
         return _write(folder / 'drive_gains.yaml', {'drive_gains': by_joint})
     found = identify_payload(loaded, model, arm)
-    x, y, z = found.centre_of_mass
-    print(f'payload on {found.link}: {found.mass:.4g} ± {found.std[9]:.2g} kg at ({x:.4f}, {y:.4f}, {z:.4f}) m')
+    print(f'payload: {found.said()}')
     print('torque error along the runs with the payload [N m; or N]')
     print(joint_table(model.joint_names, {'ignoring it': found.rmse_without, 'knowing it': found.rmse_with}))
     return _write(folder / 'payload.yaml', {'robot': model.name, 'payload': found.to_dict()})

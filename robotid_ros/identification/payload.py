@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import full_regressor
 from robotid_ros.errors import IdentificationError
@@ -33,8 +33,62 @@ from robotid_ros.identification.physical import physical_parameters
 from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import Samples, as_samples
-from robotid_ros.model.inertia import INERTIAL_NAMES, split_inertial_parameters
+from robotid_ros.model.inertia import INERTIAL_NAMES, inertial_parameters, split_inertial_parameters
 from robotid_ros.model.robot_model import RobotModel
+
+_SLOW = 0.02
+"""Below this speed [rad/s or m/s] friction is whatever balances the load: such samples of a joint tell nothing."""
+_KNOWN = 0.1, 0.05, 0.02, 0.05
+"""Twice a deviation at which a value is known: share of the mass, or [kg]; centre [m]; radius of gyration [m]."""
+_LOSS = 0.1
+"""Usual share of the torque that a gear loses."""
+_FARTHEST = 0.5
+"""Of a centre of mass from the last joint, to begin with [m]."""
+_SWING, _CYCLES, _SECONDS = 0.8, 5, 10.0
+"""Of a motion that is asked for: how far joints go [rad], how often at least, and how long it takes [s]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PayloadMotion:
+    """A short motion that would tell more of a payload: joint k goes ``swing[k]`` away and back, ``cycles[k]`` times.
+
+        q_k(t) = start_k + swing_k (1 - cos(2 pi cycles_k t / duration)) / 2
+
+    Attributes
+    ----------
+    joints : tuple of str
+    start, swing : tuple of float
+        [rad or m]
+    cycles : tuple of int
+    leaves : tuple of str
+        What it would still leave open.
+    duration : float
+        [s]
+    """
+
+    joints: tuple[str, ...]
+    start: tuple[float, ...]
+    swing: tuple[float, ...]
+    cycles: tuple[int, ...]
+    leaves: tuple[str, ...] = ()
+    duration: float = _SECONDS
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers."""
+        rows = zip(self.joints, self.start, self.swing, self.cycles, strict=True)
+        return {
+            'duration': self.duration,
+            'leaves': list(self.leaves),
+            'joints': {joint: {'start': s, 'swing': a, 'cycles': c} for joint, s, a, c in rows},
+        }
+
+    def sample(self, rate: float) -> tuple[Array, Array, Array, Array]:
+        """Return times, shape (N,), and positions, velocities and accelerations of its joints, shape (N, k) each."""
+        time = np.arange(round(self.duration * rate) + 1) / rate
+        turn = 2.0 * np.pi * np.array(self.cycles) / self.duration
+        phase, half = time[:, None] * turn, 0.5 * np.array(self.swing)
+        position = np.array(self.start) + half * (1.0 - np.cos(phase))
+        return time, position, half * turn * np.sin(phase), half * turn**2 * np.cos(phase)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,18 +103,24 @@ class PayloadResult:
         Physically consistent parameters.
     free : ndarray, shape (10,)
         The same without that constraint.
+    covariance : ndarray, shape (10, 10)
+        Of the unconstrained ones, with what the arm's own deviations add; meaningless where ``std`` is inf.
     std : ndarray, shape (10,)
         Standard deviations of the unconstrained ones; inf where the motion does not tell a parameter.
     rmse_without, rmse_with : ndarray, shape (n,)
         Torque error along the runs with the payload, of the arm without and with it [N m].
+    motion : PayloadMotion or None
+        A motion that would tell what this one leaves open; None where nothing is open, or none was found.
     """
 
     link: str
     inertial: Array
     free: Array
+    covariance: Array
     std: Array
     rmse_without: Array
     rmse_with: Array
+    motion: PayloadMotion | None = None
 
     @property
     def mass(self) -> float:
@@ -77,13 +137,49 @@ class PayloadResult:
         """About the centre of mass, along the link's axes, shape (3, 3) [kg m^2]."""
         return split_inertial_parameters(self.inertial)[2]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers."""
+    @property
+    def deviations(self) -> tuple[float, Array, Array]:
+        """Standard deviations of mass, centre of mass, shape (3,), and inertia, shape (3, 3), as those are returned."""
+        return _deviations(self.inertial, self.covariance, np.isfinite(self.std))
+
+    @property
+    def undetermined(self) -> tuple[str, ...]:
+        """Which of mass, centre of mass and inertia the motion leaves open."""
+        return _open(self.mass, self.deviations)
+
+    def said(self) -> str:
+        """Return in a sentence what is known, and what would help."""
+        mass, centre, _ = self.deviations
+        x, y, z = self.centre_of_mass
+        text = f'{self.mass:.4g} ± {mass:.2g} kg at ({x:.4f}, {y:.4f}, {z:.4f}) ± {centre.max():.2g} m of {self.link}'
+        if not self.undetermined:
+            return text
+        text = f'{text}; this motion does not determine: {", ".join(self.undetermined)}'
+        if self.motion is None:
+            return f'{text}; a short motion would not either: move more joints, faster or for longer'
+        rows = zip(self.motion.joints, self.motion.swing, self.motion.cycles, strict=True)
+        moves = ', '.join(f'{joint} by {swing:+.2f} and back, {cycles} times' for joint, swing, cycles in rows)
+        still = f', but for the {" and ".join(self.motion.leaves)}' if self.motion.leaves else ''
+        return f'{text}; {self.motion.duration:g} s of {moves} would{still}'
+
+    def to_dict(self, torque_deviation: float | None = None) -> dict[str, Any]:
+        """Return plain numbers; ``torque_deviation`` is the relative one of the torque constants."""
+        mass, centre, inertia = self.deviations
         return {
             'link': self.link,
             'mass': self.mass,
+            'mass_std': mass,
+            **(
+                {}
+                if torque_deviation is None
+                else {'mass_std_with_torque_constants': float(np.hypot(mass, torque_deviation * self.mass))}
+            ),
             'centre_of_mass': self.centre_of_mass.tolist(),
+            'centre_of_mass_std': centre.tolist(),
             'inertia': self.inertia.tolist(),
+            'inertia_std': inertia.tolist(),
+            'undetermined': list(self.undetermined),
+            'motion': None if self.motion is None else self.motion.to_dict(),
             'parameters': {
                 name: {
                     'value': float(self.inertial[k]),
@@ -97,15 +193,49 @@ class PayloadResult:
         }
 
 
+def _deviations(inertial: Array, covariance: Array, known: BoolArray) -> tuple[float, Array, Array]:
+    """Return the standard deviations of mass, centre of mass and inertia about it, to first order."""
+
+    def derived(pi: Array) -> Array:
+        mass, centre, inertia = split_inertial_parameters(pi)
+        return np.concatenate([[mass], centre, inertia.ravel()])
+
+    step = 1e-6 * np.array([1e-2] * 6 + [1e-1] * 3 + [1.0]) * max(float(inertial[9]), 1e-3)
+    slope = np.stack(
+        [
+            (derived(inertial + h * e) - derived(inertial - h * e)) / (2.0 * h)
+            for h, e in zip(step, np.eye(10), strict=True)
+        ],
+        axis=1,
+    )
+    std = np.sqrt(np.maximum(np.einsum('ip,pq,iq->i', slope, covariance, slope), 0.0))
+    std[(np.abs(slope[:, ~known]) > 1e-9).any(axis=1)] = np.inf
+    return float(std[0]), std[1:4], std[4:].reshape(3, 3)
+
+
+def _open(mass: float, deviations: tuple[float, Array, Array]) -> tuple[str, ...]:
+    share, least, place, radius = _KNOWN
+    checks = {
+        'mass': 2.0 * deviations[0] <= max(share * mass, least),
+        'centre of mass': 2.0 * float(deviations[1].max()) <= place,
+        'inertia': 2.0 * float(np.diag(deviations[2]).max()) <= max(mass, least) * radius**2,
+    }
+    return tuple(name for name, known in checks.items() if not known)
+
+
 def identify_payload(
     loaded: Dataset | Sequence[Dataset], model: RobotModel, arm: IdentificationResult
 ) -> PayloadResult:
     """Return the payload that the last link carried.
 
+    The friction of each joint may have changed with it. What the arm's own parameters are not known by is part of the
+    deviations, as if they were independent, which is on the safe side; wrong torque constants are not, they scale mass
+    and inertia (:func:`drive_gains`).
+
     Parameters
     ----------
     loaded : Dataset or sequence of Dataset
-        Runs with the payload.
+        Runs with the payload, of any motion. Joints slower than 0.02 rad/s tell nothing.
     model : RobotModel
     arm : IdentificationResult
         From runs without it; frozen.
@@ -113,15 +243,25 @@ def identify_payload(
     Raises
     ------
     IdentificationError
-        If there is no data, or the result belongs to another arm.
+        If there is no data, no joint moves, or the result belongs to another arm.
     """
     model = replace(model, drives=np.eye(model.n))  # a payload acts on the joints
     predictor = TorquePredictor(model, arm)
     model = replace(model, gravity=arm.gravity)  # the payload hangs as the arm does
-    samples = as_samples(predictor.in_arm_coordinates(loaded), model, standstill_speed=0.02, standstill_weight=0.01)
+    samples = as_samples(predictor.in_arm_coordinates(loaded), model, standstill_speed=0.0, standstill_weight=1.0)
     samples = samples.with_bandwidth(arm.torque_bandwidth).coarse()
-    rest = samples.target - samples.filtered(predictor.torque(samples.q, samples.dq, samples.ddq))
-    rows = samples.filtered(_payload_rows(model, samples))
+    samples = replace(samples, weight=(np.abs(samples.dq) > _SLOW).astype(float))
+    if not samples.weight.any():
+        raise IdentificationError(
+            f'no joint moves faster than {_SLOW:g} rad/s in these runs: at rest, friction hides a payload; move the arm'
+        )
+    unloaded = samples.target - samples.filtered(predictor.torque(samples.q, samples.dq, samples.ddq))
+    unfiltered = _payload_rows(model, samples)
+    rest, rows = unloaded, samples.filtered(unfiltered)
+    load = predictor.rigid_torque(samples.q, samples.dq, samples.ddq)
+    friction = predictor.friction_torque(samples.dq, load, samples.q)
+    sure = _load_certainty(arm)
+    count = np.maximum(samples.weight.sum(axis=0), 1.0)
     precision = np.ones(samples.n)
     for _ in range(10):
         weight = samples.weight * precision
@@ -129,23 +269,94 @@ def identify_payload(
         vector = np.einsum('Nnp,Nn,Nn->p', rows, weight, rest, optimize=True)
         solution = np.linalg.lstsq(matrix, vector, rcond=1e-12)[0]
         residual = rest - rows @ solution
-        precision = 1.0 / np.maximum(np.mean(residual**2, axis=0), 1e-12 * max(float(np.mean(rest**2)), 1e-12))
+        # some friction grows with the load, which the payload adds to
+        loaded_friction = predictor.friction_torque(samples.dq, load + unfiltered[..., :10] @ solution[:10], samples.q)
+        rest = unloaded - samples.filtered((loaded_friction - friction) * sure)
+        squares = np.sum(samples.weight * residual**2, axis=0) / count
+        precision = 1.0 / np.maximum(squares, 1e-12 * max(float(np.mean(rest**2)), 1e-12))
     found = solve(matrix, vector, len(vector), None)
-    inverse = found.inverse
-    root = np.sqrt(samples.weight)
+    moving = count / len(samples)  # the residual of a joint is judged while it moves alone
     # every parameter is common to all joints here, as base parameters are
     covariance = covariance_of_estimate(
-        rows * root[..., None], residual * root, samples.run_labels, precision, inverse, rows.shape[2], 1
+        rows * samples.weight[..., None],
+        residual * samples.weight / np.sqrt(moving),
+        samples.run_labels,
+        precision,
+        found.inverse,
+        rows.shape[2],
+        1,
     )
-    inertial, constrained = _physical(matrix, vector, float(np.sum(weight * rest**2)), model)
-    return PayloadResult(
+    spread = np.sqrt(np.diag(covariance)[:10] / np.maximum(np.diag(found.inverse)[:10], 1e-300))
+    known = found.determined[:10]
+    correlation = float(np.median(spread[known])) ** 2 if known.any() else 1.0
+    base = predictor.base.regressor(samples.q, samples.dq, samples.ddq)
+    lever = found.inverse @ np.einsum('Nnp,Nn,Nnb->pb', rows, weight, samples.filtered(base), optimize=True)
+    covariance = covariance + (lever * np.where(np.isfinite(arm.base_std), arm.base_std, 0.0) ** 2) @ lever.T
+    inertial, constrained = _physical(matrix, vector, float(np.sum(weight * rest**2)), solution)
+    result = PayloadResult(
         link=model.link_names[-1],
         inertial=inertial,
         free=solution[:10],
-        std=np.where(found.determined[:10], np.sqrt(np.maximum(np.diag(covariance)[:10], 0.0)), np.inf),
-        rmse_without=np.sqrt(np.mean(rest**2, axis=0)),
+        covariance=covariance[:10, :10],
+        std=np.where(known, np.sqrt(np.maximum(np.diag(covariance)[:10], 0.0)), np.inf),
+        rmse_without=np.sqrt(np.mean(unloaded**2, axis=0)),
         rmse_with=np.sqrt(np.mean((rest - rows @ constrained) ** 2, axis=0)),
     )
+    if not result.undetermined:
+        return result
+    # joints that did not move are taken to be as noisy as the usual one
+    usual = float(np.median(precision[moving > 0.01])) if (moving > 0.01).any() else float(np.median(precision))
+    noise = np.where(moving > 0.01, precision, usual)
+    motion = _motion(model, samples, result.mass, matrix / correlation, noise / correlation)
+    return replace(result, motion=motion if len(motion.leaves) < len(result.undetermined) else None)
+
+
+def _motion(model: RobotModel, samples: Samples, mass: float, matrix: Array, precision: Array) -> PayloadMotion:
+    """Return the motion with which most would be known, of the fewest joints, the last ones.
+
+    It begins where the runs ended; ``matrix`` and ``precision`` count independent samples.
+    """
+    limits, start, n = model.limits, samples.q[-1], model.n
+    rate = samples.runs[-1].rate
+    best: PayloadMotion | None = None
+    for moved in range(1, n + 1):
+        at, cycles = np.arange(n - moved, n), _CYCLES + np.arange(moved) % 4
+        fastest = np.pi * cycles / _SECONDS
+        size = np.minimum(_SWING, 0.5 * np.minimum(limits.velocity[at] / fastest, limits.acceleration[at] / fastest**2))
+        up, down = limits.upper[at] - start[at], start[at] - limits.lower[at]
+        swing = np.where(up >= size, size, np.where(down >= size, -size, np.where(up > down, up, -down)))
+        motion = PayloadMotion(
+            joints=tuple(model.joint_names[k] for k in at),
+            start=tuple(start[at].tolist()),
+            swing=tuple(swing.tolist()),
+            cycles=tuple(cycles.tolist()),
+        )
+        time, *moves = motion.sample(rate)
+        q, dq, ddq = np.tile(start, (len(time), 1)), np.zeros((len(time), n)), np.zeros((len(time), n))
+        q[:, at], dq[:, at], ddq[:, at] = moves
+        planned = replace(samples, q=q, dq=dq, ddq=ddq)
+        rows = _payload_rows(model, planned)
+        weight = (np.abs(dq) > _SLOW) * precision
+        found = solve(matrix + np.einsum('Nnp,Nn,Nnq->pq', rows, weight, rows), np.zeros(len(matrix)), 0, None)
+        body = inertial_parameters(max(mass, _KNOWN[1]), np.zeros(3), np.zeros((3, 3)))
+        leaves = _open(mass, _deviations(body, found.inverse[:10, :10], found.determined[:10]))
+        if best is None or len(leaves) < len(best.leaves):
+            best = replace(motion, leaves=leaves)
+        if not leaves:
+            break
+    assert best is not None  # an arm has joints
+    return best
+
+
+def _load_certainty(arm: IdentificationResult) -> Array:
+    """Return which part of each joint's friction by load to believe, shape (n,), where most gears lose 10 % or less.
+
+    A joint that carries little, as the last one without a payload, may show any; its mean with a prior of deviation s
+    is s^2 / (s^2 + std^2) of it.
+    """
+    named = [k for k, name in enumerate(arm.friction_names) if name.startswith('load')]
+    std = arm.friction_std[:, named].max(axis=1, initial=0.0)
+    return np.asarray(_LOSS**2 / (_LOSS**2 + std**2))
 
 
 def _payload_rows(model: RobotModel, samples: Samples) -> Array:
@@ -153,10 +364,10 @@ def _payload_rows(model: RobotModel, samples: Samples) -> Array:
     last = full_regressor(model, samples.q, samples.dq, samples.ddq)[:, :, -10:]
     own = friction_model('coulomb_viscous').columns(samples.dq, np.zeros((samples.n, 0)))
     spread = own[:, :, :, None] * np.eye(samples.n)[:, None, :]
-    return np.concatenate([last, spread.reshape(len(samples), samples.n, -1)], axis=2)
+    return np.concatenate([last, spread.reshape(len(samples.q), samples.n, -1)], axis=2)
 
 
-def _physical(matrix: Array, vector: Array, square: float, model: RobotModel) -> tuple[Array, Array]:
+def _physical(matrix: Array, vector: Array, square: float, free: Array) -> tuple[Array, Array]:
     """Return the physically consistent payload, and all parameters with it."""
     rest = slice(10, len(vector))
     # friction has no bounds: it is eliminated from the normal equations first
@@ -164,15 +375,19 @@ def _physical(matrix: Array, vector: Array, square: float, model: RobotModel) ->
     own = np.linalg.lstsq(matrix[rest, rest], vector[rest], rcond=1e-12)[0]
     small = matrix[:10, :10] - matrix[:10, rest] @ gain
     right = vector[:10] - matrix[:10, rest] @ own
+    # only what the data leave open comes from this body, a ball of 5 cm where the payload seems to be
+    mass = max(float(free[9]), _KNOWN[1])
+    centre = free[6:9] / mass
+    centre *= min(1.0, _FARTHEST / max(float(np.linalg.norm(centre)), 1e-9))
     one = RobotModel(
         name='payload',
         joint_names=('carrier',),
         joint_types=('revolute',),
         placements=np.eye(4)[None],
         axes=np.array([[0.0, 0.0, 1.0]]),
-        inertial=np.array([[0.01, 0.0, 0.0, 0.01, 0.0, 0.01, 0.0, 0.0, 0.0, 1.0]]),
+        inertial=inertial_parameters(mass, centre, mass * _KNOWN[3] ** 2 * np.eye(3))[None],
     )
-    fit = physical_parameters(small, right, square - float(vector[rest] @ own), np.eye(10), one)
+    fit = physical_parameters(small, right, square - float(vector[rest] @ own), np.eye(10), one, described=True)
     inertial = fit.inertial[0]
     return inertial, np.concatenate([inertial, own - gain @ inertial])
 

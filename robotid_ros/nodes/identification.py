@@ -42,6 +42,7 @@ from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.nodes.conversions import LATCHED, average_label, seconds, trajectory_arrays
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
+from robotid_ros.nodes.payload_service import Carrying, PayloadService
 from robotid_ros.nodes.publishing import Status, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
@@ -98,6 +99,9 @@ class IdentificationNode(Node):
         self.create_service(Trigger, '~/clear', answering(self, self._clear), callback_group=services)
         self.create_service(Trigger, '~/generate', answering(self, self._generate), callback_group=services)
         self.create_service(Trigger, '~/cancel', answering(self, self._cancel), callback_group=services)
+        self._payload = PayloadService(
+            self, self._worker, self._carrying, lambda: read_parameters(self, IdentificationNodeConfig)
+        )
         steady_timer(self, _STATUS_PERIOD, self._on_timer)
         self._status.publish()
 
@@ -416,6 +420,12 @@ class IdentificationNode(Node):
         self._forgotten = {path.name for path in await self._worker.run(self._in_folders)}
         self._status.set(DiagnosticStatus.OK, 'all recordings forgotten')
         return self._status.text
+
+    def _carrying(self) -> Carrying:
+        """Return the arm whose payload is asked for."""
+        if self._session is None:
+            raise ModelError(self._missing or 'no robot description has come yet')
+        return Carrying(self._session.model, self._robot, self._found, self._in_folders)
 
     def _say_refusal(self, response: Trigger.Response) -> None:
         if not response.success:

@@ -50,3 +50,21 @@ class IdentificationNodeConfig(Settings):
         'own; empty: nowhere',
     )
     false_alarms: float = setting(1.0, 'Contacts reported without one, per hour of motion', range=(1e-6, 3600.0))
+    arm_result: str = setting(
+        '', 'result.yaml of the arm without a payload, for ~/payload; empty: what ~/identify found last'
+    )
+    payload_torque_deviation: float = setting(
+        5.0,
+        'How far the torque constants may be off, in one standard deviation: mass_std_with_torque_constants has it; '
+        'motor currents 5, joint torque sensors 1',
+        unit='%',
+        range=(0.0, 100.0),
+    )
+    payload_service: str = setting('', "The driver's service that ~/payload_to_driver calls; empty: none")
+    payload_service_type: str = setting(
+        '', 'Its type: ur_msgs/srv/SetPayload, franka_msgs/srv/SetLoad or xarm_msgs/srv/SetTcpLoad, for example'
+    )
+    payload_frame: str = setting('', 'Name of the flange in requests that have a frame; their values are in the tip')
+    payload_length_unit: float = setting(
+        1.0, 'Unit of a centre that is a list of numbers; 0.001 for xArm', unit='m', range=(1e-6, 1e3)
+    )
