@@ -10,6 +10,7 @@
 """Arms, motions and torques for the tests of the identification."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,8 +48,8 @@ TWO_LINKS = """<?xml version="1.0"?>
 """
 
 
-def pinocchio_torque(model: RobotModel, q: Array, dq: Array, ddq: Array) -> Array:
-    """Return the inverse dynamics of a model by Pinocchio, rotor inertias included, shape (N, n)."""
+def pinocchio_arm(model: RobotModel) -> Any:
+    """Return a model of revolute joints as Pinocchio has it."""
     pinocchio = pytest.importorskip('pinocchio', reason='needs pin')
     arm = pinocchio.Model()
     arm.gravity.linear = np.array(model.gravity)
@@ -59,6 +60,13 @@ def pinocchio_torque(model: RobotModel, q: Array, dq: Array, ddq: Array) -> Arra
         parent = arm.addJoint(parent, joint, placement, model.joint_names[k])
         mass, centre, inertia = split_inertial_parameters(model.inertial[k])
         arm.appendBodyToJoint(parent, pinocchio.Inertia(float(mass), centre, inertia), pinocchio.SE3.Identity())
+    return arm
+
+
+def pinocchio_torque(model: RobotModel, q: Array, dq: Array, ddq: Array) -> Array:
+    """Return the inverse dynamics of a model by Pinocchio, rotor inertias included, shape (N, n)."""
+    pinocchio = pytest.importorskip('pinocchio', reason='needs pin')
+    arm = pinocchio_arm(model)
     data = arm.createData()
     rows = [pinocchio.rnea(arm, data, *row).copy() for row in zip(q, dq, ddq, strict=True)]
     return np.array(rows) + model.rotor_inertia * ddq

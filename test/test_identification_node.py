@@ -24,6 +24,7 @@ from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio
 from robotid_ros.data import Recording, write_csv
 from robotid_ros.errors import IdentificationError, MissingDependencyError
 from robotid_ros.identification import IdentificationResult, PayloadResult, TorquePredictor, identify, validate
+from robotid_ros.identification.wrench import WrenchResult
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertial_parameters
 
@@ -31,7 +32,7 @@ pytest.importorskip('rclpy', reason='needs the ros extra')
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus
-from geometry_msgs.msg import InertiaStamped
+from geometry_msgs.msg import InertiaStamped, WrenchStamped
 from rcl_interfaces.srv import SetParameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
@@ -362,6 +363,63 @@ def test_a_payload_is_weighed_by_what_was_recorded_since_the_start(
     node.signal()
     assert node.wait() == 0, node.output
     assert 'Traceback' not in node.output
+
+
+def test_a_wrench_is_published_without_bias_and_weight(tmp_path: Path) -> None:
+    """A tool of 2 kg, 0.1 m along x of the flange, on a sensor that is turned by a quarter: by hand."""
+    bias = np.arange(1.0, 7.0)
+    zeros = np.zeros(10)
+    found = WrenchResult(
+        frame='tool',
+        rotation=np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]),
+        rotation_std=np.zeros(3),
+        sign=1,
+        bias=bias,
+        bias_std=np.zeros(6),
+        inertial=np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.2, 0.0, 0.0, 2.0]),
+        std=zeros,
+        centre_std=np.zeros(3),
+        rmse_without=np.zeros(6),
+        rmse_with=np.zeros(6),
+    )
+    (tmp_path / 'wrench.yaml').write_text(yaml.safe_dump({'wrench': found.to_dict()}))
+    (tmp_path / 'other.yaml').write_text('wrench: {frame: tool}')
+    (tmp_path / 'arm.urdf').write_text(TWO_LINKS)
+    environment = ros_environment()
+    arguments = ['-m', 'robotid_ros.nodes.identification', '--ros-args', '-p', 'tip_link:=tool', '-p']
+    arguments += [f'urdf_file:={tmp_path / "arm.urdf"}', '-p']
+    with NodeProcess([*arguments, f'wrench_result:={tmp_path / "other.yaml"}'], environment) as node:
+        assert node.wait() == 2
+        assert 'not a result of robotid wrench' in node.output
+    with NodeProcess([*arguments, f'wrench_result:={tmp_path / "wrench.yaml"}'], environment) as node:
+        client = Client(environment)
+        try:
+            seen: list[WrenchStamped] = []
+            client.node.create_subscription(WrenchStamped, '/identification/wrench', seen.append, 10)
+            sensor = client.node.create_publisher(WrenchStamped, '/wrench', 10)
+            # the flange is level: shoulder and elbow undo the 0.4 rad by which it is fixed
+            state = joint_state(1.0, np.array([0.0, -0.4]), np.zeros(2), np.zeros(2))
+            message = WrenchStamped()
+            message.header.frame_id = 'sensor'
+            weight = 2.0 * 9.80665
+            force, torque = np.array([0.0, 0.0, weight]), np.array([0.1 * weight, 0.0, 0.0])
+            pushed = np.array([7.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+            values = bias + np.concatenate([force, torque]) + pushed
+            message.wrench.force.x, message.wrench.force.y, message.wrench.force.z = values[:3].tolist()
+            message.wrench.torque.x, message.wrench.torque.y, message.wrench.torque.z = values[3:].tolist()
+
+            def came() -> bool:
+                client.states.publish(state)
+                sensor.publish(message)
+                return bool(seen)
+
+            client.until(came, 'the compensated wrench')
+            assert seen[0].header == message.header
+            out = seen[0].wrench
+            shown = [out.force.x, out.force.y, out.force.z, out.torque.x, out.torque.y, out.torque.z]
+            np.testing.assert_allclose(shown, pushed, atol=0.02)
+        finally:
+            client.close()
 
 
 def test_a_payload_fills_the_requests_of_drivers() -> None:

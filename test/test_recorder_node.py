@@ -23,6 +23,7 @@ from ros_helpers import DEADLINE, NodeProcess, assert_refused, ros_environment, 
 rclpy = pytest.importorskip('rclpy', reason='rclpy (the ros extra) is not installed')
 
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
+from geometry_msgs.msg import WrenchStamped  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
 from rclpy.signals import SignalHandlerOptions  # noqa: E402
@@ -31,6 +32,7 @@ from std_srvs.srv import Trigger  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 from robotid_ros.data import load_dataset, read_recording  # noqa: E402
+from robotid_ros.data.bag import Bag  # noqa: E402
 
 pytestmark = pytest.mark.ros
 
@@ -300,6 +302,32 @@ def test_a_recording_without_reference_is_started_stopped_and_saved(arena, tmp_p
     success, path = client.call('save')
     assert success, path
     assert load_dataset(path).provenance['motion'].endswith('as its positions show')
+    node.signal(signal.SIGTERM)
+    assert node.wait() == 0, node.output
+
+
+def test_wrenches_are_recorded_beside(arena, tmp_path):
+    recorder, publisher, client = arena
+    node = recorder('wrench_topic:=/ft')
+    messages, _ = stream(PERIOD, 4, RATE, np.random.default_rng(3))
+    sender = publisher({'messages': messages, 'rate': RATE, 'settle': 0.3})
+    sensor = client.node.create_publisher(WrenchStamped, '/ft', 100)
+    sender.expect('ready')
+    sender.go()
+    success, text = client.call('start')
+    assert success, text
+    wait_until(lambda: bool(sensor.get_subscription_count()), 'the recorder at the sensor')
+    for k in range(50):
+        message = WrenchStamped()
+        message.wrench.force.x = float(k)
+        sensor.publish(message)
+    sender.expect('sent')
+    client.wait_for_messages(len(messages))
+    success, text = client.call('stop')
+    assert success, text
+    bag = Bag.open(folders(tmp_path)[0])
+    assert bag.topics['/ft'] == 'geometry_msgs/WrenchStamped'
+    assert sum(len(chunks['/ft']) for chunks in bag.messages(['/ft'])) == 50
     node.signal(signal.SIGTERM)
     assert node.wait() == 0, node.output
 

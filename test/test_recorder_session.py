@@ -12,6 +12,7 @@
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,7 @@ from robotid_ros.data.joint_state_cdr import JointStateDecoder
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.data.session import RecordingSession
 from robotid_ros.data.stream import average_bag
+from robotid_ros.data.wrench_recording import AXES, WRENCH, read_wrench
 from robotid_ros.errors import DataError
 
 make_reader = pytest.importorskip('mcap.reader').make_reader
@@ -159,6 +161,33 @@ def test_every_fault_is_counted_exactly_and_none_reaches_the_average(tmp_path, c
     told = read_recording(tmp_path / 'r').provenance
     assert told['counts']['missing_joints'] == 7
     assert told['faults']['lost_before_capture'] == 6
+
+
+def wrench_message(stamp, values):
+    """Return a serialised geometry_msgs/msg/WrenchStamped of the frame 'ft'."""
+    return struct.pack('<4B2iI4s6d', 0, 1, 0, 0, *divmod(stamp, 10**9), 3, b'ft', *values)
+
+
+def test_wrenches_are_recorded_beside_and_can_be_read_again(tmp_path):
+    """Their stamps lie between those of the joint states; the force follows the first joint, and stays with it."""
+    messages, stamps = stream(PERIOD, 4, RATE, np.random.default_rng(1))
+    session = RecordingSession(tmp_path / 'r', JOINTS, ProcessingSettings(), {'topic': '/joint_states'})
+    session.take(MessageChunk.of(messages, stamps))
+    between = [stamp + MS for stamp in stamps[:-1]]
+    q = harmonics((np.array(between) - START) * 1e-9, PERIOD, len(JOINTS), 1.0)[0]
+    wrenches = [wrench_message(s, (10.0 * x, 2.0, 3.0, 4.0, 5.0, 6.0)) for s, x in zip(between, q[:, 0], strict=True)]
+    session.keep('/ft', WRENCH, MessageChunk.of(wrenches, between))
+    session.finish()
+    found = read_wrench(tmp_path / 'r', JOINTS)
+    assert found.joint_names == (*JOINTS, *AXES)
+    np.testing.assert_allclose(found.tau[:, -5:], np.tile([2.0, 3.0, 4.0, 5.0, 6.0], (len(found), 1)), atol=1e-9)
+    assert np.ptp(found.q[:, 0]) > 0.1
+    np.testing.assert_allclose(found.tau_filtered[:, -6], 10.0 * found.q[:, 0], atol=5e-3)
+    with pytest.raises(DataError, match="topic '/other' has no wrenches; they are on: /ft"):
+        read_wrench(tmp_path / 'r', JOINTS, topic='/other')
+    record(tmp_path / 'without', messages, reference=None)
+    with pytest.raises(DataError, match='the bag has none; set wrench_topic of the recorder'):
+        read_wrench(tmp_path / 'without', JOINTS)
 
 
 def test_joints_come_from_the_reference_where_none_are_given(tmp_path):

@@ -22,6 +22,7 @@ COMMANDS = {
     'identify': 'identify dynamics and friction from recordings',
     'validate': 'judge an identified model by recordings it has not seen',
     'payload': 'identify a payload or gripper, or the drive gains',
+    'wrench': 'find what a force-torque sensor carries, its bias and how it is turned',
     'calibrate': 'identify the geometry of an arm from measured points',
     'free-floating': 'identify the target a space robot has captured',
     'codegen': 'generate C, C++ or Python code of the inverse dynamics',

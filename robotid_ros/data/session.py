@@ -98,6 +98,12 @@ class RecordingSession:
                 self._said[topic] = text
                 self._write(self._bag.say, topic, text, stamp)
 
+    def keep(self, topic: str, kind: str, chunk: MessageChunk) -> None:
+        """Record messages of another topic beside the joint states, by its type."""
+        with self._lock:
+            self._write(self._bag.add_topic, topic, kind)
+            self._write(self._bag.append, topic, chunk)
+
     def follow(self, message: bytes, arrival: int) -> PeriodicReference | None:
         """Record a reference, and average over its periods from now on.
 

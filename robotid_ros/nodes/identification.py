@@ -49,6 +49,7 @@ from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.nodes.torque_watch import TorqueWatch
 from robotid_ros.nodes.underway import Underway
 from robotid_ros.progress import Progress
+from robotid_ros.nodes.wrench_watch import WrenchWatch
 from robotid_ros.workflow import Identification, load_by_purpose, write_identification
 
 _STATUS_PERIOD = 0.5
@@ -102,6 +103,10 @@ class IdentificationNode(Node):
         self._payload = PayloadService(
             self, self._worker, self._carrying, lambda: read_parameters(self, IdentificationNodeConfig)
         )
+        if self._config.wrench_result:
+            WrenchWatch(
+                self, self._config.wrench_result, lambda: None if self._session is None else self._session.model
+            )
         steady_timer(self, _STATUS_PERIOD, self._on_timer)
         self._status.publish()
 

@@ -53,6 +53,11 @@ class IdentificationNodeConfig(Settings):
     arm_result: str = setting(
         '', 'result.yaml of the arm without a payload, for ~/payload; empty: what ~/identify found last'
     )
+    wrench_result: str = setting(
+        '',
+        'wrench.yaml of robotid wrench: what comes on wrench goes out on ~/wrench without bias and weight; empty: not',
+        read_only=True,
+    )
     payload_torque_deviation: float = setting(
         5.0,
         'How far the torque constants may be off, in one standard deviation: mass_std_with_torque_constants has it; '

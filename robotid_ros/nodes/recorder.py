@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import ReliabilityPolicy
@@ -44,6 +45,7 @@ from robotid_ros.data.periodic import thinned
 from robotid_ros.data.reference import decode_reference
 from robotid_ros.data.session import RecordingSession
 from robotid_ros.data.torque import torque_factors
+from robotid_ros.data.wrench_recording import WRENCH
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.model import RobotConfig
 from robotid_ros.model.robot_config import configured_arm
@@ -88,6 +90,7 @@ class Recorder(Node):
         self.create_subscription(JointTrajectory, REFERENCE, self._receive_reference, LATCHED, raw=True)
         self._stated = config
         self._configuration: Publisher | None = None
+        self._wrench: Capture | None = None
         self._texts: dict[str, str] = {}  # what is known of the arm and the motion, by topic
         if self._robot is not None:
             self._say_configuration(stated(config, self._robot))
@@ -148,6 +151,11 @@ class Recorder(Node):
             )
         self._problem = ''
         self._session, self._capture, self._watched = session, capture, (0, time.monotonic())
+        if config.wrench_topic:
+            name = self.resolve_topic_name(config.wrench_topic)
+            reliability = reliability_of(self.get_publishers_info_by_topic(name))
+            keep = partial(session.keep, name, WRENCH)
+            self._wrench = Capture(self, WrenchStamped, name, keep, config.depth, reliability)
         self._averaged_periods = 0
         if self._reference is not None:
             session.follow(*self._reference)
@@ -201,6 +209,10 @@ class Recorder(Node):
         assert capture is not None
         try:
             capture.stop()
+            if self._wrench is not None:
+                self._wrench.stop()
+                if not self._wrench.received:
+                    self.get_logger().warning('no wrench came while this was recorded; is wrench_topic right?')
             session.finish()
             text = f'{why}: {capture.received} messages in {session.folder}'
             if session.strokes is not None:
@@ -211,7 +223,7 @@ class Recorder(Node):
                 self._publish_average(session, average)
                 text += f', {average.periods} periods averaged'
         finally:
-            self._session, self._capture, self._last = None, None, session
+            self._session, self._capture, self._wrench, self._last = None, None, None, session
         self._problem = session.problem or (f'recording failed: {capture.failure!r}' if capture.failure else '')
         if self._problem:
             whole = session.whole and capture.failure is None

@@ -45,6 +45,9 @@ class RecorderConfig(AveragingSettings):
         choices=('auto', 'reliable', 'best_effort'),
     )
     depth: int = setting(5000, 'messages the middleware holds while this process cannot run', range=(1, 1_000_000))
+    wrench_topic: str = setting(
+        '', 'geometry_msgs/WrenchStamped of a force-torque sensor to record beside, for robotid wrench; empty: none'
+    )
     start_timeout: float = setting(5.0, 'how long start waits for the first joint state', unit='s', range=(0.1, 300.0))
     stale_after: float = setting(1.0, 'silence after which the status is an error', unit='s', range=(0.1, 300.0))
     harmonics: int = setting(

@@ -1,0 +1,115 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""``robotid wrench``: what a force-torque sensor carries, its bias and how it is turned."""
+
+import argparse
+from typing import Any
+
+import numpy as np
+import yaml
+from scipy.spatial.transform import Rotation
+
+from robotid_ros.commands.command import Command
+from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
+from robotid_ros.commands.sources import expanded
+from robotid_ros.commands.tables import text_table
+from robotid_ros.data.context import read_context
+from robotid_ros.data.wrench_recording import AXES, read_wrench
+from robotid_ros.errors import DataError
+from robotid_ros.files import output_folder, write_text
+from robotid_ros.identification.wrench import WrenchResult, identify_wrench
+from robotid_ros.model import RobotModel
+from robotid_ros.model.robot_config import configured_arm
+from robotid_ros.reading import read_yaml, refusing
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('recordings', nargs='+', metavar='RECORDING', help='joint states and wrenches: bags or CSV')
+    add_robot_arguments(parser, required=False)
+    parser.add_argument('--wrench-topic', metavar='TOPIC', help='of bags with several wrenches')
+    parser.add_argument('--cutoff', type=float, metavar='HZ', help='of the low-pass; by default chosen from the data')
+    parser.add_argument('--payload', metavar='YAML', help='payload.yaml of the same tool by joint torques, to compare')
+    parser.add_argument('--out', default='wrench', metavar='DIR', help='default: wrench')
+
+
+def _run(options: argparse.Namespace) -> int:
+    recordings = expanded(options.recordings)
+    model = _arm(options, recordings)
+    weighed = None if options.payload is None else _payload(options.payload)
+    datasets = [
+        read_wrench(path, model.joint_names, topic=options.wrench_topic, cutoff=options.cutoff) for path in recordings
+    ]
+    folder = output_folder(options.out)
+    found = identify_wrench(datasets, model)
+    x, y, z = found.centre_of_mass
+    turned = np.degrees(Rotation.from_matrix(found.rotation).as_euler('xyz'))
+    print(f'tool       {found.mass:.4g} ± {found.std[9]:.2g} kg at ({x:.4f}, {y:.4f}, {z:.4f}) m of {found.frame}')
+    print(
+        f'sensor     turned by roll {turned[0]:.2f}, pitch {turned[1]:.2f}, yaw {turned[2]:.2f} degrees '
+        f'(± {np.degrees(found.rotation_std.max()):.2g}) against {found.frame}; it shows {found.to_dict()["shows"]}'
+    )
+    rows = [
+        (axis, f'{bias:.4g}', f'± {std:.2g}', f'{before:.3g}', f'{after:.3g}')
+        for axis, bias, std, before, after in zip(
+            AXES, found.bias, found.bias_std, found.rmse_without, found.rmse_with, strict=True
+        )
+    ]
+    print(text_table(('axis [N, N m]', 'bias', '', 'shown (rms)', 'left (rms)'), rows))
+    content: dict[str, Any] = {'robot': model.name, 'wrench': found.to_dict()}
+    notes = [*found.notes, *([] if weighed is None else [_compared(found, *weighed)])]
+    for note in notes:
+        print(f'note       {note}')
+    write_text(folder / 'wrench.yaml', yaml.safe_dump({**content, 'notes': notes}, sort_keys=False))
+    print(f'written: {folder / "wrench.yaml"}')
+    return 0
+
+
+def _arm(options: argparse.Namespace, recordings: list[Any]) -> RobotModel:
+    config = load_config(options)
+    if options.robot is not None:
+        return load_robot(options, config)
+    contexts = [read_context(path) for path in recordings]
+    told = {context.description for context in contexts if context.description}
+    if len(told) != 1:
+        raise DataError(
+            'nothing describes the arm; give --robot URDF'
+            if not told
+            else 'the recordings describe different arms; give --robot URDF'
+        )
+    config = config or contexts[0].configuration()
+    return configured_arm(told.pop(), config, tip=options.tip or '', joints=options.joints or ())
+
+
+def _payload(path: str) -> tuple[float, float]:
+    """Return the mass that joint torques gave, and its deviation."""
+    with refusing(f"payload '{path}'", DataError):
+        content = read_yaml(path, 'payload', DataError)['payload']
+        return float(content['mass']), float(content['mass_std'])
+
+
+def _compared(found: WrenchResult, mass: float, std: float) -> str:
+    """Return what the weight by joint torques says of the torque constants."""
+    factor = found.mass / mass
+    spread = factor * float(np.hypot(found.std[9] / found.mass, std / mass))
+    said = f'joint torques weigh {mass:.4g} ± {std:.2g} kg, the sensor {found.mass:.4g} ± {found.std[9]:.2g} kg'
+    if abs(factor - 1.0) <= 2.0 * spread:
+        return f'{said}: they agree'
+    return (
+        f'{said}: if it is right and everything hangs behind it, torque constants must be multiplied by {factor:.4f} ± '
+        f'{spread:.2g}; what hangs before it (its own case, an adapter) is felt by the joints alone'
+    )
+
+
+COMMAND = Command(
+    description='Find what a force-torque sensor at the flange carries (mass, centre of mass, inertia), its bias and '
+    'how it is turned, from static poses or any motion.',
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,131 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Recordings of a force-torque sensor beside the joint states: bags and CSV.
+
+The six axes become six more channels of a recording, efforts of joints that never move, so that they go through the
+screening and the filter that joint torques go through.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from robotid_ros.arrays import require_names
+from robotid_ros.data.bag import Bag, is_bag, read_bag
+from robotid_ros.data.cdr import CdrReader
+from robotid_ros.data.dataset import Dataset
+from robotid_ros.data.processing import process_recording
+from robotid_ros.data.recording import Recording
+from robotid_ros.data.settings import ProcessingSettings
+from robotid_ros.errors import DataError
+from robotid_ros.files import file_hash
+from robotid_ros.tables import read_table
+
+WRENCH = 'geometry_msgs/msg/WrenchStamped'
+AXES = ('force/x', 'force/y', 'force/z', 'torque/x', 'torque/y', 'torque/z')
+
+
+def read_wrench(
+    path: str | Path, joints: Sequence[str], *, topic: str | None = None, cutoff: float | None = None
+) -> Dataset:
+    """Return joint motion and the wrench of a sensor, the latter as torques of the channels :data:`AXES`.
+
+    Parameters
+    ----------
+    path : str or Path
+        A bag with ``sensor_msgs/JointState`` and ``geometry_msgs/WrenchStamped``, or a CSV file with the columns
+        ``time,position/<joint>,...,force/x,...,torque/z`` [s, rad, N, N m].
+    joints : sequence of str
+        Of the arm, in its order.
+    topic : str, optional
+        Of the wrench, where the bag has several.
+    cutoff : float, optional
+        Of the low-pass [Hz]; by default chosen from the data.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read, or an axis or a joint is not in it.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise DataError(f'{path} does not exist')
+    recording = _from_bag(path, tuple(joints), topic) if is_bag(path) else _from_csv(path, tuple(joints))
+    settings = ProcessingSettings(
+        joints=recording.joint_names,
+        effort=dict.fromkeys(recording.joint_names, 'torque'),
+        average=False,
+        cutoff=cutoff,
+    )
+    dataset = process_recording(recording, settings)
+    return replace(dataset, sources=(path.name,)) if len(dataset.sources) == 1 else dataset
+
+
+def _combined(
+    joints: tuple[str, ...], time: np.ndarray, q: np.ndarray, wrench: np.ndarray, **others: object
+) -> Recording:
+    return Recording(
+        joint_names=(*joints, *AXES),
+        time=time,
+        position=np.hstack([q, np.zeros((len(time), len(AXES)))]),
+        effort=np.hstack([np.zeros_like(q), wrench]),
+        **others,  # type: ignore[arg-type]
+    )
+
+
+def _from_csv(path: Path, joints: tuple[str, ...]) -> Recording:
+    def layout(names: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
+        groups = {'time': ('time',), 'q': tuple(f'position/{joint}' for joint in joints), 'wrench': AXES}
+        for group in groups.values():
+            require_names(group, names, 'column', f"'{path}'", DataError)
+        return groups
+
+    arrays = read_table(path, layout, blank=('wrench',)).arrays
+    provenance = {'file': path.name, 'sha256': file_hash(path)}
+    return _combined(joints, arrays['time'][:, 0], arrays['q'], arrays['wrench'], provenance=provenance)
+
+
+def _from_bag(path: Path, joints: tuple[str, ...], topic: str | None) -> Recording:
+    moving = read_bag(path, joints=joints)
+    bag = Bag.open(path)
+    named = sorted(name for name, kind in bag.topics.items() if kind == WRENCH.replace('/msg/', '/'))
+    if not named:
+        raise DataError(f'{path}: expected a topic of {WRENCH}, the bag has none; set wrench_topic of the recorder')
+    if topic is None and len(named) > 1:
+        raise DataError(f'{path}: say which topic to read (--wrench-topic); wrenches are on: {", ".join(named)}')
+    if topic is not None and topic not in named:
+        raise DataError(f"{path}: topic '{topic}' has no wrenches; they are on: {', '.join(named)}")
+    chosen = topic or named[0]
+    stamps: list[int] = []
+    rows: list[tuple[float, ...]] = []
+    for chunks in bag.messages([chosen]):
+        for message in chunks[chosen].messages():
+            try:
+                reader = CdrReader(message)
+                stamp = reader.time()
+                reader.string()  # the frame
+                values = reader.doubles(6)
+            except ValueError as cause:
+                raise DataError(f'{path}: message {len(stamps)} of topic {chosen} cannot be read: {cause}') from cause
+            stamps.append(stamp)
+            rows.append(tuple(values))
+    time = 1e-9 * (np.array(stamps, dtype=np.int64) - moving.origin)
+    inside = (time >= moving.time[0]) & (time <= moving.time[-1])
+    if inside.sum() < 32:
+        raise DataError(
+            f'{path}: expected at least 32 wrenches while there are joint states, got {int(inside.sum())}; are their '
+            'stamps of the same clock?'
+        )
+    order, first = np.unique(moving.time, return_index=True)
+    q = CubicSpline(order, moving.position[first])(time[inside])
+    return _combined(joints, time[inside], q, np.array(rows)[inside], provenance=moving.provenance)
