@@ -47,7 +47,7 @@ def _name(path: Path) -> str:
     """Return what tells one result from another: its folder where the file has the usual name."""
     if path.is_dir():
         return path.resolve().name
-    return path.resolve().parent.name if path.name == 'result.yaml' else path.stem
+    return path.resolve().parent.name if path.name in ('result.yaml', 'card.yaml') else path.stem
 
 
 COMMAND = Command(

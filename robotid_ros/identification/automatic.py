@@ -11,6 +11,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from robotid_ros.identification.bench import Bench
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.covariance import independent_share
 from robotid_ros.identification.decision import Alternative, Decision
+from robotid_ros.identification.information import solve
 from robotid_ros.identification.judge import REGIONS, Score, groups
 from robotid_ros.identification.least_squares import LinearEstimator, least_squares
 from robotid_ros.identification.model_choice import Chosen, stroke_prior
@@ -44,6 +46,8 @@ class _Candidate:
     score : Score
         Held-out errors in large regions of states.
     prior : Prior or None
+    leaning : float
+        Mean share of the parameters that stems from the prior.
     plain : bool
         Plain friction with an exact sign and a torque of unlimited bandwidth, in place of what was chosen.
     dissipative : bool
@@ -57,6 +61,7 @@ class _Candidate:
     name: str
     score: Score
     prior: Prior | None = None
+    leaning: float = 0.0
     plain: bool = False
     dissipative: bool = True
     equal: bool = False
@@ -81,6 +86,10 @@ def automatic(
         chosen=taken.name,
         alternatives=tuple(Alternative(name=each.name, error=each.score.rmse) for each in (first, *others)),
     )
+    decisions: tuple[Decision, ...] = (decision,)
+    if config.prior:
+        said = f'{Path(config.prior).name} tells {100.0 * taken.leaning:.1f} % of the parameters, the data the rest'
+        decisions = (decision, Decision(subject='prior', chosen=said))
     prior, by_strokes = taken.prior, stroke_prior(chosen)
     if prior is not None:
         scale = few.independent_per_sample / samples.independent_per_sample
@@ -96,7 +105,7 @@ def automatic(
         )
     estimator: LinearEstimator = 'ols' if taken.equal else 'wls'
     fit = least_squares(rows, friction, shape, estimator=estimator, prior=prior, dissipative=taken.dissipative)
-    return replace(fit, consistent=taken.consistent, described=taken.consistent), (decision,)
+    return replace(fit, consistent=taken.consistent, described=taken.consistent), decisions
 
 
 def _candidates(chosen: Chosen, few: Samples, model: RobotModel, config: IdentificationConfig) -> Iterator[_Candidate]:
@@ -115,15 +124,20 @@ def _candidates(chosen: Chosen, few: Samples, model: RobotModel, config: Identif
     independent = independent_share(np.sqrt(few.weight) * residual, [slice(run.start, run.stop) for run in few.runs])
     described = description_prior(model, base, rotor_inertia=config.rotor_inertia)
     prior = evident(described, *bench.total.normal(precision), min(independent, few.independent_per_sample))
+    matrix, vector = bench.total.normal(precision)
+    prior.add(matrix, vector)
+    leaning = float(prior.share(solve(matrix, vector, len(vector), None).inverse).mean())
     if chosen.strokes is None:  # friction of a sweep is kept, which bodies that can exist would change
         possible = bodies(base, model, friction, precision, prior)
-        yield _Candidate(name='bodies that can exist', score=bench.score(possible), prior=prior, consistent=True)
-    yield _Candidate(name='free', score=bench.linear(friction, prior)[0], prior=prior)
+        yield _Candidate(
+            name='bodies that can exist', score=bench.score(possible), prior=prior, leaning=leaning, consistent=True
+        )
+    yield _Candidate(name='free', score=bench.linear(friction, prior)[0], prior=prior, leaning=leaning)
     if chosen.strokes is not None:
         return
     # Friction that drives a joint is a fault in the data, which the verdict names; the fit may still describe it.
     name = 'free, and some friction drives its joint'
-    yield _Candidate(name=name, score=bench.linear(None, prior)[0], prior=prior, dissipative=False)
+    yield _Candidate(name=name, score=bench.linear(None, prior)[0], prior=prior, leaning=leaning, dissipative=False)
     if config.friction != 'auto':
         return
     own = friction_model(PLAIN).columns(few.dq, np.zeros((few.n, 0)))

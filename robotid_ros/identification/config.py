@@ -55,6 +55,9 @@ class IdentificationConfig(Settings):
     regularisation: float = setting(
         0.0, "weight of the description's inertial parameters; 0 chooses it from the data", range=(0.0, 1e12)
     )
+    prior: str = setting(
+        '', "card or result of an arm of this type, whose bodies take the place of the description's; empty: none"
+    )
     torque_threshold: tuple[float, ...] = setting(
         (), 'largest acceptable torque error per joint, or one for all', unit='N m', range=(1e-6, 1e6)
     )
@@ -65,6 +68,11 @@ class IdentificationConfig(Settings):
     )
     colony_cycles: int = setting(50, 'cycles of the bee colony', range=(1, 1000000))
     seed: int = setting(0, 'seed of every random choice', range=(0, 2**31 - 1))
+
+    def check(self) -> None:
+        """Refuse a prior that the estimator would ignore."""
+        if self.prior and self.estimator in _PLAIN:
+            raise self.error(f"estimator '{self.estimator}' takes no prior; leave it out, or the estimator to auto")
 
     @property
     def automatic(self) -> bool:

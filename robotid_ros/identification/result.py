@@ -31,6 +31,9 @@ from robotid_ros.identification.verdict import JointVerdict, Use
 from robotid_ros.model.inertia import INERTIAL_NAMES, physical_violation
 from robotid_ros.reading import parse_yaml, read_text, refusing
 
+CARD_FORMAT = 'robotid card 1'
+"""What a card says it is; it holds a result as its entry ``result``."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class IdentificationResult:
@@ -315,6 +318,12 @@ class IdentificationResult:
             raise IdentificationError(f'not a result of an identification: {" ".join(str(cause).split())}') from cause
         if not isinstance(data, dict):
             raise IdentificationError(f'not a result of an identification: expected a mapping, got {data!r:.60}')
+        if data.get('format') == CARD_FORMAT:
+            data = data.get('result')
+            if not isinstance(data, dict):
+                raise IdentificationError(
+                    'a card without a result; expected the entry result, as robotid card writes it'
+                )
         written = data.pop('sha256', None)
         if written is not None and written != _digest(data):
             raise IdentificationError(

@@ -23,6 +23,7 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.assembly import assemble, errors_in_motion, fit_metrics, provenance_of, thresholds
 from robotid_ros.identification.bench import Bench, solved
+from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.decision import Decision
 from robotid_ros.identification.estimation import estimate
@@ -121,6 +122,8 @@ def identify(
             'this arm without friction data'
         )
     report = progress if progress is not None else silent
+    if config.prior:
+        model = described_by(model, config.prior)
     thresholds(config, model)  # refuses a wrong number of them before any work
     base = base_parameters(model.at_motors(), rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
     require_data(training, model, base, config)
