@@ -29,6 +29,7 @@ COMMANDS = {
     'export': 'write an identified arm for a simulator or a controller',
     'replay': 'see whether the simulated arm moves as the recorded one',
     'report': 'write the report of an identification again',
+    'contact': 'find the external torques that are a contact',
     'card': 'write one page and one YAML of an identified arm, to share and to compare',
     'compare': 'compare results of one arm, months apart or before and after a repair',
     'fleet': 'identify many recordings of many arms, and follow the arms over time',

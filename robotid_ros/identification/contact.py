@@ -9,13 +9,20 @@
 
 """Contact of a moving arm: a torque residual beyond what its own noise and friction at standstill explain."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from scipy.signal import lfilter
 
-from robotid_ros.arrays import Array, BoolArray
+from robotid_ros.arrays import Array, BoolArray, frozen_array
+from robotid_ros.errors import IdentificationError
 from robotid_ros.friction.model import FrictionModel
 from robotid_ros.friction.terms import BREAKAWAY_SPEED
+from robotid_ros.identification.predictor import TorquePredictor
+from robotid_ros.model.kinematics import link_transforms, tip_transforms
+from robotid_ros.model.robot_model import RobotModel
 
 # The spread of the residual is that of about the last minute without contact [s].
 _MEMORY = 60.0
@@ -23,6 +30,10 @@ _MEMORY = 60.0
 _RELEASE = 0.5
 # Below this speed [rad/s or m/s] a joint may stick; the smooth sign of identified models is 0.01 to 0.1 wide.
 _SLOW = 0.05
+_PIECE = 5.0  # periods of the cutoff in which one peak counts
+_TAIL = 0.8  # quantile of the largest residuals beyond which they are a tail
+_DIRECTIONS = 64  # of a push
+_LEAST = 5.0  # s of recordings without contact
 
 
 def standstill_friction(friction: FrictionModel, parameters: Array) -> Array:
@@ -31,6 +42,175 @@ def standstill_friction(friction: FrictionModel, parameters: Array) -> Array:
     speed = np.stack([np.full(n, sign * size) for size in (0.5 * BREAKAWAY_SPEED, _SLOW) for sign in (-1.0, 1.0)])
     still = np.zeros_like(speed)
     return np.asarray(np.abs(friction.torque(speed, parameters, still, still)).max(axis=0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ContactLevels:
+    """External torque beyond which a joint feels a contact, as recordings without contact show it.
+
+    Attributes
+    ----------
+    joint_names : tuple of str
+    cutoff : float
+        Of the two low-passes in front [Hz].
+    alarms_per_hour : float
+        Stated rate of false alarms of the whole arm.
+    seconds : float
+        Of the recordings that they are from.
+    levels : ndarray, shape (n,)
+        [N m or N]
+    """
+
+    joint_names: tuple[str, ...]
+    cutoff: float
+    alarms_per_hour: float
+    seconds: float
+    levels: Array
+
+    def __post_init__(self) -> None:
+        shape = (len(self.joint_names),)
+        object.__setattr__(self, 'levels', frozen_array(self.levels, 'levels', shape, IdentificationError))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers."""
+        return {
+            'cutoff': self.cutoff,
+            'alarms_per_hour': self.alarms_per_hour,
+            'seconds': self.seconds,
+            'levels': dict(zip(self.joint_names, self.levels.tolist(), strict=True)),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Any) -> 'ContactLevels':
+        """Return what :meth:`to_dict` gave.
+
+        Raises
+        ------
+        IdentificationError
+            If something is missing or has another form.
+        """
+        try:
+            return cls(
+                joint_names=tuple(content['levels']),
+                cutoff=float(content['cutoff']),
+                alarms_per_hour=float(content['alarms_per_hour']),
+                seconds=float(content['seconds']),
+                levels=np.array(list(content['levels'].values()), dtype=float),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as cause:
+            raise IdentificationError(f'no levels of robotid contact: {cause}') from cause
+
+
+def contact_levels(
+    runs: Sequence[tuple[float, Array]], joint_names: tuple[str, ...], cutoff: float, alarms_per_hour: float = 1.0
+) -> ContactLevels:
+    """Return the levels that recordings without contact pass as often as is stated, however short they are.
+
+    Of a joint's largest external torques in pieces of 5/f, those beyond the quantile u0 exceed it by exponentially
+    distributed amounts (peaks over threshold); k of them, of mean theta, in the time T predict that a level u is passed
+
+        k / T (1 + (u - u0) / (k theta))^-k
+
+    times per unit of time, theta being known no better than k excesses tell (its posterior, without a prior). At u that
+    is the rate of false alarms. Rice's formula, for a Gaussian residual, is far below it on real arms: models err.
+    They err differently in each motion: where there are several recordings, each is compared with the levels of the
+    others, and a joint's level is raised by the largest ratio by which one passes it.
+
+    Parameters
+    ----------
+    runs : sequence of (float, ndarray)
+        Of each recording the rate [Hz] and the external torque, shape (N, n) [N m], as :func:`monitored` returns it.
+    joint_names : tuple of str
+    cutoff : float
+        f, of each low-pass [Hz].
+    alarms_per_hour : float
+
+    Raises
+    ------
+    IdentificationError
+        If the runs are too short.
+
+    References
+    ----------
+    S. Coles, An Introduction to Statistical Modeling of Extreme Values, Springer 2001, chapter 4.
+    """
+    seconds = sum(len(external) / rate for rate, external in runs)
+    if seconds < _LEAST:
+        raise IdentificationError(f'expected at least {_LEAST:g} s without contact, got {seconds:.3g} s')
+    if not alarms_per_hour > 0.0:
+        raise IdentificationError(f'alarms per hour: expected a positive number, got {alarms_per_hour:g}')
+    peaks = [_peaks(rate, external, cutoff) for rate, external in runs]
+    levels = _tail_levels(peaks, cutoff, alarms_per_hour)
+    if len(peaks) > 1:
+        others = [_tail_levels([*peaks[:k], *peaks[k + 1 :]], cutoff, alarms_per_hour) for k in range(len(peaks))]
+        ratio = np.array([each.max(axis=0) / level for each, level in zip(peaks, others, strict=True)])
+        levels = levels * np.maximum(ratio.max(axis=0), 1.0)
+    return ContactLevels(
+        joint_names=joint_names, cutoff=cutoff, alarms_per_hour=alarms_per_hour, seconds=seconds, levels=levels
+    )
+
+
+def _peaks(rate: float, external: Array, cutoff: float) -> Array:
+    """Return the largest external torque in each piece of 5/f, shape (B, n)."""
+    length = min(max(1, round(_PIECE * rate / cutoff)), len(external))
+    count = len(external) // length
+    return np.asarray(np.abs(external[: count * length]).reshape(count, length, -1).max(axis=1))
+
+
+def _tail_levels(peaks: Sequence[Array], cutoff: float, alarms_per_hour: float) -> Array:
+    highest = np.concatenate(peaks)
+    seconds, n = len(highest) * _PIECE / cutoff, highest.shape[1]
+    levels = np.empty(n)
+    for j in range(n):
+        start = float(np.quantile(highest[:, j], _TAIL))
+        excess = highest[highest[:, j] > start, j] - start
+        k, mean = max(len(excess), 1), float(excess.mean()) if len(excess) else 0.0
+        often = max(k / seconds * 3600.0 * n / alarms_per_hour, 1.0)
+        levels[j] = start + k * mean * (often ** (1.0 / k) - 1.0)
+    return np.maximum(levels, 1e-9)
+
+
+def monitored(
+    predictor: TorquePredictor,
+    rate: float,
+    position: Array,
+    torque: Array,
+    cutoff: float,
+    velocity: Array | None = None,
+) -> Array:
+    """Return external torque and velocity along an even recording as the live monitor sees them, shape (N - M, n) each.
+
+    The first M samples, until its filters have settled, are left out.
+    """
+    velocity = np.gradient(position, 1.0 / rate, axis=0) if velocity is None else velocity
+    rows = np.stack([predictor.setup.state(*row) for row in zip(position, velocity, torque, strict=True)])
+    share = 1.0 - np.exp(-2.0 * np.pi * cutoff / rate)
+    for _ in range(2):
+        rows = lfilter([share], [1.0, share - 1.0], rows - rows[0], axis=0) + rows[0]
+    q, dq, tau = rows[1:].transpose(1, 0, 2)
+    ddq = np.diff(rows[:, 1], axis=0) * rate
+    settled = int(np.ceil(2.0 * rate / cutoff))
+    return np.asarray((tau - predictor.torque(q, dq, ddq))[settled:])
+
+
+def smallest_push(model: RobotModel, levels: Array, q: Array) -> tuple[float, float]:
+    """Return the force at the tip that some joint feels [N]: in the median, and for nine of ten poses and directions.
+
+    A force F along d loads joint j by F J_j d, with J the Jacobian of the tip; ``levels`` has the shape (n,), q (N, n).
+    """
+    frames, tip = link_transforms(model, q), tip_transforms(model, q)[:, :3, 3]
+    axes = np.einsum('Nnij,nj->Nni', frames[:, :, :3, :3], model.axes)
+    revolute = np.array([kind == 'revolute' for kind in model.joint_types])
+    lever = np.cross(axes, tip[:, None] - frames[:, :, :3, 3])
+    jacobian = np.einsum('Nni,nm->Nmi', np.where(revolute[:, None], lever, axes), model.coupling)
+    # evenly over the sphere (Fibonacci's lattice)
+    index = np.arange(_DIRECTIONS) + 0.5
+    height, turn = 1.0 - 2.0 * index / _DIRECTIONS, np.pi * (1.0 + 5.0**0.5) * index
+    across = np.sqrt(1.0 - height**2)
+    directions = np.stack([across * np.cos(turn), across * np.sin(turn), height], axis=1)
+    load = np.abs(np.einsum('Nni,di->Ndn', jacobian, directions))
+    force = 1.0 / np.max(load / levels, axis=2)
+    return float(np.median(force)), float(np.quantile(force, 0.9))
 
 
 @dataclass(slots=True)
@@ -57,12 +237,15 @@ class ContactDetector:
         See :func:`standstill_friction` [N m].
     alarms_per_hour : float
         a / T.
+    levels : ContactLevels, optional
+        Take the place of the threshold above, which real arms exceed more often than stated.
     """
 
     spread: Array
     bandwidth: float
     friction: Array
     alarms_per_hour: float = 1.0
+    levels: ContactLevels | None = None
     _variance: Array = field(init=False)
     _touched: BoolArray = field(init=False)
     _slow_until: Array = field(init=False)
@@ -92,7 +275,7 @@ class ContactDetector:
         size = np.abs(external)
         self._slow_until = np.where(np.abs(velocity) < _SLOW, time + 1.0 / self.bandwidth, self._slow_until)
         slow = time < self._slow_until
-        limit = self.threshold + slow * self.friction
+        limit = self.threshold + slow * self.friction if self.levels is None else self.levels.levels
         self._touched = size > np.where(self._touched, _RELEASE, 1.0) * limit
         step = 0.0 if self._time is None else time - self._time
         self._time = time

@@ -46,7 +46,7 @@ from robotid_ros.nodes.payload_service import Carrying, PayloadService
 from robotid_ros.nodes.publishing import Status, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_node
 from robotid_ros.nodes.simulated_time import steady_timer
-from robotid_ros.nodes.torque_watch import TorqueWatch
+from robotid_ros.nodes.torque_watch import TorqueWatch, read_levels
 from robotid_ros.nodes.underway import Underway
 from robotid_ros.progress import Progress
 from robotid_ros.nodes.wrench_watch import WrenchWatch
@@ -81,6 +81,7 @@ class IdentificationNode(Node):
         self._calibrated = self.create_publisher(String, '~/robot_description', LATCHED)
         self.add_on_set_parameters_callback(self._refusal)
         self._status = Status(self, LATCHED, self._said, 'waiting for the robot description')
+        read_levels(self._config.contact_levels)  # refused at the start, not when the arm is identified
         self._watch = TorqueWatch(self)
         self.create_subscription(JointTrajectory, 'recorder/averaged', self._on_averaged, LATCHED)
         self.create_subscription(JointTrajectory, 'recorder/friction', self._on_friction, LATCHED)

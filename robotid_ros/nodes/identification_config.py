@@ -50,6 +50,11 @@ class IdentificationNodeConfig(Settings):
         'own; empty: nowhere',
     )
     false_alarms: float = setting(1.0, 'Contacts reported without one, per hour of motion', range=(1e-6, 3600.0))
+    contact_levels: str = setting(
+        '',
+        'contact.yaml of robotid contact: its levels and filter in place of the residual; empty: none',
+        read_only=True,
+    )
     arm_result: str = setting(
         '', 'result.yaml of the arm without a payload, for ~/payload; empty: what ~/identify found last'
     )

@@ -11,6 +11,7 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from rclpy.node import Node
@@ -21,17 +22,32 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array
-from robotid_ros.errors import DataError
+from robotid_ros.errors import DataError, IdentificationError
 from robotid_ros.identification import IdentificationResult, TorquePredictor
-from robotid_ros.identification.contact import ContactDetector, standstill_friction
+from robotid_ros.identification.contact import ContactDetector, ContactLevels, standstill_friction
 from robotid_ros.identification.monitor import TorqueMonitor
 from robotid_ros.model import RobotModel
 from robotid_ros.nodes.conversions import joint_state_values, seconds, trajectory_arrays
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig
 from robotid_ros.nodes.publishing import publish
+from robotid_ros.reading import read_yaml
 
 _QUIET = 5.0
 """Least time between two warnings of trajectories that get no efforts: a planner may send a hundred a second [s]."""
+
+
+def read_levels(path: str) -> ContactLevels | None:
+    """Return the levels of a file of ``robotid contact``, None where none is named.
+
+    Raises
+    ------
+    IdentificationError
+        If it is none.
+    """
+    if not path:
+        return None
+    content = read_yaml(Path(path).expanduser(), 'levels of robotid contact', IdentificationError)
+    return ContactLevels.from_dict(content.get('contact') if isinstance(content, dict) else None)
 
 
 class TorqueWatch:
@@ -79,13 +95,19 @@ class TorqueWatch:
         if config.monitor_rate <= 0.0:
             return
         self._period, self._published = 1.0 / config.monitor_rate, -np.inf
+        levels = read_levels(config.contact_levels)
+        if levels is not None and levels.joint_names != self._joints:
+            self._node.get_logger().error(f'{config.contact_levels} is of other joints than the arm: it is not used')
+            levels = None
+        cutoff = config.monitor_cutoff if levels is None else levels.cutoff
         self._contact = ContactDetector(
             spread=result.metrics['training'].rmse,
-            bandwidth=config.monitor_cutoff,
+            bandwidth=cutoff,
             friction=standstill_friction(result.friction, result.friction_values),
             alarms_per_hour=config.false_alarms,
+            levels=levels,
         )
-        self._monitor = TorqueMonitor(self._predictor, config.monitor_cutoff)
+        self._monitor = TorqueMonitor(self._predictor, cutoff)
         self.look()
 
     def stop(self) -> None:
