@@ -48,8 +48,8 @@ from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_
 from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.nodes.torque_watch import TorqueWatch, read_levels
 from robotid_ros.nodes.underway import Underway
-from robotid_ros.progress import Progress
 from robotid_ros.nodes.wrench_watch import WrenchWatch
+from robotid_ros.progress import Progress
 from robotid_ros.workflow import Identification, load_by_purpose, write_identification
 
 _STATUS_PERIOD = 0.5
