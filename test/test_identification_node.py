@@ -343,9 +343,11 @@ def test_a_payload_is_weighed_by_what_was_recorded_since_the_start(
     inertial[-1] += inertial_parameters(1.5, np.array([0.3, 0.0, 0.05]), np.diag([0.004, 0.005, 0.003]))
     time, q, dq, ddq = fourier_motion(2, np.random.default_rng(9))
     torque = pinocchio_torque(MODEL.with_inertial(inertial), q, dq, ddq) + COULOMB * np.sign(dq) + VISCOUS * dq
+    states = client.node.create_publisher(JointState, '/joint_states', 2 * len(time))
+    client.until(lambda: states.get_subscription_count() > 0, 'the node at the joint states')
     for k in range(len(time)):
-        client.states.publish(joint_state(100.0 + time[k], q[k], dq[k], torque[k]))
-        client.executor.spin_once(timeout_sec=0.0)
+        states.publish(joint_state(100.0 + time[k], q[k], dq[k], torque[k]))
+    client.until(lambda: client.status.get('payload_samples') == str(len(time)), 'all joint states')
     answer = client.call('payload')
     assert answer.success, answer.message
     found = yaml.safe_load(answer.message)['payload']

@@ -77,6 +77,9 @@ class IdentificationNode(Node):
         self._torques: dict[str, object] = {}  # what following the joint states takes
         self._underway: Underway | None = None
         self._worker = BackgroundWorker(self)
+        self._payload = PayloadService(
+            self, self._worker, self._carrying, lambda: read_parameters(self, IdentificationNodeConfig)
+        )
         self._result = self.create_publisher(String, '~/result', LATCHED)
         self._calibrated = self.create_publisher(String, '~/robot_description', LATCHED)
         self.add_on_set_parameters_callback(self._refusal)
@@ -101,9 +104,6 @@ class IdentificationNode(Node):
         self.create_service(Trigger, '~/clear', answering(self, self._clear), callback_group=services)
         self.create_service(Trigger, '~/generate', answering(self, self._generate), callback_group=services)
         self.create_service(Trigger, '~/cancel', answering(self, self._cancel), callback_group=services)
-        self._payload = PayloadService(
-            self, self._worker, self._carrying, lambda: read_parameters(self, IdentificationNodeConfig)
-        )
         if self._config.wrench_result:
             WrenchWatch(
                 self, self._config.wrench_result, lambda: None if self._session is None else self._session.model
@@ -326,7 +326,8 @@ class IdentificationNode(Node):
             self._stop.call_async(Trigger.Request())
 
     def _said(self) -> Mapping[str, object]:
-        return {**self._values, **self._torques, **({} if self._underway is None else self._underway.values())}
+        going = {} if self._underway is None else self._underway.values()
+        return {**self._values, **self._torques, **self._payload.values(), **going}
 
     # -- services -----------------------------------------------------------------------------------
 

@@ -100,6 +100,10 @@ class PayloadService:
         ):
             node.create_service(Trigger, f'~/{name}', answering(node, action), callback_group=self._group)
 
+    def values(self) -> dict[str, object]:
+        """Return what a status says of the joint states that are kept."""
+        return {} if self._joint_states is None else {'payload_samples': len(self._kept)}
+
     async def _start(self) -> str:
         """Keep joint states from now on."""
         self._joints = self._carrying().model.joint_names
