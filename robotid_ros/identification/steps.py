@@ -43,7 +43,7 @@ from robotid_ros.identification.plausibility import (
 from robotid_ros.identification.rest_choice import with_rest
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.rows import Rows
-from robotid_ros.identification.samples import Samples, evenly_weighted
+from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.identification.signal_choice import like_training
@@ -152,10 +152,8 @@ def identify(
     sets = {'training': list(data.datasets)}
     for name, given in (('validation', validation), ('test', test)):
         if _listed(given):
-            samples_of = partial(evenly_weighted, model=arm, bandwidth=fit.bandwidth) if config.automatic else None
             ready = [setup.dataset(each, model.joint_names) for each in _listed(given)]
-            sets[name], delays = like_training(ready, data.cutoff, base, samples_of)
-            decisions = (*decisions, *delays)
+            sets[name] = like_training(ready, data.cutoff, data.delay)
     result = conclude(
         chosen.rows,
         fit,
@@ -166,6 +164,7 @@ def identify(
         notes=notes,
         decisions=decisions,
         cutoff=data.cutoff,
+        delay=data.delay,
         sources=training,
         friction_data=listed,
         setup=setup,
@@ -186,6 +185,7 @@ def conclude(
     decisions: tuple[Decision, ...],
     cutoff: float | None,
     sources: list[Dataset],
+    delay: float = 0.0,
     friction_data: Sequence[FrictionStrokes] = (),
     setup: SetUp | None = None,
 ) -> IdentificationResult:
@@ -208,6 +208,8 @@ def conclude(
         Of the low-pass that was chosen [Hz].
     sources : list of Dataset
         The training data as given.
+    delay : float
+        Of the torque, taken out of all datasets [s].
     friction_data : sequence of FrictionStrokes
     setup : SetUp, optional
         How the recording differs from the description.
@@ -280,6 +282,7 @@ def conclude(
         notes=(*setup.notes, *notes, *((fit.reason,) if fit.reason and usable else ())),
         decisions=decisions,
         cutoff=cutoff,
+        delay=delay,
         provenance={
             **provenance_of(sources, sets.get('validation', []), sets.get('test', []), config, friction_data),
             **({} if fit.search is None else {'search': fit.search.tolist()}),
