@@ -27,7 +27,7 @@ from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.decision import Decision
 from robotid_ros.identification.estimation import estimate
 from robotid_ros.identification.first_answer import first_answer
-from robotid_ros.identification.judge import REGIONS, groups
+from robotid_ros.identification.judge import GROUPS, groups
 from robotid_ros.identification.least_squares import normal_equations
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.model_choice import choose_model, prepare, samples_of_datasets, without_ripple
@@ -258,7 +258,7 @@ def conclude(
     if 'held_out' in metrics:
         regions, spread = metrics['held_out'].relative_error_total, spread_elsewhere(fit, rows, without)
         said = (
-            f'no other motion judged the model: in regions that were left out it leaves {regions:.3g} % of the torque '
+            f'no other motion judged the model: in states that were left out it leaves {regions:.3g} % of the torque '
             f'unexplained, and on another motion its parameters are uncertain by {spread:.2g} % of the torque'
         )
         if usable and max(regions / WRONG, spread / _OPEN) > 1.0:
@@ -300,9 +300,9 @@ def conclude(
 
 
 def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Array]:
-    """Return the errors in large regions of states, and the base parameters (K, b) that the others gave for each.
+    """Return the errors in groups of states that were held out, and the base parameters (K, b) that the others gave.
 
-    The friction's shape and the weights are those of the fit; friction at rest does not count.
+    The friction's shape and the weights are those of the fit, which saw all groups; friction at rest does not count.
     """
     base = rows.base
     assert isinstance(base, BaseParameters)
@@ -310,7 +310,7 @@ def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Ar
     linear = len(fit.friction.linear_names)
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     own = fit.friction.columns(samples.dq, fit.friction_parameters[:, linear:], rigid @ fit.base_values, samples.q)
-    label = groups(samples, REGIONS)
+    label = groups(samples, GROUPS)
     if fit.consistent:
         solve = bodies(base, model, fit.friction, fit.precision, fit.prior, described=fit.described)
     else:
@@ -330,7 +330,7 @@ def spread_elsewhere(fit: TorqueFit, rows: Rows, without: Array) -> float:
     """Return the uncertainty of the torque on another motion, as a share of the torque there [%].
 
     The parameters' covariance carries what the noise leaves open. What the model's own errors leave open shows in the
-    parameters that come out without each region of states, by the jackknife: (K - 1) / K times the sum of squared
+    parameters that come out without each group of states, by the jackknife: (K - 1) / K times the sum of squared
     changes of the torque (Efron and Stein, Annals of Statistics 9 (1981), 586-596). Other motions are random states, in
     one and a half times the range of each joint, with the speeds and accelerations of this one.
 
@@ -339,7 +339,7 @@ def spread_elsewhere(fit: TorqueFit, rows: Rows, without: Array) -> float:
     fit : TorqueFit
     rows : Rows
     without : ndarray, shape (K, b)
-        Base parameters without each region.
+        Base parameters without each group.
     """
     samples, rng = rows.samples, np.random.default_rng(0)
     low, high = samples.q.min(axis=0), samples.q.max(axis=0)
