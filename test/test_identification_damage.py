@@ -124,6 +124,17 @@ def test_a_late_torque_is_that_of_the_training_never_of_what_judges(late: str) -
     assert [each.subject for each in result.decisions].count('delay of the torque') == 1
 
 
+def test_without_another_motion_the_error_there_is_told_and_a_short_motion_refused() -> None:
+    model, data = RobotModel.from_urdf(TWO_LINKS), recorded(5)
+    result = identify(data, model)
+    assert result.usable
+    told, elsewhere = result.metrics['held_out'], validate(result, model, recorded(25))
+    assert 0.7 < told.relative_error_total / elsewhere.relative_error_total < 1.4
+    short = identify(data.select(np.arange(60)), model)
+    assert not short.usable
+    assert 'too short' in short.reason
+
+
 def test_several_recordings_have_one_delay() -> None:
     model, late = RobotModel.from_urdf(TWO_LINKS), []
     for data in (recorded(2), recorded(3), recorded(4)):

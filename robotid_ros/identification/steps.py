@@ -319,7 +319,7 @@ def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Ar
         )
     found = Bench.of(samples, label, rigid, own).without(solve)
     values, friction = found[:, : rigid.shape[2]], found[:, rigid.shape[2] :].reshape(len(found), samples.n, linear)
-    # Each sample with what all other regions gave.
+    # Each sample with what all other groups gave.
     predicted = np.einsum('Nnb,Nb->Nn', samples.recorded(rigid), values[label])
     predicted += np.einsum('Nnk,Nnk->Nn', samples.recorded(own), friction[label])
     metrics = torque_metrics(model.joint_names, samples.measured @ model.drives, predicted @ model.drives)
