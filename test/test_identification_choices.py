@@ -113,6 +113,36 @@ def test_a_clear_gain_takes_the_place_and_a_slight_one_contradicts_no_descriptio
         assert old.gain(new)[0] == pytest.approx(fall, abs=0.02)
 
 
+def test_the_score_counts_the_joints_alike_by_half_and_their_torque_by_half() -> None:
+    rng = np.random.default_rng(1)
+    rms, count = rng.uniform(0.1, 10.0, 5), rng.uniform(1.0, 50.0, (7, 5))
+    score = Score(squares=rms**2 * count, count=count)
+    np.testing.assert_allclose(score.rmse, rms)
+    alike, torque = np.log(stats.gmean(rms)), np.log(np.linalg.norm(rms))
+    assert score.value == pytest.approx(0.5 * (alike + torque))
+
+
+def test_neither_one_group_nor_many_small_ones_alone_make_a_gain() -> None:
+    count = np.full((10, 3), 100.0)
+    worst = np.where(np.arange(10) == 0, 1e3, 1.0)[:, None] * count
+    old = Score(squares=worst, count=count)
+    for better in (np.arange(10) == 0, np.arange(10) > 0):  # where errors are large; where they are small
+        rest = np.where(better, 0.5, 1.3 if better[0] else 1.0005)[:, None]
+        assert not old.loses_to(Score(squares=worst * rest, count=count))
+
+
+def test_noise_of_a_parked_joint_is_no_state() -> None:
+    model, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(3)
+    time, q, dq, ddq = fourier_motion(2, rng, seconds=20.0)
+    moving = np.array([1.0, 0.0])
+    label = []
+    for noise in (0.0, 1e-4):
+        added = noise * rng.standard_normal(dq.shape) * (1.0 - moving)
+        motion = (time, q * moving + added, dq * moving + added, ddq * moving)
+        label.append(groups(samples_of(dataset(model, motion, np.zeros_like(q))), GROUPS))
+    assert np.mean(label[0] == label[1]) > 0.95
+
+
 def density(
     strength: float, rows: np.ndarray, own: np.ndarray, mean: np.ndarray, precision: np.ndarray, torque: np.ndarray
 ) -> float:

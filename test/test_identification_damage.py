@@ -19,7 +19,7 @@ from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset, ProcessingSettings, Recording, process_recording
-from robotid_ros.identification import IdentificationConfig, identify, validate
+from robotid_ros.identification import IdentificationConfig, IdentificationResult, identify, validate
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.model import RobotModel
 from robotid_ros.workflow import identify_files
@@ -103,26 +103,44 @@ def test_a_clipped_torque_is_named_and_one_in_steps_is_not() -> None:
     assert result.reason == ''
 
 
-@pytest.mark.parametrize('late', ['training', 'validation'])
-def test_a_late_torque_is_found_in_each_recording_by_itself(late: str) -> None:
+@pytest.mark.parametrize('late', ['training', 'validation', 'both'])
+def test_a_late_torque_is_that_of_the_training_never_of_what_judges(late: str) -> None:
     def delayed(data: Dataset) -> Dataset:
         at = data.time - 0.02
         return with_torque(data, np.column_stack([np.interp(at, data.time, column) for column in data.tau.T]))
 
     model, first, second = RobotModel.from_urdf(TWO_LINKS), recorded(2), recorded(3)
     sound = identify(first, model, validation=second).metrics['validation']
-    if late == 'training':
+    if late != 'validation':
         first = delayed(first)
-    else:
+    if late != 'training':
         second = delayed(second)
     result = identify(first, model, validation=second)
     error = result.metrics['validation'].rmse
-    assert (error < 1.3 * sound.rmse).all()
-    np.testing.assert_allclose(validate(result, model, second).rmse, error, rtol=1e-6)
-    found = [decision.chosen for decision in result.decisions if decision.subject.startswith('delay')]
-    assert [each != 'none' for each in found] == [late == 'training', late == 'validation']
-    (delay,) = (each for each in found if each != 'none')
-    assert abs(float(delay.removesuffix(' ms')) - 20.0) < 3.0
+    assert ((error < 1.3 * sound.rmse) == (late == 'both')).all()
+    again = IdentificationResult.from_dict(result.to_dict())
+    np.testing.assert_allclose(validate(again, model, second).rmse, error, rtol=1e-6)
+    assert abs(result.delay - 0.02 * (late != 'validation')) < 0.003
+    assert [each.subject for each in result.decisions].count('delay of the torque') == 1
+
+
+def test_without_another_motion_the_error_there_is_told_and_a_short_motion_refused() -> None:
+    model, data = RobotModel.from_urdf(TWO_LINKS), recorded(5)
+    result = identify(data, model)
+    assert result.usable
+    told, elsewhere = result.metrics['held_out'], validate(result, model, recorded(25))
+    assert 0.7 < told.relative_error_total / elsewhere.relative_error_total < 1.4
+    short = identify(data.select(np.arange(60)), model)
+    assert not short.usable
+    assert 'too short' in short.reason
+
+
+def test_several_recordings_have_one_delay() -> None:
+    model, late = RobotModel.from_urdf(TWO_LINKS), []
+    for data in (recorded(2), recorded(3), recorded(4)):
+        at = data.time - 0.02
+        late.append(with_torque(data, np.column_stack([np.interp(at, data.time, x) for x in data.tau.T])))
+    assert abs(identify(late, model).delay - 0.02) < 0.003
 
 
 def test_a_spring_is_found_where_there_is_one_and_nowhere_else() -> None:
@@ -151,7 +169,7 @@ def test_two_recordings_together_are_no_worse_than_one() -> None:
     assert error(quiet, loud) < 1.02 * min(alone)
 
 
-def test_decisions_name_the_recordings(tmp_path: Path) -> None:
+def test_datasets_are_named_after_their_files(tmp_path: Path) -> None:
     paths = []
     for seed, name in ((8, 'morning'), (9, 'evening')):
         data = recorded(seed)
@@ -160,6 +178,5 @@ def test_decisions_name_the_recordings(tmp_path: Path) -> None:
         paths.append(tmp_path / f'{name}.csv')
         np.savetxt(paths[-1], columns, delimiter=',', header=header, comments='')
     model = RobotModel.from_urdf(TWO_LINKS)
-    found = identify_files([paths[0]], model, ProcessingSettings(), PLAIN, validation=[paths[1]]).result
-    subjects = [decision.subject for decision in found.decisions if decision.subject.startswith('delay')]
-    assert subjects == ['delay of the torque in morning.csv', 'delay of the torque in evening.csv']
+    found = identify_files([paths[0]], model, ProcessingSettings(), PLAIN, validation=[paths[1]])
+    assert [each.sources for each in (*found.training, *found.validation)] == [('morning.csv',), ('evening.csv',)]

@@ -55,7 +55,7 @@ def test_sound_data_get_no_notes() -> None:
     result = identify(data, model, config=PLAIN)
     assert result.usable
     (note,) = result.notes
-    assert note.startswith('no other motion judged the model: in regions that were left out it leaves ')
+    assert note.startswith('no other motion judged the model: in states that were left out it leaves ')
 
 
 def test_plain_least_squares_answer_first_and_stay_in_sight() -> None:

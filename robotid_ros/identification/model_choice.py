@@ -33,7 +33,7 @@ from robotid_ros.identification.friction_choice import (
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples, as_samples
-from robotid_ros.identification.signal_choice import choose_bandwidth, choose_cutoff, choose_delay
+from robotid_ros.identification.signal_choice import choose_bandwidth, choose_cutoff, choose_delay, like_training
 from robotid_ros.identification.stroke_friction import choose_stroke_model, stroke_friction, tells_static
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
@@ -53,12 +53,15 @@ class Data:
         With the bandwidth of the torque signal.
     cutoff : float or None
         Chosen for all recordings [Hz]; None where nothing was chosen.
+    delay : float
+        Of the torque, taken out of all recordings [s].
     decisions : tuple of Decision
     """
 
     datasets: tuple[Dataset, ...]
     samples: Samples
     cutoff: float | None
+    delay: float
     decisions: tuple[Decision, ...]
 
 
@@ -103,12 +106,15 @@ def prepare(
     if choice is not None:
         decisions.append(choice)
         cutoff = max(dataset.cutoff for dataset in listed if dataset.unfiltered is not None)
+    delay = 0.0
     if config.automatic:
         report(0.15, 'look for a delay of the torque')
-        found = [choose_delay(dataset, base, samples_of) for dataset in listed]
-        listed = [dataset for dataset, _ in found]
-        decisions += [decision for _, decision in found]
-    return Data(datasets=tuple(listed), samples=samples_of(listed), cutoff=cutoff, decisions=tuple(decisions))
+        delay, decision = choose_delay(listed, base, samples_of)
+        listed = like_training(listed, None, delay)
+        decisions.append(decision)
+    return Data(
+        datasets=tuple(listed), samples=samples_of(listed), cutoff=cutoff, delay=delay, decisions=tuple(decisions)
+    )
 
 
 def choose_model(

@@ -138,10 +138,8 @@ class TorquePredictor:
         return [self.setup.dataset(dataset, self.model.joint_names) for dataset in listed]
 
     def prepared(self, datasets: Dataset | Sequence[Dataset]) -> list[Dataset]:
-        """Return recordings prepared like those of the training: same coordinates and filter, own delays taken out."""
-        listed = self.in_arm_coordinates(datasets)
-        automatic = any(decision.subject.startswith('delay of the torque') for decision in self.result.decisions)
-        return like_training(listed, self.result.cutoff, self.base, self._samples if automatic else None)[0]
+        """Return recordings prepared like those of the training: same coordinates, filter and delay of the torque."""
+        return like_training(self.in_arm_coordinates(datasets), self.result.cutoff, self.result.delay)
 
     def _predicted(self, samples: Samples) -> Array:
         result = self.result
@@ -159,8 +157,8 @@ class TorquePredictor:
 def validate(result: IdentificationResult, model: RobotModel, datasets: Dataset | Sequence[Dataset]) -> Metrics:
     """Return the errors of an identified model on datasets, against the torque as recorded.
 
-    The datasets go through the filter of the training, where they still can, and their own delays are taken out
-    where those of the training were looked for. They are taken in the set-up that the training showed.
+    The datasets go through the filter of the training, where they still can, and the delay of its torque is taken out
+    of them too. They are taken in the set-up that the training showed.
 
     Raises
     ------

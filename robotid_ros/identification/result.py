@@ -80,6 +80,8 @@ class IdentificationResult:
         Bandwidth of the torque signal found in the data [Hz].
     cutoff : float or None
         Of the low-pass chosen for motion and torque [Hz]; None where it was not chosen here.
+    delay : float
+        Of the recorded torque behind the motion [s], taken out of all recordings.
     condition_si, condition_scaled : float
     usable : bool
     reason : str
@@ -137,6 +139,7 @@ class IdentificationResult:
     decisions: tuple[Decision, ...] = ()
     rest_friction: RestFriction | None = None
     cutoff: float | None = None
+    delay: float = 0.0
     provenance: Mapping[str, Any] = field(default_factory=dict)
     plain_friction: Array | None = None
     drives: Array | None = None
@@ -217,6 +220,7 @@ class IdentificationResult:
             'condition_number': {'si': float(self.condition_si), 'scaled': float(self.condition_scaled)},
             'torque_bandwidth': None if self.torque_bandwidth is None else float(self.torque_bandwidth),
             'cutoff': None if self.cutoff is None else float(self.cutoff),
+            'delay': float(self.delay),
             'rotor_inertia_identified': bool(self.has_rotor_inertia),
             'drives': self._by_joint(self.drives),
             'base_parameters': base,
@@ -407,6 +411,7 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         'plain_friction': by_joint(friction.get('urdf'), 'friction', 'damping'),
         'torque_bandwidth': None if data['torque_bandwidth'] is None else float(data['torque_bandwidth']),
         'cutoff': None if data['cutoff'] is None else float(data['cutoff']),
+        'delay': float(data.get('delay', 0.0)),
         'condition_si': float(data['condition_number']['si']),
         'condition_scaled': float(data['condition_number']['scaled']),
         'setup': None if data.get('setup') is None else SetUp.from_dict(data['setup']),

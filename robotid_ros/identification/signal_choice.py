@@ -12,7 +12,7 @@
 Three choices, each over a small grid, with a plain model (Coulomb, viscous, offset; weighted least squares):
 
 - the cutoff of the zero-phase low-pass over motion and torque, one for all recordings;
-- the delay of each recording's torque behind its motion;
+- the delay of the torque behind the motion, one for all recordings;
 - the bandwidth of the torque signal. A drive, or the driver that publishes its current, often passes the torque
   through a low-pass of its own, so that the step of Coulomb friction at a reversal comes out as a ramp. A linear
   model still holds once the same filter is applied to its columns (the parallel filtering of Gautier 1997).
@@ -166,26 +166,30 @@ def _vertex(tried: dict[float, Score], best: float) -> float | None:
 
 
 def choose_delay(
-    dataset: Dataset, base: BaseRegressor, samples_of: Callable[[Sequence[Dataset]], Samples]
-) -> tuple[Dataset, Decision]:
-    """Return a recording with the delay of its torque taken out, where held-out torque confirms it.
+    datasets: Sequence[Dataset], base: BaseRegressor, samples_of: Callable[[Sequence[Dataset]], Samples]
+) -> tuple[float, Decision]:
+    """Return the delay of the torque [s], one for all recordings, where held-out torque confirms it, and the choice.
 
     Parameters
     ----------
-    dataset : Dataset
+    datasets : sequence of Dataset
     base : BaseRegressor
     samples_of : callable
         From datasets to samples.
     """
-    subject = f'delay of the torque in {dataset.sources[0] if dataset.sources else "the recording"}'
-    trimmed = _DELAYS[-1] + 0.5 / dataset.rate  # all delays are judged by the same samples
-    still = _shifted(dataset, 0.0, trimmed)
-    if len(still) * still.n < _PER_UNKNOWN * (len(base.names) + 3 * still.n):
-        return dataset, Decision(subject=subject, chosen='none: too few samples to tell')
-    label = groups(samples_of([still]).thinned(_SAMPLES), GROUPS)
+    subject = 'delay of the torque'
+
+    def shifted(delay: float) -> list[Dataset]:  # all delays are judged by the same samples
+        return [_shifted(dataset, delay, _DELAYS[-1] + 0.5 / dataset.rate) for dataset in datasets]
+
+    still = shifted(0.0)
+    n = still[0].n
+    if sum(map(len, still)) * n < _PER_UNKNOWN * (len(base.names) + 3 * n):
+        return 0.0, Decision(subject=subject, chosen='none: too few samples to tell')
+    label = groups(samples_of(still).thinned(_SAMPLES), GROUPS)
 
     def errors(delay: float) -> Score:
-        return plain_score(base, samples_of([_shifted(dataset, delay, trimmed)]).thinned(_SAMPLES), label)
+        return plain_score(base, samples_of(shifted(delay)).thinned(_SAMPLES), label)
 
     none = errors(0.0)
     tried = {0.0: none}
@@ -211,34 +215,22 @@ def choose_delay(
             Alternative(name=f'{1e3 * delay:.3g} ms', error=found.rmse) for delay, found in sorted(tried.items())
         ),
     )
-    return (dataset if chosen == 0.0 else _shifted(dataset, chosen)), decision
+    return float(chosen), decision
 
 
-def like_training(
-    datasets: Sequence[Dataset],
-    cutoff: float | None,
-    base: BaseRegressor,
-    samples_of: Callable[[Sequence[Dataset]], Samples] | None,
-) -> tuple[list[Dataset], list[Decision]]:
-    """Return held-out recordings filtered like the training, each with its own delay taken out, and the delays.
-
-    A delay belongs to a recording, not to the arm. It is found by a plain fit to the recording itself, not with the
-    model that is judged.
+def like_training(datasets: Sequence[Dataset], cutoff: float | None, delay: float) -> list[Dataset]:
+    """Return recordings filtered like the training, with the delay of its torque taken out.
 
     Parameters
     ----------
     datasets : sequence of Dataset
     cutoff : float or None
         Of the training [Hz]; None leaves the filters as they are.
-    base : BaseRegressor
-    samples_of : callable or None
-        From datasets to samples; None leaves the delays as they are.
+    delay : float
+        Of the training [s]: what is judged fits nothing to its own torque.
     """
     listed = list(datasets) if cutoff is None else with_cutoff(datasets, cutoff)
-    if samples_of is None:
-        return listed, []
-    found = [choose_delay(dataset, base, samples_of) for dataset in listed]
-    return [dataset for dataset, _ in found], [decision for _, decision in found]
+    return listed if delay == 0.0 else [_shifted(dataset, delay) for dataset in listed]
 
 
 def choose_bandwidth(base: BaseRegressor, samples: Samples) -> tuple[float | None, Decision]:

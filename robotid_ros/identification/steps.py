@@ -28,7 +28,7 @@ from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.decision import Decision
 from robotid_ros.identification.estimation import estimate
 from robotid_ros.identification.first_answer import first_answer
-from robotid_ros.identification.judge import REGIONS, groups
+from robotid_ros.identification.judge import GROUPS, groups
 from robotid_ros.identification.least_squares import normal_equations
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.model_choice import choose_model, prepare, samples_of_datasets, without_ripple
@@ -44,7 +44,7 @@ from robotid_ros.identification.plausibility import (
 from robotid_ros.identification.rest_choice import with_rest
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.rows import Rows
-from robotid_ros.identification.samples import Samples, evenly_weighted
+from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.identification.signal_choice import like_training
@@ -155,10 +155,8 @@ def identify(
     sets = {'training': list(data.datasets)}
     for name, given in (('validation', validation), ('test', test)):
         if _listed(given):
-            samples_of = partial(evenly_weighted, model=arm, bandwidth=fit.bandwidth) if config.automatic else None
             ready = [setup.dataset(each, model.joint_names) for each in _listed(given)]
-            sets[name], delays = like_training(ready, data.cutoff, base, samples_of)
-            decisions = (*decisions, *delays)
+            sets[name] = like_training(ready, data.cutoff, data.delay)
     result = conclude(
         chosen.rows,
         fit,
@@ -169,6 +167,7 @@ def identify(
         notes=notes,
         decisions=decisions,
         cutoff=data.cutoff,
+        delay=data.delay,
         sources=training,
         friction_data=listed,
         setup=setup,
@@ -189,6 +188,7 @@ def conclude(
     decisions: tuple[Decision, ...],
     cutoff: float | None,
     sources: list[Dataset],
+    delay: float = 0.0,
     friction_data: Sequence[FrictionStrokes] = (),
     setup: SetUp | None = None,
 ) -> IdentificationResult:
@@ -211,6 +211,8 @@ def conclude(
         Of the low-pass that was chosen [Hz].
     sources : list of Dataset
         The training data as given.
+    delay : float
+        Of the torque, taken out of all datasets [s].
     friction_data : sequence of FrictionStrokes
     setup : SetUp, optional
         How the recording differs from the description.
@@ -259,7 +261,7 @@ def conclude(
     if 'held_out' in metrics:
         regions, spread = metrics['held_out'].relative_error_total, spread_elsewhere(fit, rows, without)
         said = (
-            f'no other motion judged the model: in regions that were left out it leaves {regions:.3g} % of the torque '
+            f'no other motion judged the model: in states that were left out it leaves {regions:.3g} % of the torque '
             f'unexplained, and on another motion its parameters are uncertain by {spread:.2g} % of the torque'
         )
         if usable and max(regions / WRONG, spread / _OPEN) > 1.0:
@@ -283,6 +285,7 @@ def conclude(
         notes=(*setup.notes, *notes, *((fit.reason,) if fit.reason and usable else ())),
         decisions=decisions,
         cutoff=cutoff,
+        delay=delay,
         provenance={
             **provenance_of(sources, sets.get('validation', []), sets.get('test', []), config, friction_data),
             **({} if fit.search is None else {'search': fit.search.tolist()}),
@@ -300,9 +303,9 @@ def conclude(
 
 
 def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Array]:
-    """Return the errors in large regions of states, and the base parameters (K, b) that the others gave for each.
+    """Return the errors in groups of states that were held out, and the base parameters (K, b) that the others gave.
 
-    The friction's shape and the weights are those of the fit; friction at rest does not count.
+    The friction's shape and the weights are those of the fit, which saw all groups; friction at rest does not count.
     """
     base = rows.base
     assert isinstance(base, BaseParameters)
@@ -310,7 +313,7 @@ def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Ar
     linear = len(fit.friction.linear_names)
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     own = fit.friction.columns(samples.dq, fit.friction_parameters[:, linear:], rigid @ fit.base_values, samples.q)
-    label = groups(samples, REGIONS)
+    label = groups(samples, GROUPS)
     if fit.consistent:
         solve = bodies(base, model, fit.friction, fit.precision, fit.prior, described=fit.described)
     else:
@@ -319,7 +322,7 @@ def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Ar
         )
     found = Bench.of(samples, label, rigid, own).without(solve)
     values, friction = found[:, : rigid.shape[2]], found[:, rigid.shape[2] :].reshape(len(found), samples.n, linear)
-    # Each sample with what all other regions gave.
+    # Each sample with what all other groups gave.
     predicted = np.einsum('Nnb,Nb->Nn', samples.recorded(rigid), values[label])
     predicted += np.einsum('Nnk,Nnk->Nn', samples.recorded(own), friction[label])
     metrics = torque_metrics(model.joint_names, samples.measured @ model.drives, predicted @ model.drives)
@@ -330,7 +333,7 @@ def spread_elsewhere(fit: TorqueFit, rows: Rows, without: Array) -> float:
     """Return the uncertainty of the torque on another motion, as a share of the torque there [%].
 
     The parameters' covariance carries what the noise leaves open. What the model's own errors leave open shows in the
-    parameters that come out without each region of states, by the jackknife: (K - 1) / K times the sum of squared
+    parameters that come out without each group of states, by the jackknife: (K - 1) / K times the sum of squared
     changes of the torque (Efron and Stein, Annals of Statistics 9 (1981), 586-596). Other motions are random states, in
     one and a half times the range of each joint, with the speeds and accelerations of this one.
 
@@ -339,7 +342,7 @@ def spread_elsewhere(fit: TorqueFit, rows: Rows, without: Array) -> float:
     fit : TorqueFit
     rows : Rows
     without : ndarray, shape (K, b)
-        Base parameters without each region.
+        Base parameters without each group.
     """
     samples, rng = rows.samples, np.random.default_rng(0)
     low, high = samples.q.min(axis=0), samples.q.max(axis=0)
