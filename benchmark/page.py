@@ -22,16 +22,7 @@ from benchmark.row import Row, figures
 PAGE = Path(__file__).parents[1] / 'docs' / 'benchmarks.md'
 RESULTS = Path(__file__).parent / 'results.json'
 BEGIN, END = '<!-- table: begin -->\n', '<!-- table: end -->\n'
-HEAD = ('what', 'anchor', 'its figure', 'this package', 'ahead', 'to reach', '')
-# What the page begins with, by the beginning of each row's name.
-SUMMARY = (
-    'UR10 recording, first half to second half, RMSE per joint, defaults, against FIGAROH',
-    'torque error on another trajectory: and flexible joints',
-    'full_regressor, 60 columns, UR10, 1000000',
-    'generated C, one call',
-    'inverse_dynamics(model, ...), one sample from Python',
-    'processor time of the recorder at 1 kHz',
-)
+HEAD = ('what', 'anchor', 'here', 'ahead', 'to reach', '')
 
 
 def write_page(results: dict[str, Any]) -> None:
@@ -56,7 +47,6 @@ def markdown(results: dict[str, Any]) -> str:
     own = [row for row in rows if not row.quoted]
     real = [row for row in own if row.area == 'recordings' and row.values]  # first, where there are any
     lines += _recordings(real)
-    lines += _section('In short', [row for what in SUMMARY for row in rows if row.what.startswith(what)], remarks=False)
     own = [row for row in own if row not in real]
     behind = [f'{row.what} ({row.ahead.partition(", ")[2]})' for row in own if row.ahead.startswith('theirs')]
     if behind:
@@ -110,17 +100,17 @@ def _when(rows: Sequence[Row]) -> str:
     return '; '.join(dict.fromkeys(row.measured for row in rows if row.measured))
 
 
-def _section(title: str, rows: Sequence[Row], *, remarks: bool = True) -> list[str]:
-    """Return a table of rows; what is to be said of several stands once below it, with a letter."""
+def _section(title: str, rows: Sequence[Row]) -> list[str]:
+    """Return a table of rows; whose figure the anchor's is and how it was measured stand once below it, with a letter."""
     if not rows:
         return []
-    told = [', '.join(filter(None, (row.runs, row.note))) if row.values and remarks else '' for row in rows]
-    letters = {text: chr(97 + k) for k, text in enumerate(t for t in dict.fromkeys(told) if t not in ('', 'one run'))}
+    told = [_told(row) for row in rows]
+    letters = {text: chr(97 + k) for k, text in enumerate(text for text in dict.fromkeys(told) if text)}
     lines = [
         '',
         f'### {title}',
         '',
-        *([f'Measured {_when(rows)}.', ''] if _when(rows) and remarks else []),
+        *([f'Measured {_when(rows)}.', ''] if _when(rows) else []),
         _line(HEAD),
         '|---' * len(HEAD) + '|',
         *(_line(_cells(row, letters.get(text, ''))) for row, text in zip(rows, told, strict=True)),
@@ -128,18 +118,21 @@ def _section(title: str, rows: Sequence[Row], *, remarks: bool = True) -> list[s
     return [*lines, '', *(f'- ({letter}) {text}' for text, letter in letters.items())] if letters else lines
 
 
+def _told(row: Row) -> str:
+    """Return what stands below the table: the anchor, how often it was measured, what to know."""
+    anchor = row.anchor and (row.anchor if row.source == 'measured' else f'{row.anchor} ({row.source})')
+    runs = [row.runs if row.runs != 'one run' else '', row.note] if row.values else []
+    return '; '.join(filter(None, (anchor and f'beside {anchor}', *runs)))
+
+
 def _cells(row: Row, letter: str) -> tuple[str, ...]:
     unit = f' {row.unit}' if row.unit else ''
-    anchor = row.anchor and (row.anchor if row.source == 'measured' else f'{row.anchor} ({row.source})')
-    theirs = f'{figures(row.theirs)}{unit}' if row.theirs else ''
-    own = f'{figures(row.values)}{unit}' if row.values else (row.failure or row.note)
     return (
         f'{row.what} ({letter})' if letter else row.what,
-        anchor,
-        theirs,
-        own,
+        figures(row.theirs),
+        f'{figures(row.values)}{unit}' if row.values else (row.failure or row.note),
         row.ahead,
-        row.bar.removesuffix(' (this project)'),
+        row.bar.removesuffix(' (this project)').replace(' x anchor', ' x'),
         row.state,
     )
 
