@@ -11,7 +11,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,11 +101,10 @@ def _when(rows: Sequence[Row]) -> str:
 
 
 def _section(title: str, rows: Sequence[Row]) -> list[str]:
-    """Return a table of rows; whose figure the anchor's is and how it was measured stand once below it, with a letter."""
+    """Return a table of rows; below it once each, with a letter, the anchors and what is to be said of several rows."""
     if not rows:
         return []
-    told = [_told(row) for row in rows]
-    letters = {text: chr(97 + k) for k, text in enumerate(text for text in dict.fromkeys(told) if text)}
+    anchors, remarks = _letters(map(_anchor, rows), 'A'), _letters(map(_remark, rows), 'a')
     lines = [
         '',
         f'### {title}',
@@ -113,23 +112,30 @@ def _section(title: str, rows: Sequence[Row]) -> list[str]:
         *([f'Measured {_when(rows)}.', ''] if _when(rows) else []),
         _line(HEAD),
         '|---' * len(HEAD) + '|',
-        *(_line(_cells(row, letters.get(text, ''))) for row, text in zip(rows, told, strict=True)),
+        *(_line(_cells(row, anchors.get(_anchor(row), ''), remarks.get(_remark(row), ''))) for row in rows),
     ]
-    return [*lines, '', *(f'- ({letter}) {text}' for text, letter in letters.items())] if letters else lines
+    told = [f'- {letter} {text}' for text, letter in (*anchors.items(), *remarks.items())]
+    return [*lines, '', *told] if told else lines
 
 
-def _told(row: Row) -> str:
-    """Return what stands below the table: the anchor, how often it was measured, what to know."""
-    anchor = row.anchor and (row.anchor if row.source == 'measured' else f'{row.anchor} ({row.source})')
-    runs = [row.runs if row.runs != 'one run' else '', row.note] if row.values else []
-    return '; '.join(filter(None, (anchor and f'beside {anchor}', *runs)))
+def _letters(texts: Iterable[str], first: str) -> dict[str, str]:
+    """Return a letter in brackets for each text that is not empty."""
+    return {text: f'({chr(ord(first) + k)})' for k, text in enumerate(filter(None, dict.fromkeys(texts)))}
 
 
-def _cells(row: Row, letter: str) -> tuple[str, ...]:
+def _anchor(row: Row) -> str:
+    return row.anchor and (row.anchor if row.source == 'measured' else f'{row.anchor} ({row.source})')
+
+
+def _remark(row: Row) -> str:
+    return ', '.join(filter(None, (row.runs if row.runs != 'one run' else '', row.note))) if row.values else ''
+
+
+def _cells(row: Row, anchor: str, remark: str) -> tuple[str, ...]:
     unit = f' {row.unit}' if row.unit else ''
     return (
-        f'{row.what} ({letter})' if letter else row.what,
-        figures(row.theirs),
+        f'{row.what} {remark}'.rstrip(),
+        f'{figures(row.theirs)} {anchor}'.strip(),
         f'{figures(row.values)}{unit}' if row.values else (row.failure or row.note),
         row.ahead,
         row.bar.removesuffix(' (this project)').replace(' x anchor', ' x'),
