@@ -11,7 +11,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,7 @@ from benchmark.row import Row, figures
 PAGE = Path(__file__).parents[1] / 'docs' / 'benchmarks.md'
 RESULTS = Path(__file__).parent / 'results.json'
 BEGIN, END = '<!-- table: begin -->\n', '<!-- table: end -->\n'
-HEAD = ('what', 'anchor', 'its figure', 'this package', 'ahead', 'to reach', '')
-# What the page begins with, by the beginning of each row's name.
-SUMMARY = (
-    'UR10 recording, first half to second half, RMSE per joint, defaults, against FIGAROH',
-    'torque error on another trajectory: and flexible joints',
-    'full_regressor, 60 columns, UR10, 1000000',
-    'generated C, one call',
-    'inverse_dynamics(model, ...), one sample from Python',
-    'processor time of the recorder at 1 kHz',
-)
+HEAD = ('what', 'anchor', 'here', 'ahead', 'to reach', '')
 
 
 def write_page(results: dict[str, Any]) -> None:
@@ -56,7 +47,6 @@ def markdown(results: dict[str, Any]) -> str:
     own = [row for row in rows if not row.quoted]
     real = [row for row in own if row.area == 'recordings' and row.values]  # first, where there are any
     lines += _recordings(real)
-    lines += _section('In short', [row for what in SUMMARY for row in rows if row.what.startswith(what)], remarks=False)
     own = [row for row in own if row not in real]
     behind = [f'{row.what} ({row.ahead.partition(", ")[2]})' for row in own if row.ahead.startswith('theirs')]
     if behind:
@@ -110,36 +100,45 @@ def _when(rows: Sequence[Row]) -> str:
     return '; '.join(dict.fromkeys(row.measured for row in rows if row.measured))
 
 
-def _section(title: str, rows: Sequence[Row], *, remarks: bool = True) -> list[str]:
-    """Return a table of rows; what is to be said of several stands once below it, with a letter."""
+def _section(title: str, rows: Sequence[Row]) -> list[str]:
+    """Return a table of rows; below it once each, with a letter, the anchors and what is to be said of several rows."""
     if not rows:
         return []
-    told = [', '.join(filter(None, (row.runs, row.note))) if row.values and remarks else '' for row in rows]
-    letters = {text: chr(97 + k) for k, text in enumerate(t for t in dict.fromkeys(told) if t not in ('', 'one run'))}
+    anchors, remarks = _letters(map(_anchor, rows), 'A'), _letters(map(_remark, rows), 'a')
     lines = [
         '',
         f'### {title}',
         '',
-        *([f'Measured {_when(rows)}.', ''] if _when(rows) and remarks else []),
+        *([f'Measured {_when(rows)}.', ''] if _when(rows) else []),
         _line(HEAD),
         '|---' * len(HEAD) + '|',
-        *(_line(_cells(row, letters.get(text, ''))) for row, text in zip(rows, told, strict=True)),
+        *(_line(_cells(row, anchors.get(_anchor(row), ''), remarks.get(_remark(row), ''))) for row in rows),
     ]
-    return [*lines, '', *(f'- ({letter}) {text}' for text, letter in letters.items())] if letters else lines
+    told = [f'- {letter} {text}' for text, letter in (*anchors.items(), *remarks.items())]
+    return [*lines, '', *told] if told else lines
 
 
-def _cells(row: Row, letter: str) -> tuple[str, ...]:
+def _letters(texts: Iterable[str], first: str) -> dict[str, str]:
+    """Return a letter in brackets for each text that is not empty."""
+    return {text: f'({chr(ord(first) + k)})' for k, text in enumerate(filter(None, dict.fromkeys(texts)))}
+
+
+def _anchor(row: Row) -> str:
+    return row.anchor and (row.anchor if row.source == 'measured' else f'{row.anchor} ({row.source})')
+
+
+def _remark(row: Row) -> str:
+    return ', '.join(filter(None, (row.runs if row.runs != 'one run' else '', row.note))) if row.values else ''
+
+
+def _cells(row: Row, anchor: str, remark: str) -> tuple[str, ...]:
     unit = f' {row.unit}' if row.unit else ''
-    anchor = row.anchor and (row.anchor if row.source == 'measured' else f'{row.anchor} ({row.source})')
-    theirs = f'{figures(row.theirs)}{unit}' if row.theirs else ''
-    own = f'{figures(row.values)}{unit}' if row.values else (row.failure or row.note)
     return (
-        f'{row.what} ({letter})' if letter else row.what,
-        anchor,
-        theirs,
-        own,
+        f'{row.what} {remark}'.rstrip(),
+        f'{figures(row.theirs)} {anchor}'.strip(),
+        f'{figures(row.values)}{unit}' if row.values else (row.failure or row.note),
         row.ahead,
-        row.bar.removesuffix(' (this project)'),
+        row.bar.removesuffix(' (this project)').replace(' x anchor', ' x'),
         row.state,
     )
 

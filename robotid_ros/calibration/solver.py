@@ -175,10 +175,11 @@ def _descend(problem: Problem, at: _Linear, free: IntArray, balance: _Balance) -
     offset, penalty = _offset(problem, at.state, free), balance.penalty
     hessian = at.columns.T @ at.columns + np.diag(penalty)
     gradient = at.columns.T @ at.rows - penalty * offset
+    values, vectors = _scaled_modes(hessian)  # directions without information are left unchanged
     cost = at.rows @ at.rows + penalty @ np.square(offset)
     while balance.damping < 1e9:
         step = np.zeros(sum(problem.sizes))
-        step[free] = _solve(hessian, gradient, balance.damping)
+        step[free] = vectors @ ((vectors.T @ gradient) / (values + balance.damping))
         state = problem.moved(at.state, step)
         trial = _Linear(state, *problem.linearise(state), at.rows, at.columns)
         trial.apply(problem, balance, free)
@@ -257,12 +258,6 @@ def _tune(balance: _Balance, at: _Linear, offset: Array, groups: list[IntArray],
             spread = np.square(offset + step)[members] + balance.noise**2 * np.diag(inverse)[members]
             deviation = float(np.mean(spread)) ** 0.5
             balance.prior[members] = min(max(deviation, _PRIOR_FLOOR), _WIDEST * prior)
-
-
-def _solve(hessian: Array, gradient: Array, damping: float) -> Array:
-    """Solve (H + damping diag H) x = g with unit diagonal; directions without information are left unchanged."""
-    values, vectors = _scaled_modes(hessian)
-    return np.asarray(vectors @ ((vectors.T @ gradient) / (values + damping)))
 
 
 def _inverse(hessian: Array) -> Array:

@@ -118,7 +118,9 @@ class ExcitationProblem:
         extremes, _ = trajectory_extremes(FourierTrajectory.from_coefficients(shape, self.base_frequency))
         low = np.where(np.isfinite(self.limits.lower), self.limits.lower, -np.pi)
         high = np.where(np.isfinite(self.limits.upper), self.limits.upper, np.pi)
-        allowed = np.array([high - low, *(2.0 * limit for limit in self._rates())])
+        allowed = np.array(
+            [high - low, *(2.0 * limit for limit in (self.limits.velocity, self.limits.acceleration, self.limits.jerk))]
+        )
         factor = (allowed / (extremes[..., 1] - extremes[..., 0])).min(axis=0) * rng.uniform(0.5, 0.95, self.model.n)
         rows = self._held + factor[:, None] * shape
         if self.start is None:
@@ -136,9 +138,6 @@ class ExcitationProblem:
         # a little away from the limits, to leave room for the motion
         good = excess < -0.1 if (excess < -0.1).any() else excess <= excess.min()
         return np.array(poses[int(np.argmax(good))])
-
-    def _rates(self) -> tuple[Array, Array, Array]:
-        return self.limits.velocity, self.limits.acceleration, self.limits.jerk
 
     def excess(self, variables: Array) -> list[Array]:
         """Return the normalised excesses of the joint limits and of each other constraint, on the grids."""

@@ -248,7 +248,8 @@ class _Objective:
                 progress(tried / len(starting), f'starting point {tried + 1} of {len(starting)}')
             for attempt in self._stages(free):
                 trajectory = self.series.trajectory(attempt)
-                score = float(np.mean([self._score(model, trajectory) for model in self.models]))
+                grams = [_period_information(model, trajectory, len(self.series.time)) for model in self.models]
+                score = float(np.mean([measure_excitation(gram).value(self.criterion) for gram in grams]))
                 if best is None or score < least:
                     best, least = trajectory, score
                 if least <= enough:
@@ -257,10 +258,6 @@ class _Objective:
                 break
         assert best is not None
         return best
-
-    def _score(self, model: RobotModel, trajectory: FourierTrajectory) -> float:
-        gram = _period_information(model, trajectory, len(self.series.time))
-        return measure_excitation(gram).value(self.criterion)
 
     def _stages(self, free: Array) -> Iterator[Array]:
         """Yield better and better parameters from one starting point, by the smoothed criterion."""

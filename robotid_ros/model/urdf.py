@@ -19,7 +19,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError, ModelWarning
 from robotid_ros.model.inertia import physical_violation, transform_inertial_parameters
 from robotid_ros.model.joint_limits import JointLimits
-from robotid_ros.model.robot_model import STANDARD_GRAVITY, AttachedLink, JointType, RobotModel, require_few_joints
+from robotid_ros.model.robot_model import STANDARD_GRAVITY, AttachedLink, RobotModel, require_few_joints
 from robotid_ros.model.urdf_tree import MOVING, UrdfJoint, UrdfTree, parse_urdf, read_urdf_text
 from robotid_ros.reading import refusing
 
@@ -57,7 +57,7 @@ def _robot_model(
     return RobotModel(
         name=tree.name,
         joint_names=tuple(joint.name for joint in moving),
-        joint_types=tuple(_joint_type(joint) for joint in moving),
+        joint_types=tuple('prismatic' if joint.kind == 'prismatic' else 'revolute' for joint in moving),
         link_names=tuple(joint.child for joint in moving),
         placements=placements,
         axes=np.stack([joint.axis for joint in moving]),
@@ -176,10 +176,6 @@ def _moving_joints(tree: UrdfTree, chain: list[UrdfJoint], wanted: Sequence[str]
                 'choose a tip before it, or name the joints to keep'
             )
     return moving
-
-
-def _joint_type(joint: UrdfJoint) -> JointType:
-    return 'prismatic' if joint.kind == 'prismatic' else 'revolute'
 
 
 def _lump(

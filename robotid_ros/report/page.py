@@ -26,7 +26,7 @@ import numpy as np
 from robotid_ros import __version__
 from robotid_ros.errors import MissingDependencyError
 from robotid_ros.files import write_text
-from robotid_ros.report.content import Fact, Figure, Item, Level, Report, Section, Table, Verdict
+from robotid_ros.report.content import Fact, Figure, Item, Level, Report, Table, Verdict
 from robotid_ros.report.plot import Chart
 
 _SHORT = 24  # characters of a row's name that fit into one line on a phone
@@ -68,7 +68,10 @@ def render_report(report: Report, *, before: str = '', data: Any = None, script:
     MissingDependencyError
         If plotly is not installed.
     """
-    sections = [_section(section, k + 1) for k, section in enumerate(report.sections)]
+    sections = []
+    for k, section in enumerate(report.sections, 1):
+        items = '\n'.join(_item(item, k, number) for number, item in enumerate(section.items, 1))
+        sections.append(f'<section id="section-{k}"><h2>{escape(section.title)}</h2>\n{items}\n</section>')
     links = ''.join(f'<a href="#section-{k + 1}">{escape(s.title)}</a>' for k, s in enumerate(report.sections))
     body = (
         f'{head(report.kind, report.title, report.verdict, report.summary, report.facts)}'
@@ -163,11 +166,6 @@ def _verdict(verdict: Verdict | None) -> str:
 def _fact(fact: Fact) -> str:
     note = f'<dd class="note">{escape(fact.note)}</dd>' if fact.note else ''
     return f'<div><dt>{escape(fact.label)}</dt><dd>{escape(fact.value)}</dd>{note}</div>'
-
-
-def _section(section: Section, index: int) -> str:
-    items = '\n'.join(_item(item, index, k + 1) for k, item in enumerate(section.items))
-    return f'<section id="section-{index}"><h2>{escape(section.title)}</h2>\n{items}\n</section>'
 
 
 def _item(item: Item, section: int, number: int) -> str:
