@@ -163,6 +163,33 @@ def test_two_reversed_torques_are_found_together(joints: tuple[int, int]) -> Non
     np.testing.assert_array_equal(setup.torque, np.diag(turn))
 
 
+ROLLING = """<robot name="rolling"><link name="base"/>
+<joint name="tilt" type="revolute"><parent link="base"/><child link="arm"/><axis xyz="1 0 0"/>
+<limit lower="-3" upper="3" velocity="3" effort="100"/></joint>
+<link name="arm"><inertial><origin xyz="0 0.15 0"/><mass value="6"/>
+<inertia ixx="0.05" iyy="0.01" izz="0.05" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="roll" type="revolute"><parent link="arm"/><child link="hand"/><origin xyz="0 0.3 0"/><axis xyz="0 1 0"/>
+<limit lower="-3" upper="3" velocity="3" effort="100"/></joint>
+<link name="hand"><inertial><origin xyz="0.05 0.1 0"/><mass value="3"/>
+<inertia ixx="0.02" iyy="0.01" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_faults_that_no_motion_tells_apart_are_both_named(seed: int) -> None:
+    # Mirrored, a hand that rolls about the arm's own axis has another sign of position, or of torque. Gravity may keep
+    # both torques positive, which makes them no magnitudes.
+    arm = RobotModel.from_urdf(ROLLING)
+    rng = np.random.default_rng(seed)
+    motion = fourier_motion(2, rng, size=0.8, seconds=12.0)
+    torque = pinocchio_torque(arm, *motion[1:]) + 0.3 * np.sign(motion[2])
+    data = dataset(arm, motion, torque + 0.02 * rng.standard_normal(torque.shape))
+    (finding,) = find_setup([changed(data, np.eye(2), np.diag([1.0, -1.0]))], arm)[0].findings
+    assert finding.joints == ('roll',)
+    assert 'the torque of roll' in finding.text
+    assert 'the position of roll' in finding.text
+    assert 'does not tell apart' in finding.text
+
+
 def test_a_set_up_is_written_and_read() -> None:
     described = SetUp.as_described(ARM)
     finding = Finding(kind='axis', joints=('elbow_joint',), text='reversed', remedy='turn it')

@@ -101,12 +101,12 @@ class Score:
         gain, error = self.gain(new)
         return bool(gain > error * float(stdtrit(max(len(self.count) - 1, 1), 1.0 - _CHANCE / of)))
 
-    def contradicted_by(self, new: 'Score', of: int = 1) -> bool:
+    def contradicted_by(self, new: 'Score', of: int = 1, worth: float = _WORTH) -> bool:
         """Return whether a challenger that says something else about the arm than its description takes the place.
 
-        That is the rule, and a fall of L by a tenth: a smaller one is not worth contradicting a description.
+        That is the rule, and a fall of L by more than ``worth``: a smaller one is not worth a contradiction.
         """
-        return self.loses_to(new, of) and self.gain(new)[0] > _WORTH
+        return self.loses_to(new, of) and self.gain(new)[0] > worth
 
 
 def _score(squares: Array, count: Array) -> Array:

@@ -223,7 +223,8 @@ def _weightless(
     """Return whether torques, shape (N, n), hold what motion needs by the description, and nothing of gravity.
 
     One factor of the description's gravity and one of the rest, for all joints together, beside each joint's own
-    friction, rotor inertia and offset.
+    friction, rotor inertia and offset. Gravity's is the smaller one by far, and so is what it explains: in slow motion,
+    a small error of the described inertias would else make a large factor.
     """
     q = _thinned(datasets, model, 'q')
     gravity = inverse_dynamics(model, q, np.zeros_like(q), np.zeros_like(q))
@@ -245,7 +246,8 @@ def _weightless(
     # One independent sample in twenty, as in prior_factors.
     noise = 20.0 * float(np.mean((target - columns @ factors) ** 2))
     of_gravity, of_motion = 3.0 * np.sqrt(noise * np.diag(np.linalg.inv(columns.T @ columns)))
-    return bool(_WEIGHTLESS * (abs(factors[0]) + of_gravity) < factors[1] - of_motion)
+    explained = np.abs(factors) * np.linalg.norm(columns, axis=0)
+    return bool(_WEIGHTLESS * (abs(factors[0]) + of_gravity) < factors[1] - of_motion and explained[0] < explained[1])
 
 
 def joint_faults(rows: Rows) -> list[tuple[str, str] | None]:
