@@ -239,37 +239,51 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
         return setup, Decision(subject='set-up', chosen='as described: there is no torque to compare with')
     screen, test = _Test(judged.thinned(_FEW), described), _Test(judged, described)
     label = groups(judged, GROUPS)
-    # What is found must predict better than anything that can be fitted to the recording as it is.
-    score = min((test.score(setup, label, free=free) for free in (False, True)), key=lambda each: each.value)
-    tried = [Alternative(name='as described', error=score.rmse)]
+    scores = _scores(setup, test, label)
+    tried = [Alternative(name='as described', error=scores[0].rmse)]
     moments = _moments(datasets, judged)
     for _ in range(_ROUNDS):
-        changed = _change(setup, test, label, score, moments)
+        changed = _change(setup, test, label, scores, moments)
         single = list(_neighbours(setup, screen))
-        challenger = _challenge(single, setup, score, screen, test, label, tried)
+        challenger = _challenge(single, setup, scores, screen, test, label, tried)
         if challenger is None and changed is None:
             # Two joints that are both reversed may fit together as they are: none alone helps.
             single.sort(key=screen.cost)
             double = [_both(setup, *pair) for pair in combinations(single[:_PAIRED], 2)]
-            challenger = _challenge([each for each in double if each], setup, score, screen, test, label, tried)
+            challenger = _challenge([each for each in double if each], setup, scores, screen, test, label, tried)
         if changed is not None and (challenger is None or changed[1].value < challenger[1].value):
             setup = replace(setup, findings=(*setup.findings, changed[0]))
             break
         if challenger is None:
             break
-        setup, score = challenger
+        setup = challenger[0]
+        scores = _scores(setup, test, label)
     unsigned = _magnitude(samples, described)
     varies = np.sqrt(np.sum(np.var(judged.target, axis=0)))
-    if unsigned is not None and np.linalg.norm(score.rmse) > _UNEXPLAINED * varies:
+    if unsigned is not None and min(np.linalg.norm(each.rmse) for each in scores) > _UNEXPLAINED * varies:
         setup = replace(SetUp.as_described(described), findings=(unsigned,))
     chosen = '; '.join(each.text for each in setup.findings) or 'as described'
     return setup, Decision(subject='set-up', chosen=chosen, alternatives=tuple(tried))
 
 
+def _scores(setup: SetUp, test: _Test, label: IntArray) -> tuple[Score, Score]:
+    """Return the scores of what holds: with friction that dissipates, and with any that can be fitted."""
+    return test.score(setup, label), test.score(setup, label, free=True)
+
+
+def _wins(new: Score, scores: tuple[Score, Score], of: int, findings: int = 1) -> bool:
+    """Return whether another set-up takes the place of what holds.
+
+    Each finding is worth its part of the error, and friction that drives a joint must not explain as much.
+    """
+    holds, driven = scores
+    return holds.contradicted_by(new, of, findings * _WORTH) and driven.loses_to(new, of)
+
+
 def _challenge(
     candidates: Sequence[SetUp],
     setup: SetUp,
-    score: Score,
+    scores: tuple[Score, Score],
     screen: _Test,
     test: _Test,
     label: IntArray,
@@ -285,10 +299,10 @@ def _challenge(
     if not finalists:
         return None
     best, least_error = min(finalists, key=lambda pair: pair[1].value)
-    if not score.contradicted_by(least_error, len(candidates), _WORTH):
+    held = setup.findings
+    if not _wins(least_error, scores, len(candidates), max(len(best.findings) - len(held), 1)):
         return None
     # On some arms two faults look alike: a last joint's torque and position, a zero before or after a parallel axis.
-    held = setup.findings
     named = {(one.kind, one.joints) for one in best.findings}
     alike = [
         '; '.join(one.text for one in each.findings if one not in held)
@@ -474,7 +488,11 @@ def _moments(datasets: Sequence[Dataset], samples: Samples) -> list[tuple[int, f
 
 
 def _change(
-    setup: SetUp, test: _Test, label: IntArray, score: Score, moments: Sequence[tuple[int, float, str]]
+    setup: SetUp,
+    test: _Test,
+    label: IntArray,
+    scores: tuple[Score, Score],
+    moments: Sequence[tuple[int, float, str]],
 ) -> tuple[Finding, Score] | None:
     """Return the finding that the last link carries something else from some moment on."""
     count = len(test.samples)
@@ -487,7 +505,7 @@ def _change(
         return None
     moment, seconds, name = moments[int(np.argmin(costs))]
     found = test.score(setup, label, since(moment))
-    if not score.contradicted_by(found, len(costs), _WORTH):
+    if not _wins(found, scores, len(costs)):
         return None
     text = (
         f'the load of the arm changed half way: from about {seconds:.3g} s of {name} on the last link carries '
