@@ -99,6 +99,10 @@ class FrictionModel:
         Fastest ripple that the torque signal shows [Hz].
     spring : ndarray, shape (n,) or (), optional
         1 for a joint with a spring, 0 for one without; None for one at every joint, where the model has the term.
+    presliding : ndarray, shape (n,) or (), optional
+        Distance over which friction builds up after a reversal [rad or m], see
+        :func:`robotid_ros.friction.presliding.sliding`; 0 for a joint without it. It is a law of recorded motion: a
+        single state has the sign of its speed.
     """
 
     name: str
@@ -107,6 +111,7 @@ class FrictionModel:
     ripple_frequency: Array | None = None
     ripple_limit: float = 10.0
     spring: Array | None = None
+    presliding: Array | None = None
     generators: Array = field(init=False)
     """Matrix G, shape (k, k): friction dissipates exactly when the entries of G^-1 linear that are not ``signed``
     are not negative."""
@@ -121,6 +126,8 @@ class FrictionModel:
         _positive(self.ripple_limit, 'ripple_limit', zero=False)
         if self.spring is not None:
             object.__setattr__(self, 'spring', _positive(self.spring, 'spring', zero=True))
+        if self.presliding is not None:
+            object.__setattr__(self, 'presliding', _positive(self.presliding, 'presliding', zero=True))
         names = self.linear_names
         bounds = np.eye(len(names))
         for row, parameter in zip(bounds, self._parameters, strict=True):
@@ -173,7 +180,7 @@ class FrictionModel:
     def without_position(self) -> 'FrictionModel':
         """Return the model without the terms of the position; its linear parameters are the first of this model's."""
         name = self.name.replace('+spring', '').replace('+ripple', '')
-        return friction_model(name, velocity_scale=self.velocity_scale)
+        return friction_model(name, velocity_scale=self.velocity_scale, presliding=self.presliding)
 
     def of_joint(self, joint: int) -> 'FrictionModel':
         """Return the model of one joint, with scalars in place of values per joint."""
@@ -186,6 +193,7 @@ class FrictionModel:
             velocity_scale=own(self.velocity_scale),
             ripple_frequency=own(self.ripple_frequency),
             spring=own(self.spring),
+            presliding=own(self.presliding),
         )
 
     def shape_bounds(self, fastest: Array) -> tuple[Array, Array]:
@@ -197,16 +205,23 @@ class FrictionModel:
         return (np.stack(lower, axis=1), np.stack(upper, axis=1)) if size else (empty, empty)
 
     def _motion(
-        self, velocity: Any, shape: Iterable[Any], load: Any, position: Any, functions: Functions = NUMPY
+        self,
+        velocity: Any,
+        shape: Iterable[Any],
+        load: Any,
+        position: Any,
+        functions: Functions = NUMPY,
+        slide: Array | None = None,
     ) -> Motion:
         if load is None and self.needs_load:
             raise IdentificationError('load-dependent friction needs the transmitted torque; got none')
         if position is None and self.needs_position:
             raise IdentificationError(f"friction '{self.name}' depends on the joint positions; got none")
         scale = self.velocity_scale
+        sign = functions.sign(velocity) if scale is None else functions.tanh(velocity / scale)
         return Motion(
             velocity=velocity,
-            sign=functions.sign(velocity) if scale is None else functions.tanh(velocity / scale),
+            sign=sign if slide is None else np.where(np.isnan(slide), sign, slide),
             shape=dict(zip(self.shape_names, shape, strict=True)),
             load=load,
             position=position,
@@ -222,7 +237,14 @@ class FrictionModel:
             columns[..., k] = column
         return columns
 
-    def columns(self, velocity: Array, shape: Array, load: Array | None = None, position: Array | None = None) -> Array:
+    def columns(
+        self,
+        velocity: Array,
+        shape: Array,
+        load: Array | None = None,
+        position: Array | None = None,
+        slide: Array | None = None,
+    ) -> Array:
         """Return the torque per unit of each linear parameter, shape (N, n, k).
 
         Parameters
@@ -234,19 +256,26 @@ class FrictionModel:
             Torque transmitted by the joints, without their own friction [N m].
         position : ndarray, shape (N, n), optional
             For models with a torque ripple or a spring [rad].
+        slide : ndarray, shape (N, n), optional
+            Takes the place of the sign of the speed, where it is not nan.
 
         Raises
         ------
         IdentificationError
             If the model depends on the load or the position, and it is not given.
         """
-        return self._columns(self._motion(velocity, shape.T, load, position))
+        return self._columns(self._motion(velocity, shape.T, load, position, slide=slide))
 
     def basis(
-        self, velocity: Array, shape: Array, load: Array | None = None, position: Array | None = None
+        self,
+        velocity: Array,
+        shape: Array,
+        load: Array | None = None,
+        position: Array | None = None,
+        slide: Array | None = None,
     ) -> FrictionBasis:
         """Return the columns and their derivatives with respect to the shape parameters; arguments as above."""
-        motion = self._motion(velocity, shape.T, load, position)
+        motion = self._motion(velocity, shape.T, load, position, slide=slide)
         sensitivity = np.zeros((*velocity.shape, len(self.linear_names), len(self.shape_names)))
         start = 0
         for term in self.terms:
@@ -258,11 +287,16 @@ class FrictionModel:
         return FrictionBasis(self._columns(motion), sensitivity)
 
     def torque(
-        self, velocity: Array, parameters: Array, load: Array | None = None, position: Array | None = None
+        self,
+        velocity: Array,
+        parameters: Array,
+        load: Array | None = None,
+        position: Array | None = None,
+        slide: Array | None = None,
     ) -> Array:
         """Return the friction torque, shape (N, n) [N m], of parameters (n, k + s); other arguments as above."""
         k = len(self.linear_names)
-        columns = self.columns(velocity, parameters[:, k:], load, position)
+        columns = self.columns(velocity, parameters[:, k:], load, position, slide)
         return np.asarray(np.einsum('Nnk,nk->Nn', columns, parameters[:, :k]))
 
     def expression(
@@ -317,6 +351,7 @@ def friction_model(
     ripple_frequency: ArrayLike | None = None,
     ripple_limit: float = 10.0,
     spring: ArrayLike | None = None,
+    presliding: ArrayLike | None = None,
 ) -> FrictionModel:
     """Return a friction model by name.
 
@@ -336,6 +371,8 @@ def friction_model(
         Fastest ripple that the torque signal shows [Hz].
     spring : array_like, shape (n,), optional
         1 for the joints with a spring, 0 for those without; all have one by default, where the name has ``+spring``.
+    presliding : array_like, shape (n,), optional
+        Distance over which friction builds up after a reversal [rad or m].
 
     Raises
     ------
@@ -355,4 +392,5 @@ def friction_model(
         ripple_frequency=_array(ripple_frequency),
         ripple_limit=ripple_limit,
         spring=_array(spring),
+        presliding=_array(presliding),
     )

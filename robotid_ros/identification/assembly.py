@@ -117,6 +117,7 @@ def assemble(
         drives=model.drives if model.has_coupled_drives else None,
         friction_name=friction.name,
         velocity_scale=None if friction.velocity_scale is None else np.broadcast_to(friction.velocity_scale, (n,)),
+        presliding=friction.presliding,
         ripple_frequency=friction.ripple_frequency,
         ripple_limit=friction.ripple_limit,
         friction_names=names,

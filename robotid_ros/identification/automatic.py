@@ -116,7 +116,7 @@ def _candidates(chosen: Chosen, few: Samples, model: RobotModel, config: Identif
     load = None
     if friction.needs_load:
         load = rigid @ least_squares(Rows(base, few), friction, shape, covariance=False).base_values
-    own = friction.columns(few.dq, shape, load, few.q)
+    own = few.friction_columns(friction, shape, load)
     bench = Bench.of(few, label, rigid, own)
     _, found, precision = bench.linear(friction)
     values, linear = found[: rigid.shape[2]], found[rigid.shape[2] :].reshape(few.n, -1)

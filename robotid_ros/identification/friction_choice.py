@@ -16,7 +16,7 @@ can stand in for a missing speed term. Shape parameters are those of a fit to al
 fitted without the group that is held out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -70,7 +70,7 @@ class _Contest:
     def score(self, friction: FrictionModel, shape: Array, load: Array | None, name: str) -> Score:
         """Return the held-out errors of linear parameters beside given shapes, and remember them."""
         samples = self.samples
-        own = friction.columns(samples.dq, shape, load, samples.q)
+        own = samples.friction_columns(friction, shape, load)
         bench = Bench.of_rows(
             samples, self.label, self.filtered, samples.filtered(own), self.recorded, samples.recorded(own)
         )
@@ -82,7 +82,7 @@ class _Contest:
         """Return the held-out errors of a model that was chosen anew without each group."""
         samples, squares, counts = self.samples, [], []
         for k, friction in enumerate(frictions):
-            own = friction.columns(samples.dq, shape, load, samples.q)
+            own = samples.friction_columns(friction, shape, load)
             rows = self.filtered, samples.filtered(own), self.recorded, samples.recorded(own)
             two = Bench.of_rows(samples, (self.label == k).astype(int), *rows)  # the others, the group
             found = two.linear(friction)[0]
@@ -171,7 +171,12 @@ def add_spring(base: BaseRegressor, samples: Samples, choice: FrictionChoice) ->
 
     def sprung(joints: Sequence[int]) -> FrictionModel:
         name, scale = f'{choice.friction.name}+spring', choice.friction.velocity_scale
-        return friction_model(name, velocity_scale=scale, spring=1.0 * np.isin(np.arange(samples.n), joints))
+        return friction_model(
+            name,
+            velocity_scale=scale,
+            spring=1.0 * np.isin(np.arange(samples.n), joints),
+            presliding=choice.friction.presliding,
+        )
 
     none = contest.score(choice.friction, choice.shape, load, 'none')
     asked = []
@@ -186,13 +191,56 @@ def add_spring(base: BaseRegressor, samples: Samples, choice: FrictionChoice) ->
     return replace(choice, friction=friction, decisions=(*choice.decisions, decision))
 
 
+def add_presliding(
+    base: BaseRegressor, few: Samples, slides: Mapping[float, Array], choice: FrictionChoice
+) -> FrictionChoice:
+    """Let the friction of joints build up along the way after a reversal, where held-out torque shows it.
+
+    Parameters
+    ----------
+    base : BaseRegressor
+    few : Samples
+        A few thousand at most.
+    slides : mapping of float to ndarray, shape (N, n)
+        What takes the place of the sign of the speed for each share of the joints' ranges that is tried as a distance.
+    choice : FrictionChoice
+    """
+    few = replace(few, weight=np.ones_like(few.weight))  # where a joint stands, this friction is determined
+    contest = _Contest(base.regressor(few.q, few.dq, few.ddq), few)
+    fit = least_squares(Rows(base, few), choice.friction, choice.shape, covariance=False)
+    load = contest.rigid @ fit.base_values
+    chosen = contest.score(choice.friction, choice.shape, load, 'as chosen')
+    exact = contest.score(choice.friction.smoothed(None), choice.shape, load, 'at once')
+    shares, errors = np.array(list(slides)), []
+    for share, slide in slides.items():
+        contest.samples = replace(few, slide=slide)
+        errors.append(contest.score(choice.friction, choice.shape, load, f'over {share:g} of the range').rmse)
+    best = np.argmin(errors, axis=0)
+    every = np.stack(list(slides.values()))[best, :, np.arange(few.n)].T
+    contest.samples = replace(few, slide=every)
+    along = contest.score(choice.friction, choice.shape, load, 'the best of every joint')
+    better = exact.joints_lose_to(along) & (along.rmse < chosen.rmse)
+    contest.samples = replace(few, slide=np.where(better, every, np.nan))
+    text, friction = 'at once', choice.friction
+    if better.any():
+        along = contest.score(choice.friction, choice.shape, load, 'in these joints')
+        if exact.loses_to(along) and along.value < chosen.value:
+            distance = np.where(better, shares[best] * np.ptp(few.q, axis=0), 0.0)
+            friction = replace(friction, presliding=distance)
+            text = ', '.join(
+                f'joint {j + 1} over {distance[j]:.2g} rad (or m)' for j in np.flatnonzero(better).tolist()
+            )
+    decision = Decision(subject='friction after a reversal', chosen=text, alternatives=tuple(contest.tried))
+    return replace(choice, friction=friction, decisions=(*choice.decisions, decision))
+
+
 def add_ripple(base: BaseRegressor, samples: Samples, choice: FrictionChoice) -> FrictionChoice:
     """Add a torque ripple to the joints whose held-out torque shows one, of the frequency that explains most."""
     limit = min(min(2.0 * run.narrowest, 0.2 * run.rate) for run in samples.runs)
     contest = _Contest(base.regressor(samples.q, samples.dq, samples.ddq), samples)
     fit = least_squares(Rows(base, samples), choice.friction, choice.shape, covariance=False)
     load = contest.rigid @ fit.base_values
-    own = choice.friction.columns(samples.dq, choice.shape, load, samples.q)
+    own = samples.friction_columns(choice.friction, choice.shape, load)
     linear = fit.friction_parameters[:, : own.shape[2]]
     residual = samples.target - samples.filtered(load + np.einsum('Nnk,nk->Nn', own, linear))
     without = strongest_ripple(samples, residual, samples.filtered(own), limit, contest.label)

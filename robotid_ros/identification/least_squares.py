@@ -294,7 +294,8 @@ def _bends(piece: Piece, friction: FrictionModel, shape: Array, linear: Array, l
     samples = piece.samples
     if shape.shape[1] == 0:
         return np.zeros((*samples.dq.shape, 0))
-    basis = friction.basis(samples.dq, shape, None if load is None else load[piece.rows], samples.q)
+    own = None if load is None else load[piece.rows]
+    basis = friction.basis(samples.dq, shape, own, samples.q, samples.slide)
     return samples.filtered(np.einsum('Nnks,nk->Nns', basis.sensitivity, linear))
 
 

@@ -25,6 +25,7 @@ from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.decision import Alternative, Decision
 from robotid_ros.identification.friction_choice import (
     FrictionChoice,
+    add_presliding,
     add_ripple,
     add_spring,
     choose_friction,
@@ -40,6 +41,7 @@ from robotid_ros.progress import Progress, silent
 
 _SEARCH_SAMPLES = 3000
 _RIPPLE_SAMPLES = 2000
+_PRESLIDING = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)  # of a joint's range: 0.2 to 60 mrad of two radians
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +134,7 @@ def choose_model(
         name = 'daemi_heimann'  # the model the method was published for
     ripple = name == 'auto' or name != without_ripple(name)
     name = without_ripple(name)
-    few = rows.samples.thinned(_SEARCH_SAMPLES) if rows.samples.open else rows.samples.excerpts(_SEARCH_SAMPLES)
+    few = _few(rows.samples)
     rigid = base.regressor(few.q, few.dq, few.ddq)
     if strokes is not None:
         choice = _choice_by_strokes(name, strokes)
@@ -144,12 +146,23 @@ def choose_model(
     else:
         choice = fit_friction_shape(rigid, few, name, smooth=config.automatic)
     if config.friction == 'auto' and strokes is None:
+        report(0.6, 'look for friction that builds up after a reversal')
+        range_ = np.ptp(few.q, axis=0)
+        slides = {share: _few(samples.sliding(share * range_).coarse()).slide for share in _PRESLIDING}
+        choice = add_presliding(base, few, {share: each for share, each in slides.items() if each is not None}, choice)
+        rows = Rows(base, samples.sliding(choice.friction.presliding).coarse())
+        few = _few(rows.samples)
         report(0.61, 'look for springs')
         choice = add_spring(base, few, choice)
     if ripple:
         report(0.62, 'look for a torque ripple')
         choice = add_ripple(base, few.excerpts(_RIPPLE_SAMPLES), choice)
     return Chosen(rows=rows, choice=choice, strokes=strokes)
+
+
+def _few(samples: Samples) -> Samples:
+    """Return samples by which friction models are compared."""
+    return samples.thinned(_SEARCH_SAMPLES) if samples.open else samples.excerpts(_SEARCH_SAMPLES)
 
 
 def _choice_by_strokes(name: str, strokes: FrictionStrokes) -> FrictionChoice:

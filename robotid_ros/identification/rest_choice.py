@@ -48,6 +48,8 @@ def with_rest(fit: TorqueFit, rows: Rows, config: IdentificationConfig) -> tuple
     squares = [np.sum(held * (left - direction * r) ** 2, axis=0) for held, r in zip(masks, rho, strict=True)]
     after = Score(squares=np.array(squares), count=count)
     chosen = before.joints_lose_to(after) & (still.mean(axis=0) > _SHARE)
+    if fit.friction.presliding is not None:
+        chosen &= fit.friction.presliding == 0.0  # that friction stays where the joint stops
     decision = Decision(
         subject='friction at rest',
         chosen=f'from the last direction for {int(chosen.sum())} of {samples.n} joints' if chosen.any() else 'none',

@@ -66,6 +66,8 @@ class IdentificationResult:
         See :func:`robotid_ros.friction.friction_model`.
     velocity_scale : ndarray, shape (n,), or None
         Width of the smoothed sign [rad/s].
+    presliding : ndarray, shape (n,), or None
+        Distance over which friction builds up after a reversal [rad or m]; 0 for a joint without.
     ripple_frequency : ndarray, shape (n,), or None
         Of the torque ripple [1/rad]; 0 for a joint without.
     ripple_limit : float
@@ -141,6 +143,7 @@ class IdentificationResult:
     cutoff: float | None = None
     delay: float = 0.0
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    presliding: Array | None = None
     plain_friction: Array | None = None
     drives: Array | None = None
     setup: SetUp | None = None
@@ -161,7 +164,13 @@ class IdentificationResult:
         put('rotor_inertia', (n,))
         put('friction_values', (n, f))
         put('friction_std', (n, f), False)
-        optional = {'drives': (n, n), 'plain_friction': (n, 2), 'velocity_scale': (n,), 'ripple_frequency': (n,)}
+        optional = {
+            'drives': (n, n),
+            'plain_friction': (n, 2),
+            'velocity_scale': (n,),
+            'ripple_frequency': (n,),
+            'presliding': (n,),
+        }
         for name, shape in optional.items():
             if getattr(self, name) is not None:
                 put(name, shape)
@@ -172,6 +181,7 @@ class IdentificationResult:
         return friction_model(
             self.friction_name,
             velocity_scale=self.velocity_scale,
+            presliding=self.presliding,
             ripple_frequency=self.ripple_frequency,
             ripple_limit=self.ripple_limit,
         )
@@ -248,6 +258,7 @@ class IdentificationResult:
         return {
             'model': self.friction_name,
             'velocity_scale': self._by_joint(self.velocity_scale),
+            'presliding': self._by_joint(self.presliding),
             'ripple_frequency': self._by_joint(self.ripple_frequency),
             'ripple_limit': float(self.ripple_limit),
             'rest': None
@@ -402,6 +413,7 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         'drives': by_joint(data.get('drives')),
         'friction_name': friction['model'],
         'velocity_scale': by_joint(friction['velocity_scale']),
+        'presliding': by_joint(friction.get('presliding')),
         'ripple_frequency': by_joint(friction['ripple_frequency']),
         'ripple_limit': float(friction['ripple_limit']),
         'friction_names': names,

@@ -90,4 +90,5 @@ def with_ripple(friction: FrictionModel, frequency: Array, limit: float) -> Fric
         ripple_frequency=frequency,
         ripple_limit=limit,
         spring=friction.spring,
+        presliding=friction.presliding,
     )

@@ -43,7 +43,7 @@ class Piece:
     def own(self, friction: FrictionModel, shape: Array, load: Array | None) -> Array:
         """Return the filtered friction columns, shape (M, n, k), for the load of all rows, shape (N, n)."""
         some = None if load is None else load[self.rows]
-        return self.samples.filtered(friction.columns(self.samples.dq, shape, some, self.samples.q))
+        return self.samples.filtered(self.samples.friction_columns(friction, shape, some))
 
 
 class Rows:

@@ -18,6 +18,8 @@ import numpy as np
 from robotid_ros.arrays import Array, IntArray, require_names
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import IdentificationError
+from robotid_ros.friction import FrictionModel
+from robotid_ros.friction.presliding import sliding
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.signals.filtering import zero_phase_low_pass
 
@@ -78,6 +80,8 @@ class Samples:
         Weight of each sample, 1 for a full one.
     runs : tuple of SampledRun
         In order, without gaps or overlaps.
+    slide : ndarray, shape (N, n), or None
+        In place of the sign of the speed for joints whose friction builds up along the way; nan for others.
     """
 
     q: Array
@@ -87,6 +91,7 @@ class Samples:
     measured: Array
     weight: Array
     runs: tuple[SampledRun, ...]
+    slide: Array | None = None
 
     def __len__(self) -> int:
         return len(self.q)
@@ -119,6 +124,21 @@ class Samples:
     def with_bandwidth(self, bandwidth: float | None) -> 'Samples':
         """Return the same samples with a torque signal of this bandwidth [Hz], or an unlimited one."""
         return replace(self, runs=tuple(replace(run, bandwidth=bandwidth) for run in self.runs))
+
+    def sliding(self, distance: Array | None) -> 'Samples':
+        """Return the same samples with friction that builds up over distances, shape (n,), 0 for none [rad or m].
+
+        To be called before samples are left out: the friction of each has its own past.
+        """
+        if distance is None or not np.any(distance):
+            return self if self.slide is None else replace(self, slide=None)
+        slide = sliding(self.q, np.maximum(distance, 1e-300), [(run.start, run.stop) for run in self.runs])
+        slide[:, np.broadcast_to(distance, self.n) == 0.0] = np.nan
+        return replace(self, slide=slide)
+
+    def friction_columns(self, friction: FrictionModel, shape: Array, load: Array | None = None) -> Array:
+        """Return the torque per unit of each linear friction parameter along the samples, shape (N, n, k)."""
+        return friction.columns(self.dq, shape, load, self.q, self.slide)
 
     def filtered(self, values: Array) -> Array:
         """Return model values, shape (N, ...), filtered like ``target``: by the torque's bandwidth and the cutoff."""
@@ -188,7 +208,8 @@ class Samples:
             runs.append(replace(run, start=start, stop=stop, rate=run.rate / step))
             start = stop
         arrays = ('q', 'dq', 'ddq', 'target', 'measured', 'weight')
-        return replace(self, runs=tuple(runs), **{name: getattr(self, name)[rows] for name in arrays})
+        slide = None if self.slide is None else self.slide[rows]
+        return replace(self, runs=tuple(runs), slide=slide, **{name: getattr(self, name)[rows] for name in arrays})
 
 
 def joint_columns(dataset: Dataset, model: RobotModel) -> list[int]:

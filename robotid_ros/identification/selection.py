@@ -368,7 +368,7 @@ class _Contest:
     def _errors(self, rows: Rows, winner: _Winner, parameters: Array) -> Array:
         """Return the torque errors that a model with these friction parameters leaves, shape (n,) [N m]."""
         load, samples = rows.torque(winner.base_values), rows.samples
-        torque = load + winner.friction.torque(samples.dq, parameters, load, samples.q)
+        torque = load + winner.friction.torque(samples.dq, parameters, load, samples.q, samples.slide)
         squares = (samples.target - samples.filtered(torque)) ** 2
         return np.asarray(
             np.sqrt(np.sum(samples.weight * squares, axis=0) / np.maximum(samples.weight.sum(axis=0), 1e-12))

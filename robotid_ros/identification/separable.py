@@ -94,7 +94,7 @@ class _Problem:
 
     def columns(self, theta: Array) -> Array:
         return self.samples.filtered(
-            self.model(theta).columns(self.samples.dq, np.exp(theta[:, : self.s]), self.load, self.samples.q)
+            self.samples.friction_columns(self.model(theta), np.exp(theta[:, : self.s]), self.load)
         )
 
     def information(self, own: Array) -> Information:

@@ -312,7 +312,7 @@ def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Ar
     samples = rows.samples.excerpts(_HELD_OUT_SAMPLES).with_bandwidth(fit.bandwidth)
     linear = len(fit.friction.linear_names)
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
-    own = fit.friction.columns(samples.dq, fit.friction_parameters[:, linear:], rigid @ fit.base_values, samples.q)
+    own = samples.friction_columns(fit.friction, fit.friction_parameters[:, linear:], rigid @ fit.base_values)
     label = groups(samples, GROUPS)
     if fit.consistent:
         solve = bodies(base, model, fit.friction, fit.precision, fit.prior, described=fit.described)

@@ -113,11 +113,13 @@ def predicted_torque(
         [N m]
     """
     torque = np.empty_like(samples.q)
+    samples = samples if samples.slide is not None else samples.sliding(friction.presliding)
     speed = samples.dq if rest is None else rest.friction_speed(samples.dq)
     for start in range(0, len(torque), _CHUNK):
         rows = slice(start, start + _CHUNK)
         load = base.regressor(samples.q[rows], samples.dq[rows], samples.ddq[rows]) @ base_values
-        torque[rows] = load + friction.torque(speed[rows], friction_parameters, load, samples.q[rows])
+        slide = None if samples.slide is None else samples.slide[rows]
+        torque[rows] = load + friction.torque(speed[rows], friction_parameters, load, samples.q[rows], slide)
     if rest is not None:
         torque += rest.rest_torque(samples.dq, [(run.start, run.stop) for run in samples.runs])
     return samples.recorded(torque)
