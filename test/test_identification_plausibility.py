@@ -128,6 +128,16 @@ def test_efforts_that_the_driver_has_taken_gravity_out_of_are_told(seed: int) ->
     assert 'currents, or torques of motors' in told[3]
 
 
+def test_slow_motion_of_links_with_wrong_inertias_is_not_taken_for_torque_without_gravity() -> None:
+    described, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(1)
+    time, q, dq, ddq = fourier_motion(6, rng, size=0.8, seconds=12.0)
+    motion = 4.0 * time, q, 0.25 * dq, ddq / 16.0
+    still = np.zeros_like(q)
+    weight = pinocchio_torque(described, q, still, still)
+    torque = weight + 8.0 * (pinocchio_torque(described, *motion[1:]) - weight)
+    assert contradiction([dataset(described, motion, torque + 0.01 * rng.standard_normal(q.shape))], described) == ''
+
+
 def test_a_model_without_gravity_is_not_usable() -> None:
     model, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(0)
     motion = fourier_motion(6, rng, size=0.8, seconds=12.0)

@@ -190,6 +190,32 @@ def test_faults_that_no_motion_tells_apart_are_both_named(seed: int) -> None:
     assert 'does not tell apart' in finding.text
 
 
+PLANAR = """<robot name="planar"><link name="base"/>
+<joint name="first" type="revolute"><parent link="base"/><child link="one"/><axis xyz="0 0 1"/>
+<limit lower="-3" upper="3" velocity="3" effort="100"/></joint>
+<link name="one"><inertial><mass value="1"/>
+<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="second" type="revolute"><parent link="one"/><child link="two"/><origin xyz="0 0 0.3"/>
+<axis xyz="0 0 1"/><limit lower="-3" upper="3" velocity="3" effort="100"/></joint>
+<link name="two"><inertial><mass value="1"/>
+<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
+
+
+def test_a_reversed_torque_is_found_without_masses_and_links_without_a_lever() -> None:
+    # Rods from joint to joint would lie on the axes, and need no torque.
+    arm = RobotModel.from_urdf(PLANAR)
+    rng = np.random.default_rng(1)
+    motion = fourier_motion(2, rng, size=0.8, seconds=12.0)
+    q, dq, ddq = motion[1:]
+    torque = np.stack([0.9 * ddq[:, 0] + 0.4 * ddq[:, 1], 0.4 * ddq[:, 0] + 0.4 * ddq[:, 1]], axis=1) + 0.3 * np.sign(
+        dq
+    )
+    data = dataset(arm, motion, torque + 0.02 * rng.standard_normal(q.shape))
+    assert find_setup([data], arm)[0].findings == ()
+    setup, _ = find_setup([changed(data, np.eye(2), np.diag([1.0, -1.0]))], arm)
+    assert 'the torque of' in setup.findings[0].text
+
+
 def test_a_set_up_is_written_and_read() -> None:
     described = SetUp.as_described(ARM)
     finding = Finding(kind='axis', joints=('elbow_joint',), text='reversed', remedy='turn it')

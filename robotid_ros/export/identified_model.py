@@ -44,7 +44,8 @@ def identified_model(
 
     tau = Y_b(q, dq, ddq) beta + tau_f(q, dq, load = Y_b beta): what :class:`TorquePredictor` returns,
     to round-off, whatever the friction model. Friction at rest, where the result has some, is in the generated
-    function ``recorded_torque``, which is :meth:`TorquePredictor.measured_torque` at full bandwidth.
+    function ``recorded_torque``, which is :meth:`TorquePredictor.measured_torque` at full bandwidth; of friction that
+    builds up along the way it knows the last direction only.
 
     Parameters
     ----------

@@ -27,8 +27,13 @@ _AT_REST = 0.02  # of a joint's largest speed, where the configuration does not 
 
 
 def with_rest(fit: TorqueFit, rows: Rows, config: IdentificationConfig) -> tuple[TorqueFit, Decision]:
-    """Find the friction at rest, joint by joint, where held-out torque confirms it."""
-    samples = rows.samples.with_bandwidth(fit.bandwidth).excerpts(_SAMPLES)
+    """Find the friction at rest, joint by joint, where held-out torque confirms it.
+
+    Friction that builds up along the way stays where a joint stops by itself. For its joints this is what a program has
+    that knows no past: the last direction.
+    """
+    samples = rows.samples.sliding(None).with_bandwidth(fit.bandwidth).excerpts(_SAMPLES)
+    friction = replace(fit.friction, presliding=None)
     speed = (config.standstill_speed or _AT_REST) * np.abs(rows.samples.dq).max(axis=0)
     runs = [(run.start, run.stop) for run in samples.runs]
     zero = RestFriction(speed=speed, torque=np.zeros(samples.n))
@@ -36,7 +41,7 @@ def with_rest(fit: TorqueFit, rows: Rows, config: IdentificationConfig) -> tuple
     direction = still * samples.recorded(last_direction(samples.dq, speed, runs))
 
     def residual(rest: RestFriction | None) -> Array:
-        torque = predicted_torque(rows.base, fit.friction, fit.base_values, fit.friction_parameters, samples, rest)
+        torque = predicted_torque(rows.base, friction, fit.base_values, fit.friction_parameters, samples, rest)
         return still * (samples.measured - torque)
 
     plain, left = residual(None), residual(zero)
@@ -48,8 +53,6 @@ def with_rest(fit: TorqueFit, rows: Rows, config: IdentificationConfig) -> tuple
     squares = [np.sum(held * (left - direction * r) ** 2, axis=0) for held, r in zip(masks, rho, strict=True)]
     after = Score(squares=np.array(squares), count=count)
     chosen = before.joints_lose_to(after) & (still.mean(axis=0) > _SHARE)
-    if fit.friction.presliding is not None:
-        chosen &= fit.friction.presliding == 0.0  # that friction stays where the joint stops
     decision = Decision(
         subject='friction at rest',
         chosen=f'from the last direction for {int(chosen.sum())} of {samples.n} joints' if chosen.any() else 'none',

@@ -9,7 +9,7 @@
 
 """A fitted torque model, the result of every estimator."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -114,6 +114,8 @@ def predicted_torque(
     """
     torque = np.empty_like(samples.q)
     samples = samples if samples.slide is not None else samples.sliding(friction.presliding)
+    if rest is not None and samples.slide is not None:
+        rest = replace(rest, speed=np.where(np.isnan(samples.slide[0]), rest.speed, 0.0))
     speed = samples.dq if rest is None else rest.friction_speed(samples.dq)
     for start in range(0, len(torque), _CHUNK):
         rows = slice(start, start + _CHUNK)

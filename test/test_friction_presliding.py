@@ -1,0 +1,110 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Friction that builds up along the way: its closed form, a solver of its equation, what an identification finds."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_torque
+from scipy.integrate import solve_ivp
+
+from robotid_ros.arrays import Array
+from robotid_ros.data import Dataset
+from robotid_ros.friction import friction_model
+from robotid_ros.friction.presliding import sliding
+from robotid_ros.identification import IdentificationResult, TorquePredictor, identify
+from robotid_ros.model import RobotModel
+
+MODEL = RobotModel.from_urdf(TWO_LINKS)
+
+
+def test_it_builds_up_and_turns_round_as_its_closed_form_says() -> None:
+    away = np.linspace(0.0, 0.2, 57)[:, None]
+    back = 0.2 - np.linspace(0.0, 0.1, 91)[1:, None]
+    still = np.full((40, 1), 0.1)
+    distance = np.array([0.03])
+    z = sliding(np.concatenate([away, back, still]), distance, [(0, 57 + 90 + 40)])
+    np.testing.assert_allclose(z[:57], 1.0 - np.exp(-away / distance), atol=1e-12)
+    np.testing.assert_allclose(z[57:147], -1.0 + (1.0 + z[56]) * np.exp(-(0.2 - back) / distance), atol=1e-12)
+    np.testing.assert_array_equal(z[147:], np.broadcast_to(z[146], (40, 1)))
+
+
+def test_it_solves_its_equation_between_reversals_at_any_speed() -> None:
+    def q(t: Array) -> Array:
+        return np.asarray(0.5 * np.sin(t) + 0.2 * np.sin(2.7 * t))
+
+    def rate(t: float, z: Array) -> Array:
+        v = 0.5 * np.cos(t) + 0.54 * np.cos(2.7 * t)
+        return np.asarray((v - z * abs(v)) / 0.05)
+
+    time = np.linspace(0.0, 10.0, 4001)
+    expected = solve_ivp(rate, (0.0, 10.0), [0.0], t_eval=time, rtol=1e-9, atol=1e-9, max_step=2e-3).y[0]
+    found = sliding(q(time)[:, None], np.array([0.05]), [(0, len(time))])[:, 0]
+    np.testing.assert_allclose(found, expected, atol=2e-4)  # a reversal between two samples
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 2**31), count=st.integers(2, 300), distance=st.floats(1e-6, 1e3))
+def test_it_is_a_part_of_the_friction_and_forgets_what_was_before_a_run(seed: int, count: int, distance: float) -> None:
+    q = np.random.default_rng(seed).normal(size=(count, 3)).cumsum(axis=0)
+    spread = distance * np.array([1.0, 10.0, 0.1])
+    z = sliding(q, spread, [(0, count // 2), (count // 2, count)])
+    assert (np.abs(z) <= 1.0).all()
+    np.testing.assert_allclose(z[count // 2 :], sliding(q[count // 2 :], spread, [(0, count - count // 2)]), atol=1e-15)
+    scaled = sliding(7.0 * q, 7.0 * spread, [(0, count // 2), (count // 2, count)])
+    np.testing.assert_allclose(scaled, z, atol=1e-9)
+
+
+def test_a_slide_takes_the_place_of_the_sign_only_where_it_is_given() -> None:
+    model = friction_model('coulomb_viscous')
+    dq, slide = np.array([[0.5, -0.5]]), np.array([[0.2, np.nan]])
+    torque = model.torque(dq, np.array([[3.0, 1.0], [3.0, 1.0]]), slide=slide)
+    np.testing.assert_allclose(torque, [[0.6 + 0.5, -3.0 - 0.5]])
+
+
+def bristles(q: Array, distance: float) -> Array:
+    """Return z by Euler's method in forty steps between two samples, which is not how the package solves it."""
+    fine = np.interp(np.arange(40 * (len(q) - 1) + 1) / 40.0, np.arange(len(q)), q)
+    z, result = 0.0, [0.0]
+    for k, step in enumerate(np.diff(fine).tolist()):
+        z += (step - z * abs(step)) / distance
+        if (k + 1) % 40 == 0:
+            result.append(z)
+    return np.array(result)
+
+
+def recorded(seed: int, distance: float) -> Dataset:
+    """Return a recording of an arm whose first joint has such friction, the second an exact sign."""
+    rng = np.random.default_rng(seed)
+    motion = fourier_motion(2, rng, size=0.6, seconds=12.0)
+    q, dq = motion[1], motion[2]
+    torque = pinocchio_torque(MODEL, *motion[1:]) + 0.4 * dq
+    torque[:, 0] += 3.0 * bristles(q[:, 0], distance)
+    torque[:, 1] += 1.0 * np.sign(dq[:, 1])
+    return dataset(MODEL, motion, torque + 0.02 * rng.standard_normal(q.shape))
+
+
+@pytest.mark.parametrize('distance', [0.006, 0.02])
+def test_the_identification_finds_which_joint_has_it_and_over_what_distance(distance: float) -> None:
+    training, validation = recorded(1, distance), recorded(2, distance)
+    result = identify([training], MODEL, validation=[validation])
+    assert result.presliding is not None
+    assert 0.4 * distance < result.presliding[0] < 2.5 * distance
+    assert result.presliding[1] == 0.0
+    named = identify([training], MODEL, validation=[validation], friction='coulomb_viscous+offset')
+    assert named.presliding is None
+    error, other = (each.metrics['validation'].rmse[0] for each in (result, named))
+    assert error < 0.5 * other
+    again = IdentificationResult.from_yaml(result.to_yaml())
+    np.testing.assert_allclose(again.presliding, result.presliding)
+    predictor = TorquePredictor(MODEL, again)
+    prepared = predictor.prepared([validation])
+    np.testing.assert_allclose(predictor.metrics(prepared).rmse, result.metrics['validation'].rmse, rtol=1e-4)
