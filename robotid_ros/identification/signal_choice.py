@@ -45,31 +45,15 @@ _FASTEST = 25.0  # Hz; a higher bandwidth hardly changes the torque at a reversa
 _BANDWIDTHS = 8
 _DELAYS = (0.005, 0.01, 0.02, 0.04)  # s, either way; the search ends where the error rises again
 _REFINEMENTS = 3  # by a parabola through the best delay and its neighbours
-_BUILT_UP = (1e-3, 1e-2)  # of a joint's range: distances after a reversal; their mixtures are like all between
 _PER_UNKNOWN = 20  # equations; with fewer, a recording fits any delay
 
 
-def _few(samples: Samples, cut: Callable[[Samples], Samples]) -> tuple[Samples, Array]:
-    """Return some of the samples, and their friction columns: the plain ones, and friction that builds up.
-
-    Friction that builds up after a reversal would else be taken for a delay, or for a slow torque signal.
-    """
-    few = cut(samples)
-    own = [friction_model(PLAIN).columns(few.dq, np.zeros((few.n, 0)))]
-    for share in _BUILT_UP:
-        slide = cut(samples.sliding(share * np.ptp(samples.q, axis=0))).slide
-        if slide is not None:
-            own.append(np.nan_to_num(slide)[..., None])
-    return few, np.concatenate(own, axis=2)
-
-
-def _thinned(samples: Samples) -> Samples:
-    return samples.thinned(_SAMPLES)
-
-
-def _score(base: BaseRegressor, few: Samples, own: Array, label: IntArray) -> Score:
-    """Return the errors of the plain model, weighted least squares, in groups that were held out."""
-    return Bench.of(few, label, base.regressor(few.q, few.dq, few.ddq), own).linear(None)[0]
+def plain_score(base: BaseRegressor, samples: Samples, label: IntArray) -> Score:
+    """Return the errors of the plain model, exact sign and weighted least squares, in groups that were held out."""
+    friction = friction_model(PLAIN)
+    rigid = base.regressor(samples.q, samples.dq, samples.ddq)
+    own = friction.columns(samples.dq, np.zeros((samples.n, 0)))
+    return Bench.of(samples, label, rigid, own).linear(friction)[0]
 
 
 def _band(velocity: Array, rate: float) -> float:
@@ -130,11 +114,10 @@ def choose_cutoff(
     shortest = min(max(len(run) for run in d.unfiltered.runs) / d.rate for d in free if d.unfiltered is not None)
     trimmed = min(1.0 / grid[0], shortest / 6.0)
     usual = int(np.argmin([abs(np.log(cutoff / (_USUAL * band))) for cutoff in grid]))
-    ready = [_few(samples_of(with_cutoff(datasets, cutoff, trimmed)), _thinned) for cutoff in grid]
-    # A run that is too short for a slow filter is left as it is.
-    ready = [each if len(each[0]) == len(ready[usual][0]) else ready[usual] for each in ready]
-    label = groups(ready[usual][0], GROUPS)
-    tried = [(cutoff, _score(base, *each, label)) for cutoff, each in zip(grid, ready, strict=True)]
+    ready = [samples_of(with_cutoff(datasets, cutoff, trimmed)).thinned(_SAMPLES) for cutoff in grid]
+    ready = [each if len(each) == len(ready[usual]) else ready[usual] for each in ready]  # too short for a slow filter
+    label = groups(ready[usual], GROUPS)
+    tried = [(cutoff, plain_score(base, each, label)) for cutoff, each in zip(grid, ready, strict=True)]
     best = int(np.argmin([score.value for _, score in tried]))
     best = best if tried[usual][1].loses_to(tried[best][1], len(grid) - 1) else usual
     decision = Decision(
@@ -206,7 +189,7 @@ def choose_delay(
     label = groups(samples_of(still).thinned(_SAMPLES), GROUPS)
 
     def errors(delay: float) -> Score:
-        return _score(base, *_few(samples_of(shifted(delay)), _thinned), label)
+        return plain_score(base, samples_of(shifted(delay)).thinned(_SAMPLES), label)
 
     none = errors(0.0)
     tried = {0.0: none}
@@ -265,12 +248,14 @@ def choose_bandwidth(base: BaseRegressor, samples: Samples) -> tuple[float | Non
     fastest = min(_FASTEST, *(0.2 * run.rate for run in samples.runs))
     if fastest <= 1.2 * slowest:
         return None, Decision(subject='torque bandwidth', chosen='not limited')
-    part, own = _few(samples, lambda each: each.coarse(8.0).excerpts(4000))
+    part = samples.coarse(8.0).excerpts(4000)
     label = groups(part, GROUPS)
+    friction = friction_model(PLAIN)
     rigid = base.regressor(part.q, part.dq, part.ddq)
+    own = friction.columns(part.dq, np.zeros((part.n, 0)))
 
     def errors(bandwidth: float | None) -> Score:
-        return Bench.of(part.with_bandwidth(bandwidth), label, rigid, own).linear(None)[0]
+        return Bench.of(part.with_bandwidth(bandwidth), label, rigid, own).linear(friction)[0]
 
     none = errors(None)
     grid = np.geomspace(slowest, fastest, _BANDWIDTHS).tolist()
