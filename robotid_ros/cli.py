@@ -13,7 +13,6 @@ Exit codes: 0 success, 2 bad input, 1 failure, 130 interrupted, 70 a fault of th
 """
 
 import argparse
-import contextlib
 import os
 import sys
 import warnings
@@ -21,7 +20,6 @@ from collections.abc import Callable, Sequence
 
 from robotid_ros.commands import COMMANDS, load_command
 from robotid_ros.errors import INTERRUPTED, RobotIdError
-from robotid_ros.files import remove_unused_folders
 from robotid_ros.threads import use_one_thread
 
 FAULT = 70  # EX_SOFTWARE of sysexits.h
@@ -77,6 +75,8 @@ def main(arguments: Sequence[str] | None = None, begin: Callable[[], object] = l
         print(f'{name}: interrupted', file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe has gone, as in `robotid ... | head`
+        import contextlib
+
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -87,7 +87,10 @@ def main(arguments: Sequence[str] | None = None, begin: Callable[[], object] = l
         print(f'{name}: {_described(fault)}', file=sys.stderr)
         return FAULT
     finally:
-        remove_unused_folders()
+        if 'robotid_ros.files' in sys.modules:  # a help text writes none
+            from robotid_ros.files import remove_unused_folders
+
+            remove_unused_folders()
 
 
 def _described(fault: Exception) -> str:

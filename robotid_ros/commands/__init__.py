@@ -11,9 +11,11 @@
 
 from importlib import import_module
 
-from robotid_ros.commands.command import Command
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # its imports would take a third of `robotid --help`
+    from robotid_ros.commands.command import Command
 
-__all__ = ['COMMANDS', 'Command', 'load_command']
+__all__ = ['COMMANDS', 'load_command']
 
 COMMANDS = {
     'demo': 'run the whole loop over real ROS 2 with a simulated arm',
@@ -38,7 +40,7 @@ COMMANDS = {
 """A line for each command, in the order a user meets them; its module is named like it."""
 
 
-def load_command(name: str) -> Command:
+def load_command(name: str) -> 'Command':
     """Return a command of the table; this imports all that it needs."""
     command: Command = import_module(f'robotid_ros.commands.{name.replace("-", "_")}').COMMAND
     return command

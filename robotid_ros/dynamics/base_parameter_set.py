@@ -257,7 +257,8 @@ def base_parameters(
         raise ModelError(f'tolerance: expected a number between 0 and 1, got {tolerance}')
     options = Columns(rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, offset=offset)
     names = column_names(model, **options)
-    motion = sample_motion(model, 2 * len(names) + 20, np.random.default_rng(0))
+    # A sample has a row for every joint: so many have some three rows for every column.
+    motion = sample_motion(model, 2 * len(names) // model.n + 20, np.random.default_rng(0))
     observations = observation_matrix(full_regressor(model, *motion, **options))
     independent, never, grouping = reduced_columns(observations, tolerance)
     grouping.flags.writeable = False
@@ -280,12 +281,12 @@ def reduced_columns(observations: Array, tolerance: float) -> tuple[IntArray, In
     """
     length = np.linalg.norm(observations, axis=0)
     acting = length > tolerance * max(float(length.max()), np.finfo(float).tiny)
-    basis = np.empty((observations.shape[0], 0), order='F')
+    vectors = np.empty((observations.shape[0], min(observations.shape)), order='F')
     kept: list[int] = []
     triangle = np.zeros((observations.shape[1], observations.shape[1]))
     for k in np.flatnonzero(acting):
         column = observations[:, k] / length[k]
-        projection = np.zeros(len(kept))
+        basis, projection = vectors[:, : len(kept)], np.zeros(len(kept))
         for _ in range(2):
             step = basis.T @ column
             projection += step
@@ -294,7 +295,7 @@ def reduced_columns(observations: Array, tolerance: float) -> tuple[IntArray, In
         triangle[: len(kept), k] = projection
         if rest > tolerance:
             triangle[len(kept), k] = rest
-            basis = np.column_stack([basis, column / rest])
+            vectors[:, len(kept)] = column / rest
             kept.append(int(k))
     rank = len(kept)
     independent = np.array(kept, dtype=np.int64)

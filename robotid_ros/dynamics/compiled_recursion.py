@@ -9,7 +9,6 @@
 
 """The compiled recursions: one library for all arms, which are passed as tables of numbers."""
 
-import ctypes
 import hashlib
 import os
 from collections.abc import Sequence
@@ -37,14 +36,14 @@ def recursion(name: str) -> CompiledKernel | None:
 def single_torque(model: RobotModel, falls: bool, rotor_inertia: bool, friction: bool) -> Single:
     """Return the torque of one sample, see :func:`single_sample`; arguments as below."""
     arm = packed_arm(model, falls, rotor_inertia, friction)
-    return single_sample(lambda: _sample('sample_torque'), arm, model.n, (1, model.n))
+    return single_sample(lambda: _sample('sample_torque_from_python'), arm, model.n, (1, model.n))
 
 
 def single_regressor(model: RobotModel, columns: Sequence[int], drives: tuple[str, ...]) -> Single:
     """Return the regressor's columns for one sample, see :func:`single_sample`."""
     constants = np.concatenate([packed_arm(model), chosen_columns(model, columns, drives)])
     shape = (1, model.n, len(columns))
-    return single_sample(lambda: _sample('sample_regressor'), constants, model.n, shape)
+    return single_sample(lambda: _sample('sample_regressor_from_python'), constants, model.n, shape)
 
 
 def _sample(name: str) -> CompiledKernel | None:
@@ -54,19 +53,18 @@ def _sample(name: str) -> CompiledKernel | None:
 
 @lru_cache(maxsize=2)
 def _library(_: str) -> dict[str, CompiledKernel] | None:
-    return _compiled('recursion', '', ('recursion_torque', 'recursion_regressor'), ctypes.CDLL)
+    return _compiled('recursion', '', ('recursion_torque', 'recursion_regressor'))
 
 
 @lru_cache(maxsize=2)
 def _sample_library(_: str) -> dict[str, CompiledKernel] | None:
-    return _compiled('recursion_sample', '#define LANES 1\n', ('sample_torque', 'sample_regressor'), ctypes.PyDLL)
+    functions = ('sample_torque_from_python', 'sample_regressor_from_python')
+    return _compiled('recursion_sample', '#define LANES 1\n', functions)
 
 
-def _compiled(
-    name: str, definitions: str, functions: tuple[str, ...], loader: type[ctypes.CDLL]
-) -> dict[str, CompiledKernel] | None:
+def _compiled(name: str, definitions: str, functions: tuple[str, ...]) -> dict[str, CompiledKernel] | None:
     source = definitions + Path(__file__).with_name('recursion.c').read_text(encoding='ascii')
-    return compiled_kernels(name, hashlib.sha256(source.encode()).hexdigest(), lambda: source, functions, loader)
+    return compiled_kernels(name, hashlib.sha256(source.encode()).hexdigest(), lambda: source, functions)
 
 
 @lru_cache(maxsize=64)
@@ -86,11 +84,18 @@ def packed_arm(model: RobotModel, falls: bool = True, rotor_inertia: bool = Fals
         model.rotor_inertia if rotor_inertia else none,
         model.damping if friction else none,
         model.friction if friction else none,
-        chain.to_aligned.transpose(0, 2, 1),
+        [_terms(weights) for link in chain.to_aligned for weights in link.T],
     ]
     packed = np.concatenate([np.ravel(part) for part in parts]).astype(np.float64)
     packed.flags.writeable = False
     return packed
+
+
+def _terms(weights: Array) -> Array:
+    """Return how many weights are not zero, then their places and values, in 21 numbers."""
+    places, terms = np.flatnonzero(weights), np.zeros(1 + 2 * len(weights))
+    terms[0], terms[1 : 1 + 2 * len(places)] = len(places), np.column_stack([places, weights[places]]).ravel()
+    return terms
 
 
 @lru_cache(maxsize=64)

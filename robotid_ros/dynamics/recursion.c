@@ -17,9 +17,13 @@
 #include <stdlib.h>
 
 #include "codegen/lanes.h"
+#if LANES == 1
+#include "codegen/one_sample.h"
+#endif
 
 enum {
     PER_JOINT = 16,    /* revolute, rotation by rows, offset, slide */
+    PER_COLUMN = 21,   /* of how many columns it is made, their numbers and weights */
     STREAMED = 1 << 20 /* so many numbers bypass the caches, which they would fill */
 };
 
@@ -49,7 +53,7 @@ static Arm unpack(const double *packed)
 static long packed_size(const double *packed)
 {
     const long n = (long)packed[0];
-    return unpack(packed).to_link + 100 * n - packed;
+    return unpack(packed).to_link + 10 * PER_COLUMN * n - packed;
 }
 
 /* Samples s, s + 1, ... of one array, a row of LANES for each joint; the last sample fills what is missing. */
@@ -260,14 +264,13 @@ static inline void columns_of(const Motion *link, const vec *z, const vec *v, ve
     column[9] = v[0] * gx + v[1] * gy + v[2] * gz;
 }
 
-/* A combination of a link's ten columns: those in its link frame from those in its aligned frame. */
-static inline vec combined(const double *weights, const vec *column)
+/* A link's column in its link frame, from those in its aligned frame: how many terms, and of each column and weight. */
+static inline vec combined(const double *terms, const vec *column)
 {
+    const double *end = terms + 1 + 2 * (long)terms[0];
     vec sum = {0};
-    for (int j = 0; j < 10; ++j) {
-        if (weights[j] != 0.0) {
-            sum += weights[j] * column[j];
-        }
+    for (const double *term = terms + 1; term < end; term += 2) {
+        sum += term[1] * column[(long)term[0]];
     }
     return sum;
 }
@@ -328,9 +331,9 @@ void recursion_regressor(
                 if (at < 0) {
                     continue;
                 }
-                const double *weights = arm.to_link + 100 * k + 10 * c;
+                const double *terms = arm.to_link + PER_COLUMN * (10 * k + c);
                 for (long i = 0; i <= k; ++i) {
-                    made[i] = aligned[k] != 0.0 ? column[i][c] : combined(weights, column[i]);
+                    made[i] = aligned[k] != 0.0 ? column[i][c] : combined(terms, column[i]);
                     row[i * width + at] = made[i];
                 }
                 for (long i = 0; i < n && arm.coupled; ++i) {
@@ -366,17 +369,18 @@ void recursion_regressor(
 #endif
 }
 
-/*
- * One sample. The block holds the packed arm, for the regressor the chosen columns too, and behind them gets the result:
- * a caller has little to pass.
- */
-void sample_torque(const double *q, const double *dq, const double *ddq, double *block)
+#if LANES == 1
+/* One sample; the constants are the packed arm, and for the regressor the chosen columns behind it. */
+static void sample_torque(const double *q, const double *dq, const double *ddq, const double *constants, double *tau)
 {
-    recursion_torque(1, block, q, dq, ddq, block + packed_size(block));
+    recursion_torque(1, constants, q, dq, ddq, tau);
 }
 
-void sample_regressor(const double *q, const double *dq, const double *ddq, double *block)
+static void sample_regressor(const double *q, const double *dq, const double *ddq, const double *constants, double *rows)
 {
-    const double *chosen = block + packed_size(block);
-    recursion_regressor(1, block, chosen, q, dq, ddq, block + packed_size(block) + 1 + 15 * (long)block[0]);
+    recursion_regressor(1, constants, constants + packed_size(constants), q, dq, ddq, rows);
 }
+
+FROM_PYTHON(sample_torque)
+FROM_PYTHON(sample_regressor)
+#endif

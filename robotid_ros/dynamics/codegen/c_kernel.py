@@ -52,15 +52,12 @@ def batch_source(function: GraphFunction) -> str:
 
 
 def sample_source(function: GraphFunction) -> str:
-    """Return C with ``void sample(const double *input..., double *block)`` for one sample.
-
-    The block holds the shared input, which is the last, and behind it gets the output.
-    """
-    *given, shared = function.inputs
+    """Return C with ``sample_from_python`` of one_sample.h; the constants are the shared input, which is the last."""
+    *given, _ = function.inputs
 
     def read(number: int) -> str:
         block, column = function.input_places[number]
-        return f'block[{column}]' if block == len(given) else f'in{block}[{column}]'
+        return f'constants[{column}]' if block == len(given) else f'in{block}[{column}]'
 
     arguments = [f'const double *in{b}' for b in range(len(given))]
     values = (value_of(function, reference) for reference in function.references)
@@ -69,13 +66,15 @@ def sample_source(function: GraphFunction) -> str:
             '#include <float.h>',
             '#include <math.h>',
             '#include <string.h>',
+            '#include "codegen/one_sample.h"',
             SINES_COSINES,
             'static inline double sign_of(double x) { return (double)(x > 0.0) - (double)(x < 0.0); }',
-            f'void sample({", ".join([*arguments, "double *block"])})',
+            f'static void sample({", ".join(arguments)}, const double *constants, double *result)',
             '{',
             *(f'    {line}' for line in statements(function, read, 'c')),
-            *(f'    block[{shared.width + k}] = {value};' for k, value in enumerate(values)),
-            '}\n',
+            *(f'    result[{k}] = {value};' for k, value in enumerate(values)),
+            '}',
+            'FROM_PYTHON(sample)\n',
         ]
     )
 

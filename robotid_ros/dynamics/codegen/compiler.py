@@ -26,9 +26,20 @@ from robotid_ros.arrays import Array
 from robotid_ros.dynamics.codegen.cache import cache_directory, keep, kept
 
 INCLUDE = Path(__file__).parents[1]
-"""The folder from which sources include ``codegen/lanes.h``."""
+"""The folder from which sources include the headers."""
 
-_FLAGS = ('-std=gnu11', '-O2', '-ftree-vectorize', '-ffp-contract=fast', '-fno-math-errno', '-fPIC', '-shared')
+_HEADERS = ('lanes.h', 'one_sample.h')
+
+_FLAGS = (
+    f'-DOBJECT_HEAD={object.__basicsize__}',
+    '-std=gnu11',
+    '-O2',
+    '-ftree-vectorize',
+    '-ffp-contract=fast',
+    '-fno-math-errno',
+    '-fPIC',
+    '-shared',
+)
 # Not every compiler has -march=native.
 _NATIVE = (('-march=native',), ())
 _TIME_LIMIT = 120.0
@@ -63,21 +74,20 @@ def compiled_kernels(
     key: str,
     source: Callable[[], str],
     functions: Sequence[str],
-    loader: type[ctypes.CDLL] = ctypes.CDLL,
 ) -> dict[str, CompiledKernel] | None:
     """Return compiled functions by name, or None without a compiler or a cache directory.
 
     The library, whose file begins with ``name``, is found by a hash of all its inputs: the key (a hash of what the
-    source is made from), the compiler, its flags, the processor, and the header that all sources include. It is loaded
+    source is made from), the compiler, its flags, the processor, and the headers that sources include. It is loaded
     only if it and its directory belong to this user, nobody else can write them, and its content has the hash that was
     stored with it; otherwise it is built again, for which ``source`` is called. ``ROBOTID_NO_COMPILER=1`` in the
-    environment turns compiling off. The loader ctypes.PyDLL is for functions that keep the interpreter's lock.
+    environment turns compiling off.
     """
     compiler = find_compiler()
     if compiler is None or cache_directory() is None:
         return None
     try:
-        identity = '\0'.join((name, key, *_FLAGS, _compiler_identity(compiler), _processor_identity(), _header()))
+        identity = '\0'.join((name, key, *_FLAGS, _compiler_identity(compiler), _processor_identity(), _headers()))
         file = f'{name}-{hashlib.sha256(identity.encode()).hexdigest()[:32]}.so'
         for fresh in (False, True):
             if fresh or kept(file) is None:
@@ -88,7 +98,7 @@ def compiled_kernels(
             if directory is None:
                 return None
             try:
-                library = loader(str(directory / file))
+                library = ctypes.CDLL(str(directory / file))
                 return {function: CompiledKernel(library, function) for function in functions}
             except (OSError, AttributeError):
                 continue  # made by another machine or compiler: build it again
@@ -131,8 +141,8 @@ def _compiler_identity(compiler: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _header() -> str:
-    return (Path(__file__).with_name('lanes.h')).read_text(encoding='utf-8')
+def _headers() -> str:
+    return ''.join(Path(__file__).with_name(name).read_text(encoding='utf-8') for name in _HEADERS)
 
 
 @lru_cache(maxsize=1)

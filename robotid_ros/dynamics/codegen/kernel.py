@@ -11,8 +11,10 @@
 
 import ctypes
 import re
+import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -21,7 +23,7 @@ from robotid_ros.dynamics.codegen.c_kernel import batch_source, sample_source
 from robotid_ros.dynamics.codegen.compiler import CompiledKernel, compiled_kernels
 from robotid_ros.dynamics.codegen.function import GraphFunction, statements, value_of
 
-_DOUBLE, _bytes = np.dtype(np.float64), np.ndarray.tobytes
+_SAMPLE = 'sample_from_python'
 
 # Samples evaluated together: long enough to make numpy's cost per call small, short enough for the second-level cache.
 _BLOCK = 2048
@@ -100,44 +102,78 @@ def _compiled(name: str, key: str, make: Callable[[], GraphFunction]) -> Compile
     return None if found is None else found[name]
 
 
+class _Method(ctypes.Structure):
+    """PyMethodDef of Python's stable ABI."""
+
+    _fields_ = (
+        ('name', ctypes.c_char_p),
+        ('function', ctypes.c_void_p),
+        ('flags', ctypes.c_int),
+        ('text', ctypes.c_char_p),
+    )
+
+
+_FASTCALL = 0x80
+_METHODS: list[_Method] = []  # a function of Python's refers to its definition
+
+
 def single_sample(
     load: Callable[[], CompiledKernel | None], constants: Array, n: int, shape: tuple[int, ...]
 ) -> Single:
     """Return a function of q, dq and ddq, each of shape (1, n), that evaluates one sample at the least cost.
 
-    It returns the result in the given shape, or None if its arguments are not float64 arrays of that shape, or there
-    is no compiler. ``load`` is called at the first sample.
+    It returns the result in the given shape, or None if its arguments are not plain float64 arrays of shape (1, n) or
+    there is no compiler. ``load`` returns what one_sample.h makes, and is called until it does; the constants are
+    handed to it.
 
-    One C function without vectors takes a tenth of the time that the call takes. So little is passed: the inputs as
-    bytes, because numpy takes longer to give an array's address, and one block with the constants and, behind them,
-    the place of the result. The interpreter's lock is kept: to get it back could cost a loop 5 ms where other threads
-    compute.
+    One C function without vectors takes a tenth of the time that ctypes takes to call it, and numpy longer to give an
+    array's address. So the interpreter calls it as its own, and it reads the arrays. The interpreter's lock is
+    kept: to get it back could cost a loop 5 ms where other threads compute.
     """
-    given, count, size = (1, n), len(constants), int(np.prod(shape))
-    blocks: list[tuple[Callable[..., None], ctypes.c_void_p, Array]] = []
-    take, give = blocks.pop, blocks.append
+    call: Callable[..., bool] | None = None
+    empty, own = np.empty, np.concatenate([[float(n)], constants])
 
     def evaluate(q: Array, dq: Array, ddq: Array) -> Array | None:
-        try:
-            if not (q.shape == dq.shape == ddq.shape == given and q.dtype is dq.dtype is ddq.dtype is _DOUBLE):
-                return None
-            x, dx, ddx = _bytes(q), _bytes(dq), _bytes(ddq)
-        except (AttributeError, TypeError):
-            return None
-        try:
-            call, address, made = take()  # a block in use belongs to one thread
-        except IndexError:
-            kernel = load()
+        nonlocal call
+        if call is None:
+            kernel = load() if getattr(q, 'shape', ()) == (1, n) and _layout_is_known() else None
             if kernel is None:
                 return None
-            block = np.concatenate([constants, np.zeros(size)])
-            call, address, made = kernel.call, ctypes.c_void_p(block.ctypes.data), block[count:].reshape(shape)
-        call(x, dx, ddx, address)
-        result = made.copy()
-        give((call, address, made))
-        return result
+            call = _from_python(kernel, own)
+        made = empty(shape)
+        return made if call(q, dq, ddq, made) else None
 
     return evaluate
+
+
+def _from_python(kernel: CompiledKernel, own: Array) -> Callable[..., bool]:
+    """Return a C function as one of the interpreter's, with its self."""
+    _METHODS.append(_Method(b'sample', ctypes.cast(kernel.call, ctypes.c_void_p), _FASTCALL, None))
+    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    make = prototype(('PyCFunction_NewEx', ctypes.pythonapi))
+    function: Any = make(ctypes.addressof(_METHODS[-1]), own, None)
+    return cast('Callable[..., bool]', function)
+
+
+@lru_cache(maxsize=1)
+def _layout_is_known() -> bool:
+    """Whether this interpreter's objects and numpy's arrays are laid out as one_sample.h reads them."""
+    array, word = np.zeros((1, 2)), ctypes.sizeof(ctypes.c_void_p)
+    head = object.__basicsize__
+    if sys.implementation.name != 'cpython' or np.ndarray.__basicsize__ < head + 7 * word:
+        return False
+
+    def read(place: int, kind: Any = ctypes.c_void_p) -> Any:
+        return kind.from_address(id(array) + place).value
+
+    return bool(
+        read(head - word) == id(np.ndarray)
+        and read(head) == array.ctypes.data
+        and read(head + word, ctypes.c_int) == array.ndim
+        and read(head + 3 * word) == read(head + 2 * word) + array.ndim * word  # strides behind the shape
+        and read(head + 5 * word) == id(array.dtype)
+        and read(head + 6 * word, ctypes.c_int) == array.flags.num
+    )
 
 
 def single_function(function: GraphFunction, coefficients: Array) -> Single:
@@ -148,7 +184,7 @@ def single_function(function: GraphFunction, coefficients: Array) -> Single:
     name, n = f'{function.name}_sample', function.inputs[0].width
 
     def load() -> CompiledKernel | None:
-        found = compiled_kernels(name, function.key, lambda: sample_source(function), ['sample'], ctypes.PyDLL)
-        return None if found is None else found['sample']
+        found = compiled_kernels(name, function.key, lambda: sample_source(function), [_SAMPLE])
+        return None if found is None else found[_SAMPLE]
 
     return single_sample(load, coefficients, n, (1, n))
