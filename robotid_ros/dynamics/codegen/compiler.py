@@ -43,7 +43,7 @@ _FLAGS = (
 # Not every compiler has -march=native.
 _NATIVE = (('-march=native',), ())
 _TIME_LIMIT = 120.0
-# Up to this many bytes, copying an array (0.1 us) is faster than asking numpy for its address (2 us).
+# Up to this many bytes, copying an array (0.1 us) is faster than asking for its address (0.3 to 1 us).
 _COPIED = 4096
 
 
@@ -65,8 +65,15 @@ class CompiledKernel:
         if self.call.argtypes is None:
             self.call.argtypes = [ctypes.c_long, *[ctypes.c_void_p] * (len(inputs) + 1)]
         ready = [np.ascontiguousarray(x, dtype=np.float64) for x in inputs]
-        given = [x.tobytes() if x.nbytes <= _COPIED else x.ctypes.data for x in ready]
-        self.call(len(output), *given, output.ctypes.data)
+        given = [x.tobytes() if x.nbytes <= _COPIED else _address(x) for x in ready]
+        self.call(len(output), *given, _address(output))
+
+
+def _address(array: Array) -> object:
+    """Return where an array's numbers are, for a call; of one that can be written to in a third of numpy's time."""
+    if array.flags.writeable and array.size:
+        return ctypes.byref(ctypes.c_char.from_buffer(array))
+    return array.ctypes.data
 
 
 def compiled_kernels(
