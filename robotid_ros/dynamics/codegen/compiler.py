@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -69,7 +70,7 @@ class CompiledKernel:
         self.call(len(output), *given, _address(output))
 
 
-def _address(array: Array) -> object:
+def _address(array: Any) -> object:
     """Return where an array's numbers are, for a call; of one that can be written to in a third of numpy's time."""
     if array.flags.writeable and array.size:
         return ctypes.byref(ctypes.c_char.from_buffer(array))
