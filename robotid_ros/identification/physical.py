@@ -36,12 +36,13 @@ from robotid_ros.identification.prior import Prior, believable_prior
 from robotid_ros.model.inertia import pseudo_inertia
 from robotid_ros.model.robot_model import RobotModel
 
-_TO_MATRIX = pseudo_inertia(np.eye(10)).reshape(10, 16).T  # vec J = _TO_MATRIX @ pi
+_UNITS = pseudo_inertia(np.eye(10))  # J = sum_k pi_k _UNITS[k]
+_TO_PI = _UNITS.reshape(10, 16).T  # the derivative by pi from that by vec J
 _STEP = 0.1  # factor between two values of gamma
 _GAP = 1e-4  # of the misfit: a divergence that weighs less is only a barrier
 _LEAST = 1e-8  # of the misfit: smallest gamma that is tried
 _LEAST_USUAL = 1e-2  # smallest x0 of what must be positive [kg m^2, N m, N m s/rad]
-_RISE = 0.005  # of the torque error, which the largest gamma may cause: far below what recordings can tell
+_RISE = 5e-5  # of the torque error, which the largest gamma may cause: as near to the best as a semidefinite program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,15 +118,17 @@ class _Objective:
         self.vector = change.T @ vector
         self.prior = pseudo_inertia(prior)
         self.prior_inverse = np.linalg.inv(self.prior)
-        self.gradient_prior = np.stack([_TO_MATRIX.T @ inverse.ravel() for inverse in self.prior_inverse])
+        self.gradient_prior = self.prior_inverse.reshape(-1, 16) @ _TO_PI
 
     def value(self, x: Array, gamma: float, barrier: float) -> float:
         pi = x[: 10 * self.links].reshape(-1, 10)
-        sign, logdet = np.linalg.slogdet(pseudo_inertia(pi))
-        if (sign <= 0.0).any() or (x[self.positive] <= 0.0).any():
+        if (x[self.positive] <= 0.0).any():
             return np.inf
-        if (np.linalg.eigvalsh(pseudo_inertia(pi))[:, 0] <= 0.0).any():
+        try:
+            roots = np.linalg.cholesky(pseudo_inertia(pi))
+        except np.linalg.LinAlgError:  # of no body
             return np.inf
+        logdet = 2.0 * np.log(np.diagonal(roots, axis1=1, axis2=2))
         divergence = np.sum(self.gradient_prior * pi) - np.sum(logdet)
         share = x[self.positive] / self.usual
         walls = np.sum(share - np.log(share))
@@ -134,13 +137,15 @@ class _Objective:
     def newton(self, x: Array, gamma: float, barrier: float) -> tuple[Array, float]:
         """Return the Newton direction and the decrement."""
         pi = x[: 10 * self.links].reshape(-1, 10)
-        inverse = np.linalg.inv(pseudo_inertia(pi))
+        root = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(pi)))
+        inverse = root.transpose(0, 2, 1) @ root
         gradient = self.matrix @ x - self.vector
         hessian = self.matrix.copy()
+        curvature = (inverse[:, None] @ _UNITS @ inverse[:, None]).reshape(-1, 10, 16) @ _TO_PI
+        gradient[: 10 * self.links] += gamma * (self.gradient_prior - inverse.reshape(-1, 16) @ _TO_PI).ravel()
         for i in range(self.links):
             rows = slice(10 * i, 10 * i + 10)
-            gradient[rows] += gamma * (self.gradient_prior[i] - _TO_MATRIX.T @ inverse[i].ravel())
-            hessian[rows, rows] += gamma * _TO_MATRIX.T @ np.kron(inverse[i], inverse[i]) @ _TO_MATRIX
+            hessian[rows, rows] += gamma * curvature[i]
         gradient[self.positive] += barrier * (1.0 / self.usual - 1.0 / x[self.positive])
         hessian[self.positive, self.positive] += barrier / x[self.positive] ** 2
         scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-30 * float(np.diag(hessian).max())))
@@ -199,7 +204,7 @@ def physical_parameters(
     friction : FrictionModel, optional
         Model of the parameters after the base; None if there are none.
     regularisation : float, optional
-        gamma; by default the largest that raises the torque error by no more than 0.5 % over the
+        gamma; by default the largest that raises the torque error by no more than 0.005 % over the
         best physically consistent one, so that the description decides only what the data leave
         open, however wrong it is.
     described : bool
