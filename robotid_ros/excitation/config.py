@@ -33,7 +33,7 @@ class ExcitationConfig(Settings):
     criterion: CriterionName = setting('condition', 'Criterion that the optimisation minimises')
     seed: int = setting(0, 'Seed of the random first guesses', range=(0, 2**31 - 1))
     starts: int = setting(8, 'Independent optimisations; the best one wins', range=(1, 1000))
-    iterations: int = setting(300, 'Most iterations of the best start; the others get fewer', range=(5, 100000))
+    iterations: int = setting(200, 'Most iterations of the best start; the others get fewer', range=(5, 100000))
     jobs: int = setting(1, 'Processes that share the starts; -1 uses all cores', range=(-1, 1024))
     rotor_inertia: bool = setting(True, 'Identify rotor inertia too')
     viscous: bool = setting(True, 'Identify viscous friction too')
