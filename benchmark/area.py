@@ -28,11 +28,11 @@ PATIENCE = 3600.0  # seconds after which an area is given up; recordings of many
 Case = Callable[[bool], Iterator[Row]]  # takes whether to be quick: few repetitions, long cases left out
 
 
-def run_area(area: str, quick: bool, limit: float = PATIENCE) -> list[Row]:
+def run_area(area: str, quick: bool, whole: bool = True, limit: float = PATIENCE) -> list[Row]:
     """Run one area, or one case of it (``area.case``), in a process of its own and return its rows."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / 'rows.jsonl'
-        process = multiprocessing.get_context('spawn').Process(target=measure_area, args=(area, quick, file))
+        process = multiprocessing.get_context('spawn').Process(target=measure_area, args=(area, quick, whole, file))
         process.start()
         process.join(limit)
         ended = process.exitcode
@@ -48,13 +48,15 @@ def run_area(area: str, quick: bool, limit: float = PATIENCE) -> list[Row]:
     return rows
 
 
-def measure_area(name: str, quick: bool, file: Path) -> None:
-    """Run the cases of an area one after the other; append their rows to a file as they come."""
+def measure_area(name: str, quick: bool, whole: bool, file: Path) -> None:
+    """Run the cases of an area one after the other, with or without the long ones; append their rows to a file."""
     os.setsid()
     warnings.simplefilter('ignore')
     area, _, wanted = name.partition('.')
-    for case in importlib.import_module(f'benchmark.{area}').CASES:
-        if not wanted or case.__name__ == wanted:
+    module = importlib.import_module(f'benchmark.{area}')
+    for case in module.CASES:
+        left_out = not whole and case in getattr(module, 'LONG', ())
+        if case.__name__ == wanted or not (wanted or left_out):
             measure_case(area, case, quick, file)
 
 
@@ -62,7 +64,7 @@ def measure_case(area: str, case: Case, quick: bool, file: Path) -> None:
     """Run one case; an error becomes a row that says so."""
 
     def keep(row: Row) -> None:
-        row = replace(row, area=area)
+        row = replace(row, area=area, case=row.case or case.__name__)
         told = row.failure or f'{figures(row.values)} {row.unit}' if row.values or row.failure else row.note
         print(f'{row.state:8} {area}: {row.what}: {told}', flush=True)
         with file.open('a', encoding='utf-8') as out:

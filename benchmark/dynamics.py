@@ -74,7 +74,8 @@ def throughput(quick: bool) -> Iterator[Row]:
         given, repeats = tuple(x[:count] for x in at), max(1, sizes[-1] // count)
         tasks[f'torque {count}'] = _repeated(inverse_dynamics, robot, given, torques[:count], repeats)
         tasks[f'regressor {count}'] = _repeated(full_regressor, robot, given, rows[:count], repeats)
-    times = {name: timing.processor / sizes[-1] for name, timing in measure(tasks, runs).items()}
+    spent = measure(tasks, runs)
+    times = {name: timing.processor / sizes[-1] for name, timing in spent.items()}
     text = f'median processor time of {runs} runs'
     for what, key in (('inverse_dynamics', 'torque'), ('full_regressor, 60 columns', 'regressor')):
         each = [times[f'{key} {count}'] for count in sizes]
@@ -95,6 +96,7 @@ def throughput(quick: bool) -> Iterator[Row]:
             what=f'{what}, UR10, {sizes[-1]} samples, out= given, per sample',
             unit='ns',
             values=1e9 * times[f'{key} {sizes[-1]}'],
+            spread=spent[f'{key} {sizes[-1]}'].spread,
             anchor=f'C++ Pinocchio {speed["version"]}, -O3, a loop that stores its results',
             theirs=speed[theirs],
             times=bar,
@@ -162,6 +164,8 @@ def one_sample(quick: bool) -> Iterator[Row]:
             values=1e6 * spent[what].processor / calls,
             anchor=f'{name}, {other}',
             theirs=1e6 * spent[other].processor / calls,
+            spread=spent[what].spread,
+            their_spread=spent[other].spread,
             times=times,
             runs=f'median processor time of {runs} rounds of {calls} calls that take turns',
         )

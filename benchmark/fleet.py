@@ -24,8 +24,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from dynamics_helpers import ARMS
@@ -92,6 +94,31 @@ def memory_of(root: int) -> float:
     return total
 
 
+class Spent(NamedTuple):
+    """Seconds on the clock and of the processor, and the most memory [MB]."""
+
+    wall: float
+    processor: float
+    peak: float
+
+
+def measure_fleet(folder: Path, arms: int, each: int, jobs: int, more: Sequence[str]) -> Spent:
+    """Make the recordings that are not there, and run ``robotid fleet`` on them."""
+    recordings = folder / f'recordings_{arms}x{each}'
+    make(recordings, arms, each)
+    out = folder / f'out_{arms}x{each}_{jobs}'
+    shutil.rmtree(out, ignore_errors=True)  # of an earlier run, which would be resumed
+    words = ['fleet', str(recordings), '--robot', str(ARMS['ur10e']), '--jobs', str(jobs), '--out', str(out)]
+    processor, begun, peak = processor_seconds(), time.monotonic(), 0.0
+    process = subprocess.Popen([sys.executable, '-m', 'robotid_ros.cli', *words, *more])
+    ended = threading.Event()
+    threading.Thread(target=lambda: (process.wait(), ended.set()), daemon=True).start()
+    while not ended.wait(1.0):
+        peak = max(peak, memory_of(process.pid))
+    spent = time.monotonic() - begun
+    return Spent(spent, processor_seconds() - processor, peak)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog='python -m benchmark.fleet', description=(__doc__ or '').split('\n')[0])
     parser.add_argument('folder', type=Path, help='where recordings and results go')
@@ -103,22 +130,12 @@ def main() -> None:
         'more', nargs='*', default=usual, help=f'of robotid fleet, after --; default: {" ".join(usual)}'
     )
     options = parser.parse_args()
-    recordings = options.folder / f'recordings_{options.arms}x{options.each}'
-    make(recordings, options.arms, options.each)
-    out = options.folder / f'out_{options.arms}x{options.each}_{options.jobs}'
-    shutil.rmtree(out, ignore_errors=True)  # of an earlier run, which would be resumed
-    words = ['fleet', str(recordings), '--robot', str(ARMS['ur10e']), '--jobs', str(options.jobs), '--out', str(out)]
-    processor, begun, peak = processor_seconds(), time.monotonic(), 0.0
-    process = subprocess.Popen([sys.executable, '-m', 'robotid_ros.cli', *words, *options.more])
-    ended = threading.Event()
-    threading.Thread(target=lambda: (process.wait(), ended.set()), daemon=True).start()
-    while not ended.wait(1.0):
-        peak = max(peak, memory_of(process.pid))
-    spent = time.monotonic() - begun
-    processor, count = processor_seconds() - processor, options.arms * options.each
+    count = options.arms * options.each
+    spent = measure_fleet(options.folder, options.arms, options.each, options.jobs, options.more)
+    processor = spent.processor
     print(
-        f'{count} recordings of {SECONDS:.0f} s at {RATE:.0f} Hz, --jobs {options.jobs}: {spent:.0f} s, '
-        f'{processor:.0f} s of processor time ({processor / count:.1f} s each), at most {peak:.0f} MB; '
+        f'{count} recordings of {SECONDS:.0f} s at {RATE:.0f} Hz, --jobs {options.jobs}: {spent.wall:.0f} s, '
+        f'{processor:.0f} s of processor time ({processor / count:.1f} s each), at most {spent.peak:.0f} MB; '
         f'load at the end {os.getloadavg()[0]:.1f}'
     )
 

@@ -137,8 +137,6 @@ def replayed(quick: bool) -> Iterator[Row]:
             what=f'{name} replayed in MuJoCo: motion missed in windows of {found.window:g} s',
             unit='%',
             values=found.identified.relative_total,
-            anchor='as described',
-            theirs=found.described.relative_total,
             high=READY,
             runs='identified from 30 s, replayed on 10 s of another excitation',
             note=f'bodies 10 % off, rotors and Stribeck friction that the description lacks; joint by joint {joints}',

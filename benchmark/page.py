@@ -10,6 +10,7 @@
 """Puts the table of the results file into the manual, between its two marks: ``python -m benchmark.page``."""
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -135,12 +136,17 @@ def _cells(row: Row, anchor: str, remark: str) -> tuple[str, ...]:
     unit = f' {row.unit}' if row.unit else ''
     return (
         f'{row.what} {remark}'.rstrip(),
-        f'{figures(row.theirs)} {anchor}'.strip(),
-        f'{figures(row.values)}{unit}' if row.values else (row.failure or row.note),
+        f'{figures(row.theirs)}{_spread(row.their_spread)} {anchor}'.strip(),
+        f'{figures(row.values)}{_spread(row.spread)}{unit}' if row.values else (row.failure or row.note),
         row.ahead,
         row.bar.removesuffix(' (this project)').replace(' x anchor', ' x'),
         row.state,
     )
+
+
+def _spread(part: float) -> str:
+    """Return the spread behind a figure; a figure without one was measured once."""
+    return f' ±{figures((100.0 * part,))} %' if math.isfinite(part) else ''
 
 
 def _line(cells: Sequence[str]) -> str:

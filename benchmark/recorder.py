@@ -29,7 +29,6 @@ import recorder_helpers
 from mcap.writer import CompressionType, Writer
 from recorder_helpers import harmonics, reference_message, stream, write_plan
 from ros_helpers import NodeProcess, ros_environment
-from scipy.signal import savgol_filter
 
 from benchmark.row import Row
 from benchmark.timing import processor_seconds_of
@@ -251,9 +250,6 @@ def _long_run(folder: Path, periods: int) -> Iterator[Row]:
         what=f'memory after {total} against after {count}',
         unit='MB',
         values=max(0.0, memory[-1] - memory[0]),
-        anchor='keeping every sample in memory',
-        theirs=periods * count * 19 * 8 / 1e6,
-        source='counted',
         high=50.0,
         runs='one run',
         note=f'{memory[0]:.0f} MB of the process after {count}',
@@ -279,20 +275,11 @@ def _long_run(folder: Path, periods: int) -> Iterator[Row]:
         runs='one run, wall time',
         note=f'{cpu:.1f} s of processor time',
     )
-    q, _, ddq, _ = harmonics(dataset.time, PERIOD, len(JOINTS))
-    # Like for like: the mean of the same periods, and the best window for this motion.
-    mean = q + 1e-4 / np.sqrt(periods) * rng.standard_normal(q.shape)
-    errors = {
-        window: np.std(savgol_filter(mean, window, 4, deriv=2, delta=1.0 / RATE, axis=0, mode='wrap') - ddq)
-        for window in (101, 201, 501, 1001, 1501)
-    }
-    window = min(errors, key=lambda each: errors[each])
+    _, _, ddq, _ = harmonics(dataset.time, PERIOD, len(JOINTS))
     yield Row(
         what=f'acceleration error, 1e-4 rad of noise, {periods} periods',
         unit='rad/s^2',
         values=np.std(dataset.ddq - ddq),
-        anchor=f'Savitzky-Golay over {window} samples of the same mean, the best of {len(errors)} windows',
-        theirs=errors[window],
         runs='standard deviation over a period, six joints',
     )
 

@@ -21,6 +21,7 @@ and a rotor inertia for each joint, ordinary and weighted least squares on movin
 import csv
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -226,9 +227,12 @@ def recordings(quick: bool) -> Iterator[Row]:
         return
     for folder in folders:
         try:
-            yield from _case(folder)
+            for row in _case(folder):
+                yield replace(row, case=folder.name)
         except (RobotIdError, OSError, KeyError) as cause:  # the other arms go on
-            yield Row(what=f'{folder.name}, all that follows', failure=f'{type(cause).__name__}: {cause}')
+            yield Row(
+                what=f'{folder.name}, all that follows', case=folder.name, failure=f'{type(cause).__name__}: {cause}'
+            )
 
 
 CASES = (recordings,)

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+SPREADS = ('spread', 'their_spread')
 HERE = ('measured', 'computed', 'counted', 'by definition')  # sources of an anchor's figure of the same run
 
 
@@ -47,8 +48,10 @@ class Row:
         Why nothing could be measured, or what to know when reading the figure.
     failure : str
         The error that ended the measurement.
-    area : str
-        The module that measured it; whoever runs the module fills it in.
+    spread, their_spread : float
+        Half of the range of the middle half of the runs, as a part of the figure; NaN where it was measured once.
+    area, case : str
+        The module and the function that measured it; whoever runs them fills them in.
     measured : str
         When, at which commit and load; whoever writes the file fills it in.
     """
@@ -67,7 +70,10 @@ class Row:
     runs: str = ''
     note: str = ''
     failure: str = ''
+    spread: float = math.nan
+    their_spread: float = math.nan
     area: str = ''
+    case: str = ''
     measured: str = ''
 
     def __post_init__(self) -> None:
@@ -130,12 +136,20 @@ class Row:
     def as_dict(self) -> dict[str, Any]:
         """Return what goes into the file, with what follows from it written out for other readers."""
         finite = self.ratio is not None and math.isfinite(self.ratio)  # JSON has no infinity
-        return {**asdict(self), 'ratio': self.ratio if finite else None, 'state': self.state}
+        spreads = {name: value for name in SPREADS if math.isfinite(value := getattr(self, name))}
+        entry = {name: value for name, value in asdict(self).items() if name not in SPREADS}
+        return {**entry, **spreads, 'ratio': self.ratio if finite else None, 'state': self.state}
 
     @classmethod
     def of(cls, entry: dict[str, Any]) -> 'Row':
         """Return the row that ``as_dict`` wrote."""
-        return cls(**{field.name: entry[field.name] for field in fields(cls)})
+        return cls(**{field.name: entry[field.name] for field in fields(cls) if field.name in entry})
+
+
+def spread_of(values: Sequence[float]) -> float:
+    """Return half of the range of the middle half of the figures over their median."""
+    low, middle, high = np.percentile(values, [25, 50, 75])
+    return float((high - low) / 2.0 / middle) if len(values) > 1 and middle else math.nan
 
 
 def figures(values: Sequence[float]) -> str:

@@ -9,19 +9,23 @@
 
 """Times that can be compared: warmed up, repeated, in turn, on one thread. The anchors are timed by this file too."""
 
+import math
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmark.row import spread_of
+
 
 class Timing(NamedTuple):
-    """Median seconds of a task: of the processor, which other processes hardly change, and on the clock."""
+    """Median seconds of a task, of the processor and on the clock, and the spread of the former."""
 
     processor: float
     wall: float
+    spread: float = math.nan
 
 
 def measure(tasks: Mapping[str, Callable[[], object]], runs: int) -> dict[str, Timing]:
@@ -37,7 +41,12 @@ def measure(tasks: Mapping[str, Callable[[], object]], runs: int) -> dict[str, T
             processor, wall = time.process_time(), time.perf_counter()
             task()
             times[name].append(Timing(time.process_time() - processor, time.perf_counter() - wall))
-    return {name: Timing(*map(statistics.median, zip(*pairs, strict=True))) for name, pairs in times.items()}
+    return {name: _median(pairs) for name, pairs in times.items()}
+
+
+def _median(pairs: Sequence[Timing]) -> Timing:
+    processor, wall = ([getattr(pair, name) for pair in pairs] for name in ('processor', 'wall'))
+    return Timing(statistics.median(processor), statistics.median(wall), spread_of(processor))
 
 
 def seconds(task: Callable[[], object], runs: int) -> Timing:

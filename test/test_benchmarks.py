@@ -10,6 +10,7 @@
 """The table of benchmarks: what a row says of a figure, the anchors' protocol, and that manual and file agree."""
 
 import json
+import math
 import os
 import sys
 from collections.abc import Iterator
@@ -22,11 +23,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmark import anchor
-from benchmark.__main__ import merged
+from benchmark.__main__ import long_cases, merged
 from benchmark.area import measure_case, run_area
 from benchmark.machine import missing
 from benchmark.page import BEGIN, END, PAGE, RESULTS, markdown, summary
-from benchmark.row import Row
+from benchmark.row import Row, spread_of
 
 ROOT = Path(__file__).parents[1]
 
@@ -108,13 +109,27 @@ def test_rows_in_which_others_are_ahead_stand_together_and_sections_say_when_the
     assert 'row 5' in both
 
 
-def test_a_run_of_one_area_leaves_the_rows_of_the_others() -> None:
-    old = {'rows': [_row(what=area, area=area).as_dict() for area in ('dynamics', 'simulation')]}
-    made = merged(old, {'machine': 'here', 'rows': [_row(what='new', area='dynamics')]})
-    assert [(entry['what'], entry['area']) for entry in made['rows']] == [
-        ('new', 'dynamics'),
-        ('simulation', 'simulation'),
+def test_a_run_of_one_case_leaves_the_rows_of_the_others() -> None:
+    cases = (('dynamics', 'scale'), ('dynamics', 'gradient'), ('simulation', 'scale'))
+    old = {'rows': [_row(what='old', area=area, case=case).as_dict() for area, case in cases]}
+    made = merged(old, {'machine': 'here', 'rows': [_row(what='new', area='dynamics', case='scale')]})
+    assert [(entry['what'], entry['area'], entry['case']) for entry in made['rows']] == [
+        ('old', 'dynamics', 'gradient'),
+        ('new', 'dynamics', 'scale'),
+        ('old', 'simulation', 'scale'),
     ]
+
+
+def test_long_cases_are_left_out_and_named() -> None:
+    assert 'excitation.ipopt' in long_cases(['dynamics', 'excitation'])
+    assert long_cases(['dynamics', 'excitation.ur10e']) == []
+
+
+def test_a_spread_is_half_of_the_middle_half_and_stands_behind_its_figure() -> None:
+    assert spread_of([8.0, 9.0, 10.0, 11.0, 12.0]) == pytest.approx(0.1)
+    assert math.isnan(spread_of([3.0]))
+    row = _row(values=10.0, spread=0.1, area='dynamics')
+    assert '| 10 ±10 % ' in markdown({'machine': 'here', 'quick': False, 'rows': [row.as_dict()]})
 
 
 def test_what_is_missing_is_told_with_what_it_costs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

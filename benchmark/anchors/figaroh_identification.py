@@ -18,13 +18,9 @@ import figaroh
 import numpy as np
 import yaml
 from figaroh.identification.base_identification import BaseIdentification
-from figaroh.identification.parameter import add_standard_additional_parameters, get_standard_parameters
 from figaroh.tools.load_robot import load_robot
-from figaroh.tools.qrdecomposition import QRDecomposer
-from figaroh.tools.regressor import build_regressor_basic, build_regressor_reduced, get_index_eliminate
+from figaroh.tools.regressor import build_regressor_basic, build_regressor_reduced
 from figaroh.tools.robot import Robot
-
-from benchmark.timing import seconds
 
 NAME = f'FIGAROH {figaroh.__version__}'
 PARTS = {'friction': True, 'actuator_inertia': True, 'joint_offset': True}
@@ -36,34 +32,6 @@ def _robot(urdf: str) -> Robot:
         path = Path(folder) / 'robot.urdf'
         path.write_text(urdf, encoding='utf-8')
         return load_robot(str(path), package_dirs=folder)
-
-
-def regressor(given: dict[str, Any]) -> dict[str, Any]:
-    """Return seconds for the standard regressor with friction, rotor inertia and offset, and for base parameters."""
-    robot = _robot(given['urdf'])
-    config = {
-        'is_joint_torques': True,
-        'act_idxv': list(range(robot.model.nv)),
-        'has_friction': True,
-        'has_actuator_inertia': True,
-        'has_joint_offset': True,
-    }
-    motion = given['q'], given['dq'], given['ddq']
-    few = tuple(part[:1000] for part in motion)
-
-    def base() -> int:
-        full = build_regressor_basic(robot, *few, config)
-        names = get_standard_parameters(robot.model, config)
-        names.update(add_standard_additional_parameters(robot.model, config))
-        dropped, kept = get_index_eliminate(full, names, 1e-6)
-        return int(QRDecomposer().decompose(build_regressor_reduced(full, dropped), kept).rank)
-
-    return {
-        'name': NAME,
-        'regressor': seconds(lambda: build_regressor_basic(robot, *motion, config), given['runs']).processor,
-        'base': seconds(base, given['runs']).processor,
-        'rank': base(),
-    }
 
 
 class _Arrays(BaseIdentification):

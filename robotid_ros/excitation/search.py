@@ -28,8 +28,8 @@ from robotid_ros.excitation.problem import ExcitationProblem
 from robotid_ros.excitation.verification import Peak, scale_into_limits
 from robotid_ros.progress import Progress
 
-# Order of the Schatten norm, penalty, part of the iterations. An order of 10 ends 3 % above one of 60; begun with 60, or
-# sharpened in more steps, the search ends no lower and takes longer.
+# Order of the Schatten norm, penalty, part of the iterations. An order of 10 ends 3 % above one of 60; in more or
+# fewer rounds the search ends no lower.
 _ROUNDS = ((2.0, 100.0, 0.2), (8.0, 400.0, 0.3), (60.0, 1000.0, 0.5))
 _GUESSES = 8
 _SETTLING, _TRIALS = 25, 4
