@@ -24,23 +24,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmark.area import run_area
+from benchmark.area import AREAS, run_area
 from benchmark.machine import describe, missing, stamp
 from benchmark.page import RESULTS, summary, write_page
-
-AREAS = (
-    'recordings',
-    'loop',
-    'dynamics',
-    'excitation',
-    'recorder',
-    'identification',
-    'imperfect_arm',
-    'calibration',
-    'free_floating',
-    'simulation',
-    'scale',
-)
 
 
 def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,19 @@ from pathlib import Path
 
 from benchmark.row import Row, figures
 
+AREAS = (
+    'recordings',
+    'loop',
+    'dynamics',
+    'excitation',
+    'recorder',
+    'identification',
+    'imperfect_arm',
+    'calibration',
+    'free_floating',
+    'simulation',
+    'scale',
+)
 PATIENCE = 3600.0  # seconds after which an area is given up; recordings of many arms take a quarter of that
 Case = Callable[[bool], Iterator[Row]]  # takes whether to be quick: few repetitions, long cases left out
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmark.area import AREAS
 from benchmark.row import Row, figures
 
 PAGE = Path(__file__).parents[1] / 'docs' / 'benchmarks.md'
@@ -45,6 +46,9 @@ def markdown(results: dict[str, Any]) -> str:
     rows = [Row.of(entry) for entry in results['rows']]
     quick = 'A quick run, few repetitions: ' if results['quick'] else ''
     lines = [f'{quick}{results["machine"]}. Rows: {summary(rows)}.']
+    absent = [area for area in AREAS if area not in {row.area for row in rows}]
+    if absent:
+        lines += ['', f'Not measured since its code changed: {", ".join(absent)}.']
     own = [row for row in rows if not row.quoted]
     real = [row for row in own if row.area == 'recordings' and row.values]  # first, where there are any
     lines += _recordings(real)
