@@ -397,6 +397,18 @@ def test_physical_parameters_solve_a_problem_with_a_known_answer() -> None:
     np.testing.assert_allclose(found.inertial.ravel(), pi, atol=1e-4)
 
 
+@pytest.mark.parametrize('rest', [1e2, 1e4, 1e6])
+def test_a_wrong_description_costs_a_ten_thousandth_of_the_torque_error_at_most(rest: float) -> None:
+    """The unconstrained fit is a body that can exist: no more error than its own is reached exactly."""
+    pi, rng = ARM.inertial.ravel(), np.random.default_rng(0)
+    columns = rng.standard_normal((400, 20)) * 10.0 ** rng.uniform(-1.0, 3.0, 20)
+    matrix = columns.T @ columns
+    wrong = ARM.with_inertial(1.3 * ARM.inertial)
+    found = physical_parameters(matrix, matrix @ pi, float(pi @ matrix @ pi) + rest, np.eye(20), wrong)
+    assert found.error_ratio + 1e-9 >= 1.0
+    assert found.error_ratio <= 1.0001
+
+
 def test_finds_a_torque_ripple_that_is_there_and_none_that_is_not() -> None:
     data = arm_data(1)
     wave = 3.0 * np.sin(200.0 * data.q[:, 1] + 0.4) / (1.0 + (200.0 * data.dq[:, 1] / (2.0 * np.pi * 20.0)) ** 4)
