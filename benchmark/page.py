@@ -141,7 +141,7 @@ def _cells(row: Row, anchor: str, remark: str) -> tuple[str, ...]:
     return (
         f'{row.what} {remark}'.rstrip(),
         f'{figures(row.theirs)}{_spread(row.their_spread)} {anchor}'.strip(),
-        f'{figures(row.values)}{_spread(row.spread)}{unit}' if row.values else (row.failure or row.note),
+        f'{figures(row.values)}{unit}{_spread(row.spread)}' if row.values else (row.failure or row.note),
         row.ahead,
         row.bar.removesuffix(' (this project)').replace(' x anchor', ' x'),
         row.state,
@@ -150,7 +150,7 @@ def _cells(row: Row, anchor: str, remark: str) -> tuple[str, ...]:
 
 def _spread(part: float) -> str:
     """Return the spread behind a figure; a figure without one was measured once."""
-    return f' ±{figures((100.0 * part,))} %' if math.isfinite(part) else ''
+    return f' ±{100.0 * part:.2g} %' if math.isfinite(part) else ''
 
 
 def _line(cells: Sequence[str]) -> str:
