@@ -129,7 +129,7 @@ def test_a_spread_is_half_of_the_middle_half_and_stands_behind_its_figure() -> N
     assert spread_of([8.0, 9.0, 10.0, 11.0, 12.0]) == pytest.approx(0.1)
     assert math.isnan(spread_of([3.0]))
     row = _row(values=10.0, spread=0.1, area='dynamics')
-    assert '| 10 ±10 % ' in markdown({'machine': 'here', 'quick': False, 'rows': [row.as_dict()]})
+    assert '| 10 s ±10 % ' in markdown({'machine': 'here', 'quick': False, 'rows': [row.as_dict()]})
 
 
 def test_what_is_missing_is_told_with_what_it_costs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
