@@ -142,6 +142,7 @@ def _case(folder: Path) -> Iterator[Row]:
         joints = recordings[train][0].joint_names if config is None else config.joints
         place: dict[str, Any] = {} if config is None else {'tip': config.tip, 'base': config.base}
         model = RobotModel.from_urdf(urdf, joints=joints, **place)
+        model = model if config is None else config.applied(model)
         settings = ProcessingSettings(joints=joints) if config is None else ProcessingSettings.for_robot(config)
         training, held_out = (
             [process_recording(each, settings) for each in recordings[name]] for name in (train, test)
