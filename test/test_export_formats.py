@@ -31,7 +31,7 @@ from robotid_ros.dynamics import base_parameters, inverse_dynamics
 from robotid_ros.errors import IdentificationError, ModelError, ModelWarning
 from robotid_ros.export.arm import identified_arm, loss_of
 from robotid_ros.export.formats import FORMATS, export
-from robotid_ros.export.mjcf import mjcf_of
+from robotid_ros.export.mjcf import mjcf_of, mjcf_with
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import transform_inertial_parameters
@@ -87,6 +87,32 @@ def test_mujoco_moves_as_the_result_without_a_loss_but_that_of_friction(model: R
     np.testing.assert_allclose(scene.actuator_ctrlrange[:, 1], model.limits.effort)
     assert 'friction beyond Coulomb and viscous' in done.statement
     assert 'rotor inertia' not in done.statement
+
+
+def test_friction_in_mujoco_is_dry_however_light_the_joint(tmp_path: Path) -> None:
+    mujoco = pytest.importorskip('mujoco', reason='needs the sim extra')
+    model = arm('ur10e')
+    light = np.zeros(6)  # rotor inertia
+    plain = np.tile([2.6, 2.5], (6, 1))
+    result = replace(found(model), rotor_inertia=light, plain_friction=plain)
+    text = mjcf_of(identified_arm(model, result))
+    body = identified_arm(model, result)
+    for scene in (mujoco.MjModel.from_xml_string(text), mujoco.MjModel.from_xml_string(mjcf_with_text(body, tmp_path))):
+        state = mujoco.MjData(scene)
+        scene.opt.gravity[:] = 0.0
+        for pull, speed in ((2.5, 0.0), (2.6 + 2.5 * 0.3, 0.3)):  # below the friction, and above it
+            mujoco.mj_resetData(scene, state)
+            state.qfrc_applied[5] = pull
+            for _ in range(1000):
+                mujoco.mj_step(scene, state)
+            assert abs(state.qvel[5]) == pytest.approx(speed, abs=0.003)
+
+
+def mjcf_with_text(body: RobotModel, folder: Path) -> str:
+    """Return what a file of MuJoCo's default friction becomes."""
+    soft = re.sub(r' sol(ref|imp)friction="[^"]*"', '', mjcf_of(body))
+    (folder / 'given.xml').write_text(soft, encoding='utf-8')
+    return mjcf_with(body, folder / 'given.xml')
 
 
 def test_a_given_mjcf_keeps_what_it_has_and_its_own_frames(tmp_path: Path) -> None:
