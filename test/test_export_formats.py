@@ -341,6 +341,7 @@ def test_a_ros2_control_package_has_the_torque_and_the_limits(tmp_path: Path) ->
     assert '"a\\042; evil(); \\042", "shoulder_lift_joint"' in code
     assert f'{{{", ".join(map(repr, model.limits.effort.tolist()))}}}' in code
     assert '@' not in code
+    assert ElementTree.parse(folder / 'plugin.xml').find('class').get('type') == 'ur10e_torque::TorqueController'
     assert ElementTree.parse(folder / 'package.xml').findtext('name') == folder.name == 'ur10e_torque'
 
 
@@ -364,19 +365,6 @@ def ros2_control() -> None:
 def test_a_ros2_control_package_compiles_where_ros2_control_is(tmp_path: Path) -> None:
     model = arm('ur10e')
     compiled(export(model, found(model), 'ros2_control', tmp_path).paths[0].parent, tmp_path / 'build')
-
-
-@pytest.mark.usefixtures('ros2_control')
-def test_the_controller_of_the_manual_compiles_where_ros2_control_is(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[1] / 'docs' / 'export.md').read_text(encoding='utf-8')
-    code = re.search(r'```cpp controller\n(.*?)```', page, re.DOTALL)[1]
-    model = arm('ur10e')
-    source = export(model, found(model), 'ros2_control', tmp_path).paths[0].parent
-    export(model, found(model), 'cpp', source)
-    macro = 'PLUGINLIB_EXPORT_CLASS(FeedForward, controller_interface::ControllerInterface)'
-    text = f'{code}\n#include "pluginlib/class_list_macros.hpp"\n{macro}\n'  # the macro instantiates the class
-    (source / 'controller.cpp').write_text(text, encoding='utf-8')
-    compiled(source, tmp_path / 'build')
 
 
 def compiled(source: Path, build: Path) -> None:

@@ -483,7 +483,7 @@ def test_a_result_that_is_not_usable_gives_no_torques_that_others_act_on(loop: t
 
 
 def test_levels_of_recordings_take_the_place_of_the_residuals(tmp_path: Path) -> None:
-    """A push of 6 N m, which the residual's own threshold feels, is below the shoulder's level; 3 are above the elbow's."""
+    """A push of 6 N m, which the residual's own threshold feels, is below the shoulder's level; 3 pass the elbow's."""
     content = {'cutoff': 10.0, 'alarms_per_hour': 1.0, 'seconds': 60.0}
     for name, levels in (
         ('contact', {'shoulder': 20.0, 'elbow': 1.0}),
