@@ -265,6 +265,20 @@ def write_diagrams(folder: Path) -> None:
         ),
     ]
     _write(folder / 'run.svg', _svg(1000, 315, 'The states of a run', states))
+    work = [
+        _box(20, 130, 170, 84, 'identified arm', 'result.yaml', '#e8f4f0'),
+        _box(330, 20, 200, 60, 'payload', 'ten seconds of any motion'),
+        _box(330, 95, 200, 60, 'wrench', 'poses with a sensor'),
+        _box(330, 170, 200, 60, 'contact', 'recordings without one'),
+        _box(330, 245, 200, 60, 'card', 'what its owner says'),
+        _box(670, 20, 230, 60, 'mass, centre, inertia', 'to the driver, when asked', '#f2f3f5'),
+        _box(670, 95, 230, 60, 'bias and weight of the tool', '~/wrench without them', '#f2f3f5'),
+        _box(670, 170, 230, 60, 'levels of each joint', '~/contact_torque, contact.hpp', '#f2f3f5'),
+        _box(670, 245, 230, 60, 'prior of a like arm', 'robotid identify --prior', '#f2f3f5'),
+    ]
+    work += [_arrow([(190, 172), (260, 172), (260, y), (328, y)]) for y in (50, 200, 275)]
+    work += [_arrow([(530, y), (668, y)]) for y in (50, 125, 200, 275)]
+    _write(folder / 'work.svg', _svg(920, 320, 'What an identified arm is used for', work))
 
 
 def _write(path: Path, text: str) -> None:

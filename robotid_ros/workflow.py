@@ -42,7 +42,6 @@ from robotid_ros.identification import (
 from robotid_ros.identification.plausibility import held_joints, require_held
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.progress import Progress
-from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.report import write_report
 from robotid_ros.report.identification import identification_report
 
@@ -280,17 +279,10 @@ def render_again(folder: Path, model: RobotModel) -> Path:
     )
     if not training:
         raise DataError(f'{folder}: expected training_1.npz beside result.yaml, as "robotid identify" writes it')
-    report = identification_report(model, result, training, validation=validation, replayed=_replayed(folder / REPLAY))
+    replayed = Replayed.load(folder / REPLAY) if (folder / REPLAY).is_file() else None
+    report = identification_report(model, result, training, validation=validation, replayed=replayed)
     write_report(report, folder / 'report.html')
     return folder / 'report.html'
-
-
-def _replayed(path: Path) -> Replayed | None:
-    """Return what ``robotid replay`` has left, if it has."""
-    if not path.is_file():
-        return None
-    with refusing(f"replay '{path}'", DataError):
-        return Replayed.from_dict(read_yaml(path, 'replay', DataError))
 
 
 def _number(path: Path) -> int:

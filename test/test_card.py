@@ -9,6 +9,7 @@
 
 """Cards of identified arms: what they hold, what reads them, and what they are worth as a prior."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,9 @@ def test_a_card_says_what_was_identified_and_from_what(card: Path) -> None:
     for each in (text, page):
         assert 'secret_place' not in each
         assert str(Path.home()) not in each
+    source = {'recording': {'file': '/secret_place/old.csv', 'sha256': 64 * '0'}, 'rate': 100.0, 'samples': 250}
+    old = Card.of(replace(result, provenance={'training': [source]}), {})  # of a result that has the whole path
+    assert old.recordings == ({'file': 'old.csv', 'sha256': 64 * '0', 'use': 'training', 'seconds': 2.5},)
 
 
 def test_a_card_is_taken_wherever_a_result_is(card: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

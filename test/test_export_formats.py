@@ -31,7 +31,7 @@ from robotid_ros.dynamics import base_parameters, inverse_dynamics
 from robotid_ros.errors import IdentificationError, ModelError, ModelWarning
 from robotid_ros.export.arm import identified_arm, loss_of
 from robotid_ros.export.formats import FORMATS, export
-from robotid_ros.export.mjcf import mjcf_of
+from robotid_ros.export.mjcf import mjcf_of, mjcf_with
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import transform_inertial_parameters
@@ -87,6 +87,32 @@ def test_mujoco_moves_as_the_result_without_a_loss_but_that_of_friction(model: R
     np.testing.assert_allclose(scene.actuator_ctrlrange[:, 1], model.limits.effort)
     assert 'friction beyond Coulomb and viscous' in done.statement
     assert 'rotor inertia' not in done.statement
+
+
+def test_friction_in_mujoco_is_dry_however_light_the_joint(tmp_path: Path) -> None:
+    mujoco = pytest.importorskip('mujoco', reason='needs the sim extra')
+    model = arm('ur10e')
+    light = np.zeros(6)  # rotor inertia
+    plain = np.tile([2.6, 2.5], (6, 1))
+    result = replace(found(model), rotor_inertia=light, plain_friction=plain)
+    text = mjcf_of(identified_arm(model, result))
+    body = identified_arm(model, result)
+    for scene in (mujoco.MjModel.from_xml_string(text), mujoco.MjModel.from_xml_string(mjcf_with_text(body, tmp_path))):
+        state = mujoco.MjData(scene)
+        scene.opt.gravity[:] = 0.0
+        for pull, speed in ((2.5, 0.0), (2.6 + 2.5 * 0.3, 0.3)):  # below the friction, and above it
+            mujoco.mj_resetData(scene, state)
+            state.qfrc_applied[5] = pull
+            for _ in range(1000):
+                mujoco.mj_step(scene, state)
+            assert abs(state.qvel[5]) == pytest.approx(speed, abs=0.003)
+
+
+def mjcf_with_text(body: RobotModel, folder: Path) -> str:
+    """Return what a file of MuJoCo's default friction becomes."""
+    soft = re.sub(r' sol(ref|imp)friction="[^"]*"', '', mjcf_of(body))
+    (folder / 'given.xml').write_text(soft, encoding='utf-8')
+    return mjcf_with(body, folder / 'given.xml')
 
 
 def test_a_given_mjcf_keeps_what_it_has_and_its_own_frames(tmp_path: Path) -> None:
@@ -315,6 +341,7 @@ def test_a_ros2_control_package_has_the_torque_and_the_limits(tmp_path: Path) ->
     assert '"a\\042; evil(); \\042", "shoulder_lift_joint"' in code
     assert f'{{{", ".join(map(repr, model.limits.effort.tolist()))}}}' in code
     assert '@' not in code
+    assert ElementTree.parse(folder / 'plugin.xml').find('class').get('type') == 'ur10e_torque::TorqueController'
     assert ElementTree.parse(folder / 'package.xml').findtext('name') == folder.name == 'ur10e_torque'
 
 
@@ -338,19 +365,6 @@ def ros2_control() -> None:
 def test_a_ros2_control_package_compiles_where_ros2_control_is(tmp_path: Path) -> None:
     model = arm('ur10e')
     compiled(export(model, found(model), 'ros2_control', tmp_path).paths[0].parent, tmp_path / 'build')
-
-
-@pytest.mark.usefixtures('ros2_control')
-def test_the_controller_of_the_manual_compiles_where_ros2_control_is(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[1] / 'docs' / 'export.md').read_text(encoding='utf-8')
-    code = re.search(r'```cpp controller\n(.*?)```', page, re.DOTALL)[1]
-    model = arm('ur10e')
-    source = export(model, found(model), 'ros2_control', tmp_path).paths[0].parent
-    export(model, found(model), 'cpp', source)
-    macro = 'PLUGINLIB_EXPORT_CLASS(FeedForward, controller_interface::ControllerInterface)'
-    text = f'{code}\n#include "pluginlib/class_list_macros.hpp"\n{macro}\n'  # the macro instantiates the class
-    (source / 'controller.cpp').write_text(text, encoding='utf-8')
-    compiled(source, tmp_path / 'build')
 
 
 def compiled(source: Path, build: Path) -> None:

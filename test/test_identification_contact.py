@@ -155,6 +155,10 @@ def test_a_recording_that_errs_more_raises_the_levels() -> None:
     both = contact_levels([quiet, loud], ('a', 'b'), 10.0)
     assert both.levels[1] > 2.0 * alone.levels[1]
     assert both.levels[0] < 1.5 * alone.levels[0]
+    # as one recording, they are compared with nothing; as two, the loud one passes the level of the quiet one
+    one = contact_levels([(100.0, np.concatenate([quiet[1], loud[1]]))], ('a', 'b'), 10.0)
+    passes = np.abs(loud[1][:, 1]).max() / alone.levels[1]
+    assert both.levels[1] == pytest.approx(one.levels[1] * passes)
     again = ContactLevels.from_dict(both.to_dict())
     np.testing.assert_array_equal(again.levels, both.levels)
     for wrong in (None, {}, {'levels': {'a': 1.0}}, {**both.to_dict(), 'cutoff': 'fast'}):

@@ -133,29 +133,23 @@ class Client:
         rclpy.shutdown(context=self.context)
 
 
+ARGUMENTS = (
+    *('-m', 'robotid_ros.nodes.identification', '--ros-args'),
+    *('-p', 'tip_link:=tool'),
+    *('-p', 'friction:=coulomb_viscous+offset'),
+    *('-p', 'stop_when:=1.0'),
+    *('-p', 'monitor_rate:=1000.0'),
+    *('-p', 'joints:=[shoulder,elbow]'),
+    *('-p', 'effort:=current'),
+    *('-p', 'torque_constants:=0.2'),
+    *('-p', 'gear_ratios:=50.0'),
+)
+
+
 @pytest.fixture
 def loop() -> Iterator[tuple[Client, NodeProcess]]:
     environment = ros_environment()
-    arguments = [
-        '--ros-args',
-        '-p',
-        'tip_link:=tool',
-        '-p',
-        'friction:=coulomb_viscous+offset',
-        '-p',
-        'stop_when:=1.0',
-        '-p',
-        'monitor_rate:=1000.0',
-        '-p',
-        'joints:=[shoulder,elbow]',
-        '-p',
-        'effort:=current',
-        '-p',
-        'torque_constants:=0.2',
-        '-p',
-        'gear_ratios:=50.0',
-    ]
-    with NodeProcess(['-m', 'robotid_ros.nodes.identification', *arguments], environment) as node:
+    with NodeProcess([*ARGUMENTS], environment) as node:
         client = Client(environment)
         try:
             yield client, node
@@ -486,6 +480,56 @@ def test_a_result_that_is_not_usable_gives_no_torques_that_others_act_on(loop: t
     client.until(lambda: client.planned.publish(planned) or 'the result is not usable' in node.output, 'the warning')
     acted_on = ('gravity_torque', 'contact_torque', 'feedforward')
     assert not {f'/identification/{name}' for name in acted_on} & set(client.seen)
+
+
+def test_levels_of_recordings_take_the_place_of_the_residuals(tmp_path: Path) -> None:
+    """A push of 6 N m, which the residual's own threshold feels, is below the shoulder's level; 3 pass the elbow's."""
+    content = {'cutoff': 10.0, 'alarms_per_hour': 1.0, 'seconds': 60.0}
+    for name, levels in (
+        ('contact', {'shoulder': 20.0, 'elbow': 1.0}),
+        ('swapped', {'elbow': 1.0, 'shoulder': 20.0}),
+        ('bad', {'shoulder': 'much', 'elbow': 1.0}),
+    ):
+        (tmp_path / f'{name}.yaml').write_text(
+            yaml.safe_dump({'contact': {**content, 'levels': levels}}, sort_keys=False)
+        )
+    environment = ros_environment()
+    with NodeProcess([*ARGUMENTS, '-p', f'contact_levels:={tmp_path / "bad.yaml"}'], environment) as node:
+        assert node.wait() == 2
+        assert 'no levels of robotid contact' in node.output
+    motion, torque = motion_with_torque(4)
+    time, q, dq, _ = motion
+    for name, felt in (('contact', [False, True]), ('swapped', [True, True])):
+        environment = ros_environment()
+        with NodeProcess([*ARGUMENTS, '-p', f'contact_levels:={tmp_path / f"{name}.yaml"}'], environment) as node:
+            client = Client(environment)
+            try:
+                client.description.publish(String(data=TWO_LINKS))
+                client.averaged.publish(averaged(1, 10.0))
+                client.until(lambda client=client: client.status.get('recordings') == '1', 'the recording')
+                assert client.call('identify').success
+                if name == 'swapped':
+                    client.until(
+                        lambda node=node: 'is of other joints than the arm: it is not used' in node.output, 'a line'
+                    )
+                client.until(lambda client=client: client.states.get_subscription_count() == 1, 'a follower')
+                touched = np.zeros(2, dtype=bool)
+                for k in range(260):  # first nothing, then the shoulder is pushed, then the elbow
+                    push = np.array([6.0 * (100 < k <= 180), 3.0 * (k > 180)])
+                    state = joint_state(time[k], q[k], dq[k], torque[k] + push)
+                    client.states.publish(state)
+                    patience = monotonic() + 0.5
+                    while k > 20 and monotonic() < patience:
+                        client.executor.spin_once(timeout_sec=0.02)
+                        answer = client.seen.get('/identification/contact_torque')
+                        if answer is not None and answer.header.stamp == state.header.stamp:
+                            touched |= np.array(answer.effort) != 0.0
+                            break
+                    if k == 100:
+                        assert not touched.any()
+                assert touched.tolist() == felt
+            finally:
+                client.close()
 
 
 def test_torques_are_throttled_and_computed_only_while_somebody_listens(loop: tuple[Client, NodeProcess]) -> None:

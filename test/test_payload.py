@@ -132,3 +132,15 @@ def test_friction_by_load_that_was_hardly_seen_is_hardly_believed(alone: Identif
     assert found.mass == pytest.approx(payload[9], rel=0.03)
     assert found.rmse_with[5] < 0.7
     np.testing.assert_allclose(found.centre_of_mass, payload[6:9] / payload[9], atol=0.01)
+
+
+def test_what_is_not_known_of_the_arm_is_not_known_of_the_payload(alone: IdentificationResult) -> None:
+    """Variances add: with twice the deviations of the arm's parameters, what they add is four times as large."""
+    rng = np.random.default_rng(9)
+    run = recorded(fourier_motion(6, rng, size=0.7), rng, carrying(drawn(rng)))
+    none, once, twice = (
+        np.diag(identify_payload(run, ARM, replace(alone, base_std=size * alone.base_std)).covariance)
+        for size in (0.0, 1.0, 2.0)
+    )
+    assert (once > none).all()
+    np.testing.assert_allclose(twice - none, 4.0 * (once - none), rtol=1e-6)

@@ -149,6 +149,32 @@ def with_offset(result: IdentificationResult, offset: np.ndarray) -> Identificat
     )  # fmt: skip
 
 
+def test_the_rest_of_an_error_is_told_by_its_cause() -> None:
+    described, true = real_arm(1)
+    dataset, command = simulated(true, seconds=8.0, seed=1)
+    late = np.concatenate([command[:800], np.roll(command, 4, axis=0)[800:]])  # 20 ms, where it is judged
+    right = result_of(true)
+    rubs = replace(right, friction_values=1.5 * right.friction_values, plain_friction=1.5 * right.plain_friction)
+    heavy = replace(right, inertial=1.3 * true.inertial, base_values=1.3 * right.base_values)
+    cases = (
+        ('friction', rubs, None),
+        ('inertia', heavy, None),
+        ('friction', rubs, command),
+        ('inertia', heavy, command),
+        ('servo', right, late),
+    )
+    for cause, result, given in cases:
+        found = replay(described, result, dataset, command=given)
+        told = {name: each.relative_total for name, each in found.parts.items()}
+        assert max(told, key=told.__getitem__) == cause, (cause, told)
+        if cause == 'servo':
+            assert told[cause] == pytest.approx(found.identified.relative_total, rel=0.1)
+            assert max(value for name, value in told.items() if name != cause) < 0.3 * told[cause]
+        elif given is None:
+            assert told[cause] == pytest.approx(found.identified.relative_total, rel=0.2)
+            assert max(value for name, value in told.items() if name != cause) < 0.5 * told[cause]
+
+
 def test_windows_stay_within_runs_and_errors_are_their_definitions() -> None:
     recorded = Dataset(
         joint_names=('a',), time=0.1 * np.arange(20), rate=10.0, cutoff=5.0, q=np.arange(20.0)[:, None],
@@ -236,6 +262,24 @@ def test_the_command_replays_a_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert again.servo is not None
     assert again.to_dict() == yaml.safe_load((tmp_path / 'replay.yaml').read_text(encoding='utf-8'))
     assert 'servo delay' in capsys.readouterr().out
+    export = ['export', str(tmp_path), '--to', 'mjcf', '--robot', str(tmp_path / 'arm.urdf'), '--out', str(tmp_path)]
+    assert main([*export, '--servo', str(tmp_path / 'replay.yaml')]) == 0
+    scene = mujoco.MjModel.from_xml_path(str(tmp_path / 'calibrated.xml'))
+    state = mujoco.MjData(scene)
+    rng = np.random.default_rng(0)
+    state.qpos[:], state.qvel[:], state.ctrl[:] = rng.uniform(-0.01, 0.01, 6), rng.uniform(-0.1, 0.1, 6), 0.0
+    speed = rng.uniform(-0.1, 0.1, 6)
+    for joint, wanted in zip(true.joint_names, speed, strict=True):
+        state.actuator(f'{joint}_velocity').ctrl = wanted
+    mujoco.mj_forward(scene, state)
+    gains = again.servo.stiffness, again.servo.damping
+    expected = gains[0] * -state.qpos + gains[1] * (speed - state.qvel)
+    np.testing.assert_allclose(state.qfrc_actuator, expected, rtol=1e-9)
+    capsys.readouterr()
+    assert main([*export, '--servo', str(tmp_path / 'out' / 'replay.yaml')]) == 2
+    assert 'holds no servos; replay' in capsys.readouterr().err
+    assert main([*export, '--servo', str(tmp_path / 'nowhere.yaml')]) == 2
+    assert capsys.readouterr().err.count('\n') == 1
     silent = [str(tmp_path / 'silent.csv') if word.endswith('run.csv') else word for word in start]
     assert main([*silent, '--command', str(tmp_path / 'command.csv'), '--out', str(tmp_path / 'silent')]) == 0
     assert 'torque     none: servos are identified with' in capsys.readouterr().out

@@ -17,8 +17,10 @@ from robotid_ros.commands.command import Command
 from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
 from robotid_ros.errors import ModelError
 from robotid_ros.export.formats import FORMATS, export
+from robotid_ros.export.replay import Replayed
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.model import RobotModel
+from robotid_ros.simulation.servo import Servo
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +28,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--to', required=True, choices=FORMATS, help='the format')
     add_robot_arguments(parser, required=False)
     parser.add_argument('--mjcf', metavar='XML', help='with --to mjcf: put the numbers into this file, keep the rest')
+    parser.add_argument(
+        '--servo', metavar='YAML', help='with --to mjcf: the servos of this replay.yaml, of "robotid replay --command"'
+    )
     parser.add_argument(
         '--force', action='store_true', help='export a result that is marked as not usable all the same'
     )
@@ -43,9 +48,21 @@ def result_and_robot(options: argparse.Namespace) -> tuple[IdentificationResult,
     return result, RobotModel.from_urdf(beside, joints=result.joint_names, gravity=result.gravity.tolist())
 
 
+def _servo(path: str, model: RobotModel) -> Servo:
+    found = Replayed.load(path)
+    if found.servo is None:
+        raise ModelError(f'{path} holds no servos; replay a recording with its commanded positions (--command)')
+    if found.joint_names != model.joint_names:
+        raise ModelError(
+            f'{path}: expected the joints {", ".join(model.joint_names)}, got {", ".join(found.joint_names)}'
+        )
+    return found.servo
+
+
 def _run(options: argparse.Namespace) -> int:
     result, model = result_and_robot(options)
-    done = export(model, result, options.to, options.out, mjcf=options.mjcf, force=options.force)
+    servo = None if options.servo is None else _servo(options.servo, model)
+    done = export(model, result, options.to, options.out, mjcf=options.mjcf, servo=servo, force=options.force)
     print(f'{options.to}: {done.statement}')
     for path in done.paths:
         print(f'written: {path}')

@@ -26,6 +26,7 @@ from robotid_ros.export.source_code import source_files
 from robotid_ros.files import write_files
 from robotid_ros.identification import IdentificationResult, calibrated_urdf
 from robotid_ros.model import RobotModel
+from robotid_ros.simulation.servo import Servo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +100,7 @@ def export(
     folder: str | Path,
     *,
     mjcf: str | Path | None = None,
+    servo: Servo | None = None,
     force: bool = False,
 ) -> Exported:
     """Write an identified arm in a format.
@@ -114,6 +116,8 @@ def export(
         Made if need be.
     mjcf : str or Path, optional
         For ``'mjcf'``: a file to put the numbers into, with everything else kept.
+    servo : Servo, optional
+        For ``'mjcf'`` without such a file: see :func:`robotid_ros.export.mjcf.mjcf_of`.
     force : bool
         Whether to export a result that is marked as not usable.
 
@@ -126,9 +130,14 @@ def export(
         raise ModelError(f"format '{to}' is unknown; there are: {', '.join(FORMATS)}")
     if mjcf is not None and to != 'mjcf':
         raise ModelError(f'a given MJCF (--mjcf) belongs to the format mjcf, not to {to}')
+    if servo is not None and (to != 'mjcf' or mjcf is not None):
+        raise ModelError('servos belong to the format mjcf, without a given MJCF')
     require_usable(result, force=force)
     form = _FORMATS[to]
-    files = form.files(model, result, None if mjcf is None else Path(mjcf))
+    if servo is None:
+        files = form.files(model, result, None if mjcf is None else Path(mjcf))
+    else:
+        files = {'calibrated.xml': mjcf_of(identified_arm(model, result), servo)}
     if form.whole:
         statement = f'the whole identified torque, with friction {result.friction_name or "none"}'
     else:

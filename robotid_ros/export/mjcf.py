@@ -25,12 +25,16 @@ from robotid_ros.model.inertia import split_inertial_parameters, transform_inert
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.transforms import nearest_rotation, quaternion_of_rotation
 from robotid_ros.simulation.mjcf import full_inertia, load_mujoco, spelled
+from robotid_ros.simulation.servo import Servo
 
 # Largest distance [m, or sine] of two descriptions of the same joint axis.
 _SAME = 1e-4
+# MuJoCo's default friction is soft: below its level a joint creeps, the faster the less inertia it has. With this
+# impedance it is dry; MuJoCo itself raises the time constant to two of its steps.
+_DRY = {'solreffriction': '0.002 1', 'solimpfriction': '0.9999 0.9999 0.001 0.5 1'}
 
 
-def mjcf_of(arm: RobotModel) -> str:
+def mjcf_of(arm: RobotModel, servo: Servo | None = None) -> str:
     """Return an arm in MuJoCo's format: links, joints with armature, damping, frictionloss and limits, and motors.
 
     Visible shapes are capsules from joint to joint, without mass and contacts.
@@ -39,11 +43,14 @@ def mjcf_of(arm: RobotModel) -> str:
     ----------
     arm : RobotModel
         See :func:`robotid_ros.export.arm.identified_arm`.
+    servo : Servo, optional
+        In place of motors: a position and a velocity actuator for each joint, with the identified gains. What MuJoCo's
+        actuators have no place for, the delay and the added torque, stands in a comment.
 
     Raises
     ------
     ModelError
-        If a link has no mass.
+        If a link has no mass, or a gain is negative.
     """
     require_masses(arm)
     mass, com, tensor = split_inertial_parameters(arm.inertial)
@@ -62,6 +69,7 @@ def mjcf_of(arm: RobotModel) -> str:
         drive = f'axis="{spelled(arm.axes[i])}" armature="{spelled(arm.rotor_inertia[i])}"'
         drive += f' damping="{spelled(arm.damping[i])}"'
         drive += f' frictionloss="{spelled(arm.friction[i])}"'
+        drive += ''.join(f' {name}="{value}"' for name, value in _DRY.items())
         if np.isfinite([limits.lower[i], limits.upper[i]]).all():
             drive += f' range="{spelled([limits.lower[i], limits.upper[i]])}"'
         if np.isfinite(limits.effort[i]):
@@ -77,11 +85,32 @@ def mjcf_of(arm: RobotModel) -> str:
             )
     lines += [f'{"  " * (i + 2)}</body>' for i in reversed(range(arm.n))]
     lines += ['  </worldbody>', '  <actuator>']
-    for joint, effort in zip(arm.joint_names, arm.limits.effort, strict=True):
+    if servo is not None:
+        lines += _servos(arm, servo)
+    for joint, effort in zip(arm.joint_names, arm.limits.effort, strict=True) if servo is None else ():
         name = quoteattr(joint)
         bounds = f' ctrlrange="{spelled([-effort, effort])}"' if np.isfinite(effort) else ''
         lines.append(f'    <motor name={name} joint={name}{bounds}/>')
     return '\n'.join([*lines, '  </actuator>', '</mujoco>', ''])
+
+
+def _servos(arm: RobotModel, servo: Servo) -> Iterator[str]:
+    """Yield the actuators of servos: kp (ctrl - q), and kd (ctrl - dq) of a second one."""
+    poor = np.flatnonzero((servo.stiffness < 0.0) | (servo.damping < 0.0))
+    if len(poor):
+        raise ModelError(
+            f"the servo of joint '{arm.joint_names[poor[0]]}' has stiffness {servo.stiffness[poor[0]]:.3g} and damping "
+            f'{servo.damping[poor[0]]:.3g}; expected neither below zero: replay a command that moves the joint more'
+        )
+    yield (
+        f'    <!-- Give the command {servo.delay:.4g} s late: its position to each joint, its derivative to _velocity. '
+        f'Add (qfrc_applied) these shares of qfrc_bias: {spelled(servo.share)}; and these torques: '
+        f'{spelled(servo.offset)} -->'
+    )
+    for joint, stiffness, damping in zip(arm.joint_names, servo.stiffness, servo.damping, strict=True):
+        name = quoteattr(joint)
+        yield f'    <position name={name} joint={name} kp="{spelled(stiffness)}"/>'
+        yield f'    <velocity name={quoteattr(f"{joint}_velocity")} joint={name} kv="{spelled(damping)}"/>'
 
 
 def mjcf_with(arm: RobotModel, path: str | Path) -> str:
@@ -138,6 +167,8 @@ def mjcf_with(arm: RobotModel, path: str | Path) -> str:
         joint.set('armature', spelled(arm.rotor_inertia[k]))
         joint.set('damping', spelled(arm.damping[k]))
         joint.set('frictionloss', spelled(arm.friction[k]))
+        for name, value in _DRY.items():
+            joint.set(name, value)
         if np.isfinite(arm.limits.effort[k]):
             joint.set('actuatorfrclimited', 'true')
             joint.set('actuatorfrcrange', spelled([-arm.limits.effort[k], arm.limits.effort[k]]))

@@ -11,19 +11,21 @@
 """The replay gate: the identified arm in the simulator beside the described one, on a recording."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data import Dataset
-from robotid_ros.dynamics import inverse_dynamics
+from robotid_ros.dynamics import full_regressor, inverse_dynamics
 from robotid_ros.errors import DataError
 from robotid_ros.export.arm import identified_arm
 from robotid_ros.export.mjcf import mjcf_of
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
+from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.signals.filtering import zero_phase_low_pass
 from robotid_ros.simulation.replay import MotionError, motion_error, replayed, windows_of
 from robotid_ros.simulation.servo import Servo, identify_servo
@@ -59,6 +61,8 @@ class Replayed:
         That bandwidth [Hz].
     servo : Servo or None
         Where the arm followed a command.
+    parts : mapping of str to MotionError
+        What each part of the error would cause alone, see :func:`_parts`.
     """
 
     joint_names: tuple[str, ...]
@@ -69,6 +73,7 @@ class Replayed:
     possible: MotionError | None = None
     bandwidth: float | None = None
     servo: Servo | None = None
+    parts: Mapping[str, MotionError] = field(default_factory=dict)
 
     @property
     def ready(self) -> bool:
@@ -109,6 +114,9 @@ class Replayed:
                 f'. The recorded torque ends at {self.bandwidth:.2g} Hz: driven by it, an arm exactly as identified '
                 f'would miss {_share(self.possible.relative_total)}. Commanded positions (--command) test it better'
             )
+        if not self.ready and self.parts:
+            alone = [f'{name} {_share(each.relative_total)}' for name, each in self.parts.items()]
+            text += f'. Each part alone would miss: {", ".join(alone)}'
         return text
 
     def to_dict(self) -> dict[str, Any]:
@@ -128,6 +136,7 @@ class Replayed:
             'torque_bandwidth': self.bandwidth,
         }
         found |= {name: plain(getattr(self, name)) for name in _ARMS}
+        found['parts'] = {name: plain(each) for name, each in self.parts.items()}
         return found if self.servo is None else {**found, 'servo': plain(self.servo)}
 
     @classmethod
@@ -154,8 +163,21 @@ class Replayed:
             window=float(data['window']),
             bandwidth=data['torque_bandwidth'],
             servo=None if servo is None else Servo(**values(servo)),
+            parts={name: MotionError(**values(each)) for name, each in data.get('parts', {}).items()},
             **arms,
         )
+
+    @classmethod
+    def load(cls, path: str | Path) -> 'Replayed':
+        """Read a replay.yaml.
+
+        Raises
+        ------
+        DataError
+            If it cannot be read or is none.
+        """
+        with refusing(f"replay '{path}'", DataError):
+            return cls.from_dict(read_yaml(path, 'replay', DataError))
 
 
 def replay(
@@ -218,31 +240,96 @@ def replay(
         torque = early.tau_filtered if has_torque else predictor.torque(early.q, early.dq, early.ddq)
         servo = identify_servo(early, command[:half, columns], torque, bias)
 
-    def error(of: RobotModel, torque: Array = recorded.tau) -> MotionError:
-        simulated = replayed(mjcf_of(of), replace(recorded, tau=torque), windows, servo, wanted)
+    def error(of: RobotModel, torque: Array = recorded.tau, extra: Array | None = None) -> MotionError:
+        simulated = replayed(mjcf_of(of), replace(recorded, tau=torque), windows, servo, wanted, extra)
         return motion_error(recorded, simulated, windows)
 
-    if servo is not None:
-        return Replayed(
-            joint_names=model.joint_names, window=seconds, described=error(model), identified=error(arm), servo=servo
-        )
-    # A constant torque of a result is an offset of the torque signal: it belongs to the recording, not to the arm.
-    given = recorded.tau - _offset(result)
     motion = recorded.q, recorded.dq, recorded.ddq
     own = inverse_dynamics(arm, *motion, rotor_inertia=True, friction=True)
-    lost = predictor.torque(*motion) - _offset(result) - own
     bandwidth = result.torque_bandwidth
     if bandwidth is not None and bandwidth >= _FILTERED * dataset.rate:
         bandwidth = None
+    # A constant torque of a result is an offset of the torque signal: it belongs to the recording, not to the arm.
+    given = recorded.tau - _offset(result) if has_torque else None
+    parts = _parts(arm, predictor, recorded, given, bandwidth)
+    if servo is not None and wanted is not None:
+        arrives, speed = servo.delayed(wanted, recorded.rate)
+        bias = inverse_dynamics(arm, recorded.q, recorded.dq, np.zeros_like(recorded.q))
+        along = servo.torque(arrives - recorded.q, speed - recorded.dq, bias)
+        parts['servo'] = along - own - sum(parts.values())
+        return Replayed(
+            joint_names=model.joint_names,
+            window=seconds,
+            described=error(model),
+            identified=error(arm),
+            servo=servo,
+            parts={name: error(arm, extra=own - along + part) for name, part in parts.items()},
+        )
+    assert given is not None  # a recording without torque has a command
+    parts['torque signal'] = given - own - sum(parts.values())
     return Replayed(
         joint_names=model.joint_names,
         window=seconds,
         described=error(model),
         identified=error(arm, given),
-        whole=error(arm, given - lost),
+        whole=error(arm, given - (predictor.torque(*motion) - _offset(result) - own)),
         possible=None if bandwidth is None else error(arm, _limited(own, recorded, bandwidth)),
         bandwidth=bandwidth,
+        parts={name: error(arm, own + part) for name, part in parts.items()},
     )
+
+
+def _parts(
+    arm: RobotModel, predictor: TorquePredictor, recorded: Dataset, given: Array | None, bandwidth: float | None
+) -> dict[str, Array]:
+    """Return by how much another friction and other bodies than the simulator's would change the driving torque.
+
+    The torque that drives an arm along a motion differs from the simulator's own torque there by what the format leaves
+    out of the identified friction and bodies, and by what the measured torque differs from the identified one. The
+    latter is split by least squares: what any Coulomb and viscous friction and offset of each joint, and any bodies and
+    rotors, would explain. What is left of the difference is that of the servos, or of the torque signal, its bandwidth
+    included.
+
+    Parameters
+    ----------
+    arm : RobotModel
+        As the simulator has it.
+    predictor : TorquePredictor
+    recorded : Dataset
+    given : ndarray, shape (N, n), or None
+        The measured torque without its offset [N m]; None where there is none.
+    bandwidth : float or None
+        Of that torque [Hz].
+
+    Returns
+    -------
+    dict of str to ndarray, shape (N, n)
+        ``friction`` and ``inertia`` [N m].
+    """
+
+    def seen(torque: Array) -> Array:
+        return torque if bandwidth is None else _limited(torque, recorded, bandwidth)
+
+    motion = recorded.q, recorded.dq, recorded.ddq
+    whole = predictor.torque(*motion) - _offset(predictor.result)
+    rigid = predictor.rigid_torque(*motion)
+    bodies = inverse_dynamics(arm, *motion, rotor_inertia=True)
+    dry = inverse_dynamics(arm, *motion, rotor_inertia=True, friction=True) - bodies
+    friction, inertia = whole - rigid - dry, rigid - bodies
+    if given is None:
+        return {'friction': friction, 'inertia': inertia}
+    own = np.stack([np.sign(recorded.dq), recorded.dq, np.ones_like(recorded.dq), recorded.ddq], axis=2)
+    diagonal = (own[:, :, None, :] * np.eye(arm.n)[:, :, None]).reshape(len(recorded), arm.n, -1)  # joint, kind
+    columns = np.concatenate([diagonal, full_regressor(arm, *motion)], axis=2)
+    rows = seen(columns.reshape(len(recorded), -1)).reshape(-1, columns.shape[2])
+    size = np.maximum(np.linalg.norm(rows, axis=0), np.finfo(float).tiny)
+    found = np.linalg.lstsq(rows / size, (given - seen(whole)).ravel(), rcond=1e-6)[0] / size
+    rubs = np.arange(columns.shape[2]) < 4 * arm.n
+    rubs[3 : 4 * arm.n : 4] = False  # rotors are inertia
+    return {
+        'friction': friction + seen(columns[:, :, rubs] @ found[rubs]),
+        'inertia': inertia + seen(columns[:, :, ~rubs] @ found[~rubs]),
+    }
 
 
 def _share(value: float) -> str:

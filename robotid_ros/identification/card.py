@@ -33,6 +33,8 @@ STATED = {
     'firmware': 'of the controller',
     'payload': 'what was mounted',
     'source': 'where the recordings are published',
+    'terms': 'licence of the recordings, as their publisher states it',
+    'conversion': 'what was done to what is published',
     'licence': 'of these numbers',
     'reproduce': 'the command that makes them',
 }

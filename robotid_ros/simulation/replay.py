@@ -69,7 +69,12 @@ def windows_of(recorded: Dataset, seconds: float) -> list[slice]:
 
 
 def replayed(
-    mjcf: str, recorded: Dataset, windows: list[slice], servo: Servo | None = None, command: Array | None = None
+    mjcf: str,
+    recorded: Dataset,
+    windows: list[slice],
+    servo: Servo | None = None,
+    command: Array | None = None,
+    extra: Array | None = None,
 ) -> Array:
     """Return the positions of an arm that gets the recorded torque, from the recorded state on in each window.
 
@@ -83,6 +88,8 @@ def replayed(
         Drives the arm along a command, in place of the recorded torque.
     command : ndarray, shape (N, n), optional
         Commanded positions at the recorded instants, for the servo [rad or m].
+    extra : ndarray, shape (N, n), optional
+        Torque on top of that [N m or N].
 
     Returns
     -------
@@ -101,7 +108,8 @@ def replayed(
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     data = mujoco.MjData(model)
     joints = [int(model.joint(name).dofadr[0]) for name in recorded.joint_names]
-    signals = [recorded.tau] if servo is None or command is None else servo.delayed(command, recorded.rate)
+    signals = [recorded.tau] if servo is None or command is None else [*servo.delayed(command, recorded.rate)]
+    signals.append(np.zeros_like(recorded.q) if extra is None else extra)
     result = np.full_like(recorded.q, np.nan)
     for window in windows:
         mujoco.mj_resetData(model, data)
@@ -110,11 +118,11 @@ def replayed(
         result[window.start] = recorded.q[window.start]
         for row in range(window.start, window.stop - 1):
             for share in (np.arange(steps) + 0.5) / steps:
-                torque, *speed = ((1.0 - share) * x[row] + share * x[row + 1] for x in signals)
+                torque, *speed, more = ((1.0 - share) * x[row] + share * x[row + 1] for x in signals)
                 if servo is not None:
                     errors = torque - data.qpos[joints], speed[0] - data.qvel[joints]
                     torque = servo.torque(*errors, data.qfrc_bias[joints])
-                data.qfrc_applied[joints] = torque
+                data.qfrc_applied[joints] = torque + more
                 mujoco.mj_step(model, data)
             result[row + 1] = data.qpos[joints]
     return result

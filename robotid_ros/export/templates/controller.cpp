@@ -7,18 +7,21 @@
 // "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 // specific language governing permissions and limitations under the License.
 
-// A ros2_control controller with the identified torque of this arm: gravity compensation with friction compensation,
-// for effort interfaces. It stands alone; take it as it is, or take its parts.
+// A chainable ros2_control controller with the identified torque of this arm, for effort interfaces. It stands alone; take
+// it as it is, or take its parts.
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <limits>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "controller_interface/controller_interface.hpp"
+#include "controller_interface/chainable_controller_interface.hpp"
 #include "hardware_interface/types/hardware_interface_type_values.hpp"
 #include "inverse_dynamics.hpp"
 #include "pluginlib/class_list_macros.hpp"
@@ -27,20 +30,97 @@ namespace @NAME@
 {
 
 constexpr std::size_t N = JOINTS;
+using Values = std::array<double, N>;
+using Done = controller_interface::CallbackReturn;
+using Return = controller_interface::return_type;
+
 // In the order of all arrays of inverse_dynamics.hpp.
 const std::array<std::string, N> joint_names = {@JOINTS@};
-// Largest efforts of the arm's description [N m, or N]; the command never exceeds them.
-constexpr std::array<double, N> largest = {@EFFORT@};
+// Largest efforts of the arm's description [N m, or N].
+constexpr Values largest = {@EFFORT@};
 
-class GravityCompensation : public controller_interface::ControllerInterface
+enum class Mode { gravity, pd, impedance };
+
+struct Settings
+{
+  Mode mode = Mode::gravity;
+  double friction_share = 0.0;    // of the identified friction; above 1, an arm pushes itself
+  double friction_speed = 0.5;    // up to here it is compensated, from twice of it on it is not [rad/s, or m/s]
+  double effort_share = 1.0;      // of the largest efforts: the command never exceeds it
+  double rise_time = 0.05;        // from none to that effort at the fastest [s]
+  double longest_period = 0.02;   // between two updates; a later one ends in an error [s]
+  Values stiffness = {};          // [N m/rad, or N/m]
+  Values damping = {};            // [N m s/rad, or N s/m]
+};
+
+// Takes a parameter into the settings; returns what is wrong with it, or nothing.
+inline std::string take(const rclcpp::Parameter & given, Settings & settings)
+{
+  const std::string & name = given.get_name();
+  try {
+    if (name == "mode") {
+      const std::string mode = given.as_string();
+      if (mode != "gravity" && mode != "pd" && mode != "impedance") {
+        return "mode: expected gravity, pd or impedance, got " + mode;
+      }
+      settings.mode = mode == "pd" ? Mode::pd : mode == "gravity" ? Mode::gravity : Mode::impedance;
+    } else if (name == "stiffness" || name == "damping") {
+      const std::vector<double> values = given.as_double_array();
+      const auto poor = [](double value) {return !std::isfinite(value) || value < 0.0;};
+      if (values.size() != N || std::any_of(values.begin(), values.end(), poor)) {
+        return name + ": expected " + std::to_string(N) + " numbers, none below zero";
+      }
+      std::copy(values.begin(), values.end(), (name == "damping" ? settings.damping : settings.stiffness).begin());
+    } else if (name == "friction_share" || name == "effort_share") {
+      const double value = given.as_double();
+      const bool friction_only = name == "friction_share";
+      if (!(value <= 1.0) || !(friction_only ? value >= 0.0 : value > 0.0)) {
+        return name + ": expected a share up to 1";
+      }
+      (friction_only ? settings.friction_share : settings.effort_share) = value;
+    } else if (name == "friction_speed" || name == "rise_time" || name == "longest_period") {
+      const double value = given.as_double();
+      if (!(value > 0.0)) {
+        return name + ": expected a number above zero";
+      }
+      (name == "rise_time" ? settings.rise_time :
+      name == "friction_speed" ? settings.friction_speed : settings.longest_period) = value;
+    }
+  } catch (const rclcpp::ParameterTypeException & cause) {
+    return name + ": " + cause.what();
+  }
+  return "";
+}
+
+class TorqueController : public controller_interface::ChainableControllerInterface
 {
 public:
-  controller_interface::CallbackReturn on_init() override
+  Done on_init() override
   {
-    // Part of the identified friction that is compensated: above 1, an arm pushes itself.
-    friction_ = auto_declare<double>("friction_share", 0.0);
-    return friction_ >= 0.0 && friction_ <= 1.0 ? controller_interface::CallbackReturn::SUCCESS
-                                                : controller_interface::CallbackReturn::ERROR;
+    const Settings usual;
+    auto_declare<std::string>("mode", "gravity");
+    auto_declare<double>("friction_share", usual.friction_share);
+    auto_declare<double>("friction_speed", usual.friction_speed);
+    auto_declare<double>("effort_share", usual.effort_share);
+    auto_declare<double>("rise_time", usual.rise_time);
+    auto_declare<double>("longest_period", usual.longest_period);
+    auto_declare<std::vector<double>>("stiffness", std::vector<double>(N, 0.0));
+    auto_declare<std::vector<double>>("damping", std::vector<double>(N, 0.0));
+    const std::string wrong = reload(get_node()->get_parameters(
+          {"mode", "friction_share", "friction_speed", "effort_share", "rise_time", "longest_period", "stiffness",
+            "damping"}));
+    if (!wrong.empty()) {
+      RCLCPP_ERROR(get_node()->get_logger(), "%s", wrong.c_str());
+      return Done::ERROR;
+    }
+    reloading_ = get_node()->add_on_set_parameters_callback(
+      [this](const std::vector<rclcpp::Parameter> & given) {
+        rcl_interfaces::msg::SetParametersResult result;
+        result.reason = reload(given);
+        result.successful = result.reason.empty();
+        return result;
+      });
+    return Done::SUCCESS;
   }
 
   controller_interface::InterfaceConfiguration command_interface_configuration() const override
@@ -53,26 +133,107 @@ public:
     return interfaces({hardware_interface::HW_IF_POSITION, hardware_interface::HW_IF_VELOCITY});
   }
 
-  controller_interface::return_type update(const rclcpp::Time &, const rclcpp::Duration &) override
+  Done on_activate(const rclcpp_lifecycle::State &) override
   {
-    std::array<double, N> q, dq, torque, lost;
-    for (std::size_t i = 0; i < N; ++i) {
-      const std::optional<double> position = state_interfaces_[2 * i].get_optional();
-      const std::optional<double> velocity = state_interfaces_[2 * i + 1].get_optional();
-      if (!position || !velocity || !std::isfinite(*position) || !std::isfinite(*velocity)) {
-        return controller_interface::return_type::ERROR;
-      }
-      q[i] = *position;
-      dq[i] = *velocity;
+    goal_.fill(std::numeric_limits<double>::quiet_NaN());
+    before_.fill(std::numeric_limits<double>::quiet_NaN());
+    bool written = true;
+    for (const auto & reference : ordered_exported_reference_interfaces_) {
+      written = reference->set_value(std::numeric_limits<double>::quiet_NaN()) && written;
     }
-    gravity(q.data(), default_coefficients, torque.data());
-    friction(q.data(), dq.data(), torque.data(), default_coefficients, lost.data());
+    return written ? Done::SUCCESS : Done::ERROR;
+  }
+
+  Done on_deactivate(const rclcpp_lifecycle::State &) override
+  {
+    bool written = true;
+    for (auto & command : command_interfaces_) {
+      written = command.set_value(0.0) && written;
+    }
+    return written ? Done::SUCCESS : Done::ERROR;
+  }
+
+protected:
+  std::vector<hardware_interface::CommandInterface::SharedPtr> on_export_reference_interfaces_list() override
+  {
+    std::vector<hardware_interface::CommandInterface::SharedPtr> references;
+    for (const auto & joint : joint_names) {
+      for (const char * kind : {hardware_interface::HW_IF_POSITION, hardware_interface::HW_IF_VELOCITY,
+          hardware_interface::HW_IF_ACCELERATION})
+      {
+        hardware_interface::InterfaceInfo info;
+        info.name = kind;
+        info.data_type = "double";
+        references.push_back(std::make_shared<hardware_interface::CommandInterface>(
+            hardware_interface::InterfaceDescription(std::string(get_node()->get_name()) + "/" + joint, info)));
+      }
+    }
+    return references;
+  }
+
+  // Not chained: the arm is held where it was.
+  Return update_reference_from_subscribers(const rclcpp::Time &, const rclcpp::Duration &) override
+  {
+    return Return::OK;
+  }
+
+  // Nothing here allocates memory or waits.
+  Return update_and_write_commands(const rclcpp::Time &, const rclcpp::Duration & period) override
+  {
+    if (std::unique_lock<std::mutex> lock(guard_, std::try_to_lock); lock.owns_lock()) {
+      settings_ = wanted_;
+    }
+    const bool first = std::isnan(before_[0]);
+    const double step = period.seconds();
+    if (!first && !(step <= settings_.longest_period)) {
+      return Return::ERROR;
+    }
+    Values q, dq, speed = {}, acceleration = {}, torque, lost;
+    for (std::size_t i = 0; i < N; ++i) {
+      q[i] = state_interfaces_[2 * i].get_optional().value_or(NAN);
+      dq[i] = state_interfaces_[2 * i + 1].get_optional().value_or(NAN);
+      if (!std::isfinite(q[i]) || !std::isfinite(dq[i])) {
+        return Return::ERROR;
+      }
+      if (first) {
+        goal_[i] = q[i];
+      }
+      // A reference that ends, or was never there, leaves the arm where it led it.
+      const double position = is_in_chained_mode() ? reference(i, 0) : NAN;
+      if (std::isfinite(position)) {
+        goal_[i] = position;
+        speed[i] = finite(reference(i, 1));
+        acceleration[i] = finite(reference(i, 2));
+      }
+    }
+    if (settings_.mode == Mode::impedance) {
+      rigid_body(q.data(), dq.data(), acceleration.data(), default_coefficients, torque.data());
+    } else {
+      gravity(q.data(), default_coefficients, torque.data());
+    }
+    // Along a reference at its speed, which has no noise.
+    const Values & moving = settings_.mode == Mode::gravity ? dq : speed;
+    friction(q.data(), moving.data(), torque.data(), default_coefficients, lost.data());
     bool written = true;
     for (std::size_t i = 0; i < N; ++i) {
-      const double command = torque[i] + friction_ * lost[i];
-      written = command_interfaces_[i].set_value(std::clamp(command, -largest[i], largest[i])) && written;
+      const double part = std::clamp(2.0 - std::abs(moving[i]) / settings_.friction_speed, 0.0, 1.0);
+      double command = torque[i] + settings_.friction_share * part * lost[i];
+      if (settings_.mode != Mode::gravity) {
+        command += settings_.stiffness[i] * (goal_[i] - q[i]) + settings_.damping[i] * (speed[i] - dq[i]);
+      }
+      const double most = settings_.effort_share * largest[i];
+      command = std::clamp(command, -most, most);
+      if (!first && std::isfinite(most)) {
+        const double rise = most * std::max(step, 0.0) / settings_.rise_time;
+        command = std::clamp(command, before_[i] - rise, before_[i] + rise);
+      }
+      if (!std::isfinite(command)) {
+        return Return::ERROR;
+      }
+      before_[i] = command;
+      written = command_interfaces_[i].set_value(command) && written;
     }
-    return written ? controller_interface::return_type::OK : controller_interface::return_type::ERROR;
+    return written ? Return::OK : Return::ERROR;
   }
 
 private:
@@ -87,9 +248,33 @@ private:
     return {controller_interface::interface_configuration_type::INDIVIDUAL, names};
   }
 
-  double friction_ = 0.0;
+  std::string reload(const std::vector<rclcpp::Parameter> & given)
+  {
+    const std::lock_guard<std::mutex> lock(guard_);
+    Settings next = wanted_;
+    for (const auto & parameter : given) {
+      const std::string wrong = take(parameter, next);
+      if (!wrong.empty()) {
+        return wrong;
+      }
+    }
+    wanted_ = next;
+    return "";
+  }
+
+  double reference(std::size_t joint, std::size_t kind) const
+  {
+    return ordered_exported_reference_interfaces_[3 * joint + kind]->get_optional().value_or(NAN);
+  }
+
+  static double finite(double value) {return std::isfinite(value) ? value : 0.0;}
+
+  std::mutex guard_;  // of wanted_; update takes it only where it is free
+  Settings wanted_, settings_;
+  Values goal_ = {}, before_ = {};
+  rclcpp_lifecycle::LifecycleNode::OnSetParametersCallbackHandle::SharedPtr reloading_;
 };
 
 }  // namespace @NAME@
 
-PLUGINLIB_EXPORT_CLASS(@NAME@::GravityCompensation, controller_interface::ControllerInterface)
+PLUGINLIB_EXPORT_CLASS(@NAME@::TorqueController, controller_interface::ChainableControllerInterface)
