@@ -19,11 +19,25 @@ import numpy as np
 from robotid_ros.fleet.drift import FALSE_ALARM, Change, changes_of, series_of
 from robotid_ros.fleet.outcome import Outcome
 from robotid_ros.fleet.table import date_of
-from robotid_ros.report.content import Fact, Figure, Item, Level, Report, Section, Table, Verdict, quantities, words
+from robotid_ros.report.content import (
+    Fact,
+    Figure,
+    Item,
+    Level,
+    Report,
+    Section,
+    Table,
+    Verdict,
+    integer,
+    number,
+    percent,
+    quantities,
+    unit,
+    words,
+)
 from robotid_ros.report.parameters import short_name
 from robotid_ros.report.plot import Chart, axis, curve, dots, line
 from robotid_ros.report.subject import judged
-from robotid_ros.report.wording import integer, number, percent, unit
 
 _Row: TypeAlias = tuple[tuple[int, float, str], Level, tuple[str, ...]]
 

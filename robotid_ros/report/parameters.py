@@ -15,10 +15,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.report.content import Figure, Level, Table, quantities, words
+from robotid_ros.report.content import Figure, Level, Table, number, percent, quantities, unit, words
 from robotid_ros.report.plot import Chart, Trace, axis, intervals, rule
 from robotid_ros.report.subject import Subject
-from robotid_ros.report.wording import number, percent, unit
 
 _NORMAL_95 = 1.96
 _GOOD_SHARE, FAIR_SHARE = 10.0, 50.0  # one deviation in percent of the value: known well, and hardly

@@ -14,9 +14,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from robotid_ros.export.replay import READY, Replayed
-from robotid_ros.report.content import Figure, Item, Table, quantities, words
+from robotid_ros.report.content import Figure, Item, Table, number, percent, quantities, sentence, words
 from robotid_ros.report.plot import Chart, axis, intervals, rule
-from robotid_ros.report.wording import number, percent, sentence
 
 
 def replay_items(found: Replayed) -> Iterator[Item]:
