@@ -30,8 +30,8 @@ from robotid_ros.commands.processing_options import add_processing_arguments, mo
 from robotid_ros.data import ProcessingSettings, load_dataset, process_file, read_recording
 from robotid_ros.data.bag import Bag
 from robotid_ros.data.bag_writer import BagWriter
+from robotid_ros.data.cdr import JointStateDecoder
 from robotid_ros.data.context import SCHEMAS, message_text, read_context
-from robotid_ros.data.joint_state_cdr import JointStateDecoder
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.data.reference import decode_reference
 from robotid_ros.data.session import RecordingSession

@@ -29,7 +29,7 @@ from robotid_ros.calibration import (
     write_points,
 )
 from robotid_ros.calibration.example import example_arm, example_table
-from robotid_ros.calibration.points_file import ANGLE_UNITS, LENGTH_UNITS, read_joints, write_joints
+from robotid_ros.calibration.points import ANGLE_UNITS, LENGTH_UNITS, read_joints, write_joints
 from robotid_ros.calibration.result import write_result
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.progress import progress_bar

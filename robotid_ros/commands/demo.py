@@ -68,7 +68,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _configuration(robot: Path, model: RobotModel, folder: Path) -> Path:
     """Return the configuration that is packaged with an arm, or one made from its URDF in the output folder."""
-    from robotid_ros.demo.configuration import configuration_text
+    from robotid_ros.demo.run import configuration_text
 
     packaged = robot.with_suffix('.yaml')
     if robot.parent == packaged_folder() and packaged.is_file() and 'ros__parameters' in packaged.read_text('utf-8'):

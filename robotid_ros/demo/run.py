@@ -9,6 +9,7 @@
 
 """The demonstration: parked arm to validated model, over real ROS 2, with one command."""
 
+import math
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset, ProcessingSettings, process_file
@@ -35,6 +37,32 @@ from robotid_ros.report import can_draw
 from robotid_ros.report.design import write_design_page
 from robotid_ros.settings import Settings, setting
 from robotid_ros.workflow import Identification, write_identification
+
+_LARGEST = 8.0  # rad/s^2 or m/s^2
+_TO_FULL_SPEED = 1.0 / 3.0  # s; no joint is asked to reach its speed limit sooner
+
+
+def configuration_text(model: RobotModel, **design: object) -> str:
+    """Return a robot configuration for a simulated arm, as YAML.
+
+    Efforts are joint torques. A URDF has no acceleration limits: a joint may reach its largest speed in a third of a
+    second, and 8 rad/s^2 at most. ``design`` holds settings of a design that belong to the arm's place: ground,
+    link_radius.
+    """
+    acceleration = {}
+    for joint, given, speed in zip(
+        model.joint_names, model.limits.acceleration.tolist(), model.limits.velocity.tolist(), strict=True
+    ):
+        acceleration[joint] = given if math.isfinite(given) else round(min(_LARGEST, speed / _TO_FULL_SPEED), 6)
+    parameters = {
+        'joints': list(model.joint_names),
+        'effort': 'torque',
+        'limits': {'acceleration': acceleration},
+        **design,
+    }
+    note = f'# Made for a simulated {model.name} from its URDF; a real arm needs a configuration of its own.\n'
+    return note + yaml.safe_dump({'/**': {'ros__parameters': parameters}}, sort_keys=False, width=100)
+
 
 # Deadlines [s], each several times what a slow and busy machine needs; a node that dies is reported at once.
 STARTUP = 300.0

@@ -13,9 +13,8 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
-from robotid_ros.excitation.geometry import random_positions
-from robotid_ros.excitation.reference import Move, move_duration
-from robotid_ros.excitation.reference_check import ReferenceCheck
+from robotid_ros.excitation.reference import Move, ReferenceCheck, move_duration
+from robotid_ros.excitation.workspace import random_positions
 
 _TRIES = 60  # poses to go by
 _COARSE = 20.0  # [Hz], of a first check: 25 mrad apart at the usual 0.5 rad/s

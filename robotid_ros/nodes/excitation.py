@@ -27,7 +27,7 @@ from rclpy.node import Node
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from robotid_ros.calibration.points_file import read_joints
+from robotid_ros.calibration.points import read_joints
 from robotid_ros.data.context import SCHEMAS, message_text
 from robotid_ros.errors import ExcitationError, ModelError, RobotIdError
 from robotid_ros.excitation import (

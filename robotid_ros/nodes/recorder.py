@@ -41,8 +41,8 @@ from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset, process_file, save_dataset
 from robotid_ros.data.bag_writer import writing_library
 from robotid_ros.data.context import DESCRIPTION, SCHEMAS, message_text
-from robotid_ros.data.periodic import thinned
 from robotid_ros.data.reference import decode_reference
+from robotid_ros.data.runs import thinned
 from robotid_ros.data.session import RecordingSession
 from robotid_ros.data.torque import torque_factors
 from robotid_ros.data.wrench_recording import WRENCH

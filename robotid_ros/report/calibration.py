@@ -14,9 +14,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from robotid_ros.arrays import Array
+from robotid_ros.calibration.pose_selection import Workspace
 from robotid_ros.calibration.result import CalibrationResult, ParameterEstimate
 from robotid_ros.calibration.validation import Accuracy
-from robotid_ros.calibration.workspace import Workspace
 from robotid_ros.report.content import (
     Fact,
     Figure,

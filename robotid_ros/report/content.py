@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The contents of a report, independent of their form."""
+"""The contents of a report, independent of their form: tables, figures, numbers and sentences."""
 
 import math
 from collections.abc import Sequence

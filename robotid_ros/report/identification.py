@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The report of a dynamic identification."""
+"""The report of a dynamic identification: its sections, and how the result came about."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any

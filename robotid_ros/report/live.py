@@ -7,7 +7,13 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""A run while it goes on, as a view for the terminal and as a page."""
+"""A run while it goes on: a view for the terminal, and a page served on this machine.
+
+The server is tornado's, which serves pages and streams of events from one package without dependencies. The page can do
+one thing to the arm: stop it. The stop is a plain form, so that it needs neither scripts nor charts.
+
+The caller reads the topics; nothing here imports ROS.
+"""
 
 import asyncio
 import json
