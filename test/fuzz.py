@@ -56,7 +56,7 @@ from robotid_ros.data.context import SCHEMAS, message_text, read_context
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import RobotIdError
 from robotid_ros.excitation import ExcitationConfig, optimize_excitation
-from robotid_ros.excitation.storage import load_excitation, save_excitation
+from robotid_ros.excitation.design import load_excitation, save_excitation
 from robotid_ros.excitation.workspace import load_geometry
 from robotid_ros.export.mjcf import mjcf_of, mjcf_with
 from robotid_ros.free_floating.measurement import read_floating_bag as read_floating

@@ -32,14 +32,13 @@ from robotid_ros.calibration.example import example_arm, example_table
 from robotid_ros.calibration.points import ANGLE_UNITS, LENGTH_UNITS, read_joints, write_joints
 from robotid_ros.calibration.result import write_result
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.settings import add_settings, settings_from
-from robotid_ros.commands.tables import report_table
+from robotid_ros.commands.terminal import progress_bar, report_table
 from robotid_ros.errors import CalibrationError
 from robotid_ros.files import file_hash, output_folder, write_text
 from robotid_ros.model import RobotModel
 from robotid_ros.model.dh_table import DHTable, read_dh_file
-from robotid_ros.model.packaged import arm_file
+from robotid_ros.model.robot_config import arm_file
 from robotid_ros.report import can_draw, write_report
 from robotid_ros.report.calibration import accuracy_table, calibration_report, workspace_report
 

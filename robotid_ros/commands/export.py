@@ -14,7 +14,7 @@ import argparse
 from pathlib import Path
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
+from robotid_ros.commands.options import add_robot_arguments, load_config, load_robot
 from robotid_ros.errors import ModelError
 from robotid_ros.export.formats import FORMATS, export
 from robotid_ros.identification import IdentificationResult

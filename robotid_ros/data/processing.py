@@ -33,8 +33,7 @@ from robotid_ros.progress import Progress
 from robotid_ros.signals.averaging import channel_names
 from robotid_ros.signals.late_stamps import LateStamps, late_stamps_remark
 from robotid_ros.signals.repetition import Repetition, own_repetition, repetition
-from robotid_ros.signals.screening import SampleScreen, ScreenedChunk, find_spikes
-from robotid_ros.signals.turns import TurnUnwrapper
+from robotid_ros.signals.screening import SampleScreen, ScreenedChunk, TurnUnwrapper, find_spikes
 
 _LATEST = 4e9  # [s]: 64 bits count nanoseconds for 292 years, a damaged line may state any number
 _AT_ONCE = 65536  # samples processed at a time, to save memory

@@ -22,8 +22,7 @@ from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.errors import DataError
 from robotid_ros.signals.averaging import AveragedPeriod, PeriodAverage, channel_names
 from robotid_ros.signals.differentiation import choose_harmonics, fit_fourier, noise_of_one_period
-from robotid_ros.signals.filtering import choose_cutoff, settling_samples, zero_phase_low_pass
-from robotid_ros.signals.smoothing import guarded_smoothing
+from robotid_ros.signals.filtering import choose_cutoff, guarded_smoothing, settling_samples, zero_phase_low_pass
 
 _LARGEST_SCATTER = 0.2  # of a joint's motion; arms repeat to a thousandth, with a wrong period it is above a half
 MOST_BINS = 50_000  # some hundred bytes each

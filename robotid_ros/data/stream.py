@@ -30,8 +30,7 @@ from robotid_ros.errors import DataError
 from robotid_ros.progress import Progress
 from robotid_ros.signals.averaging import AveragedPeriod, PeriodAverage, channel_names
 from robotid_ros.signals.late_stamps import LateStamps
-from robotid_ros.signals.screening import SampleScreen
-from robotid_ros.signals.turns import TurnUnwrapper
+from robotid_ros.signals.screening import SampleScreen, TurnUnwrapper
 
 
 class StreamProcessor:

@@ -26,12 +26,11 @@ from robotid_ros.demo.comparison import ParameterComparison
 from robotid_ros.demo.processes import NodeGroup, isolated_environment, parameter_arguments
 from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
 from robotid_ros.errors import ExcitationError, MissingDependencyError
-from robotid_ros.excitation.storage import load_excitation
+from robotid_ros.excitation.design import load_excitation
 from robotid_ros.files import write_text
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotConfig, RobotModel
-from robotid_ros.model.packaged import arm_file
-from robotid_ros.model.robot_config import configured_arm
+from robotid_ros.model.robot_config import arm_file, configured_arm
 from robotid_ros.progress import Progress
 from robotid_ros.report import can_draw
 from robotid_ros.report.design import write_design_page

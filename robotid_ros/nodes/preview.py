@@ -19,7 +19,7 @@ from sensor_msgs.msg import JointState
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep
 from robotid_ros.excitation.pose_tour import PoseTour
-from robotid_ros.nodes.simulated_time import SimulatedTime, steady_timer
+from robotid_ros.nodes.runtime import SimulatedTime, steady_timer
 
 _RATE = 50.0  # Hz; RViz draws 30 pictures a second
 _LOOK = 0.5  # between checks for subscribers [s]; 50 checks a second take 4 % of a core

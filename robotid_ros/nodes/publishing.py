@@ -11,15 +11,24 @@
 
 A reliable publisher of Fast DDS waits at most 100 ms for its own lock and then fails. Where many processes share a
 core, the thread that holds the lock may not run for as long. A node that drives an arm must not end by that.
+
+A joint state of six joints takes about 60 us to build and serialise through rclpy; writing its
+numbers into a serialised template takes a few.
 """
 
-from collections.abc import Callable, Mapping
+import struct
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import JointState
+
+from robotid_ros.arrays import Array
 
 Result = TypeVar('Result')
 
@@ -91,3 +100,32 @@ class Status:
         array = DiagnosticArray(status=[status])
         array.header.stamp = self._node.get_clock().now().to_msg()
         publish(self._diagnostics, array)
+
+
+# Marks that are searched for in the serialised template, so that nothing here has to know the
+# layout of a message; none of them can occur there by chance.
+_STAMP = struct.pack('=iI', 0x1F2E3D4C, 0x0B1A2938)
+_NANOSECONDS = 1_000_000_000
+
+
+class JointStateTemplate:
+    """A serialised ``sensor_msgs/msg/JointState`` of some joints."""
+
+    def __init__(self, joint_names: Sequence[str]) -> None:
+        n = len(joint_names)
+        marks = {field: [float(-7e250 * (k + 1))] * n for k, field in enumerate(('position', 'velocity', 'effort'))}
+        message = JointState(name=list(joint_names), **marks)
+        message.header.stamp.sec, message.header.stamp.nanosec = struct.unpack('=iI', _STAMP)
+        self._bytes = bytearray(serialize_message(message))
+        self._stamp = self._bytes.index(_STAMP)
+        self._fields = tuple(
+            np.frombuffer(self._bytes, dtype='=f8', count=n, offset=self._bytes.index(struct.pack(f'={n}d', *mark)))
+            for mark in marks.values()
+        )
+
+    def filled(self, nanoseconds: int, position: Array, velocity: Array, effort: Array) -> bytes:
+        """Return the message with a stamp [ns since the epoch] and values of shape (n,)."""
+        struct.pack_into('=iI', self._bytes, self._stamp, *divmod(nanoseconds, _NANOSECONDS))
+        for field, values in zip(self._fields, (position, velocity, effort), strict=True):
+            field[:] = values
+        return bytes(self._bytes)

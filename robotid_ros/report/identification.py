@@ -49,11 +49,11 @@ from robotid_ros.report.parameters import (
     short_name,
 )
 from robotid_ros.report.plot import Chart, axis, line
-from robotid_ros.report.replay import replay_items
 from robotid_ros.report.subject import Subject, consistent_error, friction_used, parameter_correlation, predicted_run
 from robotid_ros.report.torque import (
     friction_figure,
     friction_gain_figure,
+    replay_items,
     residual_spectrum_figure,
     residual_velocity_figure,
     ripple_figure,

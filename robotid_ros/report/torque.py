@@ -9,14 +9,26 @@
 
 """Torque and friction measured and predicted, and what the model leaves of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.report.content import Figure, friction_label, number, units_of
-from robotid_ros.report.plot import Chart, axis, band, dots, line, rule, spread
+from robotid_ros.export.replay import READY, Replayed
+from robotid_ros.report.content import (
+    Figure,
+    Item,
+    Table,
+    friction_label,
+    number,
+    percent,
+    quantities,
+    sentence,
+    units_of,
+    words,
+)
+from robotid_ros.report.plot import Chart, axis, band, dots, intervals, line, rule, spread
 from robotid_ros.report.subject import Run, Subject, described_friction
 
 _BINS = 15
@@ -353,4 +365,81 @@ def ripple_figure(
         reading='Cogging and gear errors repeat with the motor shaft, and fast motion hides them. Blue points should '
         'lie on grey ones; where grey stays at zero throughout, do not believe the ripple of that joint.',
         charts=tuple(charts),
+    )
+
+
+def replay_items(found: Replayed) -> Iterator[Item]:
+    """Yield the verdict, the errors of each joint as a chart and as a table, and the servos where there are some."""
+    yield sentence(found.verdict)
+    yield _figure(found)
+    errors = {'Error [before]': found.described, 'Error [after]': found.identified}
+    more = {'All friction': found.whole, 'Possible': found.possible}
+    errors |= {name: error for name, error in more.items() if error is not None}
+    rows = []
+    for j, joint in enumerate(found.joint_names):
+        cells = [percent(error.relative[j]) for error in errors.values()]
+        cells += [number(error.rms[j]) for error in (found.described, found.identified)]
+        rows.append((joint, *cells))
+    yield Table(
+        caption='Motion errors',
+        columns=(*words('Joint'), *quantities(*errors, 'RMS [before]', 'RMS [after]')),
+        rows=tuple(rows),
+        levels=tuple('good' if value < READY else 'caution' for value in found.identified.relative),
+        reading='Difference of the simulated from the recorded positions, as a part of the motion within the windows, '
+        'and its root mean square [rad or m]. Before: the arm as described; after: as the exported MJCF holds it; '
+        'all friction: with what no MJCF holds; possible: of an arm exactly as identified, driven by a torque '
+        'signal of the recorded bandwidth.',
+    )
+    if found.servo is not None:
+        yield _servos(found)
+
+
+def _figure(found: Replayed) -> Figure:
+    errors = {'described': found.described.relative, 'identified': found.identified.relative}
+    rows = found.joint_names
+    low = min(float(each.min()) for each in errors.values())
+    high = max(float(each.max()) for each in errors.values())
+    chart = Chart(
+        title='Error of the motion',
+        note=f'windows of {found.window:g} s',
+        alt='Motion error of each joint: '
+        + '; '.join(
+            f'{name} {number(found.described.relative[j])} % before, {number(found.identified.relative[j])} % after'
+            for j, name in enumerate(rows)
+        ),
+        traces=(
+            intervals('prior', errors['described'], 'before: as described', rows, shift=0.12),
+            intervals('predicted', errors['identified'], 'after: as identified', rows, shift=-0.12),
+        ),
+        layout={
+            'xaxis': axis('error [%]', log=True, limits=(0.5 * max(low, 1e-3), 2.0 * max(high, READY))),
+            'yaxis': axis(rows=rows),
+            'shapes': [rule('x', READY)],
+        },
+        height=90 + 34 * len(rows),
+    )
+    return Figure(
+        name='replay',
+        caption='Does the simulated arm move as the recorded one did?',
+        reading=f'Left of the dotted line, at {READY:g} %, a joint is ready for simulation.',
+        charts=(chart,),
+        wide=True,
+    )
+
+
+def _servos(found: Replayed) -> Table:
+    servo = found.servo
+    assert servo is not None
+    columns = np.stack([servo.stiffness, servo.damping, 100.0 * servo.share, servo.match], axis=1)
+    return Table(
+        caption='Servos',
+        columns=(
+            *words('Joint'),
+            *quantities('Stiffness [N·m/rad]', 'Damping [N·m·s/rad]', 'Model torque [%]', 'Match [%]'),
+        ),
+        rows=tuple(
+            (joint, *(number(value) for value in row)) for joint, row in zip(found.joint_names, columns, strict=True)
+        ),
+        reading='Found in the first half of the recording. '
+        f'The command arrives {number(1e3 * servo.delay, 2)} ms late.',
     )
