@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 
 import robotid_ros
 from robotid_ros.calibration.chain import chain_of_dh, chain_of_model, parallel_rows
-from robotid_ros.calibration.estimator import TERM_KINDS
+from robotid_ros.calibration.config import TERM_KINDS
 from robotid_ros.calibration.identifiability import independent_columns
 from robotid_ros.calibration.joint_terms import joint_terms
 from robotid_ros.calibration.placement import place

@@ -360,7 +360,17 @@ def _parameter_items(subject: Subject) -> Iterator[Item]:
     yield _undetermined(subject)
     yield link_figure(subject)
     names, correlation = parameter_correlation(subject)
-    yield from _entangled(names, correlation)
+    # A paragraph about the pairs of parameters that the motion tells apart least.
+    first, second = np.triu_indices(len(names), 1)
+    size = np.abs(correlation[first, second])
+    worst = [k for k in np.argsort(-size)[:5] if size[k] > STRONG_CORRELATION]
+    if worst:
+        pairs = '; '.join(
+            f'{short_name(names[first[k]])} and {short_name(names[second[k]])} '
+            f'({number(correlation[first[k], second[k]], 2)})'
+            for k in worst
+        )
+        yield f'Hardest to tell apart (correlation of their errors): {pairs}.'
     yield correlation_figure(names, correlation)
     yield parameter_table(subject)
     impossible = [
@@ -397,20 +407,6 @@ def _undetermined(subject: Subject) -> str:
         f'but do not use them on their own. They are, by link: {listed}. A motion with more acceleration of these '
         'links, or a heavier load on them, would determine more of them.'
     )
-
-
-def _entangled(names: tuple[str, ...], correlation: Array) -> Iterator[str]:
-    """Yield a paragraph about the pairs of parameters that the motion tells apart least."""
-    first, second = np.triu_indices(len(names), 1)
-    size = np.abs(correlation[first, second])
-    worst = [k for k in np.argsort(-size)[:5] if size[k] > STRONG_CORRELATION]
-    if worst:
-        pairs = '; '.join(
-            f'{short_name(names[first[k]])} and {short_name(names[second[k]])} '
-            f'({number(correlation[first[k], second[k]], 2)})'
-            for k in worst
-        )
-        yield f'Hardest to tell apart (correlation of their errors): {pairs}.'
 
 
 def _link_table(subject: Subject) -> Table:

@@ -274,7 +274,8 @@ def friction_gain_figure(subject: Subject) -> Figure | None:
     result, trained, run = subject.result, subject.training, subject.judged
     if set(result.friction_names) <= _LINEAR:
         return None
-    before, after = (_without_friction(each) for each in (trained, run))
+    # Measured torque less that of the rigid body, shape (N, n).
+    before, after = (each.dataset.tau - each.predicted + each.friction for each in (trained, run))
     data, judged = trained.dataset, run.dataset
     rows = judged.trajectory == 0
     time = judged.time[rows] - judged.time[rows][0]
@@ -306,11 +307,6 @@ def friction_gain_figure(subject: Subject) -> Figure | None:
         'friction with an offset would do.',
         charts=tuple(charts),
     )
-
-
-def _without_friction(run: Run) -> Array:
-    """Return the measured torque less that of the rigid body, shape (N, n)."""
-    return np.asarray(run.dataset.tau - run.predicted + run.friction)
 
 
 def _linear(velocity: Array) -> Array:
