@@ -40,6 +40,9 @@ from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 
+_OUTLIER_WEIGHT = 0.5  # below this weight a measurement counts as an outlier
+_PLENTY = 2.5  # numbers per parameter; with fewer, a warning
+
 
 def check_measurements(points: MeasuredPoints) -> None:
     """Refuse measurements that hold no information.
@@ -114,10 +117,6 @@ def _known_tools(problem: Problem, targets: Mapping[str, ArrayLike] | None) -> A
         else:
             tools[k, :3, 3] = frozen_array(value, f"target '{name}'", (3,), CalibrationError)
     return tools
-
-
-_OUTLIER_WEIGHT = 0.5  # below this weight a measurement counts as an outlier
-_PLENTY = 2.5  # numbers per parameter; with fewer, a warning
 
 
 def calibrate(

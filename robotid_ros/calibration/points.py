@@ -20,6 +20,18 @@ from robotid_ros.errors import CalibrationError
 from robotid_ros.reading import refusing
 from robotid_ros.tables import read_table, write_table
 
+LENGTH_UNITS = {'m': 1.0, 'mm': 1e-3}
+ANGLE_UNITS = {'rad': 1.0, 'deg': np.pi / 180.0}
+_JOINT = 'position/'
+_OPTIONAL = {
+    'orientation': ('qw', 'qx', 'qy', 'qz'),
+    'std': ('std',),
+    'axis_std': ('std_x', 'std_y', 'std_z'),
+    'angle_std': ('std_angle',),
+}
+_LABELS = ('set', 'point')
+_KNOWN = ('x', 'y', 'z', *(name for group in _OPTIONAL.values() for name in group), *_LABELS)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredPoints:
@@ -174,20 +186,6 @@ def _unit_quaternions(value: Array, count: int) -> Array:
     quaternions /= np.where(missing, 1.0, length)[:, None]
     quaternions.flags.writeable = False
     return quaternions
-
-
-LENGTH_UNITS = {'m': 1.0, 'mm': 1e-3}
-ANGLE_UNITS = {'rad': 1.0, 'deg': np.pi / 180.0}
-
-_JOINT = 'position/'
-_OPTIONAL = {
-    'orientation': ('qw', 'qx', 'qy', 'qz'),
-    'std': ('std',),
-    'axis_std': ('std_x', 'std_y', 'std_z'),
-    'angle_std': ('std_angle',),
-}
-_LABELS = ('set', 'point')
-_KNOWN = ('x', 'y', 'z', *(name for group in _OPTIONAL.values() for name in group), *_LABELS)
 
 
 def read_points(

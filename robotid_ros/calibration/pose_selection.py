@@ -24,6 +24,8 @@ from robotid_ros.errors import CalibrationError
 from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 
+_SWEEPS = 20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
@@ -97,9 +99,6 @@ def sample_workspace(
         upper=positions.max(axis=0),
         reach=float(np.linalg.norm(positions, axis=1).max()),
     )
-
-
-_SWEEPS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,8 @@ _LENGTH_MISTAKES = (
     (0.0254, 'the points look like inches given as metres; convert them'),
 )
 
+_FEWEST = 4  # poses of a set in the other folds, without which its measurements are left out
+
 
 def check_nominal_fit(problem: Problem, *, error: float, known_frame: bool) -> str | None:
     """Name the mistake where the best fit of the nominal geometry is far off, or warn where none explains it.
@@ -245,9 +247,6 @@ def accuracy(residual: Array, oriented: BoolArray | None = None) -> Accuracy:
         angle_rms=float(np.sqrt(np.mean(np.square(angles)))) if len(angles) else None,
         angle_max=float(angles.max()) if len(angles) else None,
     )
-
-
-_FEWEST = 4  # poses of a set in the other folds, without which its measurements are left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,10 @@ from robotid_ros.progress import Progress
 from robotid_ros.report.content import Table
 from robotid_ros.report.subject import parameters_of
 
+PATIENCE = 2.0  # seconds before a bar appears
+INTERVAL = 0.1  # seconds between two drawings
+WIDTH = 28
+
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], sides: str = '<') -> str:
     """Return cells as lines, each column as wide as it needs; the heads may be empty.
@@ -67,11 +71,6 @@ def parameter_table(result: IdentificationResult) -> str:
     found = parameters_of(result).items()
     rows = [(name[:60], f'{value:.5g}', f'± {std:.2g}', unit) for name, (value, std, unit) in found]
     return text_table((), rows, '<><<')
-
-
-PATIENCE = 2.0  # seconds before a bar appears
-INTERVAL = 0.1  # seconds between two drawings
-WIDTH = 28
 
 
 @contextmanager

@@ -25,6 +25,11 @@ from numpy.typing import NDArray
 from robotid_ros.arrays import Array, IntArray
 
 HEADER = 4  # encapsulation bytes; alignment is relative to their end
+ByteArray = NDArray[np.uint8]
+FIELDS = ('position', 'velocity', 'effort')
+# Why a message gave no sample.
+COMPLETE, UNDECODABLE, OTHER_JOINTS, INCOMPLETE = 0, 1, 2, 3
+COUNTS = ('messages', 'undecodable', 'other_joints', 'missing_joints', 'order_changes')
 
 
 class CdrReader:
@@ -119,14 +124,6 @@ class CdrReader:
             start = self.at
             self.skip(8 * count)
         return struct.unpack_from(f'{"<" if self.little_endian else ">"}{count}d', self.data, start)
-
-
-ByteArray = NDArray[np.uint8]
-FIELDS = ('position', 'velocity', 'effort')
-
-# Why a message gave no sample.
-COMPLETE, UNDECODABLE, OTHER_JOINTS, INCOMPLETE = 0, 1, 2, 3
-COUNTS = ('messages', 'undecodable', 'other_joints', 'missing_joints', 'order_changes')
 
 
 @dataclass(frozen=True, slots=True)

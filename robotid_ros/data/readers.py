@@ -29,6 +29,8 @@ from robotid_ros.reading import refusing
 from robotid_ros.tables import read_table, write_table
 
 QUANTITIES = ('position', 'velocity', 'acceleration', 'effort', 'current')
+KEPT = re.compile(r'(training|validation)_\d+\.npz')  # what an identification keeps of its recordings
+SUFFIXES = ('.csv', '.npz', '.mcap', '.db3')
 
 
 def read_csv(path: str | Path) -> Recording:
@@ -101,10 +103,6 @@ def _layout(names: tuple[str, ...], path: Path) -> dict[str, Sequence[str | None
         if joint and quantity in QUANTITIES and name not in expected:
             raise DataError(f"{path}: column '{name}' has no 'position/{joint}' beside it")
     return layout
-
-
-KEPT = re.compile(r'(training|validation)_\d+\.npz')  # what an identification keeps of its recordings
-SUFFIXES = ('.csv', '.npz', '.mcap', '.db3')
 
 
 def read_recording(path: str | Path, topic: str | None = None, joints: Sequence[str] | None = None) -> Recording:

@@ -35,6 +35,9 @@ _PARTICIPANT_PORTS = range(10, 30, 2)
 
 _MOST_RESERVED = 16
 _reserved: deque[socket.socket] = deque()
+_PR_SET_PDEATHSIG = 1
+# Looked up before any fork: the child must not need a lock that another thread held at that moment.
+_prctl = ctypes.CDLL(None).prctl if sys.platform == 'linux' else None
 
 
 def reserve_domain() -> int:
@@ -94,11 +97,6 @@ def _silent(domain: int) -> bool:
             except OSError:
                 return False
     return True
-
-
-_PR_SET_PDEATHSIG = 1
-# Looked up before any fork: the child must not need a lock that another thread held at that moment.
-_prctl = ctypes.CDLL(None).prctl if sys.platform == 'linux' else None
 
 
 class NodeDiedError(RobotIdError, RuntimeError):

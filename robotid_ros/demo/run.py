@@ -39,6 +39,23 @@ from robotid_ros.workflow import Identification, write_identification
 
 _LARGEST = 8.0  # rad/s^2 or m/s^2
 _TO_FULL_SPEED = 1.0 / 3.0  # s; no joint is asked to reach its speed limit sooner
+# Deadlines [s], each several times what a slow and busy machine needs; a node that dies is reported at once.
+STARTUP = 300.0
+DESIGN = 600.0
+SOLVE = 600.0
+SLOWDOWN = 10.0  # how much longer than planned a run may take
+PATIENCE = 20.0  # how long the nodes wait for each other's messages [s]
+# Properties of real arms that the identified model does not have, in typical amounts. benchmark/imperfect_arm.py adds
+# one after the other.
+TRAITS: dict[str, object] = {
+    'breakaway_ratio': 0.35,
+    'load_friction': 0.05,
+    'torque_ripple': 0.005,
+    'effort_delay': 0.004,
+    'encoder_bits': 17,
+    'geometry_error': 0.01,
+    'deflection': 0.005,
+}
 
 
 def configuration_text(model: RobotModel, **design: object) -> str:
@@ -61,25 +78,6 @@ def configuration_text(model: RobotModel, **design: object) -> str:
     }
     note = f'# Made for a simulated {model.name} from its URDF; a real arm needs a configuration of its own.\n'
     return note + yaml.safe_dump({'/**': {'ros__parameters': parameters}}, sort_keys=False, width=100)
-
-
-# Deadlines [s], each several times what a slow and busy machine needs; a node that dies is reported at once.
-STARTUP = 300.0
-DESIGN = 600.0
-SOLVE = 600.0
-SLOWDOWN = 10.0  # how much longer than planned a run may take
-PATIENCE = 20.0  # how long the nodes wait for each other's messages [s]
-# Properties of real arms that the identified model does not have, in typical amounts. benchmark/imperfect_arm.py adds
-# one after the other.
-TRAITS: dict[str, object] = {
-    'breakaway_ratio': 0.35,
-    'load_friction': 0.05,
-    'torque_ripple': 0.005,
-    'effort_delay': 0.004,
-    'encoder_bits': 17,
-    'geometry_error': 0.01,
-    'deflection': 0.005,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

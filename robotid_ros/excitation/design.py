@@ -28,6 +28,9 @@ from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.reading import read_yaml, refusing
 
 _ACTIVE = 0.01  # of a bound's scale: closer bounds count as active
+FORMAT = 'robotid excitation 1'
+_SLACK = 1e-6  # of a largest value, for round-off and for limits written by hand with six digits
+_KEYS = ('joints', 'trajectory', 'limits', 'criteria', 'settings', 'base_parameters')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +94,6 @@ class ExcitationDesign:
                 + ': give workspace_frames, ground, link_radius or geometry, or watch the arm closely'
             )
         return '\n'.join(lines)
-
-
-FORMAT = 'robotid excitation 1'
-_SLACK = 1e-6  # of a largest value, for round-off and for limits written by hand with six digits
-_KEYS = ('joints', 'trajectory', 'limits', 'criteria', 'settings', 'base_parameters')
 
 
 def design_to_dict(design: ExcitationDesign) -> dict[str, Any]:

@@ -38,6 +38,10 @@ _PEAK_VELOCITY, _PEAK_ACCELERATION, _PEAK_JERK = 1.875, 10.0 / np.sqrt(3.0), 60.
 # path. In Gazebo a joint limited to 2.0 rad/s, led at 2.0, went 0.6 rad too far.
 _SHARE = 0.97
 _SHORTEST_MOVE = 0.5  # [s], so that small moves too have a low acceleration
+_ROUND_OFF = 1e-6
+_CHECK_RATE = 250.0  # [Hz]: 12 mrad apart at 3 rad/s
+_TRIES = 60  # poses to go by
+_COARSE = 20.0  # [Hz], of a first check: 25 mrad apart at the usual 0.5 rad/s
 
 
 class Reference(Protocol):
@@ -224,10 +228,6 @@ class Chain:
         return part.evaluate(np.minimum(np.maximum(times - self.starts[k], 0.0), part.duration))
 
 
-_ROUND_OFF = 1e-6
-_CHECK_RATE = 250.0  # [Hz]: 12 mrad apart at 3 rad/s
-
-
 @dataclass(frozen=True, kw_only=True)
 class ReferenceCheck:
     """The limits that every reference has to keep.
@@ -312,10 +312,6 @@ class ReferenceCheck:
         except ExcitationError as cause:
             raise ExcitationError(f'{what}: {cause}') from cause
         return peaks
-
-
-_TRIES = 60  # poses to go by
-_COARSE = 20.0  # [Hz], of a first check: 25 mrad apart at the usual 0.5 rad/s
 
 
 def approach(position: Array, goal: Array, check: ReferenceCheck, velocity: float) -> tuple[Move, ...]:

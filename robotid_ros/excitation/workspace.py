@@ -29,6 +29,8 @@ from robotid_ros.reading import read_yaml, refusing
 
 _ALWAYS = 0.95  # share of poses in which a pair is close by construction
 _POSES = 400  # random ones for that
+WORKSPACE_SCALE = 0.1
+"""Excess in space is divided by 1 dm, comparable with a tenth of a joint's range."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,10 +228,6 @@ def _capsule(entry: Any, keys: Sequence[str], path: str | Path) -> Capsule:
     except (TypeError, ValueError) as cause:
         raise ExcitationError(f'geometry {path}: expected a radius [m], got {radius!r:.40}') from cause
     return Capsule(frame=str(link), start=start, end=end, radius=size)
-
-
-WORKSPACE_SCALE = 0.1
-"""Excess in space is divided by 1 dm, comparable with a tenth of a joint's range."""
 
 
 class PointBox:

@@ -33,6 +33,7 @@ _COLUMNS = ('recording', 'arm', 'time', 'robot', 'config', 'excitation', 'valida
 # [s]: clocks that show less than the year 2001 count from the start of a machine or a recording; the other end is 2100.
 _SINCE_1970, _LATEST = 1e9, 4.1e9
 _HEAD = 1 << 16  # [bytes] of a CSV file, enough for its first two lines
+_MARK = 'fleet.yaml'  # written last: where it stands, everything else does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,9 +181,6 @@ def _recorded_at(path: Path) -> float | None:
 def _plain(name: str) -> str:
     """Return a name that is a folder's on any file system."""
     return re.sub(r'[^\w.+-]+', '_', name).strip('.') or '_'
-
-
-_MARK = 'fleet.yaml'  # written last: where it stands, everything else does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,13 @@ from robotid_ros.report.parameters import short_name
 from robotid_ros.report.plot import Chart, axis, curve, dots, line
 from robotid_ros.report.subject import judged
 
+_Row: TypeAlias = tuple[tuple[int, float, str], Level, tuple[str, ...]]
+_CHARTS = 9  # parameters over time that are drawn, the most conspicuous
+_ROWS = 40  # of the table of changes
+_WIDE = 8.0  # [σ] of the drift; ten recordings of each of five arms have a limit of 5
+_DAY = 86400.0
+_ORDER: dict[Level, int] = {'bad': 0, 'caution': 1, 'good': 2}
+
 
 def write_table(outcomes: Sequence[Outcome], path: Path) -> None:
     """Write a row for each recording: its state, its errors, and every parameter with its standard deviation.
@@ -103,15 +110,6 @@ def _row(outcome: Outcome) -> dict[str, object]:
                 f'std of {name}': f'{result.friction_std[j, k]:.4g}',
             }
     return row
-
-
-_Row: TypeAlias = tuple[tuple[int, float, str], Level, tuple[str, ...]]
-
-_CHARTS = 9  # parameters over time that are drawn, the most conspicuous
-_ROWS = 40  # of the table of changes
-_WIDE = 8.0  # [σ] of the drift; ten recordings of each of five arms have a limit of 5
-_DAY = 86400.0
-_ORDER: dict[Level, int] = {'bad': 0, 'caution': 1, 'good': 2}
 
 
 def fleet_report(outcomes: Sequence[Outcome], title: str = 'Fleet') -> Report:

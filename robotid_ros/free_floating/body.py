@@ -25,6 +25,8 @@ from robotid_ros.model.inertia import (
     split_inertial_parameters,
 )
 
+_SIX = ((0, 0, 0, 1, 1, 2), (0, 1, 2, 1, 2, 2))
+
 
 def cross_matrix(vector: Array) -> Array:
     """Return the matrices [x]x with [x]x y = x cross y, shape (..., 3, 3), for x of shape (..., 3)."""
@@ -86,9 +88,6 @@ def spatial_inertia(pseudo: Array) -> Array:
     result[..., 3:, :3] = moment
     result[..., 3:, 3:] = np.trace(sigma, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - sigma
     return result
-
-
-_SIX = ((0, 0, 0, 1, 1, 2), (0, 1, 2, 1, 2, 2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,14 @@ _USUAL_STAGES = ((4.0, 200), (64.0, 60))
 _FIRST_SIZE = 0.25  # of the random first guesses, in their free parameters [rad/s]
 _STRIDE = 2  # the criterion is evaluated on every other point of the grid
 _INFORMATION_WEIGHT = 5e-3  # of the log-determinant beside the column-scaled condition number
+PRIORS: dict[str, tuple[float, float, float]] = {
+    'exact': (1.0, 1.0, 1.0),
+    'mass': (0.5, 1.0, 1.0),
+    'center of mass': (1.0, 0.5, 1.0),
+    'inertia': (1.0, 1.0, 0.5),
+    'all three': (0.5, 0.5, 0.5),
+}
+"""Wrong priors: factors on mass, centre of mass and inertia."""
 
 
 def last_body_motion(model: RobotModel, q: Array, dq: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
@@ -294,16 +302,6 @@ class _Objective:
             more, other = criterion_gradient(gram, 'd-optimal', sharpness)
             value, slope = value + _INFORMATION_WEIGHT * more, slope + _INFORMATION_WEIGHT * other
         return value, slope
-
-
-PRIORS: dict[str, tuple[float, float, float]] = {
-    'exact': (1.0, 1.0, 1.0),
-    'mass': (0.5, 1.0, 1.0),
-    'center of mass': (1.0, 0.5, 1.0),
-    'inertia': (1.0, 1.0, 0.5),
-    'all three': (0.5, 0.5, 0.5),
-}
-"""Wrong priors: factors on mass, centre of mass and inertia."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

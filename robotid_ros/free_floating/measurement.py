@@ -28,6 +28,18 @@ from robotid_ros.reading import refusing
 from robotid_ros.settings import Settings, setting
 from robotid_ros.tables import read_table, write_table
 
+_SIGNALS = ('time', 'q', 'dq', 'base_twist', 'base_position', 'base_orientation')
+_TWIST = 6  # columns
+_LAYOUTS: dict[str, tuple[int, int, list[int]]] = {  # texts before the doubles, their number, and those of use
+    'nav_msgs/Odometry': (2, 7 + 36 + 6, [*range(43, 49), *range(7)]),  # pose, covariance, twist along the base's axes
+    'geometry_msgs/TwistStamped': (1, 6, [*range(6)]),
+    'geometry_msgs/PoseStamped': (1, 7, [*range(7)]),
+}
+_POSE = {
+    'base_position': tuple(f'base/position/{axis}' for axis in 'xyz'),
+    'base_orientation': tuple(f'base/orientation/{part}' for part in ('qw', 'qx', 'qy', 'qz')),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensorNoise(Settings):
@@ -41,9 +53,6 @@ class SensorNoise(Settings):
     joint_position: float = setting(0.0, 'of the joint positions', unit='rad, m', range=(0.0, inf))
     base_position: float = setting(0.0, 'of the position of the base', unit='m', range=(0.0, inf))
     base_orientation: float = setting(0.0, 'of the orientation of the base', unit='rad', range=(0.0, inf))
-
-
-_SIGNALS = ('time', 'q', 'dq', 'base_twist', 'base_position', 'base_orientation')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,18 +152,6 @@ class FloatingMeasurement:
         return replace(
             noisy, base_position=self.base_position + draw((count, 3), noise.base_position), base_orientation=turned
         )
-
-
-_TWIST = 6  # columns
-_LAYOUTS: dict[str, tuple[int, int, list[int]]] = {  # texts before the doubles, their number, and those of use
-    'nav_msgs/Odometry': (2, 7 + 36 + 6, [*range(43, 49), *range(7)]),  # pose, covariance, twist along the base's axes
-    'geometry_msgs/TwistStamped': (1, 6, [*range(6)]),
-    'geometry_msgs/PoseStamped': (1, 7, [*range(7)]),
-}
-_POSE = {
-    'base_position': tuple(f'base/position/{axis}' for axis in 'xyz'),
-    'base_orientation': tuple(f'base/orientation/{part}' for part in ('qw', 'qx', 'qy', 'qz')),
-}
 
 
 def _signals(joint_names: Sequence[str], *, pose: bool) -> dict[str, Sequence[str]]:

@@ -34,6 +34,9 @@ from robotid_ros.nodes.publishing import publish
 _ANSWER = 2.0
 """How long a controller may take to answer [s]."""
 _REPLACEMENT, _INTERPOLATION = 'allow_trajectory_replacement', 'interpolation_method'
+_POLL = 0.05
+_STATE_PERIOD = 0.02
+"""Of the controller states that are looked at [s]."""
 
 
 def controllers_of(node: Node, topic: str, action: str, *, by_action: bool) -> list[str]:
@@ -101,11 +104,6 @@ def _call(node: Node, kind: Any, name: str, request: Any) -> Any:
         return future.result() if answered.wait(_ANSWER) else None
     finally:
         node.destroy_client(client)
-
-
-_POLL = 0.05
-_STATE_PERIOD = 0.02
-"""Of the controller states that are looked at [s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,15 @@ from robotid_ros.errors import DataError, MissingDependencyError
 
 LATCHED = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 """For what a late subscriber must still see: descriptions, references, results."""
+ACTION = 'follow_joint_trajectory'
+_MEANINGS: Mapping[int, tuple[str, str]] = {
+    -1: ('INVALID_GOAL', 'the controller cannot use the trajectory, or another one took its place'),
+    -2: ('INVALID_JOINTS', "the joints are not the controller's"),
+    -3: ('OLD_HEADER_TIMESTAMP', 'the trajectory lies in the past'),
+    -4: ('PATH_TOLERANCE_VIOLATED', 'a joint was too far from the trajectory'),
+    -5: ('GOAL_TOLERANCE_VIOLATED', 'a joint did not reach the end of the trajectory'),
+}
+_STATUS: Mapping[int, str] = {GoalStatus.STATUS_CANCELED: 'cancelled', GoalStatus.STATUS_ABORTED: 'aborted'}
 
 
 def reliability_of(publishers: Sequence[TopicEndpointInfo]) -> ReliabilityPolicy:
@@ -180,18 +189,6 @@ def trajectory_arrays(
     if position is None:
         raise DataError(f'trajectory: expected {count} positions in every point')
     return times, position, column('velocities'), column('accelerations'), column('effort')
-
-
-ACTION = 'follow_joint_trajectory'
-
-_MEANINGS: Mapping[int, tuple[str, str]] = {
-    -1: ('INVALID_GOAL', 'the controller cannot use the trajectory, or another one took its place'),
-    -2: ('INVALID_JOINTS', "the joints are not the controller's"),
-    -3: ('OLD_HEADER_TIMESTAMP', 'the trajectory lies in the past'),
-    -4: ('PATH_TOLERANCE_VIOLATED', 'a joint was too far from the trajectory'),
-    -5: ('GOAL_TOLERANCE_VIOLATED', 'a joint did not reach the end of the trajectory'),
-}
-_STATUS: Mapping[int, str] = {GoalStatus.STATUS_CANCELED: 'cancelled', GoalStatus.STATUS_ABORTED: 'aborted'}
 
 
 def control_msgs(purpose: str) -> tuple[Any, Any]:

@@ -25,6 +25,8 @@ from robotid_ros.nodes.publishing import Status, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, answering, steady_timer
 from robotid_ros.progress import Progress
 
+_STATUS_PERIOD = 0.5
+
 
 class Underway:
     """A progress callback whose state stands on a status, and which ends its work where :meth:`cancel` was called.
@@ -58,9 +60,6 @@ def progress_values(share: float, step: str, elapsed: float) -> Mapping[str, obj
     share = min(max(share, 0.0), 1.0)
     remaining = {'remaining': elapsed * (1.0 - share) / share} if share > 0.0 else {}
     return {'share': share, 'step': step, **remaining}
-
-
-_STATUS_PERIOD = 0.5
 
 
 class IdentifyService:

@@ -33,6 +33,10 @@ from robotid_ros.arrays import Array
 Result = TypeVar('Result')
 
 _ATTEMPTS = 20
+# Marks that are searched for in the serialised template, so that nothing here has to know the
+# layout of a message; none of them can occur there by chance.
+_STAMP = struct.pack('=iI', 0x1F2E3D4C, 0x0B1A2938)
+_NANOSECONDS = 1_000_000_000
 
 
 def insist(act: Callable[[], Result]) -> Result:
@@ -100,12 +104,6 @@ class Status:
         array = DiagnosticArray(status=[status])
         array.header.stamp = self._node.get_clock().now().to_msg()
         publish(self._diagnostics, array)
-
-
-# Marks that are searched for in the serialised template, so that nothing here has to know the
-# layout of a message; none of them can occur there by chance.
-_STAMP = struct.pack('=iI', 0x1F2E3D4C, 0x0B1A2938)
-_NANOSECONDS = 1_000_000_000
 
 
 class JointStateTemplate:

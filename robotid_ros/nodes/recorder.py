@@ -59,6 +59,9 @@ from robotid_ros.nodes.recorder_config import RecorderConfig, processing_setting
 from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node, steady_timer
 from robotid_ros.signals.late_stamps import late_stamps_remark
 
+TOPIC, REFERENCE, PLAN = 'joint_states', 'excitation/reference', 'excitation/plan'
+GONE = 5  # seconds without the publisher of a running reference until the run counts as over
+
 
 def recorder_status(
     session: RecordingSession | None, last: RecordingSession | None, problem: str, silence: float
@@ -127,10 +130,6 @@ def _sentence(recording: bool, values: dict[str, object]) -> str:
     if 'periods_averaged' in values:
         text += f', {values["periods_averaged"]} periods averaged, {values["periods_left_out"]} left out'
     return text
-
-
-TOPIC, REFERENCE, PLAN = 'joint_states', 'excitation/reference', 'excitation/plan'
-GONE = 5  # seconds without the publisher of a running reference until the run counts as over
 
 
 class Recorder(Node):

@@ -40,6 +40,8 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from robotid_ros.errors import RobotIdError
 
 _TOPIC = '/clock'
+Result = TypeVar('Result')
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def steady_timer(node: Node, period: float, callback: Callable[[], object]) -> Timer:
@@ -95,11 +97,6 @@ class SimulatedTime:
     def _take(self, message: ClockMessage) -> None:
         self._node.get_clock().set_ros_time_override(Time.from_msg(message.clock))
         self.came.set()
-
-
-Result = TypeVar('Result')
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class _StopRequest:

@@ -37,6 +37,8 @@ from robotid_ros.simulation.trajectory_follower import (
     ToleranceRequest,
 )
 
+_MONITOR_PERIOD = 0.05  # the controller's action_monitor_rate
+
 
 class SimulatedBase:
     """Publishes ``base_twist``, along the axes of the base, and ``base_pose`` in the inertial frame."""
@@ -73,9 +75,6 @@ class SimulatedBase:
             turn.w, turn.x, turn.y, turn.z = seen.base_orientation[0].tolist()
         publish(self._twists, twist)
         publish(self._poses, pose)
-
-
-_MONITOR_PERIOD = 0.05  # the controller's action_monitor_rate
 
 
 class _Observation(NamedTuple):

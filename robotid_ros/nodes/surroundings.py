@@ -28,6 +28,15 @@ from robotid_ros.nodes.publishing import publish
 
 _EVERY_CLAIM = QoSProfile(history=HistoryPolicy.KEEP_ALL, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 """A reader that keeps the last one only would keep its own node's, and lose that of the node that was here before."""
+_PERIOD = 0.2
+"""How often the graph is looked at [s]."""
+_SILENT = 2.5
+"""How long a recorder may say nothing: it speaks every second [s]."""
+_SETTLED = 2.0
+"""How long a recorder may still speak of what was before [s]."""
+_FULL_SPEED = 100.0
+_SCALING_TOLERANCE = 0.1
+"""Deviation of the speed scaling that a run goes on with [%]: 1 ms of delay in a second."""
 
 
 class Commanders:
@@ -99,17 +108,6 @@ class Claim:
                 f'another node {self._name} runs already (process {" ".join(pid)}): two of them would command one arm; '
                 'this one ends'
             )
-
-
-_PERIOD = 0.2
-"""How often the graph is looked at [s]."""
-_SILENT = 2.5
-"""How long a recorder may say nothing: it speaks every second [s]."""
-_SETTLED = 2.0
-"""How long a recorder may still speak of what was before [s]."""
-_FULL_SPEED = 100.0
-_SCALING_TOLERANCE = 0.1
-"""Deviation of the speed scaling that a run goes on with [%]: 1 ms of delay in a second."""
 
 
 class Surroundings:

@@ -36,6 +36,7 @@ from robotid_ros.reading import read_yaml
 
 _QUIET = 5.0
 """Least time between two warnings of trajectories that get no efforts: a planner may send a hundred a second [s]."""
+_QUEUE = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 def read_levels(path: str) -> ContactLevels | None:
@@ -208,9 +209,6 @@ class TorqueWatch:
             answer = JointState(name=list(self._joints), effort=values.tolist(), velocity=torques.velocity.tolist())
             answer.header.stamp = message.header.stamp
             publish(publisher, answer)
-
-
-_QUEUE = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class WrenchWatch:

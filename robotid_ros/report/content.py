@@ -18,6 +18,7 @@ from robotid_ros.report.plot import Chart
 
 _SUPERSCRIPT = str.maketrans('0123456789-', '⁰¹²³⁴⁵⁶⁷⁸⁹⁻')
 _MINUS = '−'
+Level: TypeAlias = Literal['good', 'caution', 'bad']
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -68,9 +69,6 @@ def friction_label(name: str) -> str:
     """Return a friction model's name as people say it: Coulomb + viscous + offset."""
     words = name.replace('daemi_heimann', 'Daemi-Heimann').replace('_', '+').split('+')
     return ' + '.join(word.capitalize() if word in ('coulomb', 'stribeck') else word for word in words)
-
-
-Level: TypeAlias = Literal['good', 'caution', 'bad']
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,6 +73,7 @@ from robotid_ros.report.verdict import (
 _MOST = 24  # entries of a list
 _SHOWN = 6  # alternatives of a decision, the best first
 _USES = ('training', 'validation', 'test')
+_SETS = ('validation', 'test', 'training')
 
 
 def provenance_items(result: IdentificationResult) -> Iterator[Item]:
@@ -193,9 +194,6 @@ def _search_figure(cost: Array) -> Figure:
         charts=(chart,),
         wide=True,
     )
-
-
-_SETS = ('validation', 'test', 'training')
 
 
 def identification_report(

@@ -48,6 +48,39 @@ _SIGNS: dict[StatusLevel, tuple[str, str]] = {
 _BAR = 24
 _STANDSTILL = 0.02
 """Joint speed below which the friction is not known [rad/s or m/s]."""
+_WAITING = 200  # messages kept for a browser that does not take them; after that it gets the whole state again
+_ANSWER = 10.0  # s that the page waits for the answer to a stop
+_LOOPBACK = ('127.0.0.1', '[::1]', 'localhost')
+_HEADERS = {
+    'Cache-Control': 'no-store',
+    'Content-Security-Policy': "frame-ancestors 'none'; form-action 'self'; base-uri 'none'",
+    'X-Frame-Options': 'DENY',
+    'X-Content-Type-Options': 'nosniff',
+    'Referrer-Policy': 'same-origin',  # no-referrer would take the Origin from the form
+}
+_BODY = """<header><p class="kind">Watching</p><h1>robotid</h1></header>
+<form class="stopbar" id="stopbar" method="post" action="stop"><button type="submit" id="stop">Stop the arm</button>
+<div><p id="answer" role="status"></p><p id="last"></p></div></form>
+<script>
+$stop
+</script>
+<main><section><div id="nodes"></div><progress id="progress" max="1" value="0" hidden></progress></section>
+<section><h2>Motion</h2><p class="reading" id="still">Positions are shown once a joint state has come.</p>
+<figure><figcaption></figcaption><div class="panels" id="motion"></div></figure></section>
+<section><h2>Effort and torque</h2><p class="reading" id="waiting">Efforts are shown as the joint states report them;
+measured and predicted torque, once the identification has a result.</p>
+<figure><figcaption></figcaption><div class="panels" id="torque"></div></figure></section>
+<section><h2>Convergence</h2><p class="reading">After each averaged recording: what the model leaves of the torque,
+the median deviation of the parameters, and how far the last recording moved them.</p>
+<figure><figcaption></figcaption><div class="panels wide"><div class="panel"><div id="convergence" style="height:280px"
+role="img" aria-label="Convergence of the identification over the recordings"></div></div></div></figure></section>
+</main>
+"""
+_ANSWER_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1"><title>robotid watch</title></head>
+<body><p>$answer</p><form method="post" action="stop"><button type="submit">Stop the arm</button></form>
+<p><a href="./">Back to the page</a></p></body></html>
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,42 +222,6 @@ def _number(values: Mapping[str, str], name: str) -> float | None:
 
 def _cut(line: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1] + '…'
-
-
-_WAITING = 200  # messages kept for a browser that does not take them; after that it gets the whole state again
-_ANSWER = 10.0  # s that the page waits for the answer to a stop
-_LOOPBACK = ('127.0.0.1', '[::1]', 'localhost')
-_HEADERS = {
-    'Cache-Control': 'no-store',
-    'Content-Security-Policy': "frame-ancestors 'none'; form-action 'self'; base-uri 'none'",
-    'X-Frame-Options': 'DENY',
-    'X-Content-Type-Options': 'nosniff',
-    'Referrer-Policy': 'same-origin',  # no-referrer would take the Origin from the form
-}
-
-_BODY = """<header><p class="kind">Watching</p><h1>robotid</h1></header>
-<form class="stopbar" id="stopbar" method="post" action="stop"><button type="submit" id="stop">Stop the arm</button>
-<div><p id="answer" role="status"></p><p id="last"></p></div></form>
-<script>
-$stop
-</script>
-<main><section><div id="nodes"></div><progress id="progress" max="1" value="0" hidden></progress></section>
-<section><h2>Motion</h2><p class="reading" id="still">Positions are shown once a joint state has come.</p>
-<figure><figcaption></figcaption><div class="panels" id="motion"></div></figure></section>
-<section><h2>Effort and torque</h2><p class="reading" id="waiting">Efforts are shown as the joint states report them;
-measured and predicted torque, once the identification has a result.</p>
-<figure><figcaption></figcaption><div class="panels" id="torque"></div></figure></section>
-<section><h2>Convergence</h2><p class="reading">After each averaged recording: what the model leaves of the torque,
-the median deviation of the parameters, and how far the last recording moved them.</p>
-<figure><figcaption></figcaption><div class="panels wide"><div class="panel"><div id="convergence" style="height:280px"
-role="img" aria-label="Convergence of the identification over the recordings"></div></div></div></figure></section>
-</main>
-"""
-_ANSWER_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1"><title>robotid watch</title></head>
-<body><p>$answer</p><form method="post" action="stop"><button type="submit">Stop the arm</button></form>
-<p><a href="./">Back to the page</a></p></body></html>
-"""
 
 
 class LiveServer:

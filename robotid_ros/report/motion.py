@@ -30,6 +30,8 @@ from robotid_ros.report.subject import described_torque
 SAMPLES = 2001
 TOLERANCE = 1e-6  # of a limit
 _QUANTITIES = ('position', 'velocity', 'acceleration', 'torque')
+_GOOD_CONDITION = 30.0
+_POOR_CONDITION = 200.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,10 +211,6 @@ def _seen(values: Array, low: float, high: float) -> tuple[float, float]:
     room = 0.5 * max(top - bottom, 1e-9)
     bottom, top = (low if low > bottom - room else bottom), (high if high < top + room else top)
     return min(bottom, float(values.min())) - 0.15 * room, max(top, float(values.max())) + 0.15 * room
-
-
-_GOOD_CONDITION = 30.0
-_POOR_CONDITION = 200.0
 
 
 def condition_level(scaled: float) -> Level:

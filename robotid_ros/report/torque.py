@@ -32,6 +32,8 @@ from robotid_ros.report.plot import Chart, axis, band, dots, intervals, line, ru
 from robotid_ros.report.subject import Run, Subject, described_friction
 
 _BINS = 15
+_LINEAR = {'coulomb', 'viscous', 'offset'}
+_IN_MOTION = 0.02  # of a joint's largest speed
 
 
 def torque_figure(run: Run, joint_types: Sequence[str]) -> Figure:
@@ -203,10 +205,6 @@ def _binned(x: Array, y: Array) -> tuple[Array, Array, Array]:
     variance = np.bincount(index, y**2, _BINS) / safe - mean**2
     centre = np.bincount(index, x, _BINS) / safe
     return centre[full], mean[full], np.sqrt(np.maximum(variance[full], 0.0))
-
-
-_LINEAR = {'coulomb', 'viscous', 'offset'}
-_IN_MOTION = 0.02  # of a joint's largest speed
 
 
 def friction_figure(subject: Subject) -> Figure:

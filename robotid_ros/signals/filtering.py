@@ -21,6 +21,9 @@ from numpy.typing import NDArray
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.errors import DataError
 
+ORDER = 4
+NOISE_SHARE = 0.01  # as in robotid_ros.signals.differentiation
+
 
 def guarded_smoothing(
     values: Array, passes: int = 1, guard: float = 0.1, periodic: bool = False
@@ -73,10 +76,6 @@ def guarded_smoothing(
         current[:, open_] = candidate[:, open_]
         applied[open_] += 1
     return current.reshape(original.shape), applied
-
-
-ORDER = 4
-NOISE_SHARE = 0.01  # as in robotid_ros.signals.differentiation
 
 
 def zero_phase_low_pass(values: Array, rate: float, cutoff: float, order: int = ORDER, axis: int = 0) -> Array:

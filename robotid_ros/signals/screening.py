@@ -19,6 +19,10 @@ from robotid_ros.arrays import Array, BoolArray, IntArray
 
 TURN = 2.0 * np.pi
 _TOLERANCE = 0.7  # rad: own motion between two samples, 2 rad/s over a gap of 0.35 s for example
+SECOND = 1_000_000_000
+_WIDEST = 5  # samples of a spike, at most
+_CLEAR = 4.0  # times the largest usual change from one sample to the next
+_USUAL = 99.5  # percentile of the changes that counts as their largest
 
 
 @dataclass(slots=True)
@@ -66,13 +70,6 @@ class TurnUnwrapper:
         turns = before + np.cumsum(np.where(jump, whole, 0.0), axis=0)
         self._turns = turns[-1].copy()
         return np.asarray(position - turns * TURN)
-
-
-SECOND = 1_000_000_000
-
-_WIDEST = 5  # samples of a spike, at most
-_CLEAR = 4.0  # times the largest usual change from one sample to the next
-_USUAL = 99.5  # percentile of the changes that counts as their largest
 
 
 @dataclass(slots=True)

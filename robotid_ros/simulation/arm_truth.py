@@ -28,6 +28,9 @@ from robotid_ros.simulation.plant_motion import PlantMotion
 
 RIPPLE_WAVES = 100.0  # per turn of the joint: one per turn of a rotor behind a gear of 100
 _SLIP = 0.01  # rad/s or m/s; below it the friction of the load fades out, so that it does nothing at rest
+# Motor-side torque constant [N m/A] where none is given: between those published for the large and
+# the small joints of a UR10 (13.1 and 10.6 N m/A at the joint, behind 101:1).
+_TYPICAL_TORQUE_CONSTANT = 0.12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +102,6 @@ class Drive:
         torque = motion.motor_torque + self.load_torque(motion.velocity, motion.torque - motion.friction)
         torque = torque + self.ripple * np.sin(RIPPLE_WAVES * motion.position)
         return replace(motion, motor_torque=torque, position=motion.position + self.compliance * torque)
-
-
-# Motor-side torque constant [N m/A] where none is given: between those published for the large and
-# the small joints of a UR10 (13.1 and 10.6 N m/A at the joint, behind 101:1).
-_TYPICAL_TORQUE_CONSTANT = 0.12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,11 @@ import numpy as np
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import DataError
 
+# The controller compares the last velocities with the resolution of single precision.
+_REST_VELOCITY = float(np.finfo(np.float32).eps)
+_STOPPED_VELOCITY = 0.01  # the controller's stopped_velocity_tolerance [rad/s or m/s]
+_ERASED = -1.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrajectoryPoints:
@@ -124,10 +129,6 @@ def _coefficients(points: TrajectoryPoints) -> Array:
     c[4, k] = (-15.0 * gap + 7.0 * rate - bend) / t**4
     c[5, k] = (6.0 * gap - 3.0 * rate + 0.5 * bend) / t**5
     return c
-
-
-# The controller compares the last velocities with the resolution of single precision.
-_REST_VELOCITY = float(np.finfo(np.float32).eps)
 
 
 class CommandPoint(NamedTuple):
@@ -322,10 +323,6 @@ class TrajectoryFollower:
                 f"the trajectory ends in motion: joint '{self.joint_names[fast]}' with {last[fast]:.6g} rad/s or m/s; "
                 'expected zero velocity at the last point'
             )
-
-
-_STOPPED_VELOCITY = 0.01  # the controller's stopped_velocity_tolerance [rad/s or m/s]
-_ERASED = -1.0
 
 
 class GoalEnd(IntEnum):
