@@ -102,8 +102,8 @@ def identify_target(
         # seen from the end, forgetting is a weight that grows from sample to sample
         weight = np.sqrt(forgetting ** np.arange(len(measurement))[::-1])
         white = weight[:, None, None] * whitening_of(residual_covariance(robot, measurement, stated, total))
-        found, _ = scaled_solution(white @ regression.A, (white @ regression.Y[..., None])[..., 0])
-        fit = Estimate(unknowns=found, jacobian=regression.A, whitening=white)
+        solution, _ = scaled_solution(white @ regression.A, (white @ regression.Y[..., None])[..., 0])
+        fit = Estimate(unknowns=solution, jacobian=regression.A, whitening=white)
     elif source != 'estimated':
         ordinary, _ = scaled_solution(regression.A, regression.Y)
         fit = Estimate(unknowns=ordinary, jacobian=regression.A, whitening=None)
