@@ -38,7 +38,7 @@ from trajectory_msgs.msg import JointTrajectory
 from benchmark.faults import arm, clearance
 from robotid_ros.demo.processes import die_with_parent, isolated_environment
 from robotid_ros.excitation import optimize_excitation, save_excitation
-from robotid_ros.model.robot_config import arm_file
+from robotid_ros.model.packaged import arm_file
 from robotid_ros.nodes.loop_client import introduce
 
 _CONTROLLER = 'joint_trajectory_controller'

@@ -30,7 +30,8 @@ from robotid_ros.excitation.motion import Motion
 from robotid_ros.excitation.preparation import reference_check
 from robotid_ros.excitation.reference import ReferenceCheck
 from robotid_ros.execution.run import RunConfig, RunPlan, plan_run
-from robotid_ros.model.robot_config import RobotConfig, arm_file, configured_arm
+from robotid_ros.model.packaged import arm_file
+from robotid_ros.model.robot_config import RobotConfig, configured_arm
 
 _PERIOD = 3.0
 _MOVES = 0.02

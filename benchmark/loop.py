@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmark.row import Row
 from robotid_ros.demo.run import DemoSettings, run_demo
-from robotid_ros.model.robot_config import packaged_folder
+from robotid_ros.model.packaged import packaged_folder
 
 
 def demonstration(quick: bool) -> Iterator[Row]:

@@ -20,7 +20,7 @@ import numpy as np
 from robotid_ros.data import read_recording
 from robotid_ros.model import RobotModel
 from robotid_ros.model.kinematics import link_transforms
-from robotid_ros.model.robot_config import arm_description
+from robotid_ros.model.packaged import arm_description
 
 TARGET = Path(__file__).parent / '_static' / 'gazebo.svg'
 POSES, POINTS = 9, 500

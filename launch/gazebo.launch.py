@@ -45,7 +45,7 @@ from robotid_ros.demo.run import configuration_text
 from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.excitation.preparation import clear_pose
 from robotid_ros.model import RobotConfig, RobotModel
-from robotid_ros.model.robot_config import arm_description
+from robotid_ros.model.packaged import arm_description
 from robotid_ros.simulation import gazebo_controllers, gazebo_description, world_physics
 
 ARGUMENTS = (

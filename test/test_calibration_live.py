@@ -23,7 +23,7 @@ from robotid_ros.calibration.pairing import PairingConfig, RestingPairs
 from robotid_ros.calibration.points import write_joints
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model import RobotModel
-from robotid_ros.model.robot_config import arm_description
+from robotid_ros.model.packaged import arm_description
 from robotid_ros.model.transforms import quaternion_of_rotation, rotation_of_vector
 
 TRACKER = TrackerConfig(seed=3)

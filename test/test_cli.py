@@ -23,8 +23,7 @@ from robotid_ros.cli import build_parser, main
 from robotid_ros.commands import COMMANDS
 from robotid_ros.commands.demo import parameter_table as demo_table
 from robotid_ros.commands.options import load_robot
-from robotid_ros.demo.comparison import ParameterComparison
-from robotid_ros.demo.run import configuration_text
+from robotid_ros.demo.run import ParameterComparison, configuration_text
 from robotid_ros.errors import ModelError
 from robotid_ros.excitation.design import FORMAT
 from robotid_ros.identification import IdentificationResult

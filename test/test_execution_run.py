@@ -26,7 +26,7 @@ from robotid_ros.excitation.reference import Chain, FourierRun, Move, Rest, Slow
 from robotid_ros.excitation.workspace import workspace_constraints
 from robotid_ros.execution.run import RunConfig, plan_run
 from robotid_ros.model import RobotConfig, RobotModel
-from robotid_ros.model.robot_config import arm_file
+from robotid_ros.model.packaged import arm_file
 
 MODEL = ur10e()
 CONFIG = ExcitationConfig(period=12.0, starts=1, iterations=80)

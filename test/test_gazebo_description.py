@@ -19,7 +19,8 @@ from simulation_helpers import CRANE, UR10E
 
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
-from robotid_ros.model.robot_config import RobotConfig, arm_description, packaged_arms
+from robotid_ros.model.packaged import arm_description, packaged_arms
+from robotid_ros.model.robot_config import RobotConfig
 from robotid_ros.simulation import gazebo_controllers, gazebo_description, world_physics
 
 CONFIG = Path(__file__).parents[1] / 'config'

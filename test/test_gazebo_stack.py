@@ -53,7 +53,7 @@ if _missing():
 
 from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters  # noqa: E402
 from robotid_ros.model import RobotModel  # noqa: E402
-from robotid_ros.model.robot_config import arm_description  # noqa: E402
+from robotid_ros.model.packaged import arm_description  # noqa: E402
 from robotid_ros.nodes.loop_client import LoopClient  # noqa: E402
 
 NODES = ('excitation', 'recorder', 'identification')

@@ -19,7 +19,8 @@ from robotid_ros.data.torque import measured_torque
 from robotid_ros.errors import ModelError
 from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.model import JointLimits, RobotConfig
-from robotid_ros.model.robot_config import DESIGN_KEYS, arm_file, configured_arm
+from robotid_ros.model.packaged import arm_file
+from robotid_ros.model.robot_config import DESIGN_KEYS, configured_arm
 from robotid_ros.settings import settings_of
 
 GOOD = {

@@ -16,7 +16,7 @@ import pytest
 
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
-from robotid_ros.model.robot_config import arm_description
+from robotid_ros.model.packaged import arm_description
 from robotid_ros.simulation import Drive, Plant, PlantMotion, nominal_truth, perturb, simulate_trajectory
 
 

@@ -38,7 +38,7 @@ from robotid_ros.errors import CalibrationError
 from robotid_ros.files import file_hash, output_folder, write_text
 from robotid_ros.model import RobotModel
 from robotid_ros.model.dh_table import DHTable, read_dh_file
-from robotid_ros.model.robot_config import arm_file
+from robotid_ros.model.packaged import arm_file
 from robotid_ros.report import can_draw, write_report
 from robotid_ros.report.calibration import accuracy_table, calibration_report, workspace_report
 

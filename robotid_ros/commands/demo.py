@@ -17,10 +17,10 @@ from pathlib import Path
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.settings import number
 from robotid_ros.commands.terminal import joint_table, progress_bar, text_table
-from robotid_ros.demo.comparison import WELL_EXCITED, ParameterComparison
+from robotid_ros.demo.run import WELL_EXCITED, ParameterComparison
 from robotid_ros.files import output_folder, write_text
 from robotid_ros.model import RobotConfig, RobotModel
-from robotid_ros.model.robot_config import arm_file, packaged_folder
+from robotid_ros.model.packaged import arm_file, packaged_folder
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -24,7 +24,7 @@ from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize
 from robotid_ros.excitation.design import save_excitation
 from robotid_ros.files import require_folder
 from robotid_ros.jobs import engine
-from robotid_ros.model.robot_config import arm_file
+from robotid_ros.model.packaged import arm_file
 from robotid_ros.report.design import write_design_page
 
 

@@ -22,7 +22,7 @@ from robotid_ros.commands.terminal import metrics_table, parameter_table, progre
 from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash, output_folder
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, SelectionConfig
-from robotid_ros.model.robot_config import arm_file
+from robotid_ros.model.packaged import arm_file
 from robotid_ros.workflow import identify_files, write_identification
 
 

@@ -23,7 +23,8 @@ from robotid_ros.errors import DataError, ModelError
 from robotid_ros.excitation.design import load_excitation
 from robotid_ros.model import STANDARD_GRAVITY, RobotConfig, RobotModel
 from robotid_ros.model.dh_table import read_dh_file
-from robotid_ros.model.robot_config import arm_file, configured_arm, packaged_arms
+from robotid_ros.model.packaged import arm_file, packaged_arms
+from robotid_ros.model.robot_config import configured_arm
 
 
 def add_robot_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:

@@ -30,7 +30,6 @@ from robotid_ros.excitation.observation import observation_of
 from robotid_ros.excitation.preparation import design_limits, other_constraints
 from robotid_ros.excitation.problem import ExcitationProblem
 from robotid_ros.excitation.verification import Peak, scale_into_limits
-from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 
@@ -195,16 +194,6 @@ def finish(problem: ExcitationProblem, starts: Sequence[Start]) -> tuple[Fourier
     raise ExcitationError(f'no trajectory keeps all limits: even with the smallest motion found, {refusal}')
 
 
-def _with_margins(limits: JointLimits, config: ExcitationConfig, start: Array) -> JointLimits:
-    """Return the limits of a design: inside those of the run, but for a start that is given, shape (n,) or (0,)."""
-    reach = limits.upper - limits.lower
-    room = np.where(np.isfinite(reach), 0.5 * config.position_margin * reach, 0.0)
-    lower, upper = limits.lower + room, limits.upper - room
-    if len(start):
-        lower, upper = np.minimum(lower, start), np.maximum(upper, start)
-    return replace(limits, lower=lower, upper=upper, velocity=limits.velocity * (1.0 - config.velocity_margin))
-
-
 def optimize_excitation(
     model: RobotModel,
     config: ExcitationConfig | None = None,
@@ -250,7 +239,13 @@ def optimize_excitation(
     if len(start):
         frozen_array(start, 'start_position', (model.n,), ExcitationError)
     check_reachable(model, limits, config.start_position)
-    limits = _with_margins(limits, config, start)
+    # The limits of a design: inside those of the run, but for a start that is given, shape (n,) or (0,).
+    reach = limits.upper - limits.lower
+    room = np.where(np.isfinite(reach), 0.5 * config.position_margin * reach, 0.0)
+    lower, upper = limits.lower + room, limits.upper - room
+    if len(start):
+        lower, upper = np.minimum(lower, start), np.maximum(upper, start)
+    limits = replace(limits, lower=lower, upper=upper, velocity=limits.velocity * (1.0 - config.velocity_margin))
     observation = observation_of(model, config)
     constraints = other_constraints(model, config, limits, observation)
     problem = ExcitationProblem(model, limits, constraints, observation, config)

@@ -23,7 +23,7 @@ from robotid_ros.free_floating.body import RigidBody
 from robotid_ros.free_floating.measurement import SensorNoise
 from robotid_ros.free_floating.robot import FreeFloatingRobot
 from robotid_ros.model.joint_limits import JointLimits
-from robotid_ros.model.robot_config import arm_description, packaged_folder
+from robotid_ros.model.packaged import arm_description, packaged_folder
 from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.settings import Settings, setting, settings_of
 

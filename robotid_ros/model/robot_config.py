@@ -25,7 +25,6 @@ Units are never guessed: without ``effort`` a recording's effort cannot become a
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -35,7 +34,6 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
 from robotid_ros.model.joint_limits import FALLING_PARTS, FALLING_QUANTITIES, JointLimits
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.model.urdf_tree import read_urdf_text
 from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.settings import Settings, setting, settings_of
 
@@ -294,34 +292,3 @@ def configured_arm(
         gravity=config.gravity,
     )
     return config.applied(model)
-
-
-def packaged_folder() -> Path:
-    """Return the folder of the packaged arms' URDFs and configurations."""
-    return Path(str(resources.files('robotid_ros') / 'robots'))
-
-
-def packaged_arms() -> tuple[str, ...]:
-    """Return the names of the packaged arms."""
-    return tuple(sorted(path.stem for path in packaged_folder().glob('*.urdf')))
-
-
-def arm_file(robot: str | Path) -> Path:
-    """Return the file of an arm given as a path, or as the name of a packaged one; refuse what is neither."""
-    path = Path(robot).expanduser()
-    if path.is_file():
-        return path
-    name = str(robot).removesuffix('.urdf')
-    if name in packaged_arms():
-        return packaged_folder() / f'{name}.urdf'
-    raise ModelError(
-        f"robot '{robot}': no such file, and no packaged arm of that name; packaged are: {', '.join(packaged_arms())}"
-    )
-
-
-def arm_description(robot: str | Path) -> str:
-    """Return the text of an arm's URDF, given like in :func:`arm_file`; refuse what is not XML."""
-    text = read_urdf_text(arm_file(robot)).lstrip('\ufeff')
-    if not text.lstrip().startswith('<'):
-        raise ModelError(f"'{robot}' is not a URDF: expected XML, which begins with '<', got {text[:20]!r}")
-    return text

@@ -60,8 +60,7 @@ from robotid_ros.nodes.excitation_config import (
 )
 from robotid_ros.nodes.identify_service import Underway
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.preview import Preview
-from robotid_ros.nodes.publishing import Status, publish
+from robotid_ros.nodes.publishing import Preview, Status, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_node, steady_timer
 from robotid_ros.nodes.start_checks import StartChecks
 from robotid_ros.nodes.surroundings import Claim, Commanders

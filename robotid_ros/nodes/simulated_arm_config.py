@@ -17,7 +17,8 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
-from robotid_ros.model.robot_config import RobotConfig, arm_description, configured_arm
+from robotid_ros.model.packaged import arm_description
+from robotid_ros.model.robot_config import RobotConfig, configured_arm
 from robotid_ros.settings import Settings, setting
 from robotid_ros.simulation import (
     LAWS,
