@@ -28,7 +28,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.excitation import ExcitationConfig, optimize_excitation
 from robotid_ros.excitation.motion import Motion
 from robotid_ros.excitation.preparation import reference_check
-from robotid_ros.excitation.reference_check import ReferenceCheck
+from robotid_ros.excitation.reference import ReferenceCheck
 from robotid_ros.execution.run import RunConfig, RunPlan, plan_run
 from robotid_ros.model.packaged import arm_file
 from robotid_ros.model.robot_config import RobotConfig, configured_arm

@@ -41,7 +41,7 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node, PushRosNamespace, SetParameter
 from launch_ros.parameter_descriptions import ParameterValue
 
-from robotid_ros.demo.configuration import configuration_text
+from robotid_ros.demo.run import configuration_text
 from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.excitation.preparation import clear_pose
 from robotid_ros.model import RobotConfig, RobotModel

@@ -40,7 +40,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from recorder_helpers import JOINTS, START, joint_state, reference_message
 
-from robotid_ros.calibration.points_file import read_joints, read_points
+from robotid_ros.calibration.points import read_joints, read_points
 from robotid_ros.data import (
     Dataset,
     load_dataset,
@@ -56,11 +56,11 @@ from robotid_ros.data.context import SCHEMAS, message_text, read_context
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.errors import RobotIdError
 from robotid_ros.excitation import ExcitationConfig, optimize_excitation
-from robotid_ros.excitation.geometry import load_geometry
-from robotid_ros.excitation.storage import load_excitation, save_excitation
+from robotid_ros.excitation.design import load_excitation, save_excitation
+from robotid_ros.excitation.workspace import load_geometry
 from robotid_ros.export.mjcf import mjcf_of, mjcf_with
-from robotid_ros.free_floating.measurement_file import read_floating_bag as read_floating
-from robotid_ros.free_floating.measurement_file import read_measurement
+from robotid_ros.free_floating.measurement import read_floating_bag as read_floating
+from robotid_ros.free_floating.measurement import read_measurement
 from robotid_ros.free_floating.mission import read_mission
 from robotid_ros.identification import IdentificationResult, identify
 from robotid_ros.model import RobotConfig, RobotModel

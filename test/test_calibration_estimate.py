@@ -22,9 +22,8 @@ import robotid_ros
 from robotid_ros.calibration import CalibrationConfig, MeasuredPoints, calibrate
 from robotid_ros.calibration.estimator import ValidatedColumns, folds_of
 from robotid_ros.calibration.example import example_arm, example_table
-from robotid_ros.calibration.pose_selection import select_poses
-from robotid_ros.calibration.workspace import random_configurations
-from robotid_ros.commands.tables import report_table
+from robotid_ros.calibration.pose_selection import random_configurations, select_poses
+from robotid_ros.commands.terminal import report_table
 from robotid_ros.model import RobotModel
 from robotid_ros.model.dh_table import DHTable
 from robotid_ros.report.calibration import accuracy_table

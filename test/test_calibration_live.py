@@ -20,7 +20,7 @@ from ros_helpers import NodeProcess, ros_environment
 from robotid_ros.calibration import calibrate, read_points, select_poses
 from robotid_ros.calibration.example import TrackerConfig, tracked_arm
 from robotid_ros.calibration.pairing import PairingConfig, RestingPairs
-from robotid_ros.calibration.points_file import write_joints
+from robotid_ros.calibration.points import write_joints
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.packaged import arm_description

@@ -24,10 +24,9 @@ import robotid_ros
 from robotid_ros.calibration import CalibrationConfig, CalibrationResult, calibrate, read_points, write_points
 from robotid_ros.calibration.example import SimulatedArm, example_arm, example_table
 from robotid_ros.calibration.inverse_kinematics import compensated_inverse_kinematics, compensated_joints
-from robotid_ros.calibration.points_file import read_joints
-from robotid_ros.calibration.pose_selection import select_poses
+from robotid_ros.calibration.points import read_joints
+from robotid_ros.calibration.pose_selection import sample_workspace, select_poses
 from robotid_ros.calibration.result import calibrated_urdf
-from robotid_ros.calibration.workspace import sample_workspace
 from robotid_ros.cli import main
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model import RobotModel

@@ -22,11 +22,10 @@ import yaml
 from robotid_ros.cli import build_parser, main
 from robotid_ros.commands import COMMANDS
 from robotid_ros.commands.demo import parameter_table as demo_table
-from robotid_ros.commands.robot_options import load_robot
-from robotid_ros.demo.comparison import ParameterComparison
-from robotid_ros.demo.configuration import configuration_text
+from robotid_ros.commands.options import load_robot
+from robotid_ros.demo.run import ParameterComparison, configuration_text
 from robotid_ros.errors import ModelError
-from robotid_ros.excitation.storage import FORMAT
+from robotid_ros.excitation.design import FORMAT
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.inertia import pseudo_inertia

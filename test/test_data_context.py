@@ -26,18 +26,18 @@ from identification_helpers import TWO_LINKS, fourier_motion, pinocchio_torque
 from recorder_helpers import joint_state, joint_trajectory
 
 from robotid_ros.cli import main
-from robotid_ros.commands.processing_options import add_processing_arguments, motion_settings, processing_settings
+from robotid_ros.commands.options import add_processing_arguments, motion_settings, processing_settings
 from robotid_ros.data import ProcessingSettings, load_dataset, process_file, read_recording
 from robotid_ros.data.bag import Bag
 from robotid_ros.data.bag_writer import BagWriter
+from robotid_ros.data.cdr import JointStateDecoder
 from robotid_ros.data.context import SCHEMAS, message_text, read_context
-from robotid_ros.data.joint_state_cdr import JointStateDecoder
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.data.reference import decode_reference
 from robotid_ros.data.session import RecordingSession
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.excitation import ExcitationConfig, optimize_excitation
-from robotid_ros.excitation.storage import save_excitation
+from robotid_ros.excitation.design import save_excitation
 from robotid_ros.model import RobotConfig, RobotModel
 
 pytest.importorskip('rosbags.rosbag2')

@@ -29,7 +29,7 @@ from robotid_ros.data import (
     save_recording,
     write_csv,
 )
-from robotid_ros.data.joint_state_cdr import JointStateDecoder
+from robotid_ros.data.cdr import JointStateDecoder
 from robotid_ros.errors import DataError
 
 UR10 = Path(__file__).parents[2] / 'shared' / 'data' / 'ur10_exciting'

@@ -15,8 +15,8 @@ import pytest
 from recorder_helpers import START, harmonics
 
 from robotid_ros.data import ProcessingSettings, Recording, process_file, process_recording, summarize, write_csv
-from robotid_ros.data.periodic import thinned
 from robotid_ros.data.reference import reference_period
+from robotid_ros.data.runs import thinned
 from robotid_ros.errors import DataError
 from robotid_ros.model.robot_config import RobotConfig
 

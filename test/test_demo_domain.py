@@ -15,9 +15,9 @@ import sys
 
 import pytest
 
-from robotid_ros.demo.domain import _silent, reserve_domain
+from robotid_ros.demo.processes import _silent, reserve_domain
 
-ASK = 'from robotid_ros.demo.domain import reserve_domain\nprint(*(reserve_domain() for _ in range(40)))'
+ASK = 'from robotid_ros.demo.processes import reserve_domain\nprint(*(reserve_domain() for _ in range(40)))'
 
 
 @pytest.mark.skipif(sys.platform != 'linux', reason='only Linux has names that vanish with their process')

@@ -17,11 +17,9 @@ from excitation_helpers import UR10E, planar_arm
 
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationConfig
-from robotid_ros.excitation.approach import approach
-from robotid_ros.excitation.geometry import random_positions, skeleton
 from robotid_ros.excitation.preparation import clear_pose, reference_check
-from robotid_ros.excitation.reference import Move, Rest
-from robotid_ros.excitation.workspace import ground_clearance
+from robotid_ros.excitation.reference import Move, Rest, approach
+from robotid_ros.excitation.workspace import ground_clearance, random_positions, skeleton
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.kinematics import link_transforms
 

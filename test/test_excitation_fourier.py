@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import FourierTrajectory
-from robotid_ros.excitation.extremes import trajectory_extremes
-from robotid_ros.excitation.fourier import fourier_basis
+from robotid_ros.excitation.fourier import fourier_basis, trajectory_extremes
 from robotid_ros.excitation.verification import scale_into_joint_limits
 
 

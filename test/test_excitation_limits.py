@@ -19,12 +19,22 @@ from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory
 from robotid_ros.excitation.constraints import JointRanges, TorqueLimits
 from robotid_ros.excitation.criteria import CRITERIA, criterion_gradient, information_matrix, measure_excitation
-from robotid_ros.excitation.geometry import Capsule, Geometry, closest_points, find_frame, load_geometry, skeleton
 from robotid_ros.excitation.motion import Motion, MotionGradient
 from robotid_ros.excitation.observation import observation_of
 from robotid_ros.excitation.preparation import design_limits
 from robotid_ros.excitation.problem import ExcitationProblem, free_directions
-from robotid_ros.excitation.workspace import Clearance, ground_clearance, workspace_box, workspace_constraints
+from robotid_ros.excitation.workspace import (
+    Capsule,
+    Clearance,
+    Geometry,
+    closest_points,
+    find_frame,
+    ground_clearance,
+    load_geometry,
+    skeleton,
+    workspace_box,
+    workspace_constraints,
+)
 
 
 def derivative(function, h=1e-3):

@@ -21,9 +21,8 @@ from robotid_ros.errors import DataError, IdentificationError
 from robotid_ros.excitation import FourierTrajectory
 from robotid_ros.free_floating import FloatingMeasurement, RigidBody, SensorNoise, identify_target, simulate
 from robotid_ros.free_floating.identification import ESTIMATORS
-from robotid_ros.free_floating.momentum import momentum_map
-from robotid_ros.free_floating.recursive import convergence_history
-from robotid_ros.free_floating.regression import residual_covariance, target_regression
+from robotid_ros.free_floating.regression import convergence_history, residual_covariance, target_regression
+from robotid_ros.free_floating.robot import momentum_map
 
 MOMENTUM = np.array([3.0, -2.0, 1.0, 0.4, 0.5, -0.3])
 EVERY_NOISE = SensorNoise(joint_position=1e-4, base_position=1e-4, base_orientation=1e-4)

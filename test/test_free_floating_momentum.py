@@ -19,8 +19,8 @@ from robotid_ros.errors import DataError, ModelError
 from robotid_ros.excitation import FourierTrajectory
 from robotid_ros.free_floating import FreeFloatingRobot, RigidBody, simulate
 from robotid_ros.free_floating.design import last_body_motion
-from robotid_ros.free_floating.momentum import momentum_map
 from robotid_ros.free_floating.regression import target_regression
+from robotid_ros.free_floating.robot import momentum_map
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 from robotid_ros.model.kinematics import link_transforms

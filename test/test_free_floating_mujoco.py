@@ -22,7 +22,7 @@ from robotid_ros.free_floating import (
     read_mission,
     simulate,
 )
-from robotid_ros.free_floating.momentum import momentum_map
+from robotid_ros.free_floating.robot import momentum_map
 from robotid_ros.model.inertia import split_inertial_parameters
 
 mujoco = pytest.importorskip('mujoco')

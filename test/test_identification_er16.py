@@ -15,7 +15,7 @@ from er16_helpers import er16, er16_data, er16_design, er16_truth
 
 from robotid_ros.identification import IdentificationConfig, identify, torque_metrics
 from robotid_ros.report.content import Figure
-from robotid_ros.report.provenance import provenance_items
+from robotid_ros.report.identification import provenance_items
 
 pytest.importorskip('mujoco', reason='needs the sim extra')
 

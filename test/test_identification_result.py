@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from identification_helpers import TWO_LINKS, UR10E, dataset, fourier_motion, pinocchio_torque
 
-from robotid_ros.commands.tables import parameter_table
+from robotid_ros.commands.terminal import parameter_table
 from robotid_ros.dynamics import base_parameters, inverse_dynamics
 from robotid_ros.errors import IdentificationError
 from robotid_ros.identification import (

@@ -162,7 +162,7 @@ def test_the_view_shows_what_the_preview_publishes() -> None:
     assert f"namespace='{namespace}'" in text
     assert f"'frame_prefix': '{prefix}/'" in text
     assert manager['Global Options']['Fixed Frame'] == f'{prefix}/base_link'
-    assert "create_publisher(JointState, '~/preview'" in (ROOT / 'robotid_ros/nodes/preview.py').read_text()
+    assert "create_publisher(JointState, '~/preview'" in (ROOT / 'robotid_ros/nodes/publishing.py').read_text()
 
 
 def test_the_plotjuggler_layout_is_what_its_reader_takes_and_shows_what_the_nodes_publish() -> None:

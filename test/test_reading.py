@@ -17,7 +17,7 @@ import pytest
 
 from robotid_ros.data import read_recording
 from robotid_ros.errors import DataError, MissingDependencyError, ModelError, ModelWarning, RobotIdError
-from robotid_ros.excitation.storage import load_excitation
+from robotid_ros.excitation.design import load_excitation
 from robotid_ros.free_floating.mission import read_mission
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.model import RobotConfig, RobotModel

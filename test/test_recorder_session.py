@@ -27,7 +27,7 @@ from recorder_helpers import JOINTS, START, harmonics, joint_state, reference_me
 from robotid_ros.data import ProcessingSettings, process_file, read_recording
 from robotid_ros.data.bag import Bag
 from robotid_ros.data.bag_writer import BagWriter
-from robotid_ros.data.joint_state_cdr import JointStateDecoder
+from robotid_ros.data.cdr import JointStateDecoder
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.data.session import RecordingSession
 from robotid_ros.data.stream import average_bag

@@ -12,7 +12,7 @@
 import numpy as np
 import pytest
 
-from robotid_ros.report.watch import JointFit, NodeStatus, render_watch
+from robotid_ros.report.live import JointFit, NodeStatus, render_watch
 
 EXCITATION = NodeStatus(
     name='excitation',

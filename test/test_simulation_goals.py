@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from robotid_ros.errors import DataError
-from robotid_ros.simulation.goal_monitor import GoalEnd, GoalMonitor, GoalTolerances, ToleranceRequest
+from robotid_ros.simulation.trajectory_follower import GoalEnd, GoalMonitor, GoalTolerances, ToleranceRequest
 
 NAMES = ('turn', 'luff')
 STILL = np.zeros(2)

@@ -12,11 +12,9 @@
 from robotid_ros.calibration.calibration import calibrate
 from robotid_ros.calibration.config import CalibrationConfig
 from robotid_ros.calibration.inverse_kinematics import compensated_inverse_kinematics, compensated_joints
-from robotid_ros.calibration.points import MeasuredPoints
-from robotid_ros.calibration.points_file import append_points, read_points, write_points
-from robotid_ros.calibration.pose_selection import select_poses
+from robotid_ros.calibration.points import MeasuredPoints, append_points, read_points, write_points
+from robotid_ros.calibration.pose_selection import sample_workspace, select_poses
 from robotid_ros.calibration.result import CalibrationResult
-from robotid_ros.calibration.workspace import sample_workspace
 
 __all__ = [
     'CalibrationConfig',

@@ -16,7 +16,7 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.calibration.chain import parallel_rows
 from robotid_ros.calibration.points import MeasuredPoints
-from robotid_ros.calibration.workspace import random_configurations
+from robotid_ros.calibration.pose_selection import random_configurations
 from robotid_ros.errors import ModelError
 from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.joint_limits import JointLimits

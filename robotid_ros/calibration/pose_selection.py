@@ -7,10 +7,10 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Selection of measurement poses that show the parameters best."""
+"""Measurement poses that show the parameters best, out of the workspace of an arm."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,12 +20,85 @@ from robotid_ros.calibration.identifiability import identifiable
 from robotid_ros.calibration.joint_terms import joint_terms
 from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.problem import Problem, State
-from robotid_ros.calibration.workspace import random_configurations
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 
 _SWEEPS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """Sampled tip positions and their extent.
+
+    Attributes
+    ----------
+    positions : ndarray, shape (N, 3)
+        In the base frame [m].
+    lower, upper : ndarray, shape (3,)
+        Extent along x, y, z [m].
+    reach : float
+        Largest distance from the base frame's origin [m].
+    """
+
+    positions: Array = field(repr=False)
+    lower: Array
+    upper: Array
+    reach: float
+
+
+def random_configurations(robot: RobotModel | DHTable, count: int, rng: np.random.Generator) -> Array:
+    """Return joint coordinates drawn uniformly inside the limits, revolute joints within -pi to pi, (count, n).
+
+    Raises
+    ------
+    CalibrationError
+        If the count is not positive, or a prismatic joint has no limits.
+    """
+    if count < 1:
+        raise CalibrationError(f'expected a positive number of poses, got {count}')
+    lower, upper = np.array(robot.limits.lower), np.array(robot.limits.upper)
+    for i, name in enumerate(robot.joint_names):
+        if robot.joint_types[i] == 'revolute':
+            lower[i], upper[i] = max(lower[i], -np.pi), min(upper[i], np.pi)
+            if lower[i] >= upper[i]:  # limits that leave the turn around zero
+                lower[i], upper[i] = robot.limits.lower[i], robot.limits.upper[i]
+        elif not np.isfinite(upper[i] - lower[i]):
+            raise CalibrationError(f"prismatic joint '{name}' has no position limits; give it some")
+    return rng.uniform(lower, upper, (count, len(lower)))
+
+
+def sample_workspace(
+    robot: RobotModel | DHTable, samples: int = 100_000, *, rng: np.random.Generator | None = None
+) -> Workspace:
+    """Return the positions of the tip for joint coordinates drawn uniformly inside the limits.
+
+    Joints without limits turn from -pi to pi.
+
+    Parameters
+    ----------
+    robot : RobotModel or DHTable
+    samples : int
+    rng : numpy.random.Generator, optional
+
+    Raises
+    ------
+    CalibrationError
+        If the number of samples is not positive, or a prismatic joint has no limits.
+    """
+    rng = np.random.default_rng(0) if rng is None else rng
+    chain = chain_of(robot)
+    q = random_configurations(robot, samples, rng)
+    positions = np.empty((samples, 3))
+    for first in range(0, samples, 10_000):
+        part = slice(first, first + 10_000)
+        positions[part] = chain.evaluate(chain.nominal, q[part]).position
+    return Workspace(
+        positions=positions,
+        lower=positions.min(axis=0),
+        upper=positions.max(axis=0),
+        reach=float(np.linalg.norm(positions, axis=1).max()),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

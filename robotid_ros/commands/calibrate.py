@@ -29,12 +29,11 @@ from robotid_ros.calibration import (
     write_points,
 )
 from robotid_ros.calibration.example import example_arm, example_table
-from robotid_ros.calibration.points_file import ANGLE_UNITS, LENGTH_UNITS, read_joints, write_joints
+from robotid_ros.calibration.points import ANGLE_UNITS, LENGTH_UNITS, read_joints, write_joints
 from robotid_ros.calibration.result import write_result
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.settings import add_settings, settings_from
-from robotid_ros.commands.tables import report_table
+from robotid_ros.commands.terminal import progress_bar, report_table
 from robotid_ros.errors import CalibrationError
 from robotid_ros.files import file_hash, output_folder, write_text
 from robotid_ros.model import RobotModel
@@ -101,9 +100,24 @@ def _run(options: argparse.Namespace) -> int:
     folder = output_folder(options.out)
     report = not options.no_report and can_draw()
     if options.workspace is not None:
-        _sample_workspace(options.workspace, config, robot, folder, report)
+        workspace = sample_workspace(robot, options.workspace, rng=np.random.default_rng(config.seed))
+        lower, upper = workspace.lower.tolist(), workspace.upper.tolist()
+        content = {'samples': len(workspace.positions), 'lower': lower, 'upper': upper, 'reach': workspace.reach}
+        write_text(folder / 'workspace.yaml', yaml.safe_dump(content, sort_keys=False))
+        if report:
+            write_report(workspace_report(workspace), folder / 'workspace.html')
+        extent = (f'{axis} {low:.3f} to {high:.3f} m' for axis, low, high in zip('xyz', lower, upper, strict=True))
+        print(f'workspace: {", ".join(extent)}; reach {workspace.reach:.3f} m')
     if options.select_poses is not None:
-        _select_poses(options.select_poses, config, robot, folder)
+        selection = select_poses(
+            robot, options.select_poses, frame=config.frame, rng=np.random.default_rng(config.seed)
+        )
+        write_joints(folder / 'poses.csv', robot.joint_names, selection.q)
+        print(
+            f'{len(selection.q)} poses of {selection.candidates} candidates: observability index O1 '
+            f'{selection.observability_index:.4g}, {selection.random_index:.4g} on average for random ones\n'
+            f'written: {folder / "poses.csv"}'
+        )
     return 0 if options.points is None else _calibrate(options, config, robot, folder, report)
 
 
@@ -186,29 +200,6 @@ def _compensate(result: CalibrationResult, q: np.ndarray, folder: Path) -> Path:
         print(f'warning: no joint positions put the tip exactly there in rows {rows}; the closest were written')
     write_joints(folder / 'compensated.csv', result.chain.joint_names, compensated.q)
     return folder / 'compensated.csv'
-
-
-def _select_poses(count: int, config: CalibrationConfig, robot: RobotModel | DHTable, folder: Path) -> None:
-    selection = select_poses(robot, count, frame=config.frame, rng=np.random.default_rng(config.seed))
-    write_joints(folder / 'poses.csv', robot.joint_names, selection.q)
-    print(
-        f'{len(selection.q)} poses of {selection.candidates} candidates: observability index O1 '
-        f'{selection.observability_index:.4g}, {selection.random_index:.4g} on average for random ones\n'
-        f'written: {folder / "poses.csv"}'
-    )
-
-
-def _sample_workspace(
-    samples: int, config: CalibrationConfig, robot: RobotModel | DHTable, folder: Path, report: bool
-) -> None:
-    workspace = sample_workspace(robot, samples, rng=np.random.default_rng(config.seed))
-    lower, upper = workspace.lower.tolist(), workspace.upper.tolist()
-    content = {'samples': len(workspace.positions), 'lower': lower, 'upper': upper, 'reach': workspace.reach}
-    write_text(folder / 'workspace.yaml', yaml.safe_dump(content, sort_keys=False))
-    if report:
-        write_report(workspace_report(workspace), folder / 'workspace.html')
-    extent = (f'{axis} {low:.3f} to {high:.3f} m' for axis, low, high in zip('xyz', lower, upper, strict=True))
-    print(f'workspace: {", ".join(extent)}; reach {workspace.reach:.3f} m')
 
 
 def _write_example(options: argparse.Namespace, config: CalibrationConfig) -> int:

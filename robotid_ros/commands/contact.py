@@ -17,10 +17,9 @@ import yaml
 
 from robotid_ros.arrays import Array
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.processing_options import add_processing_arguments
-from robotid_ros.commands.robot_options import add_robot_arguments
+from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments
 from robotid_ros.commands.sources import Source, expanded, source_of
-from robotid_ros.commands.tables import joint_table
+from robotid_ros.commands.terminal import joint_table
 from robotid_ros.data import read_recording
 from robotid_ros.data.torque import measured_torque
 from robotid_ros.errors import DataError

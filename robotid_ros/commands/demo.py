@@ -15,10 +15,9 @@ import time
 from pathlib import Path
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.progress import progress_bar
 from robotid_ros.commands.settings import number
-from robotid_ros.commands.tables import joint_table, text_table
-from robotid_ros.demo.comparison import WELL_EXCITED, ParameterComparison
+from robotid_ros.commands.terminal import joint_table, progress_bar, text_table
+from robotid_ros.demo.run import WELL_EXCITED, ParameterComparison
 from robotid_ros.files import output_folder, write_text
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import arm_file, packaged_folder
@@ -68,7 +67,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _configuration(robot: Path, model: RobotModel, folder: Path) -> Path:
     """Return the configuration that is packaged with an arm, or one made from its URDF in the output folder."""
-    from robotid_ros.demo.configuration import configuration_text
+    from robotid_ros.demo.run import configuration_text
 
     packaged = robot.with_suffix('.yaml')
     if robot.parent == packaged_folder() and packaged.is_file() and 'ros__parameters' in packaged.read_text('utf-8'):

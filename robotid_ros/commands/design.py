@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.progress import progress_bar
-from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
+from robotid_ros.commands.options import add_robot_arguments, load_config, load_robot
 from robotid_ros.commands.settings import add_settings, given_settings
+from robotid_ros.commands.terminal import progress_bar
 from robotid_ros.data import Recording, write_csv
 from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
-from robotid_ros.excitation.storage import save_excitation
+from robotid_ros.excitation.design import save_excitation
 from robotid_ros.files import require_folder
 from robotid_ros.jobs import engine
 from robotid_ros.model.packaged import arm_file

@@ -14,13 +14,13 @@ import argparse
 from pathlib import Path
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
+from robotid_ros.commands.options import add_robot_arguments, load_config, load_robot
 from robotid_ros.errors import ModelError
 from robotid_ros.export.formats import FORMATS, export
 from robotid_ros.export.replay import Replayed
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.model import RobotModel
-from robotid_ros.simulation.servo import Servo
+from robotid_ros.simulation.replay import Servo
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,12 +14,10 @@ import shlex
 from pathlib import Path
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.processing_options import add_processing_arguments
-from robotid_ros.commands.progress import progress_bar
-from robotid_ros.commands.robot_options import add_robot_arguments
+from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments
 from robotid_ros.commands.settings import add_settings, number, settings_from
 from robotid_ros.commands.sources import source_of
-from robotid_ros.commands.tables import report_table
+from robotid_ros.commands.terminal import progress_bar, report_table
 from robotid_ros.errors import DataError, MissingDependencyError, RobotIdError
 from robotid_ros.files import output_folder
 from robotid_ros.fleet import Entry, Outcome, Task, entries_of, fleet_report, identify_fleet, write_table

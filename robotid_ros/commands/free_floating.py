@@ -18,8 +18,7 @@ import yaml
 
 from robotid_ros import __version__
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.progress import progress_bar
-from robotid_ros.commands.tables import report_table, text_table
+from robotid_ros.commands.terminal import progress_bar, report_table, text_table
 from robotid_ros.errors import ExcitationError, IdentificationError
 from robotid_ros.excitation import load_excitation, save_excitation
 from robotid_ros.excitation.criteria import CRITERIA

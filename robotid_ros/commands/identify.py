@@ -15,12 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.processing_options import add_processing_arguments, motion_settings
-from robotid_ros.commands.progress import progress_bar
-from robotid_ros.commands.robot_options import add_robot_arguments
+from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments, motion_settings
 from robotid_ros.commands.settings import add_settings, settings_from
 from robotid_ros.commands.sources import by_purpose, expanded, source_of
-from robotid_ros.commands.tables import metrics_table, parameter_table
+from robotid_ros.commands.terminal import metrics_table, parameter_table, progress_bar
 from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash, output_folder
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, SelectionConfig

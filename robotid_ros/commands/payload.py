@@ -15,12 +15,10 @@ import numpy as np
 import yaml
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.processing_options import add_processing_arguments
-from robotid_ros.commands.progress import progress_bar
-from robotid_ros.commands.robot_options import add_robot_arguments
+from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments
 from robotid_ros.commands.settings import add_settings, settings_from
 from robotid_ros.commands.sources import expanded, source_of
-from robotid_ros.commands.tables import joint_table
+from robotid_ros.commands.terminal import joint_table, progress_bar
 from robotid_ros.errors import DataError
 from robotid_ros.files import output_folder, write_text
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, identify

@@ -14,9 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.processing_options import add_processing_arguments, processing_settings
-from robotid_ros.commands.progress import progress_bar
+from robotid_ros.commands.options import add_processing_arguments, processing_settings
 from robotid_ros.commands.sources import configuration
+from robotid_ros.commands.terminal import progress_bar
 from robotid_ros.data import process_file, save_dataset
 from robotid_ros.data.context import read_context
 from robotid_ros.files import require_folder

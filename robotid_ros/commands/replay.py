@@ -18,11 +18,10 @@ import numpy as np
 import yaml
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.processing_options import add_processing_arguments
-from robotid_ros.commands.robot_options import add_robot_arguments
+from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments
 from robotid_ros.commands.settings import number
 from robotid_ros.commands.sources import source_of
-from robotid_ros.commands.tables import joint_table
+from robotid_ros.commands.terminal import joint_table
 from robotid_ros.data import Dataset, ProcessingSettings, process_recording, read_recording
 from robotid_ros.data.processing import summarize
 from robotid_ros.data.storage import is_dataset

@@ -13,7 +13,7 @@ import argparse
 from pathlib import Path
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.robot_options import add_robot_arguments
+from robotid_ros.commands.options import add_robot_arguments
 from robotid_ros.commands.sources import source_of
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.workflow import render_again

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from robotid_ros.commands.processing_options import processing_settings
-from robotid_ros.commands.robot_options import load_robot
+from robotid_ros.commands.options import load_robot, processing_settings
 from robotid_ros.data import ProcessingSettings
 from robotid_ros.data.context import Context, read_context
 from robotid_ros.data.readers import recordings_in

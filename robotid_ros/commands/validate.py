@@ -12,10 +12,9 @@
 import argparse
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.processing_options import add_processing_arguments
-from robotid_ros.commands.robot_options import add_robot_arguments
+from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments
 from robotid_ros.commands.sources import expanded, source_of
-from robotid_ros.commands.tables import metrics_table
+from robotid_ros.commands.terminal import metrics_table
 from robotid_ros.identification import IdentificationResult, validate
 from robotid_ros.workflow import load_datasets
 

@@ -17,9 +17,9 @@ import yaml
 from scipy.spatial.transform import Rotation
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.robot_options import add_robot_arguments, load_config, load_robot
+from robotid_ros.commands.options import add_robot_arguments, load_config, load_robot
 from robotid_ros.commands.sources import expanded
-from robotid_ros.commands.tables import text_table
+from robotid_ros.commands.terminal import text_table
 from robotid_ros.data.context import read_context
 from robotid_ros.data.wrench_recording import AXES, read_wrench
 from robotid_ros.errors import DataError

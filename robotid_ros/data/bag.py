@@ -22,7 +22,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.data.bag_file import BagFile, zstandard
-from robotid_ros.data.joint_state_cdr import COMPLETE, JointStateBatch, JointStateDecoder
+from robotid_ros.data.cdr import COMPLETE, JointStateBatch, JointStateDecoder
 from robotid_ros.data.messages import MessageChunk
 from robotid_ros.data.recording import Recording
 from robotid_ros.errors import DataError

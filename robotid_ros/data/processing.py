@@ -19,12 +19,11 @@ import numpy as np
 from robotid_ros import __version__
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data.context import Context, read_context
-from robotid_ros.data.continuous import filtered_dataset
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.messages import FAULTS
-from robotid_ros.data.periodic import NoUsablePeriodError, averaged_dataset, period_average
 from robotid_ros.data.readers import read_recording
 from robotid_ros.data.recording import Recording
+from robotid_ros.data.runs import NoUsablePeriodError, averaged_dataset, filtered_dataset, period_average
 from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.data.stream import average_bag
 from robotid_ros.data.strokes import FrictionStrokes, cut_strokes
@@ -34,8 +33,7 @@ from robotid_ros.progress import Progress
 from robotid_ros.signals.averaging import channel_names
 from robotid_ros.signals.late_stamps import LateStamps, late_stamps_remark
 from robotid_ros.signals.repetition import Repetition, own_repetition, repetition
-from robotid_ros.signals.screening import SampleScreen, ScreenedChunk, find_spikes
-from robotid_ros.signals.turns import TurnUnwrapper
+from robotid_ros.signals.screening import SampleScreen, ScreenedChunk, TurnUnwrapper, find_spikes
 
 _LATEST = 4e9  # [s]: 64 bits count nanoseconds for 292 years, a damaged line may state any number
 _AT_ONCE = 65536  # samples processed at a time, to save memory
@@ -49,8 +47,8 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     Samples that are unstamped, out of order, not finite, or part of a spike are left out, and counted in
     the provenance. Whether the motion repeats is measured from its positions, with the period of the settings, that of
     the recording's plan, or one of its own. What repeats is averaged over its periods
-    (:func:`robotid_ros.data.periodic.averaged_dataset`); any other motion goes through one zero-phase low-pass
-    (:func:`robotid_ros.data.continuous.filtered_dataset`). ``provenance['motion']`` says which it was.
+    (:func:`robotid_ros.data.runs.averaged_dataset`); any other motion goes through one zero-phase low-pass
+    (:func:`robotid_ros.data.runs.filtered_dataset`). ``provenance['motion']`` says which it was.
 
     Parameters
     ----------

@@ -22,9 +22,9 @@ from robotid_ros.data.bag import JOINT_STATE, TRAJECTORY
 from robotid_ros.data.bag_writer import BagWriter
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.messages import MessageChunk
-from robotid_ros.data.periodic import averaged_dataset
 from robotid_ros.data.processing import read_strokes
 from robotid_ros.data.reference import PeriodicReference, decode_reference
+from robotid_ros.data.runs import averaged_dataset
 from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.data.stream import StreamProcessor
 from robotid_ros.data.strokes import FrictionStrokes

@@ -19,19 +19,18 @@ import numpy as np
 from robotid_ros import __version__
 from robotid_ros.arrays import Array, IntArray, require_names
 from robotid_ros.data.bag import Bag, is_bag
+from robotid_ros.data.cdr import COMPLETE, JointStateDecoder
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.data.joint_state_cdr import COMPLETE, JointStateDecoder
 from robotid_ros.data.messages import LossCounter, MessageChunk
-from robotid_ros.data.periodic import NoUsablePeriodError, averaged_dataset, period_average
 from robotid_ros.data.reference import PeriodicReference, decode_reference
+from robotid_ros.data.runs import NoUsablePeriodError, averaged_dataset, period_average
 from robotid_ros.data.settings import ProcessingSettings
 from robotid_ros.data.torque import torque_factors
 from robotid_ros.errors import DataError
 from robotid_ros.progress import Progress
 from robotid_ros.signals.averaging import AveragedPeriod, PeriodAverage, channel_names
 from robotid_ros.signals.late_stamps import LateStamps
-from robotid_ros.signals.screening import SampleScreen
-from robotid_ros.signals.turns import TurnUnwrapper
+from robotid_ros.signals.screening import SampleScreen, TurnUnwrapper
 
 
 class StreamProcessor:

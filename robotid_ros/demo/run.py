@@ -7,8 +7,9 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The demonstration: parked arm to validated model, over real ROS 2, with one command."""
+"""The demonstration: parked arm to validated model, over real ROS 2, with one command, and its tables."""
 
+import math
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,14 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
+from numpy.typing import NDArray
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset, ProcessingSettings, process_file
-from robotid_ros.demo.comparison import ParameterComparison
 from robotid_ros.demo.processes import NodeGroup, isolated_environment, parameter_arguments
 from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
 from robotid_ros.errors import ExcitationError, MissingDependencyError
-from robotid_ros.excitation.storage import load_excitation
+from robotid_ros.excitation.design import load_excitation
 from robotid_ros.files import write_text
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotConfig, RobotModel
@@ -33,9 +35,14 @@ from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.progress import Progress
 from robotid_ros.report import can_draw
 from robotid_ros.report.design import write_design_page
+from robotid_ros.report.parameters import relative_deviation
 from robotid_ros.settings import Settings, setting
 from robotid_ros.workflow import Identification, write_identification
 
+WELL_EXCITED = 5.0  # relative standard deviation [%] below which a parameter counts as found
+DEVIATIONS = 3.0  # standard deviations within which a found parameter agrees with the truth
+_LARGEST = 8.0  # rad/s^2 or m/s^2
+_TO_FULL_SPEED = 1.0 / 3.0  # s; no joint is asked to reach its speed limit sooner
 # Deadlines [s], each several times what a slow and busy machine needs; a node that dies is reported at once.
 STARTUP = 300.0
 DESIGN = 600.0
@@ -53,6 +60,63 @@ TRAITS: dict[str, object] = {
     'geometry_error': 0.01,
     'deflection': 0.005,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterComparison:
+    """True and found values of p parameters, and the standard deviations stated with those found; shape (p,)."""
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    true: Array
+    found: Array
+    std: Array
+
+    @property
+    def relative_std(self) -> Array:
+        """100 std / |found|, shape (p,) [%]; infinite for a value of zero."""
+        return relative_deviation(self.found, self.std)
+
+    @property
+    def well_excited(self) -> NDArray[np.bool_]:
+        """Whether the run determines a parameter to better than 5 %, shape (p,)."""
+        result: NDArray[np.bool_] = self.relative_std < WELL_EXCITED
+        return result
+
+    @property
+    def deviations(self) -> Array:
+        """(found - true) / std, shape (p,)."""
+        with np.errstate(divide='ignore', invalid='ignore'):
+            result: Array = np.where(self.std > 0.0, (self.found - self.true) / self.std, np.inf)
+        return result
+
+    @property
+    def agreeing(self) -> NDArray[np.bool_]:
+        """Whether the truth lies within three standard deviations, shape (p,)."""
+        result: NDArray[np.bool_] = np.abs(self.deviations) <= DEVIATIONS
+        return result
+
+
+def configuration_text(model: RobotModel, **design: object) -> str:
+    """Return a robot configuration for a simulated arm, as YAML.
+
+    Efforts are joint torques. A URDF has no acceleration limits: a joint may reach its largest speed in a third of a
+    second, and 8 rad/s^2 at most. ``design`` holds settings of a design that belong to the arm's place: ground,
+    link_radius.
+    """
+    acceleration = {}
+    for joint, given, speed in zip(
+        model.joint_names, model.limits.acceleration.tolist(), model.limits.velocity.tolist(), strict=True
+    ):
+        acceleration[joint] = given if math.isfinite(given) else round(min(_LARGEST, speed / _TO_FULL_SPEED), 6)
+    parameters = {
+        'joints': list(model.joint_names),
+        'effort': 'torque',
+        'limits': {'acceleration': acceleration},
+        **design,
+    }
+    note = f'# Made for a simulated {model.name} from its URDF; a real arm needs a configuration of its own.\n'
+    return note + yaml.safe_dump({'/**': {'ros__parameters': parameters}}, sort_keys=False, width=100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

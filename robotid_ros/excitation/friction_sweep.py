@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.constraints import Constraint, excess_at_rest
-from robotid_ros.excitation.geometry import random_positions
 from robotid_ros.excitation.reference import Chain, Reference, Rest, smooth_step
+from robotid_ros.excitation.workspace import random_positions
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.settings import Settings, setting

@@ -7,10 +7,15 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Optimal excitation: one function from an arm and settings to a checked trajectory."""
+"""Optimal excitation: the search for the best trajectory, from an arm and settings to a checked one.
 
-from collections.abc import Callable
-from dataclasses import replace
+Each start is minimised by L-BFGS in rounds of growing penalty and sharpness; after every round
+the worse half of the starts is dropped. The last one is moved inside the limits, also between
+samples.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,24 +23,176 @@ from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.config import ExcitationConfig
 from robotid_ros.excitation.constraints import check_reachable
+from robotid_ros.excitation.criteria import Excitation
 from robotid_ros.excitation.design import ExcitationDesign
+from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.observation import observation_of
 from robotid_ros.excitation.preparation import design_limits, other_constraints
 from robotid_ros.excitation.problem import ExcitationProblem
-from robotid_ros.excitation.search import finish, minimise
-from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.excitation.verification import Peak, scale_into_limits
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 
+# Order of the Schatten norm, penalty, part of the iterations. An order of 10 ends 3 % above one of 60; in more or
+# fewer rounds the search ends no lower.
+_ROUNDS = ((2.0, 100.0, 0.2), (8.0, 400.0, 0.3), (60.0, 1000.0, 0.5))
+_GUESSES = 8
+_SETTLING, _TRIALS = 25, 4
+_MARGIN = 0.002  # kept from the limits, for the motion between the samples
+_GLANCE_RATE, _FULL_RATE = 100.0, 10_000.0  # Hz
 
-def _with_margins(limits: JointLimits, config: ExcitationConfig, start: Array) -> JointLimits:
-    """Return the limits of a design: inside those of the run, but for a start that is given, shape (n,) or (0,)."""
-    reach = limits.upper - limits.lower
-    room = np.where(np.isfinite(reach), 0.5 * config.position_margin * reach, 0.0)
-    lower, upper = limits.lower + room, limits.upper - room
-    if len(start):
-        lower, upper = np.minimum(lower, start), np.maximum(upper, start)
-    return replace(limits, lower=lower, upper=upper, velocity=limits.velocity * (1.0 - config.velocity_margin))
+
+class _Cancelled(Exception):  # noqa: N818  # not an error
+    """The caller asked to stop: the best trajectory so far is the result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """State of one start between two rounds."""
+
+    index: int
+    variables: Array
+    multipliers: tuple[Array, ...]
+    margins: tuple[float, ...]
+    value: float
+    evaluations: int
+
+
+def minimise(
+    problem: ExcitationProblem,
+    config: ExcitationConfig,
+    progress: Progress | None,
+    cancelled: Callable[[], bool] | None,
+) -> tuple[list[Start], bool, int]:
+    """Return the starts, the longest survivors first, whether it was interrupted, and the evaluations."""
+    import joblib  # not at the top: see robotid_ros.signals.filtering
+
+    starts: list[Start] = []
+    given_up: list[Start] = []
+    finished: list[Start] = []
+    evaluations, done, interrupted = 0, 0.0, False
+    work = [max(1, config.starts >> k) * part for k, (_, _, part) in enumerate(_ROUNDS)]
+    with joblib.Parallel(n_jobs=min(config.jobs, config.starts), return_as='generator') as pool:
+        try:
+            for k, (sharpness, penalty, part) in enumerate(_ROUNDS):
+                steps = max(3, round(config.iterations * part))
+                tasks = starts if k else [(config.seed, index) for index in range(config.starts)]
+                finished = []
+                for result in pool(
+                    joblib.delayed(_improve)(problem, task, sharpness, penalty, steps) for task in tasks
+                ):
+                    finished.append(result)
+                    evaluations += result.evaluations
+                    done += work[k] / len(tasks) / sum(work)
+                    if progress is not None:
+                        progress(min(done, 0.99), f'round {k + 1} of {len(_ROUNDS)}, start {result.index + 1}')
+                    if cancelled is not None and cancelled():
+                        raise _Cancelled
+                finished.sort(key=lambda s: (s.value, s.index))
+                kept = max(1, config.starts >> (k + 1))
+                starts, given_up = finished[:kept], finished[kept:] + given_up
+        except (KeyboardInterrupt, _Cancelled):
+            interrupted = True
+            best = sorted(finished, key=lambda s: (s.value, s.index))
+            starts = best + [start for start in starts if start.index not in {other.index for other in best}]
+    if not starts:
+        starts = [first_guess(problem, (config.seed, 0))]
+    return starts + given_up, interrupted, evaluations
+
+
+def first_guess(problem: ExcitationProblem, task: tuple[int, int]) -> Start:
+    """Return the best of a few random guesses."""
+    seed, index = task
+    rng = np.random.default_rng([seed, index])
+    multipliers = tuple(np.zeros(shape) for shape in problem.multiplier_shapes)
+    guesses = [problem.random_variables(rng) for _ in range(_GUESSES)]
+    margins = (_MARGIN,) * len(multipliers)
+    values = [problem.lagrangian(guess, multipliers, margins, _ROUNDS[0][1], 1.0)[0] for guess in guesses]
+    best = int(np.argmin(values))
+    return Start(
+        index=index,
+        variables=guesses[best],
+        multipliers=multipliers,
+        margins=margins,
+        value=values[best],
+        evaluations=_GUESSES,
+    )
+
+
+def _improve(
+    problem: ExcitationProblem, task: Start | tuple[int, int], sharpness: float, penalty: float, iterations: int
+) -> Start:
+    """Return a start after one round: a minimisation and an update of the multipliers."""
+    from scipy.optimize import minimize  # not at the top: see robotid_ros.signals.filtering
+
+    start = task if isinstance(task, Start) else first_guess(problem, task)
+    result = minimize(
+        problem.lagrangian,
+        start.variables,
+        args=(start.multipliers, start.margins, penalty, sharpness),
+        jac=True,
+        method='L-BFGS-B',
+        options={'maxiter': iterations, 'maxcor': 30},
+    )
+    excess = problem.excess(result.x)
+    multipliers = tuple(
+        np.maximum(0.0, multiplier + penalty * (part + margin))
+        for multiplier, part, margin in zip(start.multipliers, excess, start.margins, strict=True)
+    )
+    return Start(
+        index=start.index,
+        variables=result.x,
+        multipliers=multipliers,
+        margins=start.margins,
+        value=float(result.fun),
+        evaluations=result.nfev + (0 if start is task else start.evaluations),
+    )
+
+
+def _settle(problem: ExcitationProblem, start: Start) -> Start | None:
+    """Return the start moved inside all limits, between the samples too, or None where that fails.
+
+    A few more updates of the multipliers bring the samples inside; where the motion leaves between
+    them, the margin grows by what it leaves.
+    """
+    sharpness, penalty, _ = _ROUNDS[-1]
+    for _ in range(_SETTLING):
+        inside = max(float(part.max(initial=-np.inf)) for part in problem.excess(start.variables)) <= 0.0
+        if inside:
+            beyond = problem.between_samples(start.variables, _GLANCE_RATE)
+            if max(beyond) <= 0.0:
+                beyond = problem.between_samples(start.variables, _FULL_RATE)
+            if max(beyond) <= 0.0:
+                return start
+            margins = tuple(
+                margin + 1.2 * max(excess, 0.0) for margin, excess in zip(start.margins, beyond, strict=True)
+            )
+            start = replace(start, margins=margins)
+        else:
+            penalty *= 1.5
+        start = _improve(problem, start, sharpness, penalty, 20)
+    return None
+
+
+def finish(problem: ExcitationProblem, starts: Sequence[Start]) -> tuple[FourierTrajectory, list[Peak], Excitation]:
+    """Return the best start's trajectory, inside all limits; where that fails, the next one's."""
+    refusal: ExcitationError | None = None
+    for start in starts[:_TRIALS]:
+        settled = _settle(problem, start)
+        try:
+            trajectory, peaks = scale_into_limits(
+                problem.trajectory((settled or start).variables),
+                problem.model,
+                problem.limits,
+                [problem.ranges, *problem.constraints],
+                problem.observation.exact,
+                problem.start,
+            )
+        except ExcitationError as cause:
+            refusal = cause
+            continue
+        return trajectory, peaks, problem.measure(trajectory)
+    raise ExcitationError(f'no trajectory keeps all limits: even with the smallest motion found, {refusal}')
 
 
 def optimize_excitation(
@@ -83,7 +240,13 @@ def optimize_excitation(
     if len(start):
         frozen_array(start, 'start_position', (model.n,), ExcitationError)
     check_reachable(model, limits, config.start_position)
-    limits = _with_margins(limits, config, start)
+    # The limits of a design: inside those of the run, but for a start that is given, shape (n,) or (0,).
+    reach = limits.upper - limits.lower
+    room = np.where(np.isfinite(reach), 0.5 * config.position_margin * reach, 0.0)
+    lower, upper = limits.lower + room, limits.upper - room
+    if len(start):
+        lower, upper = np.minimum(lower, start), np.maximum(upper, start)
+    limits = replace(limits, lower=lower, upper=upper, velocity=limits.velocity * (1.0 - config.velocity_margin))
     observation = observation_of(model, config)
     constraints = other_constraints(model, config, limits, observation)
     problem = ExcitationProblem(model, limits, constraints, observation, config)

@@ -15,8 +15,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
-from robotid_ros.excitation.reference import Chain, Move, Reference, Rest, move_duration
-from robotid_ros.excitation.reference_check import ReferenceCheck
+from robotid_ros.excitation.reference import Chain, Move, Reference, ReferenceCheck, Rest, move_duration
 from robotid_ros.settings import Settings, setting
 
 

@@ -23,8 +23,7 @@ from robotid_ros.excitation.criteria import (
     information_matrix,
     measure_excitation,
 )
-from robotid_ros.excitation.extremes import trajectory_extremes
-from robotid_ros.excitation.fourier import FourierTrajectory, fourier_basis
+from robotid_ros.excitation.fourier import FourierTrajectory, fourier_basis, trajectory_extremes
 from robotid_ros.excitation.motion import FourierGrid, Motion, MotionGradient
 from robotid_ros.excitation.observation import Observation
 from robotid_ros.excitation.verification import scale_into_joint_limits, worst_excesses

@@ -14,6 +14,7 @@ clock of the reference down: the velocity only decreases, and the arm stays on t
 checked.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -23,14 +24,24 @@ from numpy.typing import ArrayLike
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
+from robotid_ros.excitation.constraints import Constraint
 from robotid_ros.excitation.fourier import FourierTrajectory
+from robotid_ros.excitation.motion import Motion
+from robotid_ros.excitation.observation import Observation
+from robotid_ros.excitation.verification import Peak, require_within
+from robotid_ros.excitation.workspace import random_positions
 from robotid_ros.model.joint_limits import JointLimits
+from robotid_ros.model.robot_model import RobotModel
 
 _PEAK_VELOCITY, _PEAK_ACCELERATION, _PEAK_JERK = 1.875, 10.0 / np.sqrt(3.0), 60.0
 # Part of the velocity limits that a move uses: at the limit itself, a controller that clamps its commands loses the
 # path. In Gazebo a joint limited to 2.0 rad/s, led at 2.0, went 0.6 rad too far.
 _SHARE = 0.97
 _SHORTEST_MOVE = 0.5  # [s], so that small moves too have a low acceleration
+_ROUND_OFF = 1e-6
+_CHECK_RATE = 250.0  # [Hz]: 12 mrad apart at 3 rad/s
+_TRIES = 60  # poses to go by
+_COARSE = 20.0  # [Hz], of a first check: 25 mrad apart at the usual 0.5 rad/s
 
 
 class Reference(Protocol):
@@ -215,3 +226,126 @@ class Chain:
     def _part(self, k: int, times: Array) -> tuple[Array, Array, Array]:
         part = self.parts[k]
         return part.evaluate(np.minimum(np.maximum(times - self.starts[k], 0.0), part.duration))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceCheck:
+    """The limits that every reference has to keep.
+
+    Attributes
+    ----------
+    model : RobotModel
+    limits : JointLimits
+    constraints : tuple of Constraint
+        Everything to keep, joint limits included.
+    observation : Observation or None
+        Needed by torque limits.
+    """
+
+    model: RobotModel
+    limits: JointLimits
+    constraints: tuple[Constraint, ...]
+    observation: Observation | None
+
+    def peaks(self, reference: Reference, *, rate: float = _CHECK_RATE, start: float = 0.0) -> list[Peak]:
+        """Return how close a reference comes to every bound, at a rate [Hz]; ``start`` is added to the times [s]."""
+        result: list[Peak] = []
+        worst: dict[int, tuple[float, float]] = {}
+        bounds = [bound for constraint in self.constraints for bound in constraint.bounds]
+        for times, excess in self._sampled(reference, rate):
+            for column in range(excess.shape[1]):
+                row = int(np.argmax(excess[:, column]))
+                if column not in worst or excess[row, column] > worst[column][0]:
+                    worst[column] = float(excess[row, column]), float(times[row])
+        for column, (value, time) in worst.items():
+            result.append(Peak(bound=bounds[column], excess=value, time=time + start))
+        return result
+
+    def _sampled(self, reference: Reference, rate: float) -> Iterator[tuple[Array, Array]]:
+        """Return times, shape (N,), and the normalised excess over every bound at them, shape (N, B), in pieces."""
+        times = np.linspace(0.0, reference.duration, max(2, int(np.ceil(reference.duration * rate)) + 1))
+        position, velocity, acceleration = reference.evaluate(times)
+        jerk = np.gradient(acceleration, times, axis=0)
+        regressor_of = None if self.observation is None else self.observation.regressor
+        for k in range(0, len(times), 4000):
+            part = slice(k, k + 4000)
+            motion = Motion(
+                self.model,
+                times[part],
+                (position[part], velocity[part], acceleration[part], jerk[part]),
+                regressor_of,
+            )
+            yield times[part], np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints])
+
+    def excess(self, reference: Reference, *, rate: float = _CHECK_RATE) -> float:
+        """Return the largest normalised excess of a reference over all bounds."""
+        return max((peak.excess for peak in self.peaks(reference, rate=rate)), default=-np.inf)
+
+    def added_by(self, motions: Sequence[tuple[Array, Array, Array]]) -> Array:
+        """Return what motions add to the normalised excesses at their beginnings, shape (M, B), none below 0.
+
+        Each motion has its position, velocity and acceleration, shape (N, n) each, equal for all. A bound that is kept
+        at the beginning counts with its excess.
+        """
+        position, velocity, acceleration = (np.concatenate([motion[k] for motion in motions]) for k in range(3))
+        rows, count = len(motions[0][0]), len(motions)
+        regressor_of = None if self.observation is None else self.observation.regressor
+        derivatives = position, velocity, acceleration, np.zeros_like(position)
+        motion = Motion(self.model, np.zeros(rows * count), derivatives, regressor_of)
+        excess = np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints])
+        excess = excess.reshape(count, rows, -1)
+        added: Array = np.maximum((excess - np.maximum(excess[:, :1], 0.0)).max(axis=1), 0.0)
+        return np.where(added > _ROUND_OFF, added, 0.0)
+
+    def spell(self, excess: Array) -> str:
+        """Return what is broken by excesses, shape (B,), the most first, and of how many more bounds."""
+        bounds = [bound for constraint in self.constraints for bound in constraint.bounds]
+        broken = np.argsort(-excess)[: int((excess > 0.0).sum())]
+        more = f' ({len(broken) - 1} more limits are broken)' if len(broken) > 1 else ''
+        return f'{bounds[int(broken[0])].spell(float(excess[broken[0]]), None)}{more}' if len(broken) else ''
+
+    def require(self, reference: Reference, what: str) -> list[Peak]:
+        """Refuse a reference that breaks a limit, naming what breaks which limit of which joint, and when."""
+        peaks = self.peaks(reference)
+        try:
+            require_within(peaks)
+        except ExcitationError as cause:
+            raise ExcitationError(f'{what}: {cause}') from cause
+        return peaks
+
+
+def approach(position: Array, goal: Array, check: ReferenceCheck, velocity: float) -> tuple[Move, ...]:
+    """Return one move straight to the goal, or two by way of a pose that keeps all limits.
+
+    Present pose and goal, at rest, have the shape (n,) [rad or m]; no joint moves faster than ``velocity``. Where
+    neither the straight way nor another keeps the limits, the error names the limit that the straight one breaks.
+    """
+
+    def move(start: Array, end: Array) -> Move:
+        return Move(
+            start=np.array(start), goal=np.array(end), duration=move_duration(start, end, check.limits, velocity)
+        )
+
+    straight = move(position, goal)
+    try:
+        check.require(straight, 'the straight way to the start of the trajectory')
+    except ExcitationError as cause:
+        for middle in _between(position, goal, check):
+            parts = (move(position, middle), move(middle, goal))
+            if all(check.excess(part, rate=_COARSE) <= 0.0 for part in parts):
+                try:
+                    for part in parts:
+                        check.require(part, 'the way to the start of the trajectory')
+                except ExcitationError:
+                    continue
+                return parts
+        raise ExcitationError(f'{cause}; no other way was found: move the arm to a pose with more room') from cause
+    return (straight,)
+
+
+def _between(position: Array, goal: Array, check: ReferenceCheck) -> Array:
+    """Return poses to go by, those with the least detour first, shape (K, n)."""
+    poses = random_positions(check.model, 20 * _TRIES, check.limits)
+    detour = np.abs(poses - position).max(axis=1) + np.abs(goal - poses).max(axis=1)
+    nearest: Array = poses[np.argsort(detour)[:_TRIES]]
+    return nearest

@@ -17,8 +17,7 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation.constraints import Bound, Constraint
-from robotid_ros.excitation.extremes import trajectory_extremes
-from robotid_ros.excitation.fourier import FourierTrajectory
+from robotid_ros.excitation.fourier import FourierTrajectory, trajectory_extremes
 from robotid_ros.excitation.motion import Motion
 from robotid_ros.excitation.observation import Observation
 from robotid_ros.model.joint_limits import JointLimits

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.excitation.reference import Reference, SlowedDown
-from robotid_ros.excitation.reference_check import ReferenceCheck
+from robotid_ros.excitation.reference import Reference, ReferenceCheck, SlowedDown
 from robotid_ros.execution.stop import GENTLE_BRAKING
 from robotid_ros.model.joint_limits import JointLimits
 

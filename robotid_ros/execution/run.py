@@ -15,12 +15,10 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
-from robotid_ros.excitation.approach import approach
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep
 from robotid_ros.excitation.pose_tour import PoseTour
-from robotid_ros.excitation.reference import Chain, FourierRun, Reference, Rest, SpedUp
-from robotid_ros.excitation.reference_check import ReferenceCheck
+from robotid_ros.excitation.reference import Chain, FourierRun, Reference, ReferenceCheck, Rest, SpedUp, approach
 from robotid_ros.execution.path_stop import plan_path_stop, stop_durations
 from robotid_ros.execution.windows import KnotPlan, WindowPlan
 from robotid_ros.settings import Settings, setting

@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.excitation.reference import Reference
-from robotid_ros.excitation.reference_check import ReferenceCheck
+from robotid_ros.excitation.reference import Reference, ReferenceCheck
 from robotid_ros.execution.joint_motion import JointMotion, MoveToRest, quintic_basis
 from robotid_ros.model.joint_limits import JointLimits
 

@@ -24,8 +24,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError
-from robotid_ros.excitation.reference import Reference, SlowedDown
-from robotid_ros.excitation.reference_check import ReferenceCheck
+from robotid_ros.excitation.reference import Reference, ReferenceCheck, SlowedDown
 from robotid_ros.execution.path_stop import plan_path_stop, stop_durations
 
 _LEAST_SPAN = 0.7

@@ -26,7 +26,7 @@ from robotid_ros.export.source_code import source_files
 from robotid_ros.files import write_files
 from robotid_ros.identification import IdentificationResult, calibrated_urdf
 from robotid_ros.model import RobotModel
-from robotid_ros.simulation.servo import Servo
+from robotid_ros.simulation.replay import Servo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from robotid_ros.model.inertia import split_inertial_parameters, transform_inert
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.transforms import nearest_rotation, quaternion_of_rotation
 from robotid_ros.simulation.mjcf import full_inertia, load_mujoco, spelled
-from robotid_ros.simulation.servo import Servo
+from robotid_ros.simulation.replay import Servo
 
 # Largest distance [m, or sine] of two descriptions of the same joint axis.
 _SAME = 1e-4

@@ -27,8 +27,7 @@ from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
 from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.signals.filtering import zero_phase_low_pass
-from robotid_ros.simulation.replay import MotionError, motion_error, replayed, windows_of
-from robotid_ros.simulation.servo import Servo, identify_servo
+from robotid_ros.simulation.replay import MotionError, Servo, identify_servo, motion_error, replayed, windows_of
 
 # Driven by torque, errors grow with time squared: long enough for a motion to be seen above the noise of encoders.
 TORQUE_WINDOW = 0.25

@@ -9,10 +9,8 @@
 
 """Many recordings of many arms: identified one by one, kept in one table, shown on one page."""
 
-from robotid_ros.fleet.entry import Entry, entries_of
-from robotid_ros.fleet.outcome import Outcome
-from robotid_ros.fleet.page import fleet_report
+from robotid_ros.fleet.outcome import Entry, Outcome, entries_of
+from robotid_ros.fleet.page import fleet_report, write_table
 from robotid_ros.fleet.run import Task, identify_fleet
-from robotid_ros.fleet.table import write_table
 
 __all__ = ['Entry', 'Outcome', 'Task', 'entries_of', 'fleet_report', 'identify_fleet', 'write_table']

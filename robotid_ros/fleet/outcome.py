@@ -7,22 +7,180 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What came of a recording: its result, or the reason why there is none."""
+"""What is to be identified, and what came of it: a result, or the reason why there is none."""
 
-from dataclasses import dataclass
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from robotid_ros.errors import RobotIdError
+from robotid_ros.data.bag import METADATA
+from robotid_ros.data.readers import SUFFIXES, below
+from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.files import output_folder, write_text
-from robotid_ros.fleet.entry import Entry
 from robotid_ros.fleet.succession import Finding
 from robotid_ros.identification import IdentificationResult
-from robotid_ros.reading import read_yaml
+from robotid_ros.reading import read_text, read_yaml, refusing
 
+_COLUMNS = ('recording', 'arm', 'time', 'robot', 'config', 'excitation', 'validate', 'friction_data')
+# [s]: clocks that show less than the year 2001 count from the start of a machine or a recording; the other end is 2100.
+_SINCE_1970, _LATEST = 1e9, 4.1e9
+_HEAD = 1 << 16  # [bytes] of a CSV file, enough for its first two lines
 _MARK = 'fleet.yaml'  # written last: where it stands, everything else does
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A recording of an arm; those of one arm are followed over time.
+
+    ``name`` is unique for each arm, and ``time`` is when it was recorded [s since 1970], None where nothing says it.
+    ``robot``, ``config`` and ``excitation`` are of this recording; None for those of the command. ``validate`` and
+    ``friction_data`` are recordings to judge by, and of friction sweeps.
+    """
+
+    recording: Path
+    arm: str
+    name: str
+    time: float | None = None
+    robot: Path | None = None
+    config: Path | None = None
+    excitation: Path | None = None
+    validate: tuple[Path, ...] = ()
+    friction_data: tuple[Path, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """Where its result goes, below the output folder."""
+        return Path(_plain(self.arm)) / _plain(self.name)
+
+
+def entries_of(path: str | Path, *, leave_out: Path | None = None) -> tuple[Entry, ...]:
+    """Return the recordings of a folder or of a list, arm by arm, in the order of time.
+
+    In a folder, recordings are CSV files, datasets, and bags, at any depth; the first folder below it names
+    the arm. A list is a CSV file with the column ``recording`` and, where wanted, ``arm``, ``time`` (ISO 8601, or
+    seconds since 1970), ``robot``, ``config``, ``excitation``, ``validate`` and ``friction_data`` (several divided by
+    semicolons); its paths are relative to it.
+
+    Parameters
+    ----------
+    path : str or Path
+    leave_out : Path, optional
+        A folder in which nothing is searched: that of the results.
+
+    Raises
+    ------
+    DataError
+        If there is no such folder or list, nothing in it, or an entry cannot be understood.
+    """
+    path = Path(path).absolute()  # workers of a cluster are started in folders of their own
+    if path.is_dir() and not (path / METADATA).is_file():
+        with refusing(f"folder '{path}'", DataError):
+            found = list(_in_folder(path, leave_out))
+    elif path.is_file():
+        with refusing(f"list of recordings '{path}'", DataError):
+            found = list(_in_list(path))
+    else:
+        raise DataError(f"'{path}': expected a folder with recordings, or a list of them (CSV)")
+    if not found:
+        raise DataError(f"'{path}' holds no recordings; expected {', '.join(SUFFIXES)} files, or bags")
+    count = Counter(entry.folder for entry in found)
+    named = [
+        replace(entry, name=f'{entry.name}{entry.recording.suffix}') if count[entry.folder] > 1 else entry
+        for entry in found
+    ]
+    count = Counter(entry.folder for entry in named)
+    for entry in named:
+        if count[entry.folder] > 1:
+            raise DataError(f"'{entry.recording}' is there twice, for the arm '{entry.arm}'")
+    return tuple(sorted(named, key=lambda each: (each.arm, each.time is None, each.time or 0.0, each.name)))
+
+
+def _in_folder(folder: Path, leave_out: Path | None) -> Iterator[Entry]:
+    seen = {folder.resolve()} if leave_out is None else {folder.resolve(), leave_out.resolve()}
+    for path in sorted(below(folder, seen)):
+        levels = path.relative_to(folder).parts
+        arm = levels[0] if len(levels) > 1 else folder.resolve().name
+        parts = levels[1:] if len(levels) > 1 else levels
+        name = '-'.join((*parts[:-1], path.name if path.is_dir() else path.stem))
+        yield Entry(recording=path, arm=arm, name=name, time=_recorded_at(path))
+
+
+def _in_list(path: Path) -> Iterator[Entry]:
+    rows = csv.DictReader(io.StringIO(read_text(path, 'list of recordings', DataError)), skipinitialspace=True)
+    heads = [head.strip() for head in rows.fieldnames or ()]
+    rows.fieldnames = heads
+    unknown = [head for head in heads if head not in _COLUMNS]
+    if unknown or 'recording' not in heads:
+        problem = f"column '{unknown[0][:40]}' is unknown" if unknown else "there is no column 'recording'"
+        raise DataError(f'{path}: {problem}; the columns of a list are: {", ".join(_COLUMNS)}')
+    for row in rows:
+        if None in row or None in row.values() or not row['recording'].strip():
+            raise DataError(f'{path}, line {rows.line_num}: expected {len(heads)} cells, and a recording')
+        cells = {head: str(cell).strip() for head, cell in row.items() if str(cell).strip()}
+        recording = path.parent / cells['recording']
+
+        def several(name: str, cells: dict[str, str] = cells) -> tuple[Path, ...]:
+            return tuple(path.parent / each.strip() for each in cells.get(name, '').split(';') if each.strip())
+
+        def beside(name: str, cells: dict[str, str] = cells) -> Path | None:
+            return path.parent / cells[name] if name in cells else None
+
+        yield Entry(
+            recording=recording,
+            arm=cells.get('arm') or path.stem,
+            name='-'.join(part for part in Path(cells['recording']).with_suffix('').parts if part not in ('/', '..')),
+            time=_time(cells['time'], f'{path}, line {rows.line_num}') if 'time' in cells else _recorded_at(recording),
+            robot=beside('robot'),
+            config=beside('config'),
+            excitation=beside('excitation'),
+            validate=several('validate'),
+            friction_data=several('friction_data'),
+        )
+
+
+def _time(text: str, where: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            moment = datetime.fromisoformat(text.replace('Z', '+00:00'))
+            seconds = (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+        except (ValueError, OverflowError):
+            seconds = -1.0
+    if not 0.0 <= seconds < _LATEST:
+        wanted = 'a date like 2026-05-31 or 2026-05-31T14:00, or seconds since 1970'
+        raise DataError(f"{where}: time: expected {wanted}, got '{text[:40]}'")
+    return seconds
+
+
+def _recorded_at(path: Path) -> float | None:
+    """Return when a recording began, if its metadata or its first sample say so; copying changes a file's date."""
+    try:
+        if path.is_dir():
+            information = read_yaml(path / METADATA, 'metadata', DataError)['rosbag2_bagfile_information']
+            moment = float(information['starting_time']['nanoseconds_since_epoch']) * 1e-9
+        elif path.suffix == '.csv':
+            with open(path, encoding='utf-8') as file:
+                heads, cells = (file.readline(_HEAD).split(',') for _ in range(2))
+            moment = float(dict(zip((head.strip() for head in heads), cells, strict=True))['time'])
+        else:
+            return None
+    except (OSError, ValueError, KeyError, TypeError):  # reading it as a recording will say what is wrong
+        return None
+    return moment if _SINCE_1970 < moment < _LATEST else None
+
+
+def _plain(name: str) -> str:
+    """Return a name that is a folder's on any file system."""
+    return re.sub(r'[^\w.+-]+', '_', name).strip('.') or '_'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,31 +7,109 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The page of a fleet: every arm's verdict, what drifted, what stands out; arms with findings first."""
+"""The table of a fleet, and its page: verdicts, what drifted, what stands out; arms with findings first."""
 
+import csv
+import io
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
+from robotid_ros.files import write_text
 from robotid_ros.fleet.drift import FALSE_ALARM, Change, changes_of, series_of
 from robotid_ros.fleet.outcome import Outcome
-from robotid_ros.fleet.table import date_of
-from robotid_ros.report.content import Fact, Figure, Item, Level, Report, Section, Table, Verdict, quantities, words
+from robotid_ros.report.content import (
+    Fact,
+    Figure,
+    Item,
+    Level,
+    Report,
+    Section,
+    Table,
+    Verdict,
+    integer,
+    number,
+    percent,
+    quantities,
+    unit,
+    words,
+)
 from robotid_ros.report.parameters import short_name
 from robotid_ros.report.plot import Chart, axis, curve, dots, line
 from robotid_ros.report.subject import judged
-from robotid_ros.report.wording import integer, number, percent, unit
 
 _Row: TypeAlias = tuple[tuple[int, float, str], Level, tuple[str, ...]]
-
 _CHARTS = 9  # parameters over time that are drawn, the most conspicuous
 _ROWS = 40  # of the table of changes
 _WIDE = 8.0  # [σ] of the drift; ten recordings of each of five arms have a limit of 5
 _DAY = 86400.0
 _ORDER: dict[Level, int] = {'bad': 0, 'caution': 1, 'good': 2}
+
+
+def write_table(outcomes: Sequence[Outcome], path: Path) -> None:
+    """Write a row for each recording: its state, its errors, and every parameter with its standard deviation.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be written.
+    """
+    rows = [_row(outcome) for outcome in outcomes]
+    heads = list(dict.fromkeys(head for row in rows for head in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, heads, lineterminator='\n')
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, text.getvalue())
+
+
+def date_of(time: float | None) -> str:
+    """Return a time [s since 1970] as a date, 2026-05-31 14:00 (UTC); empty for None."""
+    return '' if time is None else datetime.fromtimestamp(time, timezone.utc).strftime('%Y-%m-%d %H:%M')
+
+
+def _row(outcome: Outcome) -> dict[str, object]:
+    entry, result = outcome.entry, outcome.result
+    row: dict[str, object] = {
+        'arm': entry.arm,
+        'recording': entry.name,
+        'file': entry.recording,
+        'time': date_of(entry.time),
+        'state': outcome.state,
+        'reason': outcome.reason,
+        'seconds': round(outcome.seconds, 2),
+        'errors on': '',
+        'relative error [%]': '',
+        'weakest joint': '',
+        'error by the previous result [%]': '' if outcome.finding is None else f'{outcome.finding.error:.4g}',
+        'change': '' if outcome.finding is None else outcome.finding.cause,
+        'friction model': '',
+    }
+    if result is None:
+        return row
+    on, metrics = judged(result)
+    row |= {
+        'errors on': on,
+        'relative error [%]': f'{metrics.relative_error_total:.4g}',
+        'weakest joint': metrics.joint_names[int(metrics.match.argmin())],
+        'friction model': result.friction_name,
+    }
+    for name, value, std, base_unit in zip(
+        result.base_names, result.base_values, result.base_std, result.base_units, strict=True
+    ):
+        row |= {f'{name} [{base_unit}]': f'{value:.8g}', f'std of {name}': f'{std:.4g}'}
+    for j, joint in enumerate(result.joint_names):
+        for k, term in enumerate(result.friction_names):
+            name = f'{term} {joint}'
+            row |= {
+                f'{name} [{result.friction_units[j][k]}]': f'{result.friction_values[j, k]:.8g}',
+                f'std of {name}': f'{result.friction_std[j, k]:.4g}',
+            }
+    return row
 
 
 def fleet_report(outcomes: Sequence[Outcome], title: str = 'Fleet') -> Report:

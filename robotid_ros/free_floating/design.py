@@ -10,7 +10,8 @@
 """Design of the joint trajectory from which the target is identified best."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -23,12 +24,10 @@ from robotid_ros.excitation.criteria import CriterionName, condition_numbers, cr
 from robotid_ros.excitation.design import ExcitationDesign
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.verification import worst_excesses
-from robotid_ros.free_floating.body import RigidBody
-from robotid_ros.free_floating.momentum import momentum_map
+from robotid_ros.free_floating.body import RigidBody, cross
 from robotid_ros.free_floating.regression import information, information_gradient
 from robotid_ros.free_floating.rest_to_rest import RestToRestSeries
-from robotid_ros.free_floating.robot import FreeFloatingRobot
-from robotid_ros.free_floating.spatial import cross
+from robotid_ros.free_floating.robot import FreeFloatingRobot, momentum_map
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
@@ -47,6 +46,14 @@ _USUAL_STAGES = ((4.0, 200), (64.0, 60))
 _FIRST_SIZE = 0.25  # of the random first guesses, in their free parameters [rad/s]
 _STRIDE = 2  # the criterion is evaluated on every other point of the grid
 _INFORMATION_WEIGHT = 5e-3  # of the log-determinant beside the column-scaled condition number
+PRIORS: dict[str, tuple[float, float, float]] = {
+    'exact': (1.0, 1.0, 1.0),
+    'mass': (0.5, 1.0, 1.0),
+    'center of mass': (1.0, 0.5, 1.0),
+    'inertia': (1.0, 1.0, 0.5),
+    'all three': (0.5, 0.5, 0.5),
+}
+"""Wrong priors: factors on mass, centre of mass and inertia."""
 
 
 def last_body_motion(model: RobotModel, q: Array, dq: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
@@ -295,3 +302,73 @@ class _Objective:
             more, other = criterion_gradient(gram, 'd-optimal', sharpness)
             value, slope = value + _INFORMATION_WEIGHT * more, slope + _INFORMATION_WEIGHT * other
         return value, slope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorCase:
+    """One design with a wrong prior.
+
+    Attributes
+    ----------
+    criterion : str
+    prior : str
+        What was wrong.
+    expected_si, expected_scaled : float
+        Condition numbers the design expected, with the prior.
+    true_si, true_scaled : float
+        Those that the trajectory has on the true robot.
+    """
+
+    criterion: CriterionName
+    prior: str
+    expected_si: float
+    expected_scaled: float
+    true_si: float
+    true_scaled: float
+
+
+def study_priors(
+    robot: FreeFloatingRobot,
+    *,
+    criteria: Sequence[CriterionName] = ('condition-scaled', 'condition'),
+    seed: int = 0,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> list[PriorCase]:
+    """Design with priors that are 50 % off and evaluate the trajectories on the true robot.
+
+    Parameters
+    ----------
+    robot : FreeFloatingRobot
+        With the true body n; the factors of :data:`PRIORS` apply to it.
+    criteria : sequence of str
+    seed : int
+        Of every design.
+    progress : callable, optional
+    **settings
+        Of :func:`robotid_ros.free_floating.design_excitation`: start, limits, period, ...
+
+    Returns
+    -------
+    list of PriorCase
+    """
+    cases: list[PriorCase] = []
+    total = len(criteria) * len(PRIORS)
+    for criterion in criteria:
+        for prior, (mass, center, inertia) in PRIORS.items():
+            if progress is not None:
+                progress(len(cases) / total, f'{criterion}, prior off in: {prior}')
+            assumed = robot.with_body(robot.body.scaled(mass=mass, center_of_mass=center, inertia=inertia))
+            design = design_excitation(assumed, criterion=criterion, seed=seed, **settings)
+            si, scaled = predicted_conditions(robot, design.trajectory)
+            cases.append(
+                PriorCase(
+                    criterion=criterion,
+                    prior=prior,
+                    expected_si=design.excitation.condition,
+                    expected_scaled=design.excitation.condition_scaled,
+                    true_si=si,
+                    true_scaled=scaled,
+                )
+            )
+    return cases

@@ -15,15 +15,15 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from robotid_ros.arrays import Array, frozen_array
-from robotid_ros.errors import IdentificationError
+from robotid_ros.errors import DataError, IdentificationError
 from robotid_ros.excitation.criteria import condition_numbers
-from robotid_ros.free_floating.body import RigidBody
-from robotid_ros.free_floating.constant_momentum import check_zero_momentum, estimate_with_momentum
+from robotid_ros.free_floating.body import RigidBody, cross_matrix
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
-from robotid_ros.free_floating.recursive import convergence_history
 from robotid_ros.free_floating.regression import (
     Estimate,
     Regression,
+    body_regressor,
+    convergence_history,
     residual_covariance,
     scaled_solution,
     target_regression,
@@ -31,6 +31,7 @@ from robotid_ros.free_floating.regression import (
 )
 from robotid_ros.free_floating.result import TargetIdentification
 from robotid_ros.free_floating.robot import FreeFloatingRobot
+from robotid_ros.model.transforms import rotation_of_quaternion
 
 Estimator: TypeAlias = Literal['weighted', 'ordinary', 'recursive']
 
@@ -92,17 +93,22 @@ def identify_target(
     stated = SensorNoise() if noise is None or not any(noise.to_dict().values()) else noise
     source, total = _momentum_setting(momentum, estimator)
     if source == 'estimated':
-        fit = estimate_with_momentum(robot, measurement, stated)
+        body, total, transfer = _start_with_momentum(robot, measurement)
+        fit = _weighted_fit(robot.with_body(body), measurement, stated, total, transfer)
         total = fit.unknowns[10:]
     regression = target_regression(robot, measurement, total)
     si, scaled = _require_rank(regression.A)
     if estimator == 'recursive':
         # seen from the end, forgetting is a weight that grows from sample to sample
         weight = np.sqrt(forgetting ** np.arange(len(measurement))[::-1])
-        whitening = weight[:, None, None] * whitening_of(residual_covariance(robot, measurement, stated, total))
-        fit = Estimate(unknowns=_solve(regression, whitening), jacobian=regression.A, whitening=whitening)
+        white = weight[:, None, None] * whitening_of(residual_covariance(robot, measurement, stated, total))
+        solution, _ = scaled_solution(white @ regression.A, (white @ regression.Y[..., None])[..., 0])
+        fit = Estimate(unknowns=solution, jacobian=regression.A, whitening=white)
     elif source != 'estimated':
-        fit = _batch_fit(robot, measurement, regression, stated, total, weighted=estimator == 'weighted')
+        ordinary, _ = scaled_solution(regression.A, regression.Y)
+        fit = Estimate(unknowns=ordinary, jacobian=regression.A, whitening=None)
+        if estimator == 'weighted':
+            fit = _weighted_fit(robot.with_body(RigidBody.estimated(ordinary)), measurement, stated, total)
     unknowns = fit.unknowns[:10]
     found = robot.with_body(RigidBody.estimated(unknowns))
     covariance = residual_covariance(found, measurement, stated, total)
@@ -170,32 +176,61 @@ def _require_rank(A: Array) -> tuple[float, float]:
     )
 
 
-def _batch_fit(
+def _start_with_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasurement) -> tuple[RigidBody, Array, Array]:
+    """Return body n and momentum [P; L], exact for exact data, and the derivative of the equations by the momentum.
+
+    In the standard parameters [m, m c, I about p_n] the momentum of body n is linear, and so is the whole system of
+    16 unknowns.
+
+    Raises
+    ------
+    DataError
+        If the base pose was not measured.
+    IdentificationError
+        If the motion does not determine the 16 unknowns.
+    """
+    rows, transfer, right = _linear_system(robot, measurement)
+    solution, rank = scaled_solution(np.concatenate([rows, -transfer], axis=2), right)
+    if rank < 16:
+        raise IdentificationError(
+            f'the motion determines {rank} of the 16 unknowns of target and momentum; '
+            'record a longer, more varied motion, or give the momentum'
+        )
+    # The order of [m, m c, I about p_n] is not that of the standard parameters.
+    body = RigidBody.from_parameters(np.concatenate([solution[4:10], solution[1:4], solution[:1]]))
+    return body, solution[10:], transfer
+
+
+def _weighted_fit(
     robot: FreeFloatingRobot,
     measurement: FloatingMeasurement,
-    regression: Regression,
     noise: SensorNoise,
-    total: Array,
-    *,
-    weighted: bool,
+    momentum: Array,
+    transfer: Array | None = None,
 ) -> Estimate:
-    unknowns = _solve(regression, None)
-    whitening = None
-    converged = not weighted
-    for _ in range(_SWEEPS if weighted else 0):
-        found = robot.with_body(RigidBody.estimated(unknowns))
-        whitening = whitening_of(residual_covariance(found, measurement, noise, total))
-        previous, unknowns = unknowns, _solve(regression, whitening)
-        if np.abs(unknowns - previous).max() <= 1e-12 * np.abs(unknowns).max():
+    """Estimate body n from ``robot.body`` on, by Gauss-Newton with weights from the estimate itself.
+
+    With ``transfer``, the derivative of the equations by the momentum, the momentum [P; L] [kg m/s, kg m^2/s] is
+    estimated too, and stands after the 10 unknowns. Only the ratios of the noise matter.
+    """
+    estimate = robot.body.unknowns if transfer is None else np.concatenate([robot.body.unknowns, momentum])
+    regression = target_regression(robot, measurement, momentum)
+    converged = False
+    for _ in range(_SWEEPS):
+        body = RigidBody.estimated(estimate[:10])
+        jacobian = regression.A if transfer is None else _jacobian(body, regression, transfer)
+        white = whitening_of(residual_covariance(robot.with_body(body), measurement, noise, momentum))
+        residual = regression.Y - regression.A @ body.unknowns
+        step, _ = scaled_solution(white @ jacobian, (white @ residual[..., None])[..., 0])
+        columns = np.linalg.norm(white @ jacobian, axis=(0, 1))
+        estimate = estimate + step
+        if np.abs(step * columns).max() <= 1e-12 * np.abs(estimate * columns).max():
             converged = True
             break
-    return Estimate(unknowns=unknowns, jacobian=regression.A, whitening=whitening, converged=converged)
-
-
-def _solve(regression: Regression, whitening: Array | None) -> Array:
-    if whitening is None:
-        return scaled_solution(regression.A, regression.Y)[0]
-    return scaled_solution(whitening @ regression.A, (whitening @ regression.Y[..., None])[..., 0])[0]
+        if transfer is not None:
+            momentum = estimate[10:]
+            regression = target_regression(robot, measurement, momentum)
+    return Estimate(unknowns=estimate, jacobian=jacobian, whitening=white, converged=converged)
 
 
 def _judge(body: RigidBody, deviation: Array, converged: bool, scale: float) -> tuple[bool, str]:
@@ -236,3 +271,79 @@ def _propagated(function: Callable[[Array], Array], unknowns: Array, covariance:
     )
     deviation: Array = np.sqrt(np.diag(slope @ covariance @ slope.T))
     return deviation
+
+
+def check_zero_momentum(robot: FreeFloatingRobot, measurement: FloatingMeasurement, covariance: Array) -> None:
+    """Refuse data that a momentum other than zero explains far better.
+
+    An F test of the 16-parameter model against the 10-parameter one, that also asks for half the
+    residual to go: model errors are not white, and a small but significant improvement is not yet momentum.
+    ``robot`` has the estimate of body n; ``covariance``, shape (N, 6, 6), is that of the residual A x - Y. Nothing
+    can be tested without the base pose or with fewer than four samples.
+
+    Raises
+    ------
+    IdentificationError
+        If the data carry momentum.
+    """
+    if not measurement.has_pose or len(measurement) < 4:
+        return
+    rows, transfer, right = _linear_system(robot, measurement)
+    to_residual = np.eye(6)
+    to_residual[:3, :3] /= robot.body.mass
+    to_residual[3:, :3] = -cross_matrix(robot.body.center_of_mass)
+    white = whitening_of(covariance) @ to_residual
+
+    target = (white @ right[..., None])[..., 0]
+
+    def fit(matrix: Array) -> tuple[float, Array]:
+        solution, _ = scaled_solution(white @ matrix, target)
+        return float(np.sum((white @ matrix @ solution - target) ** 2)), solution
+
+    without, _ = fit(rows)
+    with_it, solution = fit(np.concatenate([rows, -transfer], axis=2))
+    size = float(np.sum(target**2))
+    if without <= 1e-16 * size:
+        return
+    statistic = (without - with_it) / 6.0 / max(with_it / (right.size - 16), 1e-20 * size)
+    if statistic > 100.0 and with_it < 0.25 * without:
+        linear, angular = solution[10:13], solution[13:]
+        raise IdentificationError(
+            f'the data carry momentum, P = {_spell(linear)} kg m/s and L = {_spell(angular)} kg m^2/s about the '
+            "inertial origin, but zero was assumed; pass momentum='estimated', or the momentum if it is known"
+        )
+
+
+def _linear_system(robot: FreeFloatingRobot, measurement: FloatingMeasurement) -> tuple[Array, Array, Array]:
+    """Return rows (N, 6, 10), transfer (N, 6, 6) and right (N, 6): rows @ [m, m c, I_p] - transfer @ [P; L] = right."""
+    if measurement.base_position is None or measurement.base_orientation is None:
+        raise DataError('estimating the momentum needs base/position and base/orientation; the measurement has neither')
+    plain = target_regression(robot, measurement)
+    momentum = plain.A[:, :3, 0]
+    velocity, angular = -plain.Y[:, :3], -plain.Y[:, 3:]
+    w = plain.A[:, 3, 4:7]
+    rows = body_regressor(np.hstack([w, velocity]))
+    rows[:, 3:, 1:4] *= -1.0
+    turn = np.swapaxes(rotation_of_quaternion(measurement.base_orientation) @ plain.rotation, 1, 2)
+    joint = measurement.base_position + np.einsum(
+        'nab,nb->na', rotation_of_quaternion(measurement.base_orientation), plain.origin
+    )
+    transfer = np.zeros((len(w), 6, 6))
+    transfer[:, :3, :3] = turn
+    transfer[:, 3:, 3:] = turn
+    transfer[:, 3:, :3] = -turn @ cross_matrix(joint)
+    return rows, transfer, -np.concatenate([momentum, angular], axis=1)
+
+
+def _jacobian(body: RigidBody, regression: Regression, transfer: Array) -> Array:
+    """Return the derivative of A(P, L) x - Y(P, L) with respect to x, P and L."""
+    through = np.zeros((len(regression.A), 6, 6))
+    through[:, :3, :3] = -transfer[:, :3, :3] / body.mass
+    # [Q]x c turns with -P, and -c x (.) is -[c]x
+    through[:, 3:, :3] = cross_matrix(body.center_of_mass[None]) @ transfer[:, :3, :3] - transfer[:, 3:, :3]
+    through[:, 3:, 3:] = -transfer[:, 3:, 3:]
+    return np.concatenate([regression.A, through], axis=2)
+
+
+def _spell(vector: Array) -> str:
+    return '(' + ', '.join(f'{value:.3g}' for value in vector) + ')'

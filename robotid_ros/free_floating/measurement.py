@@ -7,19 +7,38 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""What is measured on a floating robot, and the noise of its sensors."""
+"""What is measured on a floating robot, the noise of its sensors, and files of it: CSV or bags."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 
-from robotid_ros.arrays import Array, frozen_array
+from robotid_ros.arrays import Array, IntArray, frozen_array, require_names
+from robotid_ros.data.bag import Bag, read_bag
+from robotid_ros.data.cdr import CdrReader
 from robotid_ros.errors import DataError
+from robotid_ros.files import file_hash
 from robotid_ros.model.transforms import quaternion_of_rotation, rotation_of_quaternion, rotation_of_vector
+from robotid_ros.reading import refusing
 from robotid_ros.settings import Settings, setting
+from robotid_ros.tables import read_table, write_table
+
+_SIGNALS = ('time', 'q', 'dq', 'base_twist', 'base_position', 'base_orientation')
+_TWIST = 6  # columns
+_LAYOUTS: dict[str, tuple[int, int, list[int]]] = {  # texts before the doubles, their number, and those of use
+    'nav_msgs/Odometry': (2, 7 + 36 + 6, [*range(43, 49), *range(7)]),  # pose, covariance, twist along the base's axes
+    'geometry_msgs/TwistStamped': (1, 6, [*range(6)]),
+    'geometry_msgs/PoseStamped': (1, 7, [*range(7)]),
+}
+_POSE = {
+    'base_position': tuple(f'base/position/{axis}' for axis in 'xyz'),
+    'base_orientation': tuple(f'base/orientation/{part}' for part in ('qw', 'qx', 'qy', 'qz')),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +53,6 @@ class SensorNoise(Settings):
     joint_position: float = setting(0.0, 'of the joint positions', unit='rad, m', range=(0.0, inf))
     base_position: float = setting(0.0, 'of the position of the base', unit='m', range=(0.0, inf))
     base_orientation: float = setting(0.0, 'of the orientation of the base', unit='rad', range=(0.0, inf))
-
-
-_SIGNALS = ('time', 'q', 'dq', 'base_twist', 'base_position', 'base_orientation')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,3 +152,167 @@ class FloatingMeasurement:
         return replace(
             noisy, base_position=self.base_position + draw((count, 3), noise.base_position), base_orientation=turned
         )
+
+
+def _signals(joint_names: Sequence[str], *, pose: bool) -> dict[str, Sequence[str]]:
+    """Return the columns of every array of a measurement."""
+    return {
+        'time': ('time',),
+        'q': [f'position/{joint}' for joint in joint_names],
+        'dq': [f'velocity/{joint}' for joint in joint_names],
+        'base_twist': [f'base/{kind}_velocity/{axis}' for kind in ('linear', 'angular') for axis in 'xyz'],
+        **(_POSE if pose else {}),
+    }
+
+
+def write_measurement(path: str | Path, measurement: FloatingMeasurement) -> None:
+    """Write a measurement as CSV, numbers to the last digit.
+
+    The header is ``time,position/<joint>,...,velocity/<joint>,...,base/linear_velocity/x,...,
+    base/angular_velocity/x,...`` and, where the pose was measured, ``base/position/x,...,
+    base/orientation/qw,...``; SI units, the twist along the base's axes.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be written.
+    """
+    signals = _signals(measurement.joint_names, pose=measurement.has_pose)
+    count = len(measurement)
+    columns = {
+        column: values
+        for name, group in signals.items()
+        for column, values in zip(group, getattr(measurement, name).reshape(count, -1).T, strict=True)
+    }
+    write_table(path, columns)
+
+
+def read_measurement(path: str | Path, joint_names: tuple[str, ...]) -> FloatingMeasurement:
+    """Read a measurement from CSV, whose columns are found by name, or from a bag.
+
+    Parameters
+    ----------
+    path : str or Path
+        A CSV file, or a bag as :func:`robotid_ros.free_floating.measurement.read_floating_bag` takes it.
+    joint_names : tuple of str
+        Joints of the arm, in its order.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, a signal is missing or a value is no finite number.
+    """
+
+    def layout(names: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
+        pose = any(column in names for group in _POSE.values() for column in group)
+        signals = _signals(joint_names, pose=pose)
+        for group in signals.values():
+            require_names(group, names, 'signal', f"measurement '{path}'", DataError)
+        return signals
+
+    source = Path(path).expanduser()
+    if source.is_dir() or source.suffix in ('.mcap', '.db3', '.yaml'):
+        return read_floating_bag(source, joint_names)
+    with refusing(f"measurement '{path}'", DataError):
+        arrays = dict(read_table(source, layout).arrays)
+        provenance = {'file': source.name, 'sha256': file_hash(source)}
+        return FloatingMeasurement(
+            joint_names=joint_names, time=arrays.pop('time')[:, 0], **arrays, provenance=provenance
+        )
+
+
+def read_floating_bag(path: str | Path, joint_names: tuple[str, ...]) -> FloatingMeasurement:
+    """Read joint states and the base's motion from a bag.
+
+    The twist of the base is ``nav_msgs/Odometry`` or ``geometry_msgs/TwistStamped`` along the axes of the base; the
+    pose, where there is one, is that of the odometry or ``geometry_msgs/PoseStamped``. Samples are those of the
+    twist; joints and pose are interpolated there by cubic splines of their stamps.
+
+    Parameters
+    ----------
+    path : str or Path
+        The bag's folder, its ``metadata.yaml``, or its ``.mcap`` or ``.db3`` file.
+    joint_names : tuple of str
+        Joints of the arm, in its order.
+
+    Raises
+    ------
+    DataError
+        If it is no readable bag, or a signal is not in it, or two topics have the same one.
+    """
+    joints = read_bag(path, joints=joint_names)
+    if joints.velocity is None:
+        raise DataError(f'{path}: the joint states have no velocities; a free-floating identification needs them')
+    bag = Bag.open(path)
+    base = _topic(bag, path, ('nav_msgs/Odometry', 'geometry_msgs/TwistStamped'))
+    if base is None:
+        raise DataError(
+            f'{path}: expected the twist of the base as nav_msgs/Odometry or geometry_msgs/TwistStamped; '
+            f'the bag has: {", ".join(f"{name} ({kind})" for name, kind in bag.topics.items())}'
+        )
+    stamps, values = _values(bag, base, path)
+    pose_stamps, pose = stamps, values[:, _TWIST:]
+    pose_topic = _topic(bag, path, ('geometry_msgs/PoseStamped',))
+    if not pose.shape[1] and pose_topic is not None:
+        pose_stamps, pose = _values(bag, pose_topic, path)
+    joint_time, time, pose_time = joints.time, 1e-9 * (stamps - joints.origin), 1e-9 * (pose_stamps - joints.origin)
+    inside = (time >= joint_time[0]) & (time <= joint_time[-1])
+    if pose.shape[1]:
+        inside &= (time >= pose_time[0]) & (time <= pose_time[-1])
+    if inside.sum() < 2:
+        raise DataError(f'{path}: joint states and the twist of the base have no time in common')
+    time = time[inside]
+    position = orientation = None
+    if pose.shape[1]:
+        seen = CubicSpline(pose_time, _continuous(pose))(time)
+        position, quaternion = seen[:, :3], seen[:, [6, 3, 4, 5]]
+        orientation = quaternion / np.linalg.norm(quaternion, axis=1, keepdims=True)
+    return FloatingMeasurement(
+        joint_names=joint_names,
+        time=time - time[0],
+        q=CubicSpline(joint_time, joints.position)(time),
+        dq=CubicSpline(joint_time, joints.velocity)(time),
+        base_twist=values[inside, :_TWIST],
+        base_position=position,
+        base_orientation=orientation,
+        provenance=joints.provenance,
+    )
+
+
+def _topic(bag: Bag, path: str | Path, kinds: tuple[str, ...]) -> str | None:
+    """Return the only topic of the first of some types that is in the bag."""
+    for kind in kinds:
+        names = [name for name, its in bag.topics.items() if its == kind]
+        if len(names) > 1:
+            raise DataError(f'{path}: expected one topic of {kind}, got {", ".join(sorted(names))}')
+        if names:
+            return names[0]
+    return None
+
+
+def _values(bag: Bag, topic: str, path: str | Path) -> tuple[IntArray, Array]:
+    """Return the stamps [ns], increasing, and the numbers of a topic's messages."""
+    texts, count, columns = _LAYOUTS[bag.topics[topic]]
+    stamps: list[int] = []
+    rows: list[tuple[float, ...]] = []
+    for chunks in bag.messages([topic]):
+        for message in chunks[topic].messages() if topic in chunks else ():
+            try:
+                reader = CdrReader(message)
+                stamps.append(reader.time())
+                for _ in range(texts):  # the frames
+                    reader.string()
+                rows.append(reader.doubles(count))
+            except ValueError as cause:
+                raise DataError(f'{path}: message {len(stamps)} of topic {topic} cannot be read: {cause}') from cause
+    order, first = np.unique(np.array(stamps, dtype=np.int64), return_index=True)
+    if len(order) < 2:
+        raise DataError(f'{path}: expected at least two messages with different stamps on {topic}, got {len(order)}')
+    return order, np.array(rows)[first][:, columns]
+
+
+def _continuous(pose: Array) -> Array:
+    """Return poses whose quaternions keep their sign from one to the next."""
+    same = np.sum(pose[1:, 3:] * pose[:-1, 3:], axis=1) >= 0.0
+    sign = np.concatenate([[1.0], np.cumprod(np.where(same, 1.0, -1.0))])
+    return np.hstack([pose[:, :3], sign[:, None] * pose[:, 3:]])

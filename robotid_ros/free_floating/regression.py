@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The linear regression of the target: A x = Y, with the covariance of its residual.
+"""The linear regression of the target: A x = Y, with its covariance, at once or sample by sample.
 
 The equations of the method, with Q = P^ - P and with L^ about p_n:
 
@@ -34,10 +34,10 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError
+from robotid_ros.excitation.criteria import condition_numbers
+from robotid_ros.free_floating.body import cross, cross_matrix
 from robotid_ros.free_floating.measurement import FloatingMeasurement, SensorNoise
-from robotid_ros.free_floating.momentum import MomentumMap, momentum_map
-from robotid_ros.free_floating.robot import FreeFloatingRobot
-from robotid_ros.free_floating.spatial import cross, cross_matrix
+from robotid_ros.free_floating.robot import FreeFloatingRobot, MomentumMap, momentum_map
 from robotid_ros.model.transforms import rotation_of_quaternion
 
 
@@ -256,3 +256,62 @@ def whitening_of(covariance: Array) -> Array:
     floor = 1e-13 * np.trace(covariance, axis1=1, axis2=2)[:, None, None] * np.eye(6)
     whitening: Array = np.linalg.inv(np.linalg.cholesky(covariance + floor))
     return whitening
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvergenceHistory:
+    """The estimate after each sample.
+
+    Attributes
+    ----------
+    time : ndarray, shape (N,)
+        [s]
+    estimates : ndarray, shape (N, p)
+        NaN while the samples so far do not determine the unknowns.
+    condition_si, condition_scaled : ndarray, shape (N,)
+        Of the rows of all samples so far; infinite while their rank is not full.
+    """
+
+    time: Array
+    estimates: Array
+    condition_si: Array
+    condition_scaled: Array
+
+
+def triangular_factors(rows: Array, right: Array) -> Array:
+    """Return the triangular factor of all equations so far, after each sample, shape (N, p, p + 1).
+
+    [R; A_k  Y_k] = Q R': the factor R of [A Y] is kept, never A^T A, so that its condition number is that of A
+    itself. Rows have the shape (N, k, p), right sides (N, k).
+    """
+    equations = np.concatenate([rows, right[..., None]], axis=2)
+    unknowns = rows.shape[2]
+    factors = np.empty((len(rows), unknowns, unknowns + 1))
+    factor = np.zeros((unknowns, unknowns + 1))
+    for k, new in enumerate(equations):
+        triangle = np.asarray(np.linalg.qr(np.vstack([factor, new]), mode='r'))
+        factors[k] = factor = triangle[:unknowns]
+    return factors
+
+
+def convergence_history(time: Array, A: Array, Y: Array, whitening: Array | None = None) -> ConvergenceHistory:
+    """Run the recursion over all samples, rows A (N, k, p) and right sides Y (N, k) at times (N,) [s].
+
+    ``whitening``, shape (N, k, k), are left factors that make each sample's residual white with unit variance. The
+    condition numbers reported are those of A itself.
+    """
+    seen = triangular_factors(A, Y)
+    factors = seen
+    if whitening is not None:
+        factors = triangular_factors(whitening @ A, (whitening @ Y[..., None])[..., 0])
+    estimates = np.full((len(A), A.shape[2]), np.nan)
+    length = np.linalg.norm(factors[..., :-1], axis=1, keepdims=True)
+    known = np.linalg.matrix_rank(factors[..., :-1] / np.where(length > 0.0, length, 1.0)) == A.shape[2]
+    estimates[known] = np.linalg.solve(factors[known, :, :-1], factors[known, :, -1:])[..., 0]
+    conditions = np.array([condition_numbers(root.T @ root) for root in seen[..., :-1]])
+    return ConvergenceHistory(
+        time=time,
+        estimates=estimates,
+        condition_si=conditions[:, 0],
+        condition_scaled=conditions[:, 1],
+    )

@@ -15,7 +15,7 @@ from typing import Any
 
 from robotid_ros.arrays import Array
 from robotid_ros.free_floating.body import RigidBody
-from robotid_ros.free_floating.recursive import ConvergenceHistory
+from robotid_ros.free_floating.regression import ConvergenceHistory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,15 +7,29 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""A robot arm on a floating base that holds a target."""
+"""A robot arm on a floating base that holds a target, and its momentum.
+
+With the screw s_j of joint j, the spatial inertia F_i of body i (body 0 is the base, body n the last
+link merged with the target) and the composite inertias C_j = F_j + ... + F_n, momentum h and base
+twist V_0 are related by
+
+    h = M V_0 + sum_j C_j s_j dq_j,      M = C_0,
+
+so that without momentum V_0 = -M^-1 sum_j C_j s_j dq_j. In the base frame all of it depends on the
+joints alone.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
-from robotid_ros.free_floating.body import RigidBody
-from robotid_ros.model.inertia import physical_violation
+from robotid_ros.free_floating.body import RigidBody, bracket, cobracket, cross, moved_pseudo_inertia, spatial_inertia
+from robotid_ros.model.inertia import physical_violation, pseudo_inertia
+from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 
 
@@ -126,3 +140,118 @@ class FreeFloatingRobot:
     def with_target(self, target: RigidBody) -> 'FreeFloatingRobot':
         """Return the robot with another target, given alone in the frame of the last link."""
         return self.with_body(RigidBody.from_parameters(self.arm.inertial[-1] + target.parameters))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MomentumMap:
+    """Momentum as a linear function of base twist and joint rates, at N configurations.
+
+    Attributes
+    ----------
+    model : RobotModel
+    poses : ndarray, shape (N, n, 4, 4)
+        Link frames in the base frame.
+    screws : ndarray, shape (N, n, 6)
+        Unit twists of the chain's joints.
+    composite : ndarray, shape (N, n + 1, 6, 6)
+        Spatial inertia of bodies j .. n.
+    """
+
+    model: RobotModel
+    poses: Array
+    screws: Array
+    composite: Array
+
+    @property
+    def base(self) -> Array:
+        """Momentum per base twist: the inertia M of the locked system, shape (N, 6, 6)."""
+        return self.composite[:, 0]
+
+    @property
+    def columns(self) -> Array:
+        """Momentum per joint rate, C_j s_j, shape (N, n, 6), of the chain's joints."""
+        columns: Array = np.einsum('njab,njb->nja', self.composite[:, 1:], self.screws)
+        return columns
+
+    @property
+    def joints(self) -> Array:
+        """Momentum per measured joint rate, shape (N, 6, n)."""
+        joints: Array = np.swapaxes(self.columns, 1, 2) @ self.model.coupling
+        return joints
+
+    def momentum(self, base_twist: Array, dq: Array) -> Array:
+        """Return the momentum [P; L] about the base origin, shape (N, 6), for its twists (N, 6) and joint rates (N, n).
+
+        Twists [v; w] are along the axes of the base [m/s, rad/s].
+        """
+        momentum: Array = (self.base @ base_twist[..., None])[..., 0] + (self.joints @ dq[..., None])[..., 0]
+        return momentum
+
+    def base_twist(self, dq: Array) -> Array:
+        """Return the twist of the base for joint rates (N, n) at zero momentum, shape (N, 6)."""
+        twist: Array = np.linalg.solve(self.base, -(self.joints @ dq[..., None]))[..., 0].astype(np.float64, copy=False)
+        return twist
+
+    def link_twists(self, base_twist: Array, dq: Array) -> Array:
+        """Return the twists of all links at the base origin, V_0 + sum_(i<=j) s_i dq_i, shape (N, n, 6)."""
+        rates = (dq @ self.model.coupling.T)[..., None]
+        twists: Array = base_twist[:, None] + np.cumsum(self.screws * rates, axis=1)
+        return twists
+
+    def outer_momenta(self, link_twists: Array) -> Array:
+        """Return the momentum of bodies j .. n for j = 1 .. n, shape (N, n, 6)."""
+        single = self.composite[:, 1:].copy()
+        single[:, :-1] -= self.composite[:, 2:]
+        each = np.einsum('njab,njb->nja', single, link_twists)
+        outer: Array = np.cumsum(each[:, ::-1], axis=1)[:, ::-1]
+        return outer
+
+    def position_derivative(self, base_twist: Array, dq: Array) -> Array:
+        """Return the derivative of the momentum with respect to the joint positions, shape (N, 6, n).
+
+        dh/dq_j = -ad(s_j)^T K_j - C_j ad(s_j) V_j, with the twist V_j of link j and the momentum
+        K_j of bodies j .. n; base twist and joint rates are held.
+        """
+        twists = self.link_twists(base_twist, dq)
+        shifted = np.einsum('njab,njb->nja', self.composite[:, 1:], bracket(self.screws, twists))
+        rows = -cobracket(self.screws, self.outer_momenta(twists)) - shifted
+        derivative: Array = np.swapaxes(rows, 1, 2) @ self.model.coupling
+        return derivative
+
+    def pull_back(self, base_twist: Array, dq: Array, wrench: Array) -> tuple[Array, Array]:
+        """Return the derivatives of a function of the last link's motion, without momentum.
+
+        For a function f of z = X V_n, with X fixed in the last link and df/dz = zbar, let
+        y = X^T zbar and mu = -M^-1 y. Then, exactly,
+
+            df/ddq_j = (y + C_j mu)^T s_j
+            df/dq_j  = (y + C_j mu)^T ad(V_j) s_j + K_j^T ad(mu) s_j
+
+        where V_0 is the base twist at zero momentum. The wrench y is that of one function or of several, shape
+        (..., N, 6); the derivatives with respect to q and dq have the shape (..., N, n).
+        """
+        mu: Array = -np.linalg.solve(self.base, wrench[..., None]).astype(np.float64, copy=False)
+        force = wrench[..., None, :] + (self.composite[:, 1:] @ mu[..., None, :, :])[..., 0]
+        twists = self.link_twists(base_twist, dq)
+        turned = bracket(twists, self.screws)
+        pushed = bracket(mu[..., None, :, 0], self.screws)
+        gradient_q = np.sum(force * turned + self.outer_momenta(twists) * pushed, axis=-1)
+        gradient_dq = np.sum(force * self.screws, axis=-1)
+        return gradient_q @ self.model.coupling, gradient_dq @ self.model.coupling
+
+
+def momentum_map(model: RobotModel, q: Array) -> MomentumMap:
+    """Return the momentum map of a floating arm at joint positions (N, n) [rad or m].
+
+    Its ``base_inertial`` is the floating base, its last link is merged with the target.
+    """
+    poses = link_transforms(model, q)
+    axes = np.einsum('njab,jb->nja', poses[..., :3, :3], model.axes)
+    revolute = np.array([kind == 'revolute' for kind in model.joint_types])[:, None]
+    screws = np.concatenate(
+        [np.where(revolute, cross(poses[..., :3, 3], axes), axes), np.where(revolute, axes, 0.0)], axis=-1
+    )
+    composite = np.empty((len(poses), model.n + 1, 4, 4))
+    composite[:, 1:] = np.cumsum(moved_pseudo_inertia(model.inertial, poses)[:, ::-1], axis=1)[:, ::-1]
+    composite[:, 0] = composite[:, 1] + pseudo_inertia(model.base_inertial)
+    return MomentumMap(model=model, poses=poses, screws=screws, composite=spatial_inertia(composite))

@@ -17,10 +17,9 @@ from scipy.integrate import DOP853
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.excitation.fourier import FourierTrajectory
+from robotid_ros.free_floating.body import cross_matrix
 from robotid_ros.free_floating.measurement import FloatingMeasurement
-from robotid_ros.free_floating.momentum import momentum_map
-from robotid_ros.free_floating.robot import FreeFloatingRobot
-from robotid_ros.free_floating.spatial import cross_matrix
+from robotid_ros.free_floating.robot import FreeFloatingRobot, momentum_map
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import rotation_of_quaternion
 

@@ -38,15 +38,16 @@ from trajectory_msgs.msg import JointTrajectory
 from robotid_ros.arrays import Array, require_names
 from robotid_ros.errors import DataError, ExcitationError
 from robotid_ros.nodes.controller_link import ControllerFeedback, wait_for_controller
-from robotid_ros.nodes.conversions import duration_message, seconds
-from robotid_ros.nodes.excitation_config import ActionLinkConfig
-from robotid_ros.nodes.follow_joint_trajectory import (
+from robotid_ros.nodes.conversions import (
     action_name,
     control_msgs,
+    duration_message,
     outcome,
+    seconds,
     tolerance_messages,
     tolerance_violated,
 )
+from robotid_ros.nodes.excitation_config import ActionLinkConfig
 from robotid_ros.nodes.parameters import read_parameters
 from robotid_ros.nodes.publishing import insist
 

@@ -37,12 +37,10 @@ from robotid_ros.nodes.arm_state import ArmState
 from robotid_ros.nodes.controller_link import ControllerFeedback, ControllerLink
 from robotid_ros.nodes.conversions import LATCHED, trajectory_message
 from robotid_ros.nodes.excitation_config import ExcitationNodeConfig
-from robotid_ros.nodes.ownership import Commanders
 from robotid_ros.nodes.parameters import read_parameters
 from robotid_ros.nodes.publishing import Status, publish
-from robotid_ros.nodes.runtime import BackgroundWorker, failure
-from robotid_ros.nodes.simulated_time import steady_timer
-from robotid_ros.nodes.surroundings import Surroundings
+from robotid_ros.nodes.runtime import BackgroundWorker, failure, steady_timer
+from robotid_ros.nodes.surroundings import Commanders, Surroundings
 
 _MONITOR_PERIOD = 0.02
 _REPEAT = 0.1

@@ -26,8 +26,7 @@ from robotid_ros.execution.clock_offset import ClockOffset
 from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.nodes.conversions import joint_state_values, seconds
 from robotid_ros.nodes.parameters import read_parameters
-from robotid_ros.nodes.runtime import BackgroundWorker
-from robotid_ros.nodes.simulated_time import SimulatedTime
+from robotid_ros.nodes.runtime import BackgroundWorker, SimulatedTime
 
 _FIRST = 3.0
 """How long the first joint state may take [s]."""

@@ -27,7 +27,7 @@ from rclpy.node import Node
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from robotid_ros.calibration.points_file import read_joints
+from robotid_ros.calibration.points import read_joints
 from robotid_ros.data.context import SCHEMAS, message_text
 from robotid_ros.errors import ExcitationError, ModelError, RobotIdError
 from robotid_ros.excitation import (
@@ -37,11 +37,11 @@ from robotid_ros.excitation import (
     optimize_excitation,
     save_excitation,
 )
+from robotid_ros.excitation.design import design_to_dict
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep, FrictionSweepConfig, friction_sweep, sweep_start
 from robotid_ros.excitation.pose_tour import PoseTour, PoseTourConfig, pose_tour
 from robotid_ros.excitation.preparation import design_limits, reference_check, validation_config
-from robotid_ros.excitation.storage import design_to_dict
 from robotid_ros.excitation.workspace import workspace_constraints
 from robotid_ros.execution.run import RunConfig, RunPlan, plan_run
 from robotid_ros.execution.watchdog import WatchdogConfig
@@ -50,24 +50,20 @@ from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.nodes.action_link import ActionLink
 from robotid_ros.nodes.arm_driver import ArmDriver
-from robotid_ros.nodes.controller_link import ControllerLink, TopicLink
-from robotid_ros.nodes.controller_parameters import controllers_of, replacement
-from robotid_ros.nodes.conversions import LATCHED
+from robotid_ros.nodes.controller_link import ControllerLink, TopicLink, controllers_of, replacement
+from robotid_ros.nodes.conversions import LATCHED, action_name
 from robotid_ros.nodes.excitation_config import (
     ActionLinkConfig,
     ExcitationNodeConfig,
     StartConfig,
     reordered,
 )
-from robotid_ros.nodes.follow_joint_trajectory import action_name
-from robotid_ros.nodes.ownership import Claim, Commanders
+from robotid_ros.nodes.identify_service import Underway
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.preview import Preview
-from robotid_ros.nodes.publishing import Status, publish
-from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_node
-from robotid_ros.nodes.simulated_time import steady_timer
+from robotid_ros.nodes.publishing import Preview, Status, publish
+from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_node, steady_timer
 from robotid_ros.nodes.start_checks import StartChecks
-from robotid_ros.nodes.underway import Underway
+from robotid_ros.nodes.surroundings import Claim, Commanders
 
 _STATUS_PERIOD = 0.5
 _MOVED = 0.01

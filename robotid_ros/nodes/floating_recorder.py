@@ -43,8 +43,7 @@ from robotid_ros.nodes.conversions import subscribe_to_published
 from robotid_ros.nodes.identify_service import IdentifyService
 from robotid_ros.nodes.parameters import declare_parameters, read_parameters
 from robotid_ros.nodes.publishing import Status
-from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node
-from robotid_ros.nodes.simulated_time import steady_timer
+from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node, steady_timer
 from robotid_ros.progress import Progress
 from robotid_ros.settings import Settings, setting
 

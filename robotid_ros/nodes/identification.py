@@ -41,14 +41,12 @@ from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.nodes.conversions import LATCHED, average_label, seconds, trajectory_arrays
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig
+from robotid_ros.nodes.identify_service import Underway
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.payload_service import Carrying, PayloadService
 from robotid_ros.nodes.publishing import Status, publish
-from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_node
-from robotid_ros.nodes.simulated_time import steady_timer
-from robotid_ros.nodes.torque_watch import TorqueWatch, read_levels
-from robotid_ros.nodes.underway import Underway
-from robotid_ros.nodes.wrench_watch import WrenchWatch
+from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_node, steady_timer
+from robotid_ros.nodes.torque_watch import TorqueWatch, WrenchWatch, read_levels
 from robotid_ros.progress import Progress
 from robotid_ros.workflow import Identification, load_by_purpose, write_identification
 

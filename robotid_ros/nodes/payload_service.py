@@ -35,8 +35,7 @@ from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.nodes.conversions import LATCHED, joint_state_values, reliability_of, seconds
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig
 from robotid_ros.nodes.publishing import publish
-from robotid_ros.nodes.runtime import BackgroundWorker, answering
-from robotid_ros.nodes.simulated_time import steady_timer
+from robotid_ros.nodes.runtime import BackgroundWorker, answering, steady_timer
 
 _MOST = 600_000
 """Joint states that are kept, the last ones: 20 minutes at 500 Hz."""

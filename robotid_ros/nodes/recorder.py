@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
 from rclpy.publisher import Publisher
@@ -41,8 +42,9 @@ from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset, process_file, save_dataset
 from robotid_ros.data.bag_writer import writing_library
 from robotid_ros.data.context import DESCRIPTION, SCHEMAS, message_text
-from robotid_ros.data.periodic import thinned
+from robotid_ros.data.messages import FAULTS
 from robotid_ros.data.reference import decode_reference
+from robotid_ros.data.runs import thinned
 from robotid_ros.data.session import RecordingSession
 from robotid_ros.data.torque import torque_factors
 from robotid_ros.data.wrench_recording import WRENCH
@@ -54,13 +56,80 @@ from robotid_ros.nodes.conversions import LATCHED, average_frame, reliability_of
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import Status, publish
 from robotid_ros.nodes.recorder_config import RecorderConfig, processing_settings, stated, storage_refusal
-from robotid_ros.nodes.recorder_status import recorder_status
-from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node
-from robotid_ros.nodes.simulated_time import steady_timer
+from robotid_ros.nodes.runtime import BackgroundWorker, answering, run_node, steady_timer
 from robotid_ros.signals.late_stamps import late_stamps_remark
 
 TOPIC, REFERENCE, PLAN = 'joint_states', 'excitation/reference', 'excitation/plan'
 GONE = 5  # seconds without the publisher of a running reference until the run counts as over
+
+
+def recorder_status(
+    session: RecordingSession | None, last: RecordingSession | None, problem: str, silence: float
+) -> tuple[bytes, str, dict[str, object]]:
+    """Return level, message and values of the status.
+
+    The sessions are the one that runs and the one that ended last; ``problem`` says what failed, and ``silence`` is how
+    long no joint state has come [s], 0 while that is not too long.
+    """
+    shown = session or last
+    if shown is None:
+        level = DiagnosticStatus.ERROR if problem else DiagnosticStatus.OK
+        return level, problem or 'idle: call ~/start, or start an excitation', {'state': 'idle'}
+    progress = shown.progress()
+    found, periods = progress['found'], progress['periods']
+    values: dict[str, object] = {
+        'state': 'recording' if session is not None else 'failed' if problem else 'finished',
+        'folder': shown.folder,
+        'messages': found['messages'],
+        'rate': found['rate'],
+        'raw_megabytes': progress['raw_bytes'] / 1e6,
+    }
+    faults = {name: found[name] for name in FAULTS if found[name]}
+    values.update(faults)
+    if found['extra_joints']:
+        values['extra_joints'] = ', '.join(found['extra_joints'])
+    values.update({f'not_a_number/{name}': count for name, count in found['bad_channels'].items()})
+    values.update(_period_values(shown, periods))
+    problem = problem or shown.problem
+    if problem:
+        # What is on disk can be identified later, from a run that was stopped too, and with torque constants.
+        harmless = problem == shown.problem and shown.whole
+        return DiagnosticStatus.WARN if harmless else DiagnosticStatus.ERROR, problem, values
+    if silence:
+        return DiagnosticStatus.ERROR, f'no joint state for {silence:.1f} s', values
+    text = _sentence(session is not None, values)
+    if faults:
+        named = ', '.join(f'{count} {name.replace("_", " ")}' for name, count in faults.items())
+        return DiagnosticStatus.WARN, f'{text}; found: {named}', values
+    return DiagnosticStatus.OK, text, values
+
+
+def _period_values(session: RecordingSession, periods: dict[str, Any]) -> dict[str, object]:
+    if session.reference is None:
+        return {}
+    if session.reference.sweep:
+        return {'strokes': -1 if session.strokes is None else session.strokes.count}
+    excluded = periods['excluded']
+    values: dict[str, object] = {
+        'period': -1 if periods['current'] is None else periods['current'],
+        'period_length': session.reference.period,
+        'periods_averaged': periods['used'],
+        'periods_left_out': len(excluded),
+    }
+    values.update({f'left_out/{number}': reason for number, reason in excluded[-10:]})
+    if periods['noise_std'] is not None:
+        names = session.reference.joints
+        values.update({f'noise/{joint}': std for joint, std in zip(names, periods['noise_std'], strict=True)})
+    return values
+
+
+def _sentence(recording: bool, values: dict[str, object]) -> str:
+    text = f'{"recording" if recording else "recorded"} {values["messages"]} messages'
+    if 'strokes' in values:
+        return f'{text} of a friction sweep' + ('' if recording else f', {values["strokes"]} steady strokes')
+    if 'periods_averaged' in values:
+        text += f', {values["periods_averaged"]} periods averaged, {values["periods_left_out"]} left out'
+    return text
 
 
 class Recorder(Node):

@@ -39,16 +39,14 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.nodes.conversions import LATCHED
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
-from robotid_ros.nodes.publishing import publish
-from robotid_ros.nodes.runtime import run_node
+from robotid_ros.nodes.publishing import JointStateTemplate, publish
+from robotid_ros.nodes.runtime import run_node, steady_timer
 from robotid_ros.nodes.simulated_arm_action import FollowedGoal, TrajectoryActionServer
 from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, SimulatedFaults, build_parts
-from robotid_ros.nodes.simulated_arm_messages import JointStateTemplate
-from robotid_ros.nodes.simulated_time import steady_timer
 from robotid_ros.simulation import CommandPoint, write_truth
 from robotid_ros.simulation.floating_plant import FloatingPlant
-from robotid_ros.simulation.goal_monitor import GoalEnd, GoalVerdict
 from robotid_ros.simulation.plant import Wall
+from robotid_ros.simulation.trajectory_follower import GoalEnd, GoalVerdict
 
 _NANOSECONDS = 1_000_000_000
 
@@ -91,7 +89,7 @@ class SimulatedArm(Node):
         publish(self._description, String(data=self._parts.description))
         self._base = None
         if isinstance(self._parts.plant, FloatingPlant) and self._parts.base_noise is not None:
-            from robotid_ros.nodes.simulated_base import SimulatedBase  # late: few robots float
+            from robotid_ros.nodes.simulated_arm_action import SimulatedBase  # late: few robots float
 
             self._base = SimulatedBase(self, self._parts.plant, self._parts.base_noise, self._parts.sensor_rng, depth)
         self._clock_publisher = (

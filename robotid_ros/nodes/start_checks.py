@@ -29,8 +29,8 @@ from robotid_ros.excitation.preparation import design_limits
 from robotid_ros.model import RobotModel
 from robotid_ros.nodes.conversions import joint_state_values, seconds
 from robotid_ros.nodes.excitation_config import StartConfig
-from robotid_ros.nodes.ownership import Commanders
 from robotid_ros.nodes.runtime import BackgroundWorker
+from robotid_ros.nodes.surroundings import Commanders
 
 _COMMAND = 'joint_trajectory'
 _REFERENCE = '~/reference'

@@ -7,13 +7,14 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The torques of an identified arm, published for each joint state while there are subscribers."""
+"""What an identified arm feels, published live: torques of its joints, the wrench without bias and weight."""
 
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from geometry_msgs.msg import WrenchStamped
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
@@ -26,6 +27,7 @@ from robotid_ros.errors import DataError, IdentificationError
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.identification.contact import ContactDetector, ContactLevels, standstill_friction
 from robotid_ros.identification.monitor import TorqueMonitor
+from robotid_ros.identification.wrench import WrenchResult, flange_motion
 from robotid_ros.model import RobotModel
 from robotid_ros.nodes.conversions import joint_state_values, seconds, trajectory_arrays
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig
@@ -34,6 +36,7 @@ from robotid_ros.reading import read_yaml
 
 _QUIET = 5.0
 """Least time between two warnings of trajectories that get no efforts: a planner may send a hundred a second [s]."""
+_QUEUE = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 def read_levels(path: str) -> ContactLevels | None:
@@ -206,3 +209,43 @@ class TorqueWatch:
             answer = JointState(name=list(self._joints), effort=values.tolist(), velocity=torques.velocity.tolist())
             answer.header.stamp = message.header.stamp
             publish(publisher, answer)
+
+
+class WrenchWatch:
+    """Publishes ``~/wrench``, what comes on ``wrench`` less bias and weight, as the last joint state turns the tool.
+
+    What the tool needs to be accelerated is left in it. ``model`` returns the arm once it is known.
+
+    Raises
+    ------
+    RobotIdError
+        If the file is not one of ``robotid wrench``.
+    """
+
+    def __init__(self, node: Node, path: str, model: Callable[[], RobotModel | None]) -> None:
+        content = read_yaml(Path(path).expanduser(), 'result of robotid wrench', IdentificationError)
+        self._found = WrenchResult.from_dict(content.get('wrench') if isinstance(content, dict) else None)
+        self._model = model
+        self._weight: Array | None = None
+        self._compensated = node.create_publisher(WrenchStamped, '~/wrench', 10)
+        node.create_subscription(JointState, 'joint_states', self._on_joint_state, _QUEUE)
+        node.create_subscription(WrenchStamped, 'wrench', self._on_wrench, _QUEUE)
+
+    def _on_joint_state(self, message: JointState) -> None:
+        model = self._model()
+        if model is None or not self._compensated.get_subscription_count():
+            return
+        try:
+            position = joint_state_values(message, model.joint_names)[0]
+        except DataError:
+            return  # those of a gripper alone, for example
+        still = np.zeros((1, model.n))
+        self._weight = self._found.tool_wrench(*flange_motion(model, position[None], still, still))[0]
+
+    def _on_wrench(self, message: WrenchStamped) -> None:
+        if self._weight is None:
+            return
+        parts = [(part, axis) for part in (message.wrench.force, message.wrench.torque) for axis in 'xyz']
+        for (part, axis), less in zip(parts, (self._found.bias + self._weight).tolist(), strict=True):
+            setattr(part, axis, getattr(part, axis) - less)
+        publish(self._compensated, message)

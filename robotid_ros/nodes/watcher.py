@@ -30,10 +30,16 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, ModelError
 from robotid_ros.model.urdf_tree import parse_urdf
 from robotid_ros.nodes.conversions import LATCHED, seconds, trajectory_arrays
-from robotid_ros.nodes.runtime import run_node
-from robotid_ros.nodes.simulated_time import steady_timer
-from robotid_ros.report.live import LiveServer
-from robotid_ros.report.watch import JointFit, NodeStatus, StatusLevel, progress_share, render_watch, status_details
+from robotid_ros.nodes.runtime import run_node, steady_timer
+from robotid_ros.report.live import (
+    JointFit,
+    LiveServer,
+    NodeStatus,
+    StatusLevel,
+    progress_share,
+    render_watch,
+    status_details,
+)
 
 NODES = ('excitation', 'recorder', 'identification')
 SILENT_AFTER = 5.0  # seconds without a status

@@ -20,7 +20,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.errors import ExcitationError, MissingDependencyError
-from robotid_ros.excitation.geometry import Capsule, Geometry, find_frame, skeleton
+from robotid_ros.excitation.workspace import Capsule, Geometry, find_frame, skeleton
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.urdf_tree import origin_of, parse_urdf
 

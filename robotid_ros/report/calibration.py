@@ -14,13 +14,27 @@ from collections.abc import Iterator
 import numpy as np
 
 from robotid_ros.arrays import Array
+from robotid_ros.calibration.pose_selection import Workspace
 from robotid_ros.calibration.result import CalibrationResult, ParameterEstimate
 from robotid_ros.calibration.validation import Accuracy
-from robotid_ros.calibration.workspace import Workspace
-from robotid_ros.report.content import Fact, Figure, Item, Report, Section, Table, Verdict, quantities, usable, words
+from robotid_ros.report.content import (
+    Fact,
+    Figure,
+    Item,
+    Report,
+    Section,
+    Table,
+    Verdict,
+    integer,
+    number,
+    percent,
+    quantities,
+    sentence,
+    usable,
+    words,
+)
 from robotid_ros.report.parameters import interval_chart
 from robotid_ros.report.plot import Chart, Role, axis, dots, line, rule, spread
-from robotid_ros.report.wording import integer, number, percent, sentence
 
 _NORMAL_95 = 1.96
 _ROWS = 14

@@ -27,13 +27,17 @@ from robotid_ros.report.content import (
     Section,
     Table,
     Verdict,
+    friction_label,
+    number,
+    percent,
     quantities,
+    unit,
+    units_of,
     words,
 )
 from robotid_ros.report.parameters import by_link, short_name
 from robotid_ros.report.plot import Chart, axis, curve, rule
 from robotid_ros.report.subject import judged, parameters_of
-from robotid_ros.report.wording import friction_label, number, percent, unit, units_of
 
 _FALSE_ALARM = 0.01  # chance that any parameter of an unchanged arm is said to have moved
 _CAUSES = (

@@ -19,13 +19,14 @@ from robotid_ros.excitation.workspace import workspace_constraints
 from robotid_ros.files import write_text
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.report.bodies import Body, arm_bodies
-from robotid_ros.report.content import Fact, Level, Report, Section, Table, Verdict, words
-from robotid_ros.report.excitation import condition_fact, condition_level
+from robotid_ros.report.content import Fact, Level, Report, Section, Table, Verdict, number, percent, sentence, words
 from robotid_ros.report.motion import (
     TOLERANCE,
     Motion,
     approach_table,
     closest,
+    condition_fact,
+    condition_level,
     limit_figure,
     lowest_point,
     motion_of,
@@ -33,7 +34,6 @@ from robotid_ros.report.motion import (
 )
 from robotid_ros.report.page import render_report
 from robotid_ros.report.scene import player, scene
-from robotid_ros.report.wording import number, percent, sentence
 
 _FAST, _VIOLENT = 20.0, 40.0
 """Joint acceleration [rad/s^2]. The Franka Control Interface allows 7.5 to 20; twice that is taken for a mistake."""

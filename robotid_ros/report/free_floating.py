@@ -29,13 +29,17 @@ from robotid_ros.report.content import (
     Section,
     Table,
     Verdict,
+    integer,
+    number,
+    percent,
     quantities,
+    sentence,
+    unit,
     usable,
     words,
 )
-from robotid_ros.report.excitation import condition_fact
+from robotid_ros.report.motion import condition_fact
 from robotid_ros.report.plot import Chart, Role, Trace, axis, band, curve, line, rule
-from robotid_ros.report.wording import integer, number, percent, sentence, unit
 
 _NAMES = ('m', 'cx', 'cy', 'cz', 'Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz')
 _UNITS = ('kg', 'm', 'm', 'm', *('kg*m^2',) * 6)

@@ -7,9 +7,10 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The report of a dynamic identification."""
+"""The report of a dynamic identification: its sections, and how the result came about."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +21,21 @@ from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.model.inertia import joint_unit, split_inertial_parameters
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.report.content import Figure, Item, Level, Report, Section, Table, quantities, words
-from robotid_ros.report.excitation import condition_table, coverage_figure
-from robotid_ros.report.friction import friction_figure, friction_gain_figure, ripple_figure
+from robotid_ros.report.content import (
+    Figure,
+    Item,
+    Level,
+    Report,
+    Section,
+    Table,
+    integer,
+    number,
+    percent,
+    quantities,
+    unit,
+    words,
+)
+from robotid_ros.report.motion import condition_table, coverage_figure
 from robotid_ros.report.parameters import (
     FAIR_SHARE,
     STRONG_CORRELATION,
@@ -35,11 +48,17 @@ from robotid_ros.report.parameters import (
     share_level,
     short_name,
 )
-from robotid_ros.report.plot import Chart
-from robotid_ros.report.provenance import provenance_items
-from robotid_ros.report.replay import replay_items
+from robotid_ros.report.plot import Chart, axis, line
 from robotid_ros.report.subject import Subject, consistent_error, friction_used, parameter_correlation, predicted_run
-from robotid_ros.report.torque import residual_spectrum_figure, residual_velocity_figure, torque_figure
+from robotid_ros.report.torque import (
+    friction_figure,
+    friction_gain_figure,
+    replay_items,
+    residual_spectrum_figure,
+    residual_velocity_figure,
+    ripple_figure,
+    torque_figure,
+)
 from robotid_ros.report.verdict import (
     FAIR_MATCH,
     GOOD_MATCH,
@@ -50,9 +69,131 @@ from robotid_ros.report.verdict import (
     summary,
     verdict,
 )
-from robotid_ros.report.wording import number, percent, unit
 
+_MOST = 24  # entries of a list
+_SHOWN = 6  # alternatives of a decision, the best first
+_USES = ('training', 'validation', 'test')
 _SETS = ('validation', 'test', 'training')
+
+
+def provenance_items(result: IdentificationResult) -> Iterator[Item]:
+    """Yield tables of decisions, files, settings, and what else the result keeps about its making."""
+    if result.decisions:
+        yield Table(
+            caption='What was tried and chosen',
+            columns=words('Choice', 'Chosen', 'Tried, with the held-out torque error'),
+            rows=tuple(
+                (each.subject, each.chosen, '; '.join(_alternatives(each.alternatives))) for each in result.decisions
+            ),
+            reading='The error is the root mean square over all joints against the torque as recorded, in groups of '
+            'states that the fit had not seen. A choice that is not the best of its list held first, and no other was '
+            'better by more than the scatter.',
+        )
+    origin = result.provenance
+    if 'search' in origin:
+        yield _search_figure(np.array(origin['search'], dtype=float))
+    files = tuple(_files(origin))
+    if files:
+        yield Table(
+            caption='Files',
+            columns=(*words('File', 'Use'), *quantities('Samples'), *words('SHA-256')),
+            rows=files,
+            reading='Compare with sha256sum. A file without a hash was not read here: its samples came over ROS or '
+            'from a program.',
+        )
+    if origin.get('command'):
+        yield Table(
+            caption='Command',
+            columns=words('Run in', 'Words'),
+            rows=((str(origin.get('folder', '')), str(origin['command'])),),
+            reading='Repeats the identification with the same files, versions and settings.',
+        )
+    rest = {key: value for key, value in origin.items() if key not in (*_USES, 'command', 'folder', 'robot')}
+    rows = tuple(_flat(rest)) + tuple(row for name in _USES for row in _flat({name: origin.get(name) or {}}))
+    if rows:
+        yield Table(
+            caption='Settings, versions, and how each recording was processed',
+            columns=words('Entry', 'Value'),
+            rows=rows,
+        )
+
+
+def _alternatives(tried: Any) -> Iterator[str]:
+    errors = [float(np.sqrt(np.mean(np.square(each.error)))) for each in tried]
+    order = np.argsort(errors)
+    for k in order[:_SHOWN]:
+        yield f'{tried[k].name} {number(errors[k])}'
+    if len(order) > _SHOWN:
+        yield f'and {len(order) - _SHOWN} worse'
+
+
+def _files(origin: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the name, use, number of samples and hash of each file; of the robot description too."""
+    robot = origin.get('robot')
+    if isinstance(robot, Mapping):
+        yield str(robot.get('file', '')), 'robot description', '', str(robot.get('sha256', ''))
+    for use in _USES:
+        for entry in origin.get(use) or ():
+            if not isinstance(entry, Mapping):
+                continue
+            recording = entry.get('recording')
+            samples = integer(int(entry['samples'])) if 'samples' in entry else ''
+            if not isinstance(recording, Mapping):
+                yield ', '.join(map(str, entry.get('sources', ()))), use, samples, ''
+                continue
+            hashes = recording.get('sha256', '')
+            name = str(recording.get('file', ''))
+            if isinstance(hashes, Mapping):
+                for part, value in hashes.items():
+                    yield f'{name}/{part}' if name != part else name, use, samples, str(value)
+            else:
+                yield name, use, samples, str(hashes)
+
+
+def _flat(content: Mapping[str, Any], name: str = '') -> Iterator[tuple[str, str]]:
+    """Yield one row for the plain entries of each mapping; what is empty is left out."""
+    plain = {key: value for key, value in content.items() if not _nested(value) and value not in (None, '', [], ())}
+    if plain:
+        yield name or 'run', '; '.join(f'{key.replace("_", " ")}: {_brief(value)}' for key, value in plain.items())
+    for key, value in content.items():
+        below = f'{name} · {key}' if name else key
+        if isinstance(value, Mapping):
+            yield from _flat(value, below)
+        elif _nested(value):
+            for k, item in enumerate(value):
+                yield from _flat(item, f'{below} {k + 1}') if isinstance(item, Mapping) else [(below, _brief(item))]
+
+
+def _nested(value: Any) -> bool:
+    several = isinstance(value, list | tuple)
+    return isinstance(value, Mapping) or (several and any(isinstance(item, Mapping) for item in value))
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        shown = ', '.join(_brief(item) for item in value[:_MOST])
+        return shown + (' …' if len(value) > _MOST else '')
+    return f'{value:.6g}' if isinstance(value, float) else str(value)
+
+
+def _search_figure(cost: Array) -> Figure:
+    """Return the fitness of the best parameters over the cycles of a search."""
+    cycle, fitness = np.arange(float(len(cost))), 1.0 / (1.0 + cost)
+    chart = Chart(
+        title='Bee colony',
+        note=f'{number(fitness[-1])} after {len(cost) - 1} cycles',
+        alt=f'The fitness rises from {number(fitness[0])} to {number(fitness[-1])} in {len(cost) - 1} cycles.',
+        traces=(line('predicted', cycle, fitness, 'best source'),),
+        layout={'xaxis': axis('cycle'), 'yaxis': axis('fitness 1 / (1 + F)')},
+    )
+    return Figure(
+        name='search',
+        caption='Fitness of the bee colony',
+        reading='1 / (1 + F) of the best source so far; F is the sum over the joints of the squared torque error '
+        'relative to the squared torque. A curve that still rises at its end asks for more cycles.',
+        charts=(chart,),
+        wide=True,
+    )
 
 
 def identification_report(
@@ -217,7 +358,17 @@ def _parameter_items(subject: Subject) -> Iterator[Item]:
     yield _undetermined(subject)
     yield link_figure(subject)
     names, correlation = parameter_correlation(subject)
-    yield from _entangled(names, correlation)
+    # A paragraph about the pairs of parameters that the motion tells apart least.
+    first, second = np.triu_indices(len(names), 1)
+    size = np.abs(correlation[first, second])
+    worst = [k for k in np.argsort(-size)[:5] if size[k] > STRONG_CORRELATION]
+    if worst:
+        pairs = '; '.join(
+            f'{short_name(names[first[k]])} and {short_name(names[second[k]])} '
+            f'({number(correlation[first[k], second[k]], 2)})'
+            for k in worst
+        )
+        yield f'Hardest to tell apart (correlation of their errors): {pairs}.'
     yield correlation_figure(names, correlation)
     yield parameter_table(subject)
     impossible = [
@@ -254,20 +405,6 @@ def _undetermined(subject: Subject) -> str:
         f'but do not use them on their own. They are, by link: {listed}. A motion with more acceleration of these '
         'links, or a heavier load on them, would determine more of them.'
     )
-
-
-def _entangled(names: tuple[str, ...], correlation: Array) -> Iterator[str]:
-    """Yield a paragraph about the pairs of parameters that the motion tells apart least."""
-    first, second = np.triu_indices(len(names), 1)
-    size = np.abs(correlation[first, second])
-    worst = [k for k in np.argsort(-size)[:5] if size[k] > STRONG_CORRELATION]
-    if worst:
-        pairs = '; '.join(
-            f'{short_name(names[first[k]])} and {short_name(names[second[k]])} '
-            f'({number(correlation[first[k], second[k]], 2)})'
-            for k in worst
-        )
-        yield f'Hardest to tell apart (correlation of their errors): {pairs}.'
 
 
 def _link_table(subject: Subject) -> Table:

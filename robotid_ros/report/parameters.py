@@ -15,15 +15,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.report.content import Figure, Level, Table, quantities, words
+from robotid_ros.report.content import Figure, Level, Table, number, percent, quantities, unit, words
 from robotid_ros.report.plot import Chart, Trace, axis, intervals, rule
 from robotid_ros.report.subject import Subject
-from robotid_ros.report.wording import number, percent, unit
 
 _NORMAL_95 = 1.96
 _GOOD_SHARE, FAIR_SHARE = 10.0, 50.0  # one deviation in percent of the value: known well, and hardly
 STRONG_CORRELATION = 0.9
 _LEVEL_COLOURS: dict[Level, str] = {'good': '#007d5d', 'caution': '#b07a00', 'bad': '#c0391b'}
+_SHARE_TICKS: Trace = {
+    'tickvals': [0.1, 1, 10, 100, 1000],
+    'ticktext': ['0.1', '1', '10', '100', '10³'],
+    'tickangle': 0,
+}
 
 
 def short_name(name: str) -> str:
@@ -102,11 +106,6 @@ def _stretched(value: Array) -> Array:
 _STRETCHED_TICKS: Trace = {
     'tickvals': [float(_stretched(np.array(z))) for z in (-1e5, -1e3, -10.0, 0.0, 10.0, 1e3, 1e5)],
     'ticktext': ['−10⁵', '−10³', '−10', '0', '10', '10³', '10⁵'],
-    'tickangle': 0,
-}
-_SHARE_TICKS: Trace = {
-    'tickvals': [0.1, 1, 10, 100, 1000],
-    'ticktext': ['0.1', '1', '10', '100', '10³'],
     'tickangle': 0,
 }
 

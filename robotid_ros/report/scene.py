@@ -18,7 +18,7 @@ from scipy.spatial import ConvexHull, QhullError
 
 from robotid_ros.arrays import Array
 from robotid_ros.excitation.design import ExcitationDesign
-from robotid_ros.excitation.geometry import load_geometry, skeleton
+from robotid_ros.excitation.workspace import load_geometry, skeleton
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.report.bodies import Body, capsule_bodies

@@ -22,8 +22,8 @@ from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import joint_columns
 from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.report.content import units_of
 from robotid_ros.report.plot import spread
-from robotid_ros.report.wording import units_of
 
 RIPPLE = ('ripple_sin', 'ripple_cos')
 _CORRELATION_SAMPLES = 2000  # more do not change a correlation that is read as a colour

@@ -14,10 +14,22 @@ from collections.abc import Iterator
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.report.content import Fact, Level, Table, Verdict, quantities, usable, words
-from robotid_ros.report.excitation import condition_fact, condition_level
+from robotid_ros.report.content import (
+    Fact,
+    Level,
+    Table,
+    Verdict,
+    friction_label,
+    integer,
+    number,
+    percent,
+    quantities,
+    sentence,
+    usable,
+    words,
+)
+from robotid_ros.report.motion import condition_fact, condition_level
 from robotid_ros.report.subject import Subject
-from robotid_ros.report.wording import friction_label, integer, number, percent, sentence
 
 GOOD_MATCH = 85.0  # %
 FAIR_MATCH = 65.0

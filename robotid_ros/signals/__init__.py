@@ -16,12 +16,10 @@ from robotid_ros.signals.differentiation import (
     fit_fourier,
     noise_of_one_period,
 )
-from robotid_ros.signals.filtering import Bandwidth, choose_cutoff, motion_band, zero_phase_low_pass
+from robotid_ros.signals.filtering import Bandwidth, choose_cutoff, guarded_smoothing, motion_band, zero_phase_low_pass
 from robotid_ros.signals.late_stamps import LateStamps
 from robotid_ros.signals.motor import check_motor_side, prior_factors
-from robotid_ros.signals.screening import SampleScreen, ScreenCounts
-from robotid_ros.signals.smoothing import guarded_smoothing
-from robotid_ros.signals.turns import TurnUnwrapper
+from robotid_ros.signals.screening import SampleScreen, ScreenCounts, TurnUnwrapper
 
 __all__ = [
     'AveragedPeriod',

@@ -22,7 +22,7 @@ import yaml
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
-from robotid_ros.simulation.start_position import start_position
+from robotid_ros.simulation.simulated_run import start_position
 
 
 def gazebo_description(

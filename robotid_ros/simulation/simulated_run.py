@@ -16,6 +16,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import DataError
+from robotid_ros.model import RobotModel
 from robotid_ros.simulation.plant import Plant
 from robotid_ros.simulation.plant_motion import PlantMotion
 from robotid_ros.simulation.sensors import Sensors
@@ -23,6 +24,20 @@ from robotid_ros.simulation.trajectory_follower import Spline, TrajectoryPoints
 
 if TYPE_CHECKING:
     from robotid_ros.data import Recording
+
+
+_CLEARANCE = 0.1
+
+
+def start_position(model: RobotModel) -> Array:
+    """Return where an arm starts, shape (n,) [rad or m]: at zero, or the nearest that is clear of the limits.
+
+    The clearance is 0.1 rad (or m), or a quarter of the range where that is less.
+    """
+    lower, upper = model.limits.lower, model.limits.upper
+    clearance = np.minimum(_CLEARANCE, 0.25 * (upper - lower))
+    start: Array = np.clip(np.zeros(model.n), lower + clearance, upper - clearance)
+    return start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,14 +7,22 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Tables on the terminal."""
+"""What is shown on a terminal: tables, and the progress of what takes longer than two seconds."""
 
-from collections.abc import Mapping, Sequence
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from robotid_ros.arrays import Array
 from robotid_ros.identification import IdentificationResult, Metrics
+from robotid_ros.progress import Progress
 from robotid_ros.report.content import Table
 from robotid_ros.report.subject import parameters_of
+
+PATIENCE = 2.0  # seconds before a bar appears
+INTERVAL = 0.1  # seconds between two drawings
+WIDTH = 28
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], sides: str = '<') -> str:
@@ -63,3 +71,41 @@ def parameter_table(result: IdentificationResult) -> str:
     found = parameters_of(result).items()
     rows = [(name[:60], f'{value:.5g}', f'± {std:.2g}', unit) for name, (value, std, unit) in found]
     return text_table((), rows, '<><<')
+
+
+@contextmanager
+def progress_bar(title: str, *, plain: bool = False) -> Iterator[Progress]:
+    """Yield a callback that draws a bar on a terminal, and a line per tenth elsewhere or where it is to be plain.
+
+    It writes to standard error; the title stands before the bar.
+    """
+    out = sys.stderr
+    terminal = out.isatty() and not plain
+    begun = time.monotonic()
+    drawn = 0.0
+    tenth = -1
+    shown = False
+
+    def report(fraction: float, message: str) -> None:
+        nonlocal drawn, tenth, shown
+        now = time.monotonic()
+        fraction = min(max(fraction, 0.0), 1.0)
+        if now - begun < PATIENCE:
+            return
+        if terminal and now - drawn >= INTERVAL:
+            drawn, shown = now, True
+            filled = round(WIDTH * fraction)
+            bar = '█' * filled + '·' * (WIDTH - filled)
+            out.write(f'\r\033[K{title} {bar} {100 * fraction:3.0f} % {message}'[:200])
+            out.flush()
+        elif not terminal and int(10 * fraction) > tenth:
+            tenth = int(10 * fraction)
+            out.write(f'{title}: {100 * fraction:.0f} % {message}\n')
+            out.flush()
+
+    try:
+        yield report
+    finally:
+        if shown:
+            out.write('\r\033[K')
+            out.flush()
