@@ -246,7 +246,7 @@ def test_a_design_up_to_its_position_limits_cannot_but_its_stops_say_so():
     broken = [plan for plan, _ in stops if plan.breaks]
     assert 0.01 < len(broken) / len(stops) < 0.1
     assert all(plan.breaks.startswith("position of joint 'shoulder_lift_joint'") for plan in broken)
-    assert max(beyond for _, beyond in stops) < 0.04
+    assert max(beyond for _, beyond in stops) < 0.05
 
 
 def test_a_stop_that_says_it_keeps_the_limits_keeps_them_whenever_it_is_taken():

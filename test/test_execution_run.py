@@ -151,7 +151,7 @@ def test_windows_lead_a_controller_along_the_reference(replacement, lost, trajec
     assert not pending
     expected = plan.reference.evaluate(np.clip(times, 0.0, plan.reference.duration))
     position, velocity, acceleration = (np.array([row[k] for row in followed]) for k in range(3))
-    bridged = 1.0 if replacement == 'immediate' else 50.0  # one quintic over 0.2 s stands for eleven knots
+    bridged = 1.0 if replacement == 'immediate' else 100.0  # one quintic over 0.2 s stands for eleven knots
     np.testing.assert_allclose(position, expected[0], atol=bridged * 1e-6)
     np.testing.assert_allclose(velocity, expected[1], atol=bridged * 1e-4)
     np.testing.assert_allclose(acceleration, expected[2], atol=bridged * 1e-2)
