@@ -56,10 +56,13 @@ def strongest_ripple(samples: Samples, residual: Array, own: Array, limit: float
         target = residual[:, j, None] * root
         target -= columns @ (inverse @ target)
         grid = np.linspace(*_FREQUENCIES, size)
+        q, dq = samples.q[:, j, None], samples.dq[:, j, None]
+        turns = np.exp(1j * (grid[:_BLOCK] - grid[0]) * q)  # the grid is even, so that all blocks share these
         sums = np.empty((count, 5, size))
         for start in range(0, size, _BLOCK):
             part = slice(start, min(start + _BLOCK, size))
-            waves = samples.filtered(_waves(samples.q[:, j, None], samples.dq[:, j, None], grid[part], limit)) * root
+            wave = turns[:, : part.stop - start] * np.exp(1j * grid[start] * q) * _damping(dq, grid[part], limit)
+            waves = samples.filtered(np.concatenate([wave.imag, wave.real], axis=1)) * root
             waves -= columns @ (inverse @ waves)
             s, c = np.hsplit(waves, 2)
             products = np.stack([s * s, s * c, c * c, s * target, c * target])
@@ -69,10 +72,10 @@ def strongest_ripple(samples: Samples, residual: Array, own: Array, limit: float
     return frequency
 
 
-def _waves(q: Array, dq: Array, grid: Array, limit: float) -> Array:
-    """Return the two columns of each frequency before any channel, shape (N, 2 F)."""
-    damping = 1.0 / (1.0 + (grid * dq / (2.0 * np.pi * limit)) ** 4)
-    return np.concatenate([np.sin(grid * q) * damping, np.cos(grid * q) * damping], axis=1)
+def _damping(dq: Array, grid: Array, limit: float) -> Array:
+    """Return how much of each frequency passes, shape (N, F), at speeds (N, 1)."""
+    ratio = np.square(grid * dq / (2.0 * np.pi * limit))
+    return np.asarray(1.0 / (1.0 + ratio * ratio))
 
 
 def _explained(sums: Array) -> Array:
