@@ -368,6 +368,21 @@ def test_times_that_cannot_be_seconds_are_refused(factor, unit, period):
         process_recording(recording, ProcessingSettings(period=period))
 
 
+@pytest.mark.parametrize('seed', range(6))
+def test_a_period_that_nobody_stated_is_averaged_from_two_on(seed):
+    """One period alone averages nothing, and would leave the rest of the recording out."""
+    rng = np.random.default_rng(seed)
+    used = 1 + seed % 3
+    recording, _ = periodic(periods=used + 1 + rng.uniform(0.05, 0.45), seed=seed)  # the first is left out
+    found, stated = process_recording(recording), process_recording(recording, ProcessingSettings(period=PERIOD))
+    assert stated.provenance['averaging']['periods_used'] == list(range(1, used + 1))
+    if used > 1:
+        assert found.periods == used
+        return
+    assert 'as its positions show, but of its periods only 1 can be averaged' in found.provenance['motion']
+    assert len(found) > 1.5 * PERIOD * RATE
+
+
 def test_too_little_data_are_refused():
     recording, _ = periodic()
     with pytest.raises(DataError, match='expected at least 32 usable samples, got 20 of 20'):

@@ -30,7 +30,7 @@ from robotid_ros.data.strokes import FrictionStrokes, cut_strokes
 from robotid_ros.data.torque import measured_torque
 from robotid_ros.errors import DataError
 from robotid_ros.progress import Progress
-from robotid_ros.signals.averaging import channel_names
+from robotid_ros.signals.averaging import AveragedPeriod, channel_names
 from robotid_ros.signals.late_stamps import LateStamps, late_stamps_remark
 from robotid_ros.signals.repetition import Repetition, own_repetition, repetition
 from robotid_ros.signals.screening import SampleScreen, ScreenedChunk, TurnUnwrapper, find_spikes
@@ -48,7 +48,8 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     the provenance. Whether the motion repeats is measured from its positions, with the period of the settings, that of
     the recording's plan, or one of its own. What repeats is averaged over its periods
     (:func:`robotid_ros.data.runs.averaged_dataset`); any other motion goes through one zero-phase low-pass
-    (:func:`robotid_ros.data.runs.filtered_dataset`). ``provenance['motion']`` says which it was.
+    (:func:`robotid_ros.data.runs.filtered_dataset`). So does one whose period nobody stated, where less than two
+    periods can be averaged: that would leave data out for nothing. ``provenance['motion']`` says which it was.
 
     Parameters
     ----------
@@ -69,12 +70,15 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
     settings = settings or ProcessingSettings()
     usable, recording, values, screened, step, provenance = _screened(recording, settings)
     kept = usable[~screened.displaced[usable]]
-    found, motion = _repeated(recording, values, kept, settings)
+    found, motion, least = _repeated(recording, values, kept, settings)
     dataset: Dataset | None = None
     if found is not None:
         try:
+            average = _average(recording, values, kept, step, found, settings)
+            if average is not None and len(average.used) < least:
+                raise NoUsablePeriodError(f'it {motion}, but of its periods only {len(average.used)} can be averaged')
             provenance['motion'] = motion
-            dataset = _averaged(recording, values, kept, step, found, settings, provenance)
+            dataset = averaged_dataset(average, recording.joint_names, settings, provenance)
         except NoUsablePeriodError as cause:
             motion = f'any motion: {cause}'
     provenance['motion'] = motion
@@ -96,10 +100,10 @@ def process_recording(recording: Recording, settings: ProcessingSettings | None 
 
 def _repeated(
     recording: Recording, values: Array, kept: IntArray, settings: ProcessingSettings
-) -> tuple[Repetition | None, str]:
-    """Return the stretch of a recording that repeats, or None, and the sentence that says what motion it was."""
+) -> tuple[Repetition | None, str, int]:
+    """Return the stretch of a recording that repeats, or None, what motion it was, and how many periods it takes."""
     if not settings.average:
-        return None, 'any motion, as asked'
+        return None, 'any motion, as asked', 0
     time, position = recording.time[kept], values[kept, : len(recording.joint_names)]
     increasing = np.concatenate([[True], np.diff(np.maximum.accumulate(time)) > 0.0])
     time, position = time[increasing], position[increasing]
@@ -109,33 +113,26 @@ def _repeated(
     for whence, period in hints.items():
         found = None if period is None else repetition(time, position, period)
         if found is not None:
-            return found, f'repeats every {found.period:.9g} s, {whence}'
+            return found, f'repeats every {found.period:.9g} s, {whence}', 1
         failed += [] if period is None else [f'{period:.9g} s, {whence}']
     found = own_repetition(time, position)
     but = f', not every {" or ".join(failed)}' if failed else ''
     if found is not None:
-        return found, f'repeats every {found.period:.9g} s, as its positions show{but}'
-    return None, f'any motion: it does not repeat{but.replace(", not", "", 1)}'
+        return found, f'repeats every {found.period:.9g} s, as its positions show{but}', 2
+    return None, f'any motion: it does not repeat{but.replace(", not", "", 1)}', 0
 
 
-def _averaged(
-    recording: Recording,
-    values: Array,
-    kept: IntArray,
-    step: float,
-    found: Repetition,
-    settings: ProcessingSettings,
-    provenance: dict[str, Any],
-) -> Dataset:
-    joints = recording.joint_names
+def _average(
+    recording: Recording, values: Array, kept: IntArray, step: float, found: Repetition, settings: ProcessingSettings
+) -> AveragedPeriod | None:
     inside = (recording.time[kept] >= found.start - step) & (recording.time[kept] <= found.end + step)
     # Subtracted in nanoseconds: a double cannot hold the seconds since 1970 with enough digits.
     ahead = -found.start if settings.start is None else (recording.origin - settings.start) * 1e-9
-    average = period_average(joints, found.period, step, settings)
+    average = period_average(recording.joint_names, found.period, step, settings)
     for start in range(0, len(kept), _AT_ONCE):
         part = kept[start : start + _AT_ONCE][inside[start : start + _AT_ONCE]]
         average.add(recording.time[part] + ahead, values[part])
-    return averaged_dataset(average.finish(), joints, settings, provenance)
+    return average.finish()
 
 
 def read_strokes(

@@ -74,13 +74,14 @@ def automatic(
     """Fit the parameters of bodies that can exist, or what predicts held-out regions of states better.
 
     Bodies near the description, as near as the data say (:func:`~robotid_ros.identification.prior.evident`), hold until
-    something else proves better: they predict where the arm has not been.
+    something else proves better by the judge's rule: they predict where the arm has not been. The ways to fit share
+    most of their parameters, so that the best of them counts as one challenger.
     """
     rows, samples = chosen.rows, chosen.rows.samples
     few = samples.thinned(_SAMPLES) if samples.open else samples.excerpts(_SAMPLES)
     first, *others = _candidates(chosen, few, model, config)
     best = min(others, key=lambda each: each.score.value, default=first)
-    taken = best if others and first.score.contradicted_by(best.score, len(others)) else first
+    taken = best if others and first.score.loses_to(best.score) else first
     decision = Decision(
         subject='parameters',
         chosen=taken.name,
