@@ -47,9 +47,8 @@ class Bench:
     @classmethod
     def of(cls, samples: Samples, label: IntArray, rigid: Array, own: Array) -> 'Bench':
         """Return the Gram matrices of base regressors (N, n, b) and friction columns (N, n, k) before any filter."""
-        return cls.of_rows(
-            samples, label, *(samples.filtered(x) for x in (rigid, own)), *map(samples.recorded, (rigid, own))
-        )
+        (rigid, rigid_recorded), (own, own_recorded) = samples.passed(rigid), samples.passed(own)
+        return cls.of_rows(samples, label, rigid, own, rigid_recorded, own_recorded)
 
     @classmethod
     def of_rows(

@@ -59,7 +59,7 @@ class _Contest:
 
     def __init__(self, rigid: Array, samples: Samples) -> None:
         self.rigid, self.samples = rigid, samples
-        self.filtered, self.recorded = samples.filtered(rigid), samples.recorded(rigid)
+        self.filtered, self.recorded = samples.passed(rigid)
         self.label = groups(samples, GROUPS)
         self.fastest = np.maximum(np.abs(samples.dq).max(axis=0), 1e-6)
         self.tried: list[Alternative] = []
@@ -70,10 +70,8 @@ class _Contest:
     def score(self, friction: FrictionModel, shape: Array, load: Array | None, name: str) -> Score:
         """Return the held-out errors of linear parameters beside given shapes, and remember them."""
         samples = self.samples
-        own = samples.friction_columns(friction, shape, load)
-        bench = Bench.of_rows(
-            samples, self.label, self.filtered, samples.filtered(own), self.recorded, samples.recorded(own)
-        )
+        own, own_recorded = samples.passed(samples.friction_columns(friction, shape, load))
+        bench = Bench.of_rows(samples, self.label, self.filtered, own, self.recorded, own_recorded)
         score, _, _ = bench.linear(friction)
         self.tried.append(Alternative(name=name, error=score.rmse))
         return score
@@ -82,9 +80,9 @@ class _Contest:
         """Return the held-out errors of a model that was chosen anew without each group."""
         samples, squares, counts = self.samples, [], []
         for k, friction in enumerate(frictions):
-            own = samples.friction_columns(friction, shape, load)
-            rows = self.filtered, samples.filtered(own), self.recorded, samples.recorded(own)
-            two = Bench.of_rows(samples, (self.label == k).astype(int), *rows)  # the others, the group
+            own, own_recorded = samples.passed(samples.friction_columns(friction, shape, load))
+            others = (self.label == k).astype(int)  # 0; the group is 1
+            two = Bench.of_rows(samples, others, self.filtered, own, self.recorded, own_recorded)
             found = two.linear(friction)[0]
             squares.append(found.squares[1])
             counts.append(found.count[1])

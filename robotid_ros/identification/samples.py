@@ -142,26 +142,30 @@ class Samples:
 
     def filtered(self, values: Array) -> Array:
         """Return model values, shape (N, ...), filtered like ``target``: by the torque's bandwidth and the cutoff."""
-        return self._passed(values, [(run.bandwidth, run.cutoff) for run in self.runs])
+        return self.passed(values)[0]
 
     def recorded(self, values: Array) -> Array:
         """Return model values, shape (N, ...), filtered like ``measured``: by the torque's bandwidth only."""
-        return self._passed(values, [(run.bandwidth,) for run in self.runs])
+        return self._passed(values, [run.bandwidth for run in self.runs])
 
-    def _passed(self, values: Array, passes: list[tuple[float | None, ...]]) -> Array:
-        result = np.array(values.reshape(len(values), -1), dtype=np.float64)
+    def passed(self, values: Array) -> tuple[Array, Array]:
+        """Return model values, shape (N, ...), filtered like ``target`` and like ``measured``."""
+        recorded = self.recorded(values)
+        return self._passed(recorded, [run.cutoff for run in self.runs]), recorded
+
+    def _passed(self, values: Array, cutoffs: list[float | None]) -> Array:
         # Runs of one length and rate go through their filters together.
-        alike: dict[tuple[int, float, tuple[float, ...]], list[SampledRun]] = {}
-        for run, cutoffs in zip(self.runs, passes, strict=True):
-            matters = tuple(f for f in cutoffs if f is not None and f < _FILTERED * run.rate)
-            if matters and len(run) > 1:
-                alike.setdefault((len(run), run.rate, matters), []).append(run)
-        for (length, rate, cutoffs), runs in alike.items():
+        alike: dict[tuple[int, float, float], list[SampledRun]] = {}
+        for run, cutoff in zip(self.runs, cutoffs, strict=True):
+            if cutoff is not None and cutoff < _FILTERED * run.rate and len(run) > 1:
+                alike.setdefault((len(run), run.rate, cutoff), []).append(run)
+        if not alike:
+            return np.asarray(values, dtype=np.float64)
+        result = np.array(values.reshape(len(values), -1), dtype=np.float64)
+        for (length, rate, cutoff), runs in alike.items():
             rows = np.concatenate([np.arange(run.start, run.stop) for run in runs])
             part = result[rows].reshape(len(runs), length, -1)
-            for cutoff in cutoffs:
-                part = zero_phase_low_pass(part, rate, cutoff, axis=1)
-            result[rows] = part.reshape(len(rows), -1)
+            result[rows] = zero_phase_low_pass(part, rate, cutoff, axis=1).reshape(len(rows), -1)
         return result.reshape(values.shape)
 
     def pieces(self, longest: int) -> Iterator['Samples']:
