@@ -16,7 +16,7 @@ can stand in for a missing speed term. Shape parameters are those of a fit to al
 fitted without the group that is held out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,6 +34,8 @@ from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.separable import SeparableFit, separable_least_squares
 from robotid_ros.progress import Progress, silent
 
+_PRESLIDING = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)  # of a joint's range: 0.2 to 60 mrad of two radians
+_FINER = (3.0**0.5, 3.0**0.25)  # steps between them, until the distance is known to a third
 _EXACT = 2e-3  # of the largest speed: a smoothed sign this narrow counts as exact
 
 
@@ -190,17 +192,19 @@ def add_spring(base: BaseRegressor, samples: Samples, choice: FrictionChoice) ->
 
 
 def add_presliding(
-    base: BaseRegressor, few: Samples, slides: Mapping[float, Array], choice: FrictionChoice
+    base: BaseRegressor, few: Samples, slide_of: Callable[[Array], Array], choice: FrictionChoice
 ) -> FrictionChoice:
-    """Let the friction of joints build up along the way after a reversal, where held-out torque shows it.
+    """Let friction build up after a reversal in the joints whose held-out torque shows it.
+
+    Its distance is found joint by joint: the best of a coarse series, then between its neighbours.
 
     Parameters
     ----------
     base : BaseRegressor
     few : Samples
         A few thousand at most.
-    slides : mapping of float to ndarray, shape (N, n)
-        What takes the place of the sign of the speed for each share of the joints' ranges that is tried as a distance.
+    slide_of : callable
+        From distances, shape (n,) [rad or m], to what takes the place of the sign of the speed, shape (N, n).
     choice : FrictionChoice
     """
     few = replace(few, weight=np.ones_like(few.weight))  # where a joint stands, this friction is determined
@@ -209,21 +213,27 @@ def add_presliding(
     load = contest.rigid @ fit.base_values
     chosen = contest.score(choice.friction, choice.shape, load, 'as chosen')
     exact = contest.score(choice.friction.smoothed(None), choice.shape, load, 'at once')
-    shares, errors = np.array(list(slides)), []
-    for share, slide in slides.items():
-        contest.samples = replace(few, slide=slide)
-        errors.append(contest.score(choice.friction, choice.shape, load, f'over {share:g} of the range').rmse)
-    best = np.argmin(errors, axis=0)
-    every = np.stack(list(slides.values()))[best, :, np.arange(few.n)].T
-    contest.samples = replace(few, slide=every)
-    along = contest.score(choice.friction, choice.shape, load, 'the best of every joint')
+    range_ = np.ptp(few.q, axis=0)
+
+    def score(distance: Array, name: str) -> Score:
+        contest.samples = replace(few, slide=slide_of(distance))
+        return contest.score(choice.friction, choice.shape, load, name)
+
+    tried = [(share * range_, score(share * range_, f'over {share:g} of the range').rmse) for share in _PRESLIDING]
+    for factor in _FINER:
+        distances, errors = (np.array(each) for each in zip(*tried, strict=True))
+        best = distances[np.argmin(errors, axis=0), np.arange(few.n)]
+        for scale, name in ((1.0 / factor, 'shorter'), (factor, 'longer')):
+            tried.append((scale * best, score(scale * best, f'{name} by {factor:.3g} than the best').rmse))
+    distances, errors = (np.array(each) for each in zip(*tried, strict=True))
+    best = distances[np.argmin(errors, axis=0), np.arange(few.n)]
+    along = score(best, 'the best of every joint')
     better = exact.joints_lose_to(along) & (along.rmse < chosen.rmse)
-    contest.samples = replace(few, slide=np.where(better, every, np.nan))
     text, friction = 'at once', choice.friction
     if better.any():
-        along = contest.score(choice.friction, choice.shape, load, 'in these joints')
+        distance = np.where(better, best, 0.0)
+        along = score(distance, 'in these joints')
         if exact.loses_to(along) and along.value < chosen.value:
-            distance = np.where(better, shares[best] * np.ptp(few.q, axis=0), 0.0)
             friction = replace(friction, presliding=distance)
             text = ', '.join(
                 f'joint {j + 1} over {distance[j]:.2g} rad (or m)' for j in np.flatnonzero(better).tolist()

@@ -15,12 +15,14 @@ from functools import partial
 
 import numpy as np
 
+from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import BaseParameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.friction.terms import BREAKAWAY_SPEED
+from robotid_ros.identification.bench import Bench
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.decision import Alternative, Decision
 from robotid_ros.identification.friction_choice import (
@@ -31,17 +33,25 @@ from robotid_ros.identification.friction_choice import (
     choose_friction,
     fit_friction_shape,
 )
+from robotid_ros.identification.judge import GROUPS, Score, groups
+from robotid_ros.identification.least_squares import least_squares
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples, as_samples
-from robotid_ros.identification.signal_choice import choose_bandwidth, choose_cutoff, choose_delay, like_training
+from robotid_ros.identification.signal_choice import (
+    choose_bandwidth,
+    choose_cutoff,
+    choose_delay,
+    like_training,
+    shifted_alike,
+)
 from robotid_ros.identification.stroke_friction import choose_stroke_model, stroke_friction, tells_static
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
 
 _SEARCH_SAMPLES = 3000
 _RIPPLE_SAMPLES = 2000
-_PRESLIDING = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)  # of a joint's range: 0.2 to 60 mrad of two radians
+_JUDGED = 30_000  # samples, in stretches, of which signals and friction together see every tenth at least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +63,8 @@ class Data:
     datasets : tuple of Dataset
     samples : Samples
         With the bandwidth of the torque signal.
+    bandwidth : float or None
+        Of the torque signal [Hz]; None where it is not limited.
     cutoff : float or None
         Chosen for all recordings [Hz]; None where nothing was chosen.
     delay : float
@@ -62,6 +74,7 @@ class Data:
 
     datasets: tuple[Dataset, ...]
     samples: Samples
+    bandwidth: float | None
     cutoff: float | None
     delay: float
     decisions: tuple[Decision, ...]
@@ -74,6 +87,26 @@ class Chosen:
     rows: Rows
     choice: FrictionChoice
     strokes: FrictionStrokes | None = None
+
+    def score(self, samples: Samples, label: IntArray | None) -> tuple[Score, IntArray]:
+        """Return the errors of the linear parameters in groups of states that were held out, and the groups.
+
+        Parameters
+        ----------
+        samples : Samples
+            Whole runs: friction that builds up has a past.
+        label : ndarray of int, shape (N,), or None
+            Groups; None makes them.
+        """
+        friction, shape = self.choice.friction, self.choice.shape
+        few = samples.sliding(friction.presliding).excerpts(_JUDGED).thinned(_SEARCH_SAMPLES)
+        label = groups(few, GROUPS) if label is None else label
+        base = self.rows.base
+        load = None
+        rigid = base.regressor(few.q, few.dq, few.ddq)
+        if friction.needs_load:
+            load = rigid @ least_squares(Rows(base, few), friction, shape, covariance=False).base_values
+        return Bench.of(few, label, rigid, few.friction_columns(friction, shape, load)).linear(friction)[0], label
 
 
 def samples_of_datasets(datasets: Sequence[Dataset], model: RobotModel, config: IdentificationConfig) -> Samples:
@@ -115,8 +148,70 @@ def prepare(
         listed = like_training(listed, None, delay)
         decisions.append(decision)
     return Data(
-        datasets=tuple(listed), samples=samples_of(listed), cutoff=cutoff, delay=delay, decisions=tuple(decisions)
+        datasets=tuple(listed),
+        samples=samples_of(listed),
+        bandwidth=bandwidth,
+        cutoff=cutoff,
+        delay=delay,
+        decisions=tuple(decisions),
     )
+
+
+def choose_signals_and_model(
+    datasets: Sequence[Dataset],
+    model: RobotModel,
+    base: BaseParameters,
+    config: IdentificationConfig,
+    report: Progress = silent,
+    strokes: FrictionStrokes | None = None,
+) -> tuple[Data, Chosen]:
+    """Choose bandwidth, cutoff and delay of the torque, and the friction beside them.
+
+    Friction that builds up after a reversal looks like a torque that is late or slow, and bandwidth and delay are found
+    beside friction that knows no past. So the friction is chosen without them too, and they have to predict better
+    than it does: the bandwidth by the rule, the delay by what contradicts a description.
+    """
+    data = prepare(datasets, model, base, config, report)
+    chosen = choose_model(base, data.samples, config, report, strokes)
+    if strokes is not None or config.friction != 'auto' or not config.automatic:
+        return data, chosen
+    bandwidth = data.bandwidth if config.torque_bandwidth == 0.0 else None
+    ways = list(dict.fromkeys([(None, 0.0), (bandwidth, 0.0), (bandwidth, data.delay)]))
+    if len(ways) == 1:
+        return data, chosen
+    still = like_training(datasets, data.cutoff, 0.0)
+    label: IntArray | None = None
+    best: tuple[Score, Data, Chosen] | None = None
+    alternatives = []
+    for way in ways:
+        told = way == ways[-1]
+        one = data if told else with_signals(data, still, model, config, *way)
+        model_of = chosen if told else choose_model(base, one.samples, config, silent)
+        seen = samples_of_datasets(shifted_alike(still, way[1]), model, config).with_bandwidth(way[0])
+        score, label = model_of.score(seen, label)
+        name = f'{"not limited" if way[0] is None else f"{way[0]:.3g} Hz"}, {1e3 * way[1]:.3g} ms'
+        alternatives.append(Alternative(name=name, error=score.rmse))
+        if best is None or (best[0].contradicted_by(score) if way[1] else best[0].loses_to(score)):
+            best, taken = (score, one, model_of), name
+    assert best is not None
+    decision = Decision(
+        subject='bandwidth and delay beside the friction', chosen=taken, alternatives=tuple(alternatives)
+    )
+    return replace(best[1], decisions=(*data.decisions, decision)), best[2]
+
+
+def with_signals(
+    data: Data,
+    still: Sequence[Dataset],
+    model: RobotModel,
+    config: IdentificationConfig,
+    bandwidth: float | None,
+    delay: float,
+) -> Data:
+    """Return the same data with another bandwidth [Hz] and delay [s] of the torque."""
+    listed = like_training(still, None, delay)
+    samples = samples_of_datasets(listed, model, config).with_bandwidth(bandwidth)
+    return replace(data, datasets=tuple(listed), samples=samples, bandwidth=bandwidth, delay=delay)
 
 
 def choose_model(
@@ -147,9 +242,7 @@ def choose_model(
         choice = fit_friction_shape(rigid, few, name, smooth=config.automatic)
     if config.friction == 'auto' and strokes is None:
         report(0.6, 'look for friction that builds up after a reversal')
-        range_ = np.ptp(few.q, axis=0)
-        slides = {share: _few(samples.sliding(share * range_).coarse()).slide for share in _PRESLIDING}
-        choice = add_presliding(base, few, {share: each for share, each in slides.items() if each is not None}, choice)
+        choice = add_presliding(base, few, partial(_slide, samples), choice)
         rows = Rows(base, samples.sliding(choice.friction.presliding).coarse())
         few = _few(rows.samples)
         report(0.61, 'look for springs')
@@ -158,6 +251,12 @@ def choose_model(
         report(0.62, 'look for a torque ripple')
         choice = add_ripple(base, few.excerpts(_RIPPLE_SAMPLES), choice)
     return Chosen(rows=rows, choice=choice, strokes=strokes)
+
+
+def _slide(samples: Samples, distance: Array) -> Array:
+    """Return what takes the place of the sign of the speed, at the samples by which friction models are compared."""
+    few = _few(samples.sliding(distance).coarse())
+    return np.full_like(few.q, np.nan) if few.slide is None else few.slide
 
 
 def _few(samples: Samples) -> Samples:

@@ -145,6 +145,11 @@ def _shifted(dataset: Dataset, delay: float, trimmed: float | None = None) -> Da
     return replace(dataset, q=moved['q'], dq=moved['dq'], ddq=moved['ddq']).select(keep)
 
 
+def shifted_alike(datasets: Sequence[Dataset], delay: float) -> list[Dataset]:
+    """Return datasets with their motion shifted by a delay [s], of the same samples for any delay that is tried."""
+    return [_shifted(dataset, delay, _DELAYS[-1] + 0.5 / dataset.rate) for dataset in datasets]
+
+
 def _vertex(tried: dict[float, Score], best: float) -> float | None:
     """Return the delay [s] of least error between those tried, to a tenth of a millisecond.
 
@@ -178,18 +183,14 @@ def choose_delay(
         From datasets to samples.
     """
     subject = 'delay of the torque'
-
-    def shifted(delay: float) -> list[Dataset]:  # all delays are judged by the same samples
-        return [_shifted(dataset, delay, _DELAYS[-1] + 0.5 / dataset.rate) for dataset in datasets]
-
-    still = shifted(0.0)
+    still = shifted_alike(datasets, 0.0)
     n = still[0].n
     if sum(map(len, still)) * n < _PER_UNKNOWN * (len(base.names) + 3 * n):
         return 0.0, Decision(subject=subject, chosen='none: too few samples to tell')
     label = groups(samples_of(still).thinned(_SAMPLES), GROUPS)
 
     def errors(delay: float) -> Score:
-        return plain_score(base, samples_of(shifted(delay)).thinned(_SAMPLES), label)
+        return plain_score(base, samples_of(shifted_alike(datasets, delay)).thinned(_SAMPLES), label)
 
     none = errors(0.0)
     tried = {0.0: none}

@@ -31,7 +31,7 @@ from robotid_ros.identification.first_answer import first_answer
 from robotid_ros.identification.judge import GROUPS, groups
 from robotid_ros.identification.least_squares import normal_equations
 from robotid_ros.identification.metrics import Metrics, torque_metrics
-from robotid_ros.identification.model_choice import choose_model, prepare, samples_of_datasets, without_ripple
+from robotid_ros.identification.model_choice import choose_signals_and_model, samples_of_datasets, without_ripple
 from robotid_ros.identification.physical import PhysicalFit, bodies, physical_parameters
 from robotid_ros.identification.plausibility import (
     contradiction,
@@ -142,9 +142,9 @@ def identify(
     arm = setup.model(model)
     if arm.has_coupled_drives or not np.array_equal(arm.gravity, model.gravity):
         base = base_parameters(arm.at_motors(), rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
-    data = prepare([setup.dataset(each, model.joint_names) for each in training], arm, base, config, report)
-    samples, decisions = data.samples, (*decisions, *data.decisions)
-    chosen = choose_model(base, samples, config, report, strokes)
+    as_found = [setup.dataset(each, model.joint_names) for each in training]
+    data, chosen = choose_signals_and_model(as_found, arm, base, config, report, strokes)
+    decisions = (*decisions, *data.decisions)
     report(0.7, 'estimate parameters')
     fit, estimated = estimate(chosen, arm, config)
     decisions = (*decisions, *chosen.choice.decisions, *estimated)
