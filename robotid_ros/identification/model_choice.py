@@ -22,7 +22,6 @@ from robotid_ros.dynamics import BaseParameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.friction.terms import BREAKAWAY_SPEED
-from robotid_ros.identification.bench import Bench
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.decision import Alternative, Decision
 from robotid_ros.identification.friction_choice import (
@@ -34,11 +33,11 @@ from robotid_ros.identification.friction_choice import (
     fit_friction_shape,
 )
 from robotid_ros.identification.judge import GROUPS, Score, groups
-from robotid_ros.identification.least_squares import least_squares
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.signal_choice import (
+    Beside,
     choose_bandwidth,
     choose_cutoff,
     choose_delay,
@@ -88,25 +87,10 @@ class Chosen:
     choice: FrictionChoice
     strokes: FrictionStrokes | None = None
 
-    def score(self, samples: Samples, label: IntArray | None) -> tuple[Score, IntArray]:
-        """Return the errors of the linear parameters in groups of states that were held out, and the groups.
-
-        Parameters
-        ----------
-        samples : Samples
-            Whole runs: friction that builds up has a past.
-        label : ndarray of int, shape (N,), or None
-            Groups; None makes them.
-        """
-        friction, shape = self.choice.friction, self.choice.shape
-        few = samples.sliding(friction.presliding).excerpts(_JUDGED).thinned(_SEARCH_SAMPLES)
-        label = groups(few, GROUPS) if label is None else label
-        base = self.rows.base
-        load = None
-        rigid = base.regressor(few.q, few.dq, few.ddq)
-        if friction.needs_load:
-            load = rigid @ least_squares(Rows(base, few), friction, shape, covariance=False).base_values
-        return Bench.of(few, label, rigid, few.friction_columns(friction, shape, load)).linear(friction)[0], label
+    @property
+    def beside(self) -> Beside:
+        """The friction, for judging signals."""
+        return Beside(base=self.rows.base, friction=self.choice.friction, shape=self.choice.shape)
 
 
 def samples_of_datasets(datasets: Sequence[Dataset], model: RobotModel, config: IdentificationConfig) -> Samples:
@@ -129,7 +113,7 @@ def prepare(
     bandwidth = config.torque_bandwidth if config.torque_bandwidth > 0.0 else None
     if config.automatic and config.torque_bandwidth == 0.0:
         report(0.02, 'find the bandwidth of the torque')
-        bandwidth, decision = choose_bandwidth(base, plain(datasets))
+        bandwidth, decision = choose_bandwidth(Beside.plain(base, model.n), plain(datasets))
         decisions.append(decision)
 
     def samples_of(some: Sequence[Dataset]) -> Samples:
@@ -144,7 +128,7 @@ def prepare(
     delay = 0.0
     if config.automatic:
         report(0.15, 'look for a delay of the torque')
-        delay, decision = choose_delay(listed, base, samples_of)
+        delay, decision = choose_delay(listed, Beside.plain(base, model.n), samples_of)
         listed = like_training(listed, None, delay)
         decisions.append(decision)
     return Data(
@@ -168,50 +152,54 @@ def choose_signals_and_model(
     """Choose bandwidth, cutoff and delay of the torque, and the friction beside them.
 
     Friction that builds up after a reversal looks like a torque that is late or slow, and bandwidth and delay are found
-    beside friction that knows no past. So the friction is chosen without them too, and they have to predict better
-    than it does: the bandwidth by the rule, the delay by what contradicts a description.
+    beside friction that knows no past. Where there are any, the friction is chosen without them too, and they are
+    looked for again beside that. They have to predict better than friction alone: a bandwidth by the rule, a delay by
+    what contradicts a description.
     """
     data = prepare(datasets, model, base, config, report)
     chosen = choose_model(base, data.samples, config, report, strokes)
-    if strokes is not None or config.friction != 'auto' or not config.automatic:
-        return data, chosen
-    bandwidth = data.bandwidth if config.torque_bandwidth == 0.0 else None
-    ways = list(dict.fromkeys([(None, 0.0), (bandwidth, 0.0), (bandwidth, data.delay)]))
-    if len(ways) == 1:
+    given = max(config.torque_bandwidth, 0.0) or None
+    told = (data.bandwidth, data.delay)
+    if strokes is not None or config.friction != 'auto' or not config.automatic or told == (given, 0.0):
         return data, chosen
     still = like_training(datasets, data.cutoff, 0.0)
+    report(0.65, 'look for bandwidth and delay beside the friction')
+    plain = partial(samples_of_datasets, model=model, config=config)
+
+    def way(bandwidth: float | None, delay: float) -> tuple[Data, Chosen]:
+        listed = like_training(still, None, delay)
+        samples = plain(listed).with_bandwidth(bandwidth)
+        one = replace(data, datasets=tuple(listed), samples=samples, bandwidth=bandwidth, delay=delay)
+        return one, choose_model(base, samples, config, silent)
+
+    ways = {(given, 0.0): way(given, 0.0), told: (data, chosen)}
+    beside = ways[given, 0.0][1].beside
+    bandwidth = choose_bandwidth(beside, plain(still))[0] if config.torque_bandwidth == 0.0 else given
+    again = bandwidth, choose_delay(still, beside, lambda some: plain(some).with_bandwidth(bandwidth))[0]
+    if again not in ways:
+        ways[again] = way(*again)
+    scores: dict[tuple[float | None, float], Score] = {}
     label: IntArray | None = None
-    best: tuple[Score, Data, Chosen] | None = None
-    alternatives = []
-    for way in ways:
-        told = way == ways[-1]
-        one = data if told else with_signals(data, still, model, config, *way)
-        model_of = chosen if told else choose_model(base, one.samples, config, silent)
-        seen = samples_of_datasets(shifted_alike(still, way[1]), model, config).with_bandwidth(way[0])
-        score, label = model_of.score(seen, label)
-        name = f'{"not limited" if way[0] is None else f"{way[0]:.3g} Hz"}, {1e3 * way[1]:.3g} ms'
-        alternatives.append(Alternative(name=name, error=score.rmse))
-        if best is None or (best[0].contradicted_by(score) if way[1] else best[0].loses_to(score)):
-            best, taken = (score, one, model_of), name
-    assert best is not None
+    for signals, (_, one) in ways.items():
+        seen = plain(shifted_alike(still, signals[1])).with_bandwidth(signals[0])
+        few = one.beside.past(seen).excerpts(_JUDGED).thinned(_SEARCH_SAMPLES)
+        label = groups(few, GROUPS) if label is None else label
+        scores[signals] = one.beside.score(few, label)[0]
+    none, *others = scores
+    best = min(others, key=lambda each: scores[each].value)
+    proven = scores[none].contradicted_by(scores[best]) if best[1] else scores[none].loses_to(scores[best])
+    best = best if proven else none
     decision = Decision(
-        subject='bandwidth and delay beside the friction', chosen=taken, alternatives=tuple(alternatives)
+        subject='signals beside the friction',
+        chosen=_signals(*best),
+        alternatives=tuple(Alternative(name=_signals(*each), error=score.rmse) for each, score in scores.items()),
     )
-    return replace(best[1], decisions=(*data.decisions, decision)), best[2]
+    return replace(ways[best][0], decisions=(*data.decisions, decision)), ways[best][1]
 
 
-def with_signals(
-    data: Data,
-    still: Sequence[Dataset],
-    model: RobotModel,
-    config: IdentificationConfig,
-    bandwidth: float | None,
-    delay: float,
-) -> Data:
-    """Return the same data with another bandwidth [Hz] and delay [s] of the torque."""
-    listed = like_training(still, None, delay)
-    samples = samples_of_datasets(listed, model, config).with_bandwidth(bandwidth)
-    return replace(data, datasets=tuple(listed), samples=samples, bandwidth=bandwidth, delay=delay)
+def _signals(bandwidth: float | None, delay: float) -> str:
+    slow = 'bandwidth not limited' if bandwidth is None else f'bandwidth {bandwidth:.3g} Hz'
+    return f'{slow}, delay {1e3 * delay:.3g} ms'
 
 
 def choose_model(

@@ -50,7 +50,7 @@ from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.separable import separable_least_squares
-from robotid_ros.identification.signal_choice import choose_bandwidth
+from robotid_ros.identification.signal_choice import Beside, choose_bandwidth
 from robotid_ros.identification.steps import conclude, identify, require_data
 from robotid_ros.identification.stroke_friction import stroke_friction
 from robotid_ros.identification.torque_fit import TorqueFit
@@ -276,7 +276,9 @@ class _Contest:
         self.bandwidth = config.torque_bandwidth if config.torque_bandwidth > 0.0 else None
         self.decisions: tuple[Decision, ...] = ()
         if self.config.automatic and config.torque_bandwidth == 0.0:
-            self.bandwidth, found = choose_bandwidth(base, self._samples([runs[k] for k in split.training]))
+            self.bandwidth, found = choose_bandwidth(
+                Beside.plain(base, model.n), self._samples([runs[k] for k in split.training])
+            )
             self.decisions = (found,)
         self.validation = self._rows([runs[k] for k in split.validation])
         self.test = self._rows([runs[k] for k in split.test])

@@ -9,7 +9,8 @@
 
 """Filters and delays of the signals, chosen by held-out torque.
 
-Three choices, each over a small grid, with a plain model (Coulomb, viscous, offset; weighted least squares):
+Three choices, each over a small grid, beside plain friction (Coulomb, viscous, offset; weighted least squares) or one
+that was chosen:
 
 - the cutoff of the zero-phase low-pass over motion and torque, one for all recordings;
 - the delay of the torque behind the motion, one for all recordings;
@@ -20,18 +21,20 @@ Three choices, each over a small grid, with a plain model (Coulomb, viscous, off
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import DataError
-from robotid_ros.friction import friction_model
+from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.bench import Bench
 from robotid_ros.identification.decision import Alternative, Decision
 from robotid_ros.identification.information import BaseRegressor
 from robotid_ros.identification.judge import GROUPS, Score, groups
+from robotid_ros.identification.least_squares import least_squares
+from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples
 from robotid_ros.signals.filtering import motion_band
 
@@ -48,12 +51,41 @@ _REFINEMENTS = 3  # by a parabola through the best delay and its neighbours
 _PER_UNKNOWN = 20  # equations; with fewer, a recording fits any delay
 
 
-def plain_score(base: BaseRegressor, samples: Samples, label: IntArray) -> Score:
-    """Return the errors of the plain model, exact sign and weighted least squares, in groups that were held out."""
-    friction = friction_model(PLAIN)
-    rigid = base.regressor(samples.q, samples.dq, samples.ddq)
-    own = friction.columns(samples.dq, np.zeros((samples.n, 0)))
-    return Bench.of(samples, label, rigid, own).linear(friction)[0]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """The friction beside which signals are judged: plain, with an exact sign, or a chosen one.
+
+    Attributes
+    ----------
+    base : BaseParameters
+        Of the rigid body.
+    friction : FrictionModel
+    shape : ndarray, shape (n, s)
+        Its shape parameters.
+    """
+
+    base: BaseRegressor
+    friction: FrictionModel
+    shape: Array
+
+    @classmethod
+    def plain(cls, base: BaseRegressor, n: int) -> 'Beside':
+        """Return plain friction with an exact sign for ``n`` joints."""
+        return cls(base=base, friction=friction_model(PLAIN), shape=np.zeros((n, 0)))
+
+    def past(self, samples: Samples) -> Samples:
+        """Return samples with what friction has of its past, before any are left out."""
+        return samples.sliding(self.friction.presliding)
+
+    def score(self, samples: Samples, label: IntArray, bandwidths: Sequence[float | None] = ()) -> list[Score]:
+        """Return the errors in groups that were held out, once, or for each of some bandwidths [Hz]."""
+        rigid, load = self.base.regressor(samples.q, samples.dq, samples.ddq), None
+        if self.friction.needs_load:
+            fit = least_squares(Rows(self.base, samples), self.friction, self.shape, covariance=False)
+            load = rigid @ fit.base_values
+        own = samples.friction_columns(self.friction, self.shape, load)
+        every = [samples.with_bandwidth(each) for each in bandwidths] if bandwidths else [samples]
+        return [Bench.of(each, label, rigid, own).linear(self.friction)[0] for each in every]
 
 
 def _band(velocity: Array, rate: float) -> float:
@@ -117,7 +149,8 @@ def choose_cutoff(
     ready = [samples_of(with_cutoff(datasets, cutoff, trimmed)).thinned(_SAMPLES) for cutoff in grid]
     ready = [each if len(each) == len(ready[usual]) else ready[usual] for each in ready]  # too short for a slow filter
     label = groups(ready[usual], GROUPS)
-    tried = [(cutoff, plain_score(base, each, label)) for cutoff, each in zip(grid, ready, strict=True)]
+    beside = Beside.plain(base, ready[usual].n)
+    tried = [(cutoff, beside.score(each, label)[0]) for cutoff, each in zip(grid, ready, strict=True)]
     best = int(np.argmin([score.value for _, score in tried]))
     best = best if tried[usual][1].loses_to(tried[best][1], len(grid) - 1) else usual
     decision = Decision(
@@ -171,26 +204,26 @@ def _vertex(tried: dict[float, Score], best: float) -> float | None:
 
 
 def choose_delay(
-    datasets: Sequence[Dataset], base: BaseRegressor, samples_of: Callable[[Sequence[Dataset]], Samples]
+    datasets: Sequence[Dataset], beside: Beside, samples_of: Callable[[Sequence[Dataset]], Samples]
 ) -> tuple[float, Decision]:
     """Return the delay of the torque [s], one for all recordings, where held-out torque confirms it, and the choice.
 
     Parameters
     ----------
     datasets : sequence of Dataset
-    base : BaseRegressor
+    beside : Beside
     samples_of : callable
         From datasets to samples.
     """
     subject = 'delay of the torque'
     still = shifted_alike(datasets, 0.0)
     n = still[0].n
-    if sum(map(len, still)) * n < _PER_UNKNOWN * (len(base.names) + 3 * n):
+    if sum(map(len, still)) * n < _PER_UNKNOWN * (len(beside.base.names) + 3 * n):
         return 0.0, Decision(subject=subject, chosen='none: too few samples to tell')
     label = groups(samples_of(still).thinned(_SAMPLES), GROUPS)
 
     def errors(delay: float) -> Score:
-        return plain_score(base, samples_of(shifted_alike(datasets, delay)).thinned(_SAMPLES), label)
+        return beside.score(beside.past(samples_of(shifted_alike(datasets, delay))).thinned(_SAMPLES), label)[0]
 
     none = errors(0.0)
     tried = {0.0: none}
@@ -234,12 +267,12 @@ def like_training(datasets: Sequence[Dataset], cutoff: float | None, delay: floa
     return listed if delay == 0.0 else [_shifted(dataset, delay) for dataset in listed]
 
 
-def choose_bandwidth(base: BaseRegressor, samples: Samples) -> tuple[float | None, Decision]:
+def choose_bandwidth(beside: Beside, samples: Samples) -> tuple[float | None, Decision]:
     """Return the bandwidth of the torque signal [Hz], or None where held-out torque shows none, and the choice.
 
     Parameters
     ----------
-    base : BaseRegressor
+    beside : Beside
     samples : Samples
         With an unlimited torque.
     """
@@ -249,18 +282,10 @@ def choose_bandwidth(base: BaseRegressor, samples: Samples) -> tuple[float | Non
     fastest = min(_FASTEST, *(0.2 * run.rate for run in samples.runs))
     if fastest <= 1.2 * slowest:
         return None, Decision(subject='torque bandwidth', chosen='not limited')
-    part = samples.coarse(8.0).excerpts(4000)
-    label = groups(part, GROUPS)
-    friction = friction_model(PLAIN)
-    rigid = base.regressor(part.q, part.dq, part.ddq)
-    own = friction.columns(part.dq, np.zeros((part.n, 0)))
-
-    def errors(bandwidth: float | None) -> Score:
-        return Bench.of(part.with_bandwidth(bandwidth), label, rigid, own).linear(friction)[0]
-
-    none = errors(None)
+    part = beside.past(samples).coarse(8.0).excerpts(4000)
     grid = np.geomspace(slowest, fastest, _BANDWIDTHS).tolist()
-    tried = [(bandwidth, errors(bandwidth)) for bandwidth in grid]
+    none, *found = beside.score(part, groups(part, GROUPS), [None, *grid])
+    tried = list(zip(grid, found, strict=True))
     scores = np.array([found.value for _, found in tried])
     best = int(np.argmin(scores))
     bandwidth: float | None = None
