@@ -112,7 +112,7 @@ def test_the_identification_finds_which_joint_has_it_and_over_what_distance(dist
 
 @pytest.mark.parametrize('seed', range(3))
 def test_friction_that_builds_up_is_neither_late_nor_slow(seed: int) -> None:
-    """Beside friction without a past, a delay and a bandwidth of 0.8 Hz describe it: 0.2 to 0.6 N m on another motion."""
+    """Beside friction without a past, a delay and 0.8 Hz describe it: 0.2 to 0.6 N m on another motion."""
     distances = np.exp(np.random.default_rng(seed).uniform(np.log(0.01), np.log(0.06), 2))
     training, validation = (recorded(10 * seed + k, *distances) for k in range(2))
     result = identify([training], MODEL, validation=[validation])
