@@ -272,7 +272,7 @@ def write_diagrams(folder: Path) -> None:
         _box(330, 170, 200, 60, 'contact', 'recordings without one'),
         _box(330, 245, 200, 60, 'card', 'what its owner says'),
         _box(670, 20, 230, 60, 'mass, centre, inertia', 'to the driver, when asked', '#f2f3f5'),
-        _box(670, 95, 230, 60, 'bias and weight of the tool', '~/wrench without them', '#f2f3f5'),
+        _box(670, 95, 230, 60, 'bias, weight of tool', '~/wrench without them', '#f2f3f5'),
         _box(670, 170, 230, 60, 'levels of each joint', '~/contact_torque, contact.hpp', '#f2f3f5'),
         _box(670, 245, 230, 60, 'prior of a like arm', 'robotid identify --prior', '#f2f3f5'),
     ]
