@@ -248,6 +248,21 @@ def test_bodies_near_the_description_predict_beyond_the_motion(
     assert result.metrics['validation'].relative_error_total < largest
 
 
+@pytest.mark.parametrize('seed', range(3))
+def test_a_torque_that_no_bodies_have_gives_way_to_free_parameters(seed: int) -> None:
+    """The second joint has a negative inertia of its own: what is left of a next motion is the noise."""
+    model, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(seed)
+
+    def recorded() -> Dataset:
+        motion = fourier_motion(2, rng, size=0.9)
+        torque = pinocchio_torque(model, *motion[1:]) + np.sign(motion[2])
+        torque[:, 1] -= 1.5 * motion[3][:, 1]
+        return dataset(model, motion, torque + 0.3 * rng.standard_normal(torque.shape))
+
+    found = identify(recorded(), model, validation=recorded()).metrics['validation'].rmse
+    assert np.all((found > 0.27) & (found < 0.33))
+
+
 def test_friction_that_fits_a_short_motion_gives_way_to_the_plain_model() -> None:
     """A square torque in the position: what fits it in a short recording fails in regions that are left out."""
     model, rng = RobotModel.from_urdf(TWO_LINKS), np.random.default_rng(2)

@@ -219,14 +219,16 @@ def add_presliding(
         contest.samples = replace(few, slide=slide_of(distance))
         return contest.score(choice.friction, choice.shape, load, name)
 
+    def best_of_joints() -> Array:
+        distances, errors = (np.array(each) for each in zip(*tried, strict=True))
+        return np.asarray(distances[np.argmin(errors, axis=0), np.arange(few.n)])
+
     tried = [(share * range_, score(share * range_, f'over {share:g} of the range').rmse) for share in _PRESLIDING]
     for factor in _FINER:
-        distances, errors = (np.array(each) for each in zip(*tried, strict=True))
-        best = distances[np.argmin(errors, axis=0), np.arange(few.n)]
+        best = best_of_joints()
         for scale, name in ((1.0 / factor, 'shorter'), (factor, 'longer')):
             tried.append((scale * best, score(scale * best, f'{name} by {factor:.3g} than the best').rmse))
-    distances, errors = (np.array(each) for each in zip(*tried, strict=True))
-    best = distances[np.argmin(errors, axis=0), np.arange(few.n)]
+    best = best_of_joints()
     along = score(best, 'the best of every joint')
     better = exact.joints_lose_to(along) & (along.rmse < chosen.rmse)
     text, friction = 'at once', choice.friction
