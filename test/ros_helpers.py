@@ -125,7 +125,10 @@ class NodeProcess:
             assert not ended, f'ended with {self.process.returncode} instead of {what}:\n{self.output}'
             return False
 
-        wait_until(seen, what, deadline)
+        try:
+            wait_until(seen, what, deadline)
+        except AssertionError as error:
+            raise AssertionError(f'{error}; the last that was written:\n{self.output[-4000:]}') from None
 
     def tell(self, line: str) -> None:
         """Write a line to its standard input."""
