@@ -63,31 +63,38 @@ def markdown(results: dict[str, Any]) -> str:
 
 
 def _recordings(rows: Sequence[Row]) -> list[str]:
-    """Return a line for each pair of recordings: errors of the total torque, and FIGAROH's RMSE over ours."""
+    """Return a line for each arm: geometric means over its pairs of recordings of the errors of the total torque.
+
+    A pair's error is that of the recording that judges; over FIGAROH's is the RMSE of the joints.
+    """
     beside = {row.what.partition(', RMSE')[0]: row for row in rows if row.what.endswith('against FIGAROH')}
-    totals = [(row.what.removesuffix(', total error'), row) for row in rows if row.what.endswith(', total error')]
+    totals = [row for row in rows if row.what.endswith(', total error')]
     if not totals:
         return []
     lines = ['', '### Recordings of real arms', '', f'Measured {_when(rows)}.', '']
-    lines += [
-        _line(('fitted to, judged on', 'plain [%]', 'here [%]', 'plain / here', 'FIGAROH / here', '')),
-        '|---|---|---|---|---|---|',
-    ]
-    for name, row in totals:
-        other = beside.get(name)
-        times = '' if other is None or not other.theirs else figures((_mean_ratio(other),))
-        usable = '' if row.note == 'usable' else 'not usable'
-        lines.append(
-            _line((name, figures(row.theirs), figures(row.values), figures((row.ratio or 0.0,)), times, usable))
-        )
-    means = [('all', [row for _, row in totals]), ('usable', [row for _, row in totals if row.note == 'usable'])]
+    heads = ('arm', 'pairs', 'usable', 'plain [%]', 'here [%]', 'here / plain', 'largest', 'FIGAROH / here')
+    lines += [_line(heads), '|---' * len(heads) + '|']
+    arms = [(arm, [row for row in totals if row.case == arm]) for arm in dict.fromkeys(row.case for row in totals)]
+    for arm, own in arms:
+        others = [beside.get(row.what.removesuffix(', total error')) for row in own]
+        times = [_mean_ratio(row) for row in others if row is not None and row.theirs]
+        usable = sum(row.note == 'usable' for row in own)
+        means = _mean([row.theirs[0] for row in own]), _mean([row.values[0] for row in own]), *_losses(own)
+        shown = [figures((value,)) for value in (*means, *([_mean(times)] if times else []))]
+        lines.append(_line((arm, str(len(own)), str(usable), *shown, *([] if times else ['']))))
+    some = [('all', totals), ('usable', [row for row in totals if row.note == 'usable'])]
     told = [
-        f'{len(some)} {name}: geometric mean {figures((_mean([1.0 / (row.ratio or np.inf) for row in some]),))}, '
-        f'largest {figures((max(1.0 / (row.ratio or np.inf) for row in some),))}'
-        for name, some in means
-        if some
+        '{} {}: geometric mean {}, largest {}'.format(len(each), name, *(figures((value,)) for value in _losses(each)))
+        for name, each in some
+        if each
     ]
-    return [*lines, '', f'Error here over that of the better plain fit. {"; ".join(told)}.']
+    return [*lines, '', f'Error here over that of the better plain fit, by pairs. {"; ".join(told)}.']
+
+
+def _losses(rows: Sequence[Row]) -> tuple[float, float]:
+    """Return geometric mean and largest of the errors here over those of the other side."""
+    losses = [1.0 / (row.ratio or np.inf) for row in rows]
+    return _mean(losses), max(losses)
 
 
 def _mean_ratio(row: Row) -> float:
