@@ -63,13 +63,17 @@ class User:
         latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.node.create_subscription(DiagnosticStatus, '/excitation/status', self.statuses.append, latched)
         subscribe = self.node.create_subscription
-        self.reference_subscription = subscribe(
-            JointTrajectory, '/excitation/reference', self.references.append, latched
-        )
+        self._latched = latched
+        self.follow_reference()
         self.windows_subscription = subscribe(JointTrajectory, '/joint_trajectory', self.windows.append, 10)
         self.faults = self.node.create_publisher(String, '/fault', 10)
         self.scaling = self.node.create_publisher(Float64, '/speed_scaling', 10)
         self.descriptions = self.node.create_publisher(String, '/robot_description', latched)
+
+    def follow_reference(self):
+        self.reference_subscription = self.node.create_subscription(
+            JointTrajectory, '/excitation/reference', self.references.append, self._latched
+        )
 
     def until(self, condition, what, deadline=DEADLINE):
         end = time.monotonic() + deadline

@@ -324,6 +324,21 @@ def test_speed_scaling_is_watched(user):
     user.scaling.publish(Float64(data=100.0))
 
 
+def test_a_run_ends_when_nobody_takes_its_reference_any_more(user):
+    """As when ros2 bag record is ended."""
+    user.set(start_anyway=[name for name in ANYWAY if name != 'no_recorder'])
+    try:
+        start(user)
+        user.node.destroy_subscription(user.reference_subscription)
+        user.until_state('stopped')
+        assert user.text == 'stopped: nobody takes the reference any more: nothing is recorded'
+    finally:
+        user.follow_reference()
+        user.set(start_anyway=ANYWAY)
+    user.until(lambda: user.references, 'the reference that ended')
+    assert_at_rest_within_limits(user)
+
+
 @pytest.fixture
 def recorder(world, user, tmp_path):
     """Return a recorder in a process of its own that records the run that goes on."""
@@ -331,14 +346,13 @@ def recorder(world, user, tmp_path):
     told = ['-p', f'output_folder:={tmp_path / "runs"}', '-p', 'effort:=torque']
     said, topic = [], '/recorder/status'
     subscription = user.node.create_subscription(DiagnosticStatus, topic, said.append, 10)
-    user.set(start_anyway=[name for name in ANYWAY if name != 'no_recorder'])  # a start waits for the recorder then
     try:
         with NodeProcess(['-m', 'robotid_ros.nodes.recorder', '--ros-args', *told], environment) as process:
+            user.until(lambda: said, 'it speaks')
             start(user)
-            user.until(lambda: said and said[-1].message.startswith('recording'), 'it records')
+            user.until(lambda: said[-1].message.startswith('recording'), 'it records')
             yield process
     finally:
-        user.set(start_anyway=ANYWAY)
         user.node.destroy_subscription(subscription)
 
 
@@ -347,6 +361,14 @@ def test_a_recorder_that_is_killed_ends_the_run(user, recorder):
     user.until_state('stopped')
     assert user.text.startswith('stopped: the recorder is gone: nothing is recorded any more')
     assert user.statuses[-1].level == DiagnosticStatus.ERROR
+    assert_at_rest_within_limits(user)
+
+
+def test_a_recorder_that_is_told_to_stop_ends_the_run(user, recorder):
+    answer = user.call('/recorder/stop')
+    assert answer.success, answer.message
+    user.until_state('stopped')
+    assert re.match('stopped: the recorder (does not|cannot) record: ', user.text), user.text
     assert_at_rest_within_limits(user)
 
 

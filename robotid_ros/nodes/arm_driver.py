@@ -151,8 +151,10 @@ class ArmDriver:
     def _read_clock(self, run: Supervisor) -> None:
         run.clock.read(*self._both_clocks(), simulated=self._simulated())
 
-    def begin(self, plan: RunPlan, first: Window, model: RobotModel, config: ExcitationNodeConfig) -> None:
-        """Send the first window, and the others as they become due.
+    def begin(
+        self, plan: RunPlan, first: Window, model: RobotModel, config: ExcitationNodeConfig, *, recorded: bool
+    ) -> None:
+        """Send the first window, and the others as they become due; a run that is ``recorded`` ends with its recorder.
 
         Raises
         ------
@@ -170,7 +172,7 @@ class ArmDriver:
         run_clock = RunClock(clock + config.start_delay, clock, now, simulated=self._simulated())
         efforts = self._effort_watch(plan, model, watchdog)
         run = Supervisor(plan, first, watchdog, run_clock, config.latency, time.monotonic, efforts)
-        run.sights += self.surroundings.begin(watchdog.joint_state_timeout)
+        run.sights += self.surroundings.begin(watchdog.joint_state_timeout, recorded=recorded)
         run.joint_state(position, None, None, None, now)
         self.run, self._rest_since, self._said, self._after = run, None, -np.inf, []
         message = self._message(run, Order(window=first))

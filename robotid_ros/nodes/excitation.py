@@ -369,7 +369,8 @@ class ExcitationNode(Node):
         if moved.max() > _MOVED:
             name = model.joint_names[int(np.argmax(moved))]
             raise ExcitationError(f"joint '{name}' moved while the run was planned; let the arm rest, then start")
-        self._driver.begin(plan, first, model, replace(self._config, run=self._purpose))
+        recorded = 'no_recorder' not in start.start_anyway
+        self._driver.begin(plan, first, model, replace(self._config, run=self._purpose), recorded=recorded)
         whole = plan.reference.duration
         return f'started: {plan.begin:.1f} s to the start, then {plan.end - plan.begin:.1f} s, {whole:.1f} s in all'
 

@@ -74,7 +74,8 @@ def recorder_status(
     shown = session or last
     if shown is None:
         level = DiagnosticStatus.ERROR if problem else DiagnosticStatus.OK
-        return level, problem or 'idle: call ~/start, or start an excitation', {'state': 'idle'}
+        state = 'failed' if problem else 'idle'
+        return level, problem or 'idle: call ~/start, or start an excitation', {'state': state}
     progress = shown.progress()
     found, periods = progress['found'], progress['periods']
     values: dict[str, object] = {
@@ -94,6 +95,8 @@ def recorder_status(
     if problem:
         # What is on disk can be identified later, from a run that was stopped too, and with torque constants.
         harmless = problem == shown.problem and shown.whole
+        if not harmless:
+            values['state'] = 'failed'
         return DiagnosticStatus.WARN if harmless else DiagnosticStatus.ERROR, problem, values
     if silence:
         return DiagnosticStatus.ERROR, f'no joint state for {silence:.1f} s', values
@@ -439,11 +442,13 @@ class Recorder(Node):
             silence = time.monotonic() - self._watched[1]
             if capture.failure is not None:
                 self._problem = f'recording failed: {capture.failure!r}'
-        stale = silence > read_parameters(self, RecorderConfig).stale_after
+        config = read_parameters(self, RecorderConfig)
+        stale = silence > config.stale_after
         level, text, values = recorder_status(session, self._last, self._problem, silence if stale else 0.0)
-        refusal = storage_refusal(self._parent(read_parameters(self, RecorderConfig)))
+        values['follow_reference'] = config.follow_reference  # this and the next are for the excitation node
+        refusal = storage_refusal(self._parent(config))
         if refusal:
-            values['refusal'] = refusal  # the excitation node asks before it moves the arm
+            values['refusal'] = refusal
         self._status.send(level, text, values)
 
 

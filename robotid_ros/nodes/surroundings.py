@@ -34,6 +34,7 @@ _SILENT = 5.0
 """How long a recorder may say nothing [s]: it speaks every second, and a busy machine may hold it up."""
 _SETTLED = 2.0
 """How long a recorder may still speak of what was before [s]."""
+_REFERENCE = '~/reference'
 _FULL_SPEED = 100.0
 _SCALING_TOLERANCE = 0.1
 """Deviation of the speed scaling that a run goes on with [%]: 1 ms of delay in a second."""
@@ -130,7 +131,8 @@ class Surroundings:
         speed_scaling_topic: str,
         program_running_topic: str,
     ) -> None:
-        self._commanders, self._report = commanders, report
+        self._node, self._commanders, self._report = node, commanders, report
+        self._recorded = False
         self._speed, self._runs = _FULL_SPEED, True
         self._scaling_topic, self._program_topic = speed_scaling_topic, program_running_topic
         self._over = 1.0
@@ -185,9 +187,10 @@ class Surroundings:
         if problem:
             raise ExcitationError(problem)
 
-    def begin(self, over: float) -> list[Sight]:
-        """Return the sights of a run, counted ``over`` a time [s]."""
+    def begin(self, over: float, *, recorded: bool) -> list[Sight]:
+        """Return the sights of a run, counted ``over`` a time [s]; where ``recorded``, somebody takes the reference."""
         self._begun = self._looked = time.monotonic()
+        self._recorded = recorded
         self.scaling_sight = Sight('messages of the speed scaling', over) if self._scaling_topic else None
         return [] if self.scaling_sight is None else [self.scaling_sight]
 
@@ -209,14 +212,19 @@ class Surroundings:
             self._report(problem)
 
     def _recorder_problem(self, now: float) -> str:
+        if self._recorded and not self._node.count_subscribers(_REFERENCE):
+            return 'nobody takes the reference any more: nothing is recorded'
         status = self._recorder
         if status is None or self._heard < self._begun - _SILENT:
-            return ''  # none has been there in this run
+            return ''  # none has said anything in this run
         if now - self._heard > _SILENT:
             return 'the recorder is gone: nothing is recorded any more'
-        refusal = next((item.value for item in status.values if item.key == 'refusal'), '')
-        if refusal:
-            return f'the recorder cannot record: {refusal}'
-        if self._heard - self._begun > _SETTLED and status.level == DiagnosticStatus.ERROR:
+        values = {item.key: item.value for item in status.values}
+        if values.get('refusal'):
+            return f'the recorder cannot record: {values["refusal"]}'
+        follows = values.get('follow_reference') == str(True)
+        if follows and values.get('state') != 'recording' and self._heard - self._begun > _SILENT:
+            return f'the recorder does not record: {status.message}'
+        if values.get('state') == 'failed' and self._heard - self._begun > _SETTLED:
             return f'the recorder cannot record: {status.message}'
         return ''
