@@ -98,17 +98,15 @@ class PlainFit:
             spread = np.sqrt((left**2).sum(axis=0) / np.maximum(moving.sum(axis=0), 1))
             weight = 1.0 / np.maximum(spread, 1e-9)
 
-    def error(self, datasets: list[Dataset]) -> tuple[np.ndarray, float]:
-        """Return the RMSE per joint against the torque as recorded [N m], and the total relative error [%]."""
+    def error(self, datasets: list[Dataset]) -> float:
+        """Return the total relative error against the torque as recorded [%]."""
         left, torque = [], []
         for data in datasets:
             for start in range(0, len(data), 4000):
                 part = data.select(np.arange(start, min(start + 4000, len(data))))
                 left.append(self.rows(part) @ self.parameters - part.tau)
             torque.append(data.tau)
-        error, recorded = np.concatenate(left), np.concatenate(torque)
-        total = 100.0 * np.linalg.norm(error) / np.linalg.norm(recorded)
-        return np.sqrt((error**2).mean(axis=0)), float(total)
+        return float(100.0 * np.linalg.norm(np.concatenate(left)) / np.linalg.norm(np.concatenate(torque)))
 
 
 def _filtered(data: Dataset, cutoff: float) -> Dataset:
@@ -156,34 +154,31 @@ def _case(folder: Path) -> Iterator[Row]:
         for kind in ('ordinary', 'weighted'):
             plain.fit(old, kind == 'weighted')
             errors[kind] = plain.error(new)
-        best = min(errors, key=lambda kind: errors[kind][1])
         name = f'{folder.name}, {train} to {test}'
-        totals = ', '.join(f'{kind} {error[1]:.2f} %' for kind, error in errors.items())
+        totals = ', '.join(f'{kind} {error:.2f} %' for kind, error in errors.items())
         yield Row(
             what=f'{name}, total error',
             unit='%',
             values=metrics.relative_error_total,
             anchor=f'plain least squares: {totals}',
-            theirs=errors[best][1],
+            theirs=min(errors.values()),
             times=_LOSS,
             runs='one run',
             note='usable' if result.usable else f'not usable: {result.reason}',
         )
-        others = [('', f'plain {best} least squares', errors[best][0], '')]
         try:
-            others.append((' against FIGAROH', *figaroh_rmse(urdf, old[0], new[0]), ''))
+            other, theirs, note = *figaroh_rmse(urdf, old[0], new[0]), ''
         except anchor.AnchorError as cause:
-            others.append((' against FIGAROH', '', np.zeros(0), f'FIGAROH gave no figure: {cause}'))
-        for text, other, theirs, note in others:
-            yield Row(
-                what=f'{name}, RMSE per joint{text}',
-                unit='N m',
-                values=() if note else metrics.rmse,
-                anchor=other,
-                theirs=theirs,
-                runs='one run',
-                note=note,
-            )
+            other, theirs, note = '', np.zeros(0), f'FIGAROH gave no figure: {cause}'
+        yield Row(
+            what=f'{name}, RMSE per joint against FIGAROH',
+            unit='N m',
+            values=() if note else metrics.rmse,
+            anchor=other,
+            theirs=theirs,
+            runs='one run',
+            note=note,
+        )
 
 
 def figaroh_rmse(urdf: Path, training: Dataset, held_out: Dataset) -> tuple[str, np.ndarray]:

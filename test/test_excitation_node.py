@@ -22,7 +22,7 @@ from ros_helpers import NodeProcess, assert_refused, ros_environment, wait_until
 pytest.importorskip('rclpy', reason='needs the ros extra')
 pytestmark = pytest.mark.ros
 
-from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue  # noqa: E402
 from excitation_user import (  # noqa: E402
     ANYWAY,
     JOINTS,
@@ -331,11 +331,35 @@ def test_a_run_ends_when_nobody_takes_its_reference_any_more(user):
         start(user)
         user.node.destroy_subscription(user.reference_subscription)
         user.until_state('stopped')
-        assert user.text == 'stopped: nobody takes the reference any more: nothing is recorded'
+        assert user.text.startswith('stopped: nobody takes the reference any more: nothing is recorded'), user.text
     finally:
         user.follow_reference()
         user.set(start_anyway=ANYWAY)
     user.until(lambda: user.references, 'the reference that ended')
+    assert_at_rest_within_limits(user)
+
+
+def test_a_recorder_that_has_the_run_keeps_it_and_one_that_has_not_ends_it(user):
+    """That no joint state comes for a while is for the excitation node to judge."""
+    said = DiagnosticStatus(level=DiagnosticStatus.ERROR, message='no joint state for 2.1 s')
+    told = {'follow_reference': 'True', 'state': 'recording'}
+    statuses = user.node.create_publisher(DiagnosticStatus, '/recorder/status', 10)
+
+    def speak():
+        said.values = [KeyValue(key=key, value=value) for key, value in told.items()]
+        statuses.publish(said)
+
+    beat = user.node.create_timer(0.1, speak)
+    try:
+        start(user)
+        user.until_phase('period 3')
+        assert user.value('state') == 'running'
+        told['state'] = 'idle'
+        user.until_state('stopped')
+        assert user.text.startswith('stopped: the recorder does not record: no joint state for 2.1 s'), user.text
+    finally:
+        user.node.destroy_timer(beat)
+        user.node.destroy_publisher(statuses)
     assert_at_rest_within_limits(user)
 
 
