@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 import robotid_ros
 from robotid_ros.calibration import CalibrationConfig, MeasuredPoints, calibrate
+from robotid_ros.calibration.chain import chain_of_dh
 from robotid_ros.calibration.estimator import ValidatedColumns, folds_of
 from robotid_ros.calibration.example import example_arm, example_table
 from robotid_ros.calibration.pose_selection import random_configurations, select_poses
@@ -65,6 +66,47 @@ def test_planted_errors_are_recovered(table: DHTable, frame: str) -> None:
     assert result.before.rms > 1e-3
 
 
+@pytest.mark.parametrize('table', [example_table(), ur10e(), iiwa_modified()], ids=['elbow', 'ur10e', 'iiwa'])
+def test_six_points_give_the_least_change_that_explains_them(table: DHTable) -> None:
+    """As the pseudoinverse has it, of a Jacobian by differences; beside it the average of the points' own answers."""
+    rng = np.random.default_rng(1)
+    q = random_configurations(table, 6, rng)
+    config = CalibrationConfig(frame='known', tool='known', few_poses='least_norm')
+    target = {'': (0.06, -0.04, 0.11)}
+    names = chain_of_dh(table).names
+    actual = _spoiled(table, rng, names, size=1e-4)
+    points = measured(table.joint_names, q, dh_poses(actual, q), rng)
+    held = measured(table.joint_names, unseen := random_configurations(table, 100, rng), dh_poses(actual, unseen), rng)
+    result = calibrate(table, points, config, held_out=held, targets=target)
+
+    free = [p.name for p in result.parameters if not p.reason]
+    at = measured(table.joint_names, q, dh_poses(table, q), rng).position
+    columns = []
+    for name in free:
+        moved = _moved(table, name, 1e-6)
+        columns.append((measured(table.joint_names, q, dh_poses(moved, q), rng).position - at) / 1e-6)
+    jacobian, right = np.stack(columns, axis=-1), points.position - at
+    least = np.linalg.pinv(jacobian.reshape(18, -1)) @ right.ravel()
+    changed = np.array([p.value - p.nominal for p in result.parameters if not p.reason])
+    assert len(free) > 18
+    np.testing.assert_allclose(changed, least, atol=0.01 * np.abs(least).max())
+    average = np.mean([np.linalg.pinv(part) @ wanted for part, wanted in zip(jacobian, right, strict=True)], axis=0)
+    left = np.linalg.norm(right - jacobian @ average, axis=1)
+    assert result.averaged['training'].rms == pytest.approx(_rms(left), rel=0.02)
+    assert result.after.max < 1e-7
+    assert not result.usable
+    assert not result.to_dict()['usable']
+    assert 'least norm: 18 numbers do not determine' in result.to_dict()['reason']
+    assert result.averaged['held_out'].rms > result.held_out.after.rms
+
+
+def _moved(table: DHTable, name: str, step: float) -> DHTable:
+    joint, _, symbol = name.rpartition('.')
+    column = np.array(getattr(table, symbol))
+    column[table.joint_names.index(joint)] += step
+    return replace(table, **{symbol: column})
+
+
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_any_arm_with_errors_everywhere_is_predicted_at_poses_it_was_not_measured_at(seed: int) -> None:
@@ -79,8 +121,6 @@ def test_any_arm_with_errors_everywhere_is_predicted_at_poses_it_was_not_measure
         direction=rng.choice([-1.0, 1.0], n),
         convention=str(rng.choice(['standard', 'modified'])),
     )
-    from robotid_ros.calibration.chain import chain_of_dh
-
     names = chain_of_dh(table).names
     actual = _spoiled(table, rng, names)
     q, unseen = random_configurations(table, 80, rng), random_configurations(table, 50, rng)

@@ -26,6 +26,7 @@ from robotid_ros.calibration.problem import Problem, State
 from robotid_ros.calibration.result import CalibrationResult, Outlier, ParameterEstimate
 from robotid_ros.calibration.solver import Fit
 from robotid_ros.calibration.validation import (
+    Accuracy,
     CrossValidation,
     accuracy,
     check_fit,
@@ -174,17 +175,19 @@ def calibrate(
 
     tell(0.0, 'placing frames and targets')
     start, unknown, warning = placed_start(problem, config, targets, rng)
-    can = identifiable(problem, start, unknown)
+    can = identifiable(problem, start, unknown, few=config.few_poses == 'least_norm')
     placed = np.intersect1d(can.free, placed_columns(problem, unknown))
     estimator = Estimator(
         start=start, placed=placed, free=can.free, candidates=candidates, groups=groups, config=config
     )
     nominal = estimator.nominal(problem)
     tell(0.1, 'estimating the geometry')
-    geometric = final = estimator.geometric(problem, nominal)
+    solve = estimator.geometric if can.determined else estimator.least_norm
+    geometric = final = solve(problem, nominal)
+    averaged = None if can.determined else estimator.averaged(problem, nominal)
     check_fit(chain, problem.q, float(np.median(np.linalg.norm(geometric.residual[:, :3], axis=1))))
     cross = None
-    if config.folds:
+    if config.folds and can.determined:
         tell(0.2, 'choosing joint terms')
         extended, final = estimator.with_terms(problem, geometric)
         parts = folds_of(problem.q, problem.set_index, _fold_count(problem, can, config.folds), rng)
@@ -226,10 +229,21 @@ def calibrate(
         ),
         identifiable=len(can.free),
         structural=can.structural,
-        condition_number=float(np.linalg.cond(flat / np.linalg.norm(flat, axis=0))),
-        observability_index=float(np.exp(np.mean(np.log(singular))) / np.sqrt(len(problem))),
+        condition_number=float(np.linalg.cond(flat / np.linalg.norm(flat, axis=0))) if can.determined else np.inf,
+        observability_index=float(np.exp(np.mean(np.log(singular))) / np.sqrt(len(problem))) if can.determined else 0.0,
+        determined=can.determined,
+        averaged={} if averaged is None else _accuracies_of(averaged, problem, held_out, nominal, unknown),
         warnings=tuple(text for text in (warning, *_warnings(can, config.folds, cross, final)) if text),
     )
+
+
+def _accuracies_of(
+    found: Fit, problem: Problem, held_out: MeasuredPoints | None, nominal: Fit, unknown: IntArray
+) -> dict[str, Accuracy]:
+    errors = {'training': accuracy(found.residual, problem.oriented)}
+    if held_out is not None:
+        errors['held_out'] = evaluate_held_out(held_out, problem, found.state, nominal.state, unknown).after
+    return errors
 
 
 def _fold_count(problem: Problem, can: Identifiable, wanted: int) -> int:
@@ -240,6 +254,12 @@ def _fold_count(problem: Problem, can: Identifiable, wanted: int) -> int:
 
 
 def _warnings(can: Identifiable, folds: int, cross: CrossValidation | None, final: Fit) -> list[str]:
+    if not can.determined:
+        text = (
+            f'least norm: {can.numbers} numbers do not determine {can.structural} parameters; many geometries explain '
+            'these measurements, and this is the one nearest to the nominal: not to be used'
+        )
+        return [text]
     warnings = []
     if can.numbers < _PLENTY * len(can.free):
         warnings.append(

@@ -41,10 +41,17 @@ class CalibrationConfig(Settings):
     prior: float | None = setting(
         0.01, 'first guess of how far parameters are from nominal', unit='m, rad', range=(1e-9, 1.0)
     )
+    few_poses: Literal['refused', 'least_norm'] = setting(
+        'refused',
+        'what happens where the poses give no more numbers than there are parameters; least_norm: of all geometries '
+        'that explain them the one nearest to the nominal, to look at, not to use',
+    )
     folds: int = setting(5, 'of the cross-validation, 0 for none', range=(0, 1000))
     seed: int = setting(0, 'of everything random', range=(0, 2**31 - 1))
 
     def check(self) -> None:
-        """Refuse a single fold, which leaves nothing to estimate from."""
+        """Refuse a single fold, which leaves nothing to estimate from, and a least norm without a measure of it."""
         if self.folds == 1:
             raise CalibrationError('folds: expected 0 (no cross-validation) or at least 2, got 1')
+        if self.few_poses == 'least_norm' and self.prior is None:
+            raise CalibrationError('few_poses: least_norm needs a prior, which says what counts as near')

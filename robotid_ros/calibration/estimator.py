@@ -205,6 +205,26 @@ class Estimator:
     def _fit(self, problem: Problem, start: State, free: IntArray) -> Fit:
         return fit(problem, start, free, loss=self.config.loss, prior=self.config.prior)
 
+    def least_norm(self, problem: Problem, nominal: Fit) -> Fit:
+        """Return the geometry nearest to the nominal one of all that explain too few measurements."""
+        prior = self.config.prior
+        return fit(problem, nominal.state, self.free, loss='linear', prior=prior, least_norm=True)
+
+    def averaged(self, problem: Problem, nominal: Fit) -> Fit:
+        """Return the average of the geometries that are each nearest to the nominal and explain one measurement.
+
+        Frames and targets, which one measurement cannot show, are those of the nominal geometry there, and fitted to
+        the average.
+        """
+        geometry, prior = problem.blocks[2], self.config.prior
+        free = self.free[(self.free >= geometry.start) & (self.free < geometry.stop)]
+        alone = [
+            fit(problem.subset(np.array([k])), nominal.state, free, loss='linear', prior=prior, least_norm=True)
+            for k in range(len(problem))
+        ]
+        mean = np.mean([each.state.geometry for each in alone], axis=0)
+        return fit(problem, replace(nominal.state, geometry=mean), self.placed, loss='linear')
+
     def with_terms(self, problem: Problem, geometric: Fit) -> tuple[Problem, Fit]:
         """Add the joint terms that lower the cross-validated error, and fit all again."""
         if not self.groups:

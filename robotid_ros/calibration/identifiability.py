@@ -102,6 +102,11 @@ class Identifiable:
     numbers: int
     reasons: Mapping[int, str]
 
+    @property
+    def determined(self) -> bool:
+        """Whether there are more numbers than parameters."""
+        return self.numbers > self.structural
+
 
 def placed_columns(problem: Problem, unknown: IntArray) -> IntArray:
     """Return the columns of all frames' and targets' unknown axes."""
@@ -111,16 +116,17 @@ def placed_columns(problem: Problem, unknown: IntArray) -> IntArray:
     return np.array(columns, dtype=np.int64)
 
 
-def identifiable(problem: Problem, state: State, unknown: IntArray) -> Identifiable:
+def identifiable(problem: Problem, state: State, unknown: IntArray, *, few: bool = False) -> Identifiable:
     """Decide by rank which parameters can be identified, first by any measurements of this kind, then by these.
 
     Frames come before targets and targets before the geometry, so that what is fixed is a
-    parameter of the arm with a nominal value; in the geometry the joints' zeros come first.
+    parameter of the arm with a nominal value; in the geometry the joints' zeros come first. Where ``few`` poses are
+    allowed and there are too few, all that any measurements determine are free.
 
     Raises
     ------
     CalibrationError
-        If there are too few different poses.
+        If there are too few different poses, and they are not allowed.
     """
     geometry = problem.blocks[2]
     placed = placed_columns(problem, unknown)
@@ -135,10 +141,15 @@ def identifiable(problem: Problem, state: State, unknown: IntArray) -> Identifia
     different = different_poses(np.column_stack([problem.q, problem.set_index, problem.point_index]))
     per_pose = int(np.count_nonzero(problem.scale)) // len(problem)
     numbers = different * per_pose
+    if numbers <= len(structural) and few:
+        return Identifiable(
+            free=structural, structural=len(structural), poses=different, numbers=numbers, reasons=reasons
+        )
     if numbers <= len(structural):
         raise CalibrationError(
             f'{len(problem)} measurements at {different} different poses give {numbers} numbers for {len(structural)} '
-            f'parameters; measure at least {len(structural) // per_pose + 1} different poses, better several times that'
+            f'parameters; measure at least {len(structural) // per_pose + 1} different poses, better several times '
+            'that (few_poses: least_norm shows what so few would give)'
         )
     kept = set(structural.tolist())
     free, lacking = _independent(

@@ -117,6 +117,10 @@ class CalibrationResult:
         Of the column-scaled Jacobian.
     observability_index : float
         O1, the geometric mean of the Jacobian's singular values over sqrt(N).
+    determined : bool
+        Whether the poses give more numbers than there are parameters; where not, this is a least-norm answer.
+    averaged : mapping of str to Accuracy
+        Of such an answer: the accuracies, by name, of the average of the answers to single measurements instead.
     warnings : tuple of str
     """
 
@@ -139,7 +143,14 @@ class CalibrationResult:
     structural: int
     condition_number: float
     observability_index: float
+    determined: bool
+    averaged: Mapping[str, Accuracy]
     warnings: tuple[str, ...]
+
+    @property
+    def usable(self) -> bool:
+        """Whether the fit came to an end that the measurements determine."""
+        return self.fit.converged and self.determined
 
     @property
     def chain(self) -> KinematicChain:
@@ -195,8 +206,8 @@ class CalibrationResult:
         return {
             'robot': self.robot.name,
             'joints': list(self.chain.joint_names),
-            'usable': self.fit.converged,
-            'reason': self.fit.reason,
+            'usable': self.usable,
+            'reason': self.fit.reason if self.determined else self.warnings[-1],
             'warnings': list(self.warnings),
             'accuracy': self._accuracies(),
             'identifiable_parameters': self.identifiable,
@@ -230,6 +241,8 @@ class CalibrationResult:
         if self.held_out is not None:
             apart = self.held_out
             result['held_out'] = {'before': apart.before, 'after': apart.after, 'fitted_to_it': list(apart.fitted)}
+        if self.averaged:
+            result['average_of_single_measurements'] = dict(self.averaged)
         return {
             name: {key: each.to_dict() if isinstance(each, Accuracy) else each for key, each in entries.items()}
             for name, entries in result.items()

@@ -26,6 +26,7 @@ from robotid_ros.calibration.problem import Problem, State
 
 _NOISE_FLOOR = 1e-13  # [m], round-off of a metre-sized arm
 _PRIOR_FLOOR = 1e-7  # [m, rad]
+_EXACT = 1e-5  # [m]: least-norm answers explain their measurements to this
 _MOST_STEPS = 60
 _TUNED_STEPS = 12  # after these, noise and priors are fixed, so that the steps converge
 _TUNING_ROUNDS = 3
@@ -108,18 +109,28 @@ class _Linear:
         self.columns = (self.jacobian[:, :, free] * scale[:, :, None]).reshape(len(self.rows), len(free))
 
 
-def fit(problem: Problem, start: State, free: IntArray, *, loss: str = 'hampel', prior: float | None = None) -> Fit:
+def fit(
+    problem: Problem,
+    start: State,
+    free: IntArray,
+    *,
+    loss: str = 'hampel',
+    prior: float | None = None,
+    least_norm: bool = False,
+) -> Fit:
     """Estimate the free parameters, of which ``free``, shape (f,), holds the indices in the parameter vector.
 
     ``loss`` is as in :class:`robotid_ros.calibration.config.CalibrationConfig`; ``prior``, where there is one, is the
-    first guess of how far geometric parameters are from nominal [m, rad].
+    first guess of how far geometric parameters are from nominal [m, rad]. With ``least_norm`` it is kept, and the noise
+    is taken as hardly any: of all geometries that explain the measurements the one nearest to the nominal is found.
     """
     groups = _prior_groups(problem, free)
     widths = np.full(len(free), np.inf)
     if prior is not None:
         for members in groups:
             widths[members] = prior
-    balance = _Balance(weights=np.ones(len(problem)), noise=0.0, ratio=1.0, prior=widths)
+    noise = _EXACT * float(np.median(problem.scale[:, :3])) if least_norm else 0.0
+    balance = _Balance(weights=np.ones(len(problem)), noise=noise, ratio=1.0, prior=widths)
     empty = np.zeros(0)
     at = _Linear(start, *problem.linearise(start), empty, empty)
     converged, reason, count = False, f'no convergence in {_MOST_STEPS} steps', 0
@@ -128,7 +139,7 @@ def fit(problem: Problem, start: State, free: IntArray, *, loss: str = 'hampel',
         convex = 'huber' if loss == 'hampel' and not settled else loss
         _rebalance(problem, at.residual, balance, convex, len(free))
         at.apply(problem, balance, free)
-        if settled <= _TUNED_STEPS:  # then fixed
+        if settled <= _TUNED_STEPS and not least_norm:  # then fixed
             _tune(balance, at, _offset(problem, at.state, free), groups, prior)
         trial, length, tiny = _descend(problem, at, free, balance)
         if trial is None:

@@ -156,7 +156,7 @@ def _calibrate(
     if result.terms.terms and not isinstance(robot, DHTable):
         print('the URDF holds the geometry only: the joint terms are in result.yaml')
     print(f'written: {", ".join(str(path) for path in written)}')
-    return 0 if result.fit.converged else 1
+    return 0 if result.usable else 1
 
 
 def _summary(result: CalibrationResult) -> str:
@@ -165,7 +165,7 @@ def _summary(result: CalibrationResult) -> str:
     noise = result.fit.noise
     spread = f'{noise:.3g} times the given deviations' if known else f'{1e3 * noise:.3g} mm per coordinate'
     count = f'{result.identifiable} independent parameters (of {result.structural} with unlimited poses)'
-    lines = [f'{count}, condition number {result.condition_number:.3g}, noise {spread}']
+    lines = [f'{count}, condition number {result.condition_number:.3g}, noise {spread}'] if result.determined else []
     fixed = [p.name for p in result.parameters if p.reason]
     if fixed:
         lines.append(f'left at nominal: {", ".join(fixed)} (why: result.yaml, under fixed)')
@@ -179,6 +179,9 @@ def _summary(result: CalibrationResult) -> str:
         lines.append(f'outliers: measurements {rows}{more}')
     if result.held_out is not None and result.held_out.fitted:
         lines.append(f'fitted to the held-out measurements themselves: {", ".join(result.held_out.fitted)}')
+    if result.averaged:
+        errors = ', '.join(f'{1e3 * each.rms:.3g} mm ({name})' for name, each in result.averaged.items())
+        lines.append(f'average of the answers to single measurements, for comparison: rms {errors}')
     lines += [f'warning: {text}' for text in result.warnings]
     return '\n'.join(lines)
 

@@ -216,7 +216,7 @@ class PoseRecorder(Node):
         said = f'calibrated from {len(result.points)} measurements: {1e3 * result.before.rms:.3g} mm before, '
         said += f'{1e3 * after.rms:.3g} mm after ({kind})'
         content = {**result.to_dict(), 'provenance': provenance}
-        return yaml.safe_dump(content, sort_keys=False, width=120), said, result.fit.converged
+        return yaml.safe_dump(content, sort_keys=False, width=120), said, result.usable
 
 
 def _tf_message() -> Any:

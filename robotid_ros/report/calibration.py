@@ -90,6 +90,8 @@ def _verdict(result: CalibrationResult, name: str, before: Accuracy, after: Accu
     gain = f'On {name}, the position error falls from {_mm(before.rms)} to {_mm(after.rms)} mm rms.'
     if not result.fit.converged:
         return Verdict(level='bad', headline='Not usable', reasons=(f'The fit did not converge: {result.fit.reason}.',))
+    if not result.determined:
+        return Verdict(level='bad', headline='Not usable', reasons=(sentence(result.warnings[-1]), gain))
     if after.rms >= before.rms:
         reason = (
             f'On {name}, the error is {_mm(before.rms)} mm rms before and {_mm(after.rms)} mm after: '
