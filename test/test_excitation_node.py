@@ -335,7 +335,7 @@ def test_a_run_ends_when_nobody_takes_its_reference_any_more(user):
     finally:
         user.follow_reference()
         user.set(start_anyway=ANYWAY)
-    user.until(lambda: user.references, 'the reference that ended')
+    user.until(lambda: user.references and user.references[-1].points == [], 'the reference that ended')
     assert_at_rest_within_limits(user)
 
 

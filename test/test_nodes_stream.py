@@ -142,7 +142,7 @@ def tick(driver, moment, begin=np.inf):
 def test_a_stop_that_cannot_be_planned_is_said_and_tried_once_more(driver, monkeypatch):
     driver.state.listen(MODEL.joint_names)
     tick(driver, 100.0)
-    driver.begin(PLAN, PLAN.windows.window(0), MODEL, ExcitationNodeConfig(start_delay=0.5))
+    driver.begin(PLAN, PLAN.windows.window(0), MODEL, ExcitationNodeConfig(start_delay=0.5), recorded=False)
     moments = iter(np.arange(100.01, 104.0, 0.01))
     for moment in moments:
         tick(driver, moment, 100.5)
@@ -167,7 +167,7 @@ def test_a_stop_that_cannot_be_planned_is_said_and_tried_once_more(driver, monke
 
 def test_a_clock_that_stands_still_starts_nothing(driver):
     with pytest.raises(ExcitationError, match='the clock stands still: use_sim_time is set'):
-        driver.begin(PLAN, PLAN.windows.window(0), MODEL, ExcitationNodeConfig())
+        driver.begin(PLAN, PLAN.windows.window(0), MODEL, ExcitationNodeConfig(), recorded=False)
     assert driver._link.sent == []
     assert driver.run is None
 
@@ -176,7 +176,7 @@ def test_a_clock_that_jumps_back_stops_the_arm_and_rest_has_to_be_seen(driver):
     """As when a simulated world is reset: the times of the run mean nothing any more; a stop needs none."""
     driver.state.listen(MODEL.joint_names)
     tick(driver, 100.0)
-    driver.begin(PLAN, PLAN.windows.window(0), MODEL, ExcitationNodeConfig(start_delay=30.0))
+    driver.begin(PLAN, PLAN.windows.window(0), MODEL, ExcitationNodeConfig(start_delay=30.0), recorded=False)
     tick(driver, 101.0)
     driver._on_monitor()
     assert driver.run is not None

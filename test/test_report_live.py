@@ -310,8 +310,11 @@ def test_torque_and_convergence_of_a_real_identification_are_drawn(browser: Chro
                 state.header.stamp.sec, fraction = divmod(round(time[k] * 1e9), 1_000_000_000)
                 state.header.stamp.nanosec = fraction
                 client.states.publish(state)
-                live = 'const c = document.querySelector(".live"); return c && c.data ? c.data[0].x.length : 0;'
-                return k % 20 == 19 and int(browser.evaluate(f'(() => {{ {live} }})()')) > 40
+                if k % 20 != 19:
+                    return False
+                drawn = '[...document.querySelectorAll(".live")].map(e => e.data ? e.data[0].x.length : 0)'
+                lengths = browser.evaluate(drawn)
+                return bool(lengths) and min(lengths) > 40
 
             client.until(step, 'torque is drawn')
             curves = browser.evaluate("[...document.querySelectorAll('.live')].map(e => e.data.map(t => [...t.y]))")
