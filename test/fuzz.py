@@ -39,6 +39,7 @@ from mcap.writer import CompressionType, Writer
 sys.path.insert(0, str(Path(__file__).parent))
 
 from recorder_helpers import JOINTS, START, joint_state, reference_message
+from test_model_ur_calibration import CONSTANTS, summary
 
 from robotid_ros.calibration.points import read_joints, read_points
 from robotid_ros.data import (
@@ -66,6 +67,7 @@ from robotid_ros.identification import IdentificationResult, identify
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.dh_table import read_dh_file
 from robotid_ros.model.robot_config import configured_arm
+from robotid_ros.model.ur_calibration import read_torque_constants
 from robotid_ros.simulation import nominal_truth
 from robotid_ros.simulation.arm_truth import read_truth, write_truth
 
@@ -205,6 +207,7 @@ def make_targets(folder: Path) -> list[Target]:
     for name, compression in (('compressed', CompressionType.ZSTD), ('chunked', CompressionType.LZ4)):
         write_mcap(folder / name / 'bag_0.mcap', compression)
     write_floating(folder / 'floating')
+    (folder / 'summary.txt').write_text(summary(CONSTANTS))
     said = {
         'robot_description': TWO_LINKS,
         'robot_configuration': message_text(
@@ -263,6 +266,7 @@ def make_targets(folder: Path) -> list[Target]:
         Target(name='URDF', path=folder / 'arm.urdf', read=RobotModel.from_urdf),
         Target(name='DH table', path=folder / 'dh.yaml', read=read_dh_file),
         Target(name='robot configuration', path=folder / 'config.yaml', read=RobotConfig.from_yaml),
+        Target(name='calibration summary', path=folder / 'summary.txt', read=read_torque_constants),
         Target(name='excitation', path=folder / 'excitation.yaml', read=load_excitation),
         Target(name='geometry', path=folder / 'geometry.yaml', read=load_geometry),
         Target(name='mission', path=folder / 'mission.yaml', read=read_mission),

@@ -15,7 +15,7 @@ One YAML file per arm (``config/<robot>.yaml``) that is a ROS parameter file too
       ros__parameters:
         joints: [shoulder_pan_joint, ...]
         effort: {shoulder_pan_joint: current, ...}     # or one word for all
-        torque_constants: {shoulder_pan_joint: 0.125, ...}   # motor side, N m/A
+        torque_constants: {shoulder_pan_joint: 0.125, ...}   # motor side, N m/A; or a UR's own file, see ur_calibration
         gear_ratios: {shoulder_pan_joint: 101.0, ...}
         limits: {velocity: {shoulder_pan_joint: 2.0, ...}, ...}
         ...
@@ -34,6 +34,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
 from robotid_ros.model.joint_limits import FALLING_PARTS, FALLING_QUANTITIES, JointLimits
 from robotid_ros.model.robot_model import RobotModel
+from robotid_ros.model.ur_calibration import read_torque_constants
 from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.settings import Settings, setting, settings_of
 
@@ -160,7 +161,8 @@ class RobotConfig(Settings):
     def from_dict(cls, content: Mapping[str, Any]) -> 'RobotConfig':
         """Build a configuration from the mapping a file holds; see :meth:`from_yaml`.
 
-        A single word is the effort of all joints, a single number the limit, constant or ratio of all.
+        A single word is the effort of all joints, a single number the limit, constant or ratio of all. A word in place
+        of the torque constants names the file of a UR that holds them (:mod:`robotid_ros.model.ur_calibration`).
         """
         known = cls.keys()
         unknown = [key for key in content if key not in known]
@@ -175,6 +177,8 @@ class RobotConfig(Settings):
         def of_all(value: Any) -> Any:
             return dict.fromkeys(names, value) if isinstance(value, str | int | float) else value
 
+        if isinstance(values.get('torque_constants'), str):
+            values['torque_constants'] = cls._constants_of_file(values['torque_constants'], names)
         for key in ('effort', 'torque_constants', 'gear_ratios'):
             if key in values:
                 values[key] = of_all(values[key])
@@ -191,6 +195,16 @@ class RobotConfig(Settings):
             except ValueError as cause:
                 raise cls.error(f'{key}: {cause}') from None
         return cls(**values, design={key: content[key] for key in DESIGN_KEYS if key in content})
+
+    @classmethod
+    def _constants_of_file(cls, path: str, joints: Sequence[str]) -> dict[str, float]:
+        constants = read_torque_constants(path).tolist()
+        if len(constants) != len(joints):
+            raise cls.error(
+                f"torque_constants: '{path}' has {len(constants)} joints; 'joints' are {len(joints)}: "
+                f'{", ".join(map(str, joints))}'
+            )
+        return dict(zip(joints, constants, strict=True))
 
     @classmethod
     def keys(cls) -> tuple[str, ...]:
