@@ -9,8 +9,9 @@
 
 """Starts and designs that are refused: each with its reason, and the parameter that allows it."""
 
+import numpy as np
 import pytest
-from excitation_helpers import UR10E
+from excitation_helpers import UR10E, ur10e
 from ros_helpers import NodeProcess, ros_environment
 
 pytest.importorskip('rclpy', reason='needs the ros extra')
@@ -22,7 +23,11 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
+from robotid_ros.dynamics import inverse_dynamics  # noqa: E402
+
 START = [0.0, -1.2, 1.2, -1.2, -1.5, 0.0]
+WEIGHT = inverse_dynamics(ur10e(), np.array([START]), np.zeros((1, 6)), np.zeros((1, 6)))[0]
+WHOLE = (WEIGHT + 0.5).tolist()  # of a driver that tells all of the torque
 
 
 class Arm:
@@ -31,7 +36,7 @@ class Arm:
     def __init__(self, user):
         self.node = user.node
         self.states = self.node.create_publisher(JointState, '/joint_states', 10)
-        self.effort, self.stamped, self.scaling = [1.0] * 6, True, user.scaling
+        self.effort, self.stamped, self.scaling = WHOLE, True, user.scaling
         self.scales = True
         self.timer = self.node.create_timer(0.01, self.publish)
 
@@ -47,7 +52,7 @@ class Arm:
 @pytest.fixture(scope='module')
 def world():
     environment = ros_environment()
-    settings = arguments(urdf_file=UR10E, controller_timeout=0.2)
+    settings = arguments(urdf_file=UR10E, controller_timeout=0.2, joints=f'[{", ".join(JOINTS)}]', effort='torque')
     with NodeProcess([*NODE, *settings], environment) as node:
         user = User(int(environment['ROS_DOMAIN_ID']))
         user.node.destroy_subscription(user.windows_subscription)  # it would count as a controller
@@ -61,7 +66,7 @@ def world():
 def ready(world):
     """Return the user and an arm, with everything in order but the controller, which is not there."""
     user, arm = world
-    arm.effort, arm.stamped, arm.scales = [1.0] * 6, True, True
+    arm.effort, arm.stamped, arm.scales = WHOLE, True, True
     user.set(ground=True, least_joint_state_rate=1.0, largest_velocity_limit=20.0)
     user.set(acceleration_limit=8.0, largest_condition_number=1e6, start_anyway=['no_recorder'])
     if user.value('condition_number') is None:
@@ -97,6 +102,17 @@ def test_joint_states_without_effort_are_refused(ready, effort, said):
     assert said in message
     assert '(or allow it: start_anyway: [no_effort])' in message
     user.set(start_anyway=['no_effort'])
+    assert 'no controller listens' in refusal(user)
+
+
+def test_efforts_that_the_driver_has_compensated_for_gravity_are_refused(ready):
+    user, arm = ready
+    arm.effort = (np.array(WHOLE) - WEIGHT).tolist()
+    user.set(start_anyway=['no_recorder'])
+    message = refusal(user)
+    assert 'the efforts of the arm at rest hold nothing of its weight' in message
+    assert '(or allow it: start_anyway: [no_gravity])' in message
+    user.set(start_anyway=['no_recorder', 'no_gravity'])
     assert 'no controller listens' in refusal(user)
 
 

@@ -102,7 +102,8 @@ class ExcitationNode(Node):
             self, self._link, self._status, self._worker, self._commanders, self._config, self._robot
         )
         # the robot configuration's topic is the same parameter
-        self._checks = StartChecks(self, self._worker, self._commanders, self._config.speed_scaling_topic or None)
+        scaling = self._config.speed_scaling_topic or None
+        self._checks = StartChecks(self, self._worker, self._commanders, scaling, self._robot)
         if self._config.urdf_file:
             self._take_description(self._config.urdf_file)
         else:
@@ -349,7 +350,7 @@ class ExcitationNode(Node):
         config, run_config = read_parameters(self, ExcitationConfig), read_parameters(self, RunConfig)
         start = read_parameters(self, StartConfig)
         if self._purpose in ('poses', 'free_floating'):  # measured by another recorder, and without torque
-            start = replace(start, start_anyway=(*start.start_anyway, 'no_recorder', 'no_effort'))
+            start = replace(start, start_anyway=(*start.start_anyway, 'no_recorder', 'no_effort', 'no_gravity'))
         await self._checks.require_start(model, config, start, self._motion_values.get('condition_number_scaled'))
 
         def work() -> tuple[RunPlan, Window]:

@@ -21,6 +21,7 @@ from robotid_ros.settings import Settings, setting
 _RISKS = (
     'no_recorder',
     'no_effort',
+    'no_gravity',
     'slow_joint_states',
     'unstamped',
     'unchecked_workspace',

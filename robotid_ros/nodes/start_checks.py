@@ -14,7 +14,6 @@ Each reason is one line and has a name. A reason whose name is in the parameter 
 
 import threading
 import time
-from collections.abc import Sequence
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -23,10 +22,13 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64
 
+from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, ExcitationError
 from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.excitation.preparation import design_limits
-from robotid_ros.model import RobotModel
+from robotid_ros.execution.resting_effort import holds_no_gravity
+from robotid_ros.identification.prior import is_placeholder
+from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.nodes.conversions import joint_state_values, seconds
 from robotid_ros.nodes.excitation_config import StartConfig
 from robotid_ros.nodes.runtime import BackgroundWorker
@@ -48,12 +50,19 @@ _PATIENCE = 3.0
 class StartChecks:
     """Looks at the graph, the joint states and the settings before an arm is moved.
 
-    A topic of the speed scaling (``std_msgs/Float64``) has to be alive.
+    A topic of the speed scaling (``std_msgs/Float64``) has to be alive. The robot configuration says what the efforts
+    of the joint states are.
     """
 
     def __init__(
-        self, node: Node, worker: BackgroundWorker, commanders: Commanders, speed_scaling_topic: str | None
+        self,
+        node: Node,
+        worker: BackgroundWorker,
+        commanders: Commanders,
+        speed_scaling_topic: str | None,
+        robot: RobotConfig | None = None,
     ) -> None:
+        self._robot = robot
         self._node, self._worker, self._commanders = node, worker, commanders
         self._scaling_topic = speed_scaling_topic
         self._scaling = threading.Event()
@@ -103,7 +112,7 @@ class StartChecks:
             await self._worker.run(self._look, start)
         finally:
             self._node.destroy_subscription(subscription)
-        reasons |= self._recording_reasons(model.joint_names, start)
+        reasons |= self._recording_reasons(model, start)
         if self._scaling_topic and not self._scaling.is_set():
             reasons['silent_speed_scaling'] = (
                 f'nothing comes on the speed scaling topic {self._scaling_topic}: start its broadcaster, or correct '
@@ -134,20 +143,22 @@ class StartChecks:
             while not self._node.count_subscribers(_REFERENCE) and time.monotonic() < begun + _PATIENCE:
                 time.sleep(0.05)
 
-    def _recording_reasons(self, joints: Sequence[str], start: StartConfig) -> dict[str, str]:
+    def _recording_reasons(self, model: RobotModel, start: StartConfig) -> dict[str, str]:
         reasons: dict[str, str] = {}
+        joints = model.joint_names
         if not self._node.count_subscribers(_REFERENCE):
             reasons['no_recorder'] = (
                 f'nobody records: no recorder takes {self._node.resolve_topic_name(_REFERENCE)}; start the recorder'
             )
         elif self._recorder.is_set() and self._recorder_refusal:
             reasons['no_recorder'] = f'the recorder cannot record: {self._recorder_refusal}'
-        efforts, stamps = [], []
+        positions, efforts, stamps = [], [], []
         for _, message in self._messages:
             try:
-                _, _, effort = joint_state_values(message, joints)
+                position, _, effort = joint_state_values(message, joints)
             except DataError:
                 continue  # those of a gripper alone, for example
+            positions.append(position)
             stamps.append(seconds(message.header.stamp))
             efforts.append(np.full(len(joints), np.nan) if effort is None else effort)
         if not efforts:
@@ -159,6 +170,12 @@ class StartChecks:
             reasons['no_effort'] = (
                 f'the joint states on {self._node.resolve_topic_name("joint_states")} have {what}: without a torque '
                 'or a current nothing can be identified; see the effort state interface of the driver'
+            )
+        elif self._weightless(model, np.array(positions), effort):
+            reasons['no_gravity'] = (
+                'the efforts of the arm at rest hold nothing of its weight: the driver takes gravity out before it '
+                'tells them, the brakes hold the arm, or it stands otherwise than described (gravity); an '
+                'identification needs the whole torque, or the currents, of the motors'
             )
         if not all(stamps):
             reasons['unstamped'] = (
@@ -179,6 +196,13 @@ class StartChecks:
                     "(least_joint_state_rate): take the broadcaster's own topic, or raise its rate"
                 )
         return reasons
+
+    def _weightless(self, model: RobotModel, positions: Array, efforts: Array) -> bool:
+        """Return whether efforts at rest, shape (N, n), hold no gravity; they need a unit, and masses to compare."""
+        if self._robot is None or is_placeholder(model):
+            return False
+        torque = np.mean(efforts, axis=0) * self._robot.torque_per_effort(model.joint_names)
+        return holds_no_gravity(model, np.mean(positions, axis=0), torque)
 
 
 def _design_reasons(model: RobotModel, config: ExcitationConfig, start: StartConfig) -> dict[str, str]:
