@@ -39,6 +39,7 @@ ROS = [
     'ros-builtin-interfaces',
     'ros-rcl-interfaces',
     'ros-rosgraph-msgs',
+    'ros-visualization-msgs',
     'ros-ament-index-python',
 ]
 BAG = ['rosbags>=0.11,<0.12']  # what is used of its writer's storage is no public interface

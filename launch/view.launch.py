@@ -11,8 +11,9 @@
 
     ros2 launch robotid_ros view.launch.py urdf:=my_arm.urdf
 
-The excitation node's topic ~/preview moves a second, translucent arm, with the trajectory it would run. Nothing is
-published on the arm's own topics. Needs robot_state_publisher and rviz2.
+The excitation node's topic ~/preview moves a second, translucent arm, with the trajectory it would run, and
+~/preview_markers draws its path, red where little room is left. Nothing is published on the arm's own topics. Needs
+robot_state_publisher and rviz2.
 """
 
 import tempfile
@@ -57,6 +58,8 @@ def nodes(context):
     shipped = Path(get_package_share_directory('robotid_ros')) / 'config' / 'preview.rviz'
     view = Path(tempfile.mkdtemp(prefix='robotid_')) / 'preview.rviz'
     text = shipped.read_text(encoding='utf-8').replace('preview/base_link', f'preview/{root}')
+    if space:
+        text = text.replace('/excitation/preview_markers', f'/{space}/excitation/preview_markers')
     view.write_text(text, encoding='utf-8')
     rviz = Node(
         package='rviz2',

@@ -41,6 +41,8 @@ from std_srvs.srv import Trigger  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
 from robotid_ros.excitation import load_excitation  # noqa: E402
+from robotid_ros.model import RobotModel  # noqa: E402
+from robotid_ros.model.kinematics import link_transforms  # noqa: E402
 from robotid_ros.nodes.loop_client import introduce  # noqa: E402
 
 
@@ -134,6 +136,24 @@ def test_the_motion_can_be_looked_at_before_it_is_run(world, user):
     passed = np.unwrap(phases, period=trajectory.period)
     assert passed[-1] - passed[0] == pytest.approx(4.0 * (stamps[-1] - stamps[0]), rel=0.1, abs=0.3)
     assert user.windows == []  # nothing was sent to the arm
+
+
+def test_the_motion_is_drawn_for_whoever_comes_later(world, user):
+    messages = pytest.importorskip('visualization_msgs.msg', reason='needs the ROS package visualization_msgs')
+    _, _, _, saved = world
+    trajectory = load_excitation(saved).trajectory
+    drawn = []
+    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    subscription = user.node.create_subscription(
+        messages.MarkerArray, '/excitation/preview_markers', drawn.append, latched
+    )
+    user.until(lambda: drawn, 'markers')
+    user.node.destroy_subscription(subscription)
+    path = next(marker for marker in drawn[-1].markers if marker.ns == 'path')
+    arm = RobotModel.from_urdf(UR10E)
+    poses = link_transforms(arm, trajectory.position(np.linspace(0.0, trajectory.period, len(path.points))))
+    np.testing.assert_allclose([[p.x, p.y, p.z] for p in path.points], (poses[:, -1] @ arm.tip)[:, :3, 3], atol=1e-9)
+    assert path.header.frame_id == f'preview/{arm.base_name}'
 
 
 def test_bad_values_are_refused_with_the_reason(user):

@@ -163,6 +163,14 @@ def test_the_view_shows_what_the_preview_publishes() -> None:
     assert f"'frame_prefix': '{prefix}/'" in text
     assert manager['Global Options']['Fixed Frame'] == f'{prefix}/base_link'
     assert "create_publisher(JointState, '~/preview'" in (ROOT / 'robotid_ros/nodes/publishing.py').read_text()
+    drawn = next(each for each in manager['Displays'] if each['Class'] == 'rviz_default_plugins/MarkerArray')
+    markers = (ROOT / 'robotid_ros' / 'nodes' / 'markers.py').read_text(encoding='utf-8')
+    assert drawn['Topic']['Value'] == '/excitation/preview_markers'
+    assert "create_publisher(MarkerArray, '~/preview_markers', LATCHED)" in markers
+    assert drawn['Topic']['Durability Policy'] == 'Transient Local'
+    assert all(f"'{name}'" in markers for name in drawn['Namespaces'])
+    assert f"PREFIX = '{prefix}/'" in markers
+    assert "replace('/excitation/preview_markers'" in text
 
 
 def test_the_plotjuggler_layout_is_what_its_reader_takes_and_shows_what_the_nodes_publish() -> None:

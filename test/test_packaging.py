@@ -139,7 +139,7 @@ ROSDEP |= {'mujoco': 'python3-mujoco-pip', 'trimesh': 'python3-trimesh-pip'}
 # Imported only where they are installed, and without a key in rosdistro; nothing of the loop needs them.
 FROM_PYPI = {'plotly', 'pyarrow', 'pinocchio', 'coal', 'distributed'}
 # Nodes ask for these only where their user does; they are not on PyPI.
-ONLY_WITH_ROS = {'control_msgs', 'tf2_msgs', 'nav_msgs'}
+ONLY_WITH_ROS = {'control_msgs', 'tf2_msgs', 'nav_msgs', 'moveit_msgs'}
 
 
 @pytest.mark.parametrize('folder', ['robotid_ros', 'launch'])

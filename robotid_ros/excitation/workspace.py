@@ -371,16 +371,19 @@ def ground_clearance(model: RobotModel, capsules: Sequence[Capsule], height: flo
     return PointBox(model, points)
 
 
+def configured_geometry(model: RobotModel, config: ExcitationConfig) -> Geometry | None:
+    """Return the capsules that the settings ask for: those of their file, or one along each link, or none."""
+    if config.geometry:
+        return load_geometry(config.geometry)
+    return skeleton(model, config.link_radius) if config.link_radius > 0.0 else None
+
+
 def workspace_constraints(model: RobotModel, config: ExcitationConfig) -> list[Constraint]:
     """Return the workspace, clearance and ground limits that the settings ask for."""
     result: list[Constraint] = []
     if config.workspace_frames:
         result.append(workspace_box(model, config.workspace_frames, config.workspace_lower, config.workspace_upper))
-    geometry = None
-    if config.geometry:
-        geometry = load_geometry(config.geometry)
-    elif config.link_radius > 0.0:
-        geometry = skeleton(model, config.link_radius)
+    geometry = configured_geometry(model, config)
     if geometry is not None:
         result.append(Clearance(model, geometry, config.clearance))
         if config.ground:

@@ -111,6 +111,18 @@ def quaternion_of_rotation(rotation: Array) -> Array:
     return np.asarray(np.where(quaternion[..., :1] < 0.0, -quaternion, quaternion))
 
 
+def axis_quaternion(direction: Array) -> Array:
+    """Return the shortest rotation that turns the z axis into a direction, shape (3,), as a quaternion (w, x, y, z).
+
+    (1 + d_z, -d_y, d_x, 0), normalised, with the unit vector d; half a turn about x where d is -z, none where it is 0.
+    """
+    size = float(np.linalg.norm(direction))
+    x, y, z = direction / size if size > 0.0 else (0.0, 0.0, 1.0)
+    quaternion = np.array([1.0 + z, -y, x, 0.0])
+    length = float(np.linalg.norm(quaternion))
+    return quaternion / length if length > 1e-9 else np.array([0.0, 1.0, 0.0, 0.0])
+
+
 def mean_quaternion(quaternion: Array) -> Array:
     """Return the mean rotation of quaternions (w, x, y, z) of shape (N, 4), shape (4,)."""
     mean = _rotations().from_quat(np.roll(quaternion, -1, axis=-1)).mean()

@@ -59,6 +59,7 @@ from robotid_ros.nodes.excitation_config import (
     reordered,
 )
 from robotid_ros.nodes.identify_service import Underway
+from robotid_ros.nodes.markers import PreviewMarkers
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
 from robotid_ros.nodes.publishing import Preview, Status, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_node, steady_timer
@@ -120,6 +121,9 @@ class ExcitationNode(Node):
             self.create_service(Trigger, f'~/{name}', answering(self, action), callback_group=services)
         self._plan = self.create_publisher(String, '~/plan', LATCHED)
         self._preview = Preview(self, self._previewed)
+        self._markers = PreviewMarkers(self, self._worker)
+        if self._markers.refusal:
+            self.get_logger().info(self._markers.refusal)
         steady_timer(self, _STATUS_PERIOD, self._status.publish)
         self._claim = Claim(self, self._second)
         if self._config.urdf_file and self._model is None:
@@ -337,6 +341,8 @@ class ExcitationNode(Node):
         self._purpose, self._motion, self._motion_values = self._config.run, motion, values
         self._status.set(DiagnosticStatus.OK, text.replace('\n', '; '), 'ready')
         publish(self._plan, String(data=message_text(SCHEMAS['plan'], {'purpose': self._purpose, **planned})))
+        if self._model is not None:
+            self._markers.show(self._model, read_parameters(self, ExcitationConfig), motion)
         return text
 
     async def _start(self, model: RobotModel) -> str:

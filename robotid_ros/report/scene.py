@@ -10,6 +10,7 @@
 """The arm of a design as a moving picture: what the browser draws, and stills for paper."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from scipy.spatial import ConvexHull, QhullError
 
 from robotid_ros.arrays import Array
 from robotid_ros.excitation.design import ExcitationDesign
-from robotid_ros.excitation.workspace import load_geometry, skeleton
+from robotid_ros.excitation.workspace import configured_geometry
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.report.bodies import Body, capsule_bodies
@@ -55,11 +56,8 @@ def scene(model: RobotModel, design: ExcitationDesign, motion: Motion, bodies: t
     time = np.linspace(0.0, design.trajectory.period, count)
     poses = link_transforms(model, design.trajectory.position(time))[:, :, :3, :]
     config = design.config
-    geometry = None
-    if config.geometry and Path(config.geometry).is_file():
-        geometry = load_geometry(config.geometry)
-    elif config.link_radius > 0.0:
-        geometry = skeleton(model, config.link_radius)
+    gone = config.geometry and not Path(config.geometry).is_file()
+    geometry = configured_geometry(model, replace(config, geometry='') if gone else config)
     capsules = () if geometry is None else capsule_bodies(model, geometry)
     low, high = _box(motion, bodies)
     return {
