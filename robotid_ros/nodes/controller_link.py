@@ -76,11 +76,11 @@ def replacement(node: Node, controllers: Sequence[str]) -> str:
 
 def _parameters(node: Node, controller: str) -> dict[str, Any]:
     """Return those of the parameters above that a node has; none where it does not answer."""
-    listed = _call(node, ListParameters, f'{controller}/list_parameters', ListParameters.Request())
+    listed = call_service(node, ListParameters, f'{controller}/list_parameters', ListParameters.Request())
     names = [name for name in (_REPLACEMENT, _INTERPOLATION) if listed is not None and name in listed.result.names]
     if not names:
         return {}
-    answer = _call(node, GetParameters, f'{controller}/get_parameters', GetParameters.Request(names=names))
+    answer = call_service(node, GetParameters, f'{controller}/get_parameters', GetParameters.Request(names=names))
     if answer is None:
         return {}
     return {
@@ -90,7 +90,7 @@ def _parameters(node: Node, controller: str) -> dict[str, Any]:
     }
 
 
-def _call(node: Node, kind: Any, name: str, request: Any) -> Any:
+def call_service(node: Node, kind: Any, name: str, request: Any) -> Any:
     """Return the answer of a service, or None; the executor spins in another thread."""
     client, answered = node.create_client(kind, name), threading.Event()
     try:

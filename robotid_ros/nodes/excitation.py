@@ -61,6 +61,7 @@ from robotid_ros.nodes.excitation_config import (
 from robotid_ros.nodes.identify_service import Underway
 from robotid_ros.nodes.markers import PreviewMarkers
 from robotid_ros.nodes.parameters import declare_parameters, declare_robot_config, read_parameters
+from robotid_ros.nodes.planning_scene import PlanningScene
 from robotid_ros.nodes.publishing import Preview, Status, publish
 from robotid_ros.nodes.runtime import BackgroundWorker, answering, failure, run_node, steady_timer
 from robotid_ros.nodes.start_checks import StartChecks
@@ -121,6 +122,7 @@ class ExcitationNode(Node):
             self.create_service(Trigger, f'~/{name}', answering(self, action), callback_group=services)
         self._plan = self.create_publisher(String, '~/plan', LATCHED)
         self._preview = Preview(self, self._previewed)
+        self._scene = PlanningScene(self)
         self._markers = PreviewMarkers(self, self._worker)
         if self._markers.refusal:
             self.get_logger().info(self._markers.refusal)
@@ -181,7 +183,8 @@ class ExcitationNode(Node):
         return None if self._motion is None else (self._model.joint_names, self._motion)
 
     def _load(self, model: RobotModel) -> None:
-        self._take_design(load_excitation(self._config.trajectory), model)
+        config = read_parameters(self, ExcitationConfig)
+        self._take_design(load_excitation(self._config.trajectory), model, config)
         self._loaded = self._config.trajectory
 
     def _take_description(self, source: str) -> None:
@@ -252,7 +255,7 @@ class ExcitationNode(Node):
             return await self._design_sweep(model)
         if self._config.run == 'poses':
             return await self._design_tour(model)
-        config = read_parameters(self, ExcitationConfig)
+        config = await self._surrounded(model)
         floating = None
         if self._config.run == 'free_floating':
             from robotid_ros.free_floating import design_excitation, read_mission  # late: few robots float
@@ -286,10 +289,16 @@ class ExcitationNode(Node):
             raise ExcitationError('the design was given up on request')
         if self._config.save_to:
             save_excitation(design, self._config.save_to)
-        return self._take_design(design, model)
+        return self._take_design(design, model, config)
+
+    async def _surrounded(self, model: RobotModel) -> ExcitationConfig:
+        """Return the settings of designs and runs, with what stands around the arm now."""
+        config, scene = read_parameters(self, ExcitationConfig), self._config.planning_scene
+        found: ExcitationConfig = await self._worker.run(self._scene.surrounded, scene, model, config)
+        return found
 
     async def _design_sweep(self, model: RobotModel) -> str:
-        config = read_parameters(self, ExcitationConfig)
+        config = await self._surrounded(model)
         measured = await self._driver.state.measure(model.joint_names)
         settings = read_parameters(self, FrictionSweepConfig)
 
@@ -302,10 +311,10 @@ class ExcitationNode(Node):
         sweep: FrictionSweep = await self._worker.run(work)
         values = {'strokes': len(sweep.strokes), 'duration': sweep.reference.duration}
         text = f'friction sweep of {len(sweep.strokes)} strokes, {sweep.reference.duration:.0f} s'
-        return self._ready(sweep, values, text, {'friction_sweep': settings.to_dict()})
+        return self._ready(sweep, values, text, {'friction_sweep': settings.to_dict()}, config)
 
     async def _design_tour(self, model: RobotModel) -> str:
-        settings, limits = read_parameters(self, PoseTourConfig), read_parameters(self, ExcitationConfig)
+        settings, config = read_parameters(self, PoseTourConfig), await self._surrounded(model)
         if not settings.poses:
             raise ExcitationError("run: poses needs the parameter 'poses', a CSV file of joint positions")
         poses = read_joints(settings.poses, model.joint_names)
@@ -313,23 +322,24 @@ class ExcitationNode(Node):
         velocity = read_parameters(self, RunConfig).ramp_velocity
 
         def work() -> PoseTour:
-            return pose_tour(start, poses, reference_check(model, limits), velocity=velocity, dwell=settings.dwell)
+            return pose_tour(start, poses, reference_check(model, config), velocity=velocity, dwell=settings.dwell)
 
         tour: PoseTour = await self._worker.run(work)
         for reason in tour.skipped:
             self.get_logger().warning(f'pose left out: {reason}')
         values = {'poses': len(tour.poses), 'poses_left_out': len(tour.skipped)}
         text = f'tour of {len(tour.poses)} of {len(poses)} poses, {tour.reference.duration:.0f} s'
-        return self._ready(tour, values, text, {'poses': settings.to_dict()})
+        return self._ready(tour, values, text, {'poses': settings.to_dict()}, config)
 
-    def _take_design(self, design: ExcitationDesign, model: RobotModel) -> str:
+    def _take_design(self, design: ExcitationDesign, model: RobotModel, config: ExcitationConfig) -> str:
         values = {
             'condition_number': design.excitation.condition,
             'condition_number_scaled': design.excitation.condition_scaled,
             'period': design.trajectory.period,
             'harmonics': design.trajectory.harmonics,
         }
-        return self._ready(reordered(design, model), values, design.summary(), {'excitation': design_to_dict(design)})
+        planned = {'excitation': design_to_dict(design)}
+        return self._ready(reordered(design, model), values, design.summary(), planned, config)
 
     def _ready(
         self,
@@ -337,12 +347,13 @@ class ExcitationNode(Node):
         values: dict[str, Any],
         text: str,
         planned: dict[str, Any],
+        config: ExcitationConfig,
     ) -> str:
         self._purpose, self._motion, self._motion_values = self._config.run, motion, values
         self._status.set(DiagnosticStatus.OK, text.replace('\n', '; '), 'ready')
         publish(self._plan, String(data=message_text(SCHEMAS['plan'], {'purpose': self._purpose, **planned})))
         if self._model is not None:
-            self._markers.show(self._model, read_parameters(self, ExcitationConfig), motion)
+            self._markers.show(self._model, config, motion)
         return text
 
     async def _start(self, model: RobotModel) -> str:
@@ -353,7 +364,7 @@ class ExcitationNode(Node):
         motion = self._motion
         self._driver.surroundings.require()
         position = await self._driver.state.measure(model.joint_names)
-        config, run_config = read_parameters(self, ExcitationConfig), read_parameters(self, RunConfig)
+        config, run_config = await self._surrounded(model), read_parameters(self, RunConfig)
         start = read_parameters(self, StartConfig)
         if self._purpose in ('poses', 'free_floating'):  # measured by another recorder, and without torque
             start = replace(start, start_anyway=(*start.start_anyway, 'no_recorder', 'no_effort', 'no_gravity'))

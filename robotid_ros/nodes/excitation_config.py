@@ -69,6 +69,11 @@ class ExcitationNodeConfig(Settings):
         'with locked brakes, or while the program is paused',
         read_only=True,
     )
+    planning_scene: str = setting(
+        'get_planning_scene',
+        "Service of MoveIt's planning scene; where it is in the graph, the scene's objects are obstacles of designs "
+        'and runs; empty: not asked',
+    )
     controller_interface: str = setting(
         'topic',
         'How trajectories reach the controller: on the topic joint_trajectory, or by the action '
