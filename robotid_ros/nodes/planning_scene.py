@@ -154,8 +154,7 @@ def _frame(scene: Any, frame: str, base: str, name: str) -> Array:
 
 
 def _inverse(matrix: Array) -> Array:
-    inverse: Array = np.linalg.inv(matrix)
-    return inverse
+    return np.asarray(np.linalg.inv(matrix), dtype=float)
 
 
 def _matrix(pose: Any) -> Array:
