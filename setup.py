@@ -109,7 +109,7 @@ setup(
         (f'share/{PACKAGE}/launch', files('launch', '*.launch.py')),
         (
             f'share/{PACKAGE}/config',
-            [name for kind in ('yaml', 'rviz', 'sdf', 'xml') for name in files('config', f'*.{kind}')],
+            [name for kind in ('yaml', 'rviz', 'sdf', 'xml', 'json') for name in files('config', f'*.{kind}')],
         ),
         (f'lib/{PACKAGE}', [f'resource/executables/{name}' for name in EXECUTABLES]),
         ('bin', ['resource/executables/robotid']),  # colcon puts bin, not lib/robotid_ros, on the PATH
