@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import rclpy
@@ -358,7 +359,28 @@ def _lies(rng: np.random.Generator, stack: Stack) -> dict[str, Callable[[], obje
     return faults
 
 
-def _row(stack: Stack, name: str, inject: Callable[[], object], rng: np.random.Generator, again: int = 3) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What became of one fault, in words; ``reference`` is that of the controller: its acceleration and step."""
+
+    fault: str
+    decided: str = ''
+    rest: str = ''
+    way: str = ''
+    reference: tuple[str, str] = ('', '')
+    clear: str = ''
+    status: str = ''
+
+    def __str__(self) -> str:
+        acceleration, step = self.reference
+        reference = f'{acceleration} of the limit, step {step} mrad' if acceleration else ''
+        clear, status = (f'{self.clear}', f'`{self.status}`') if self.way else ('', '')
+        units = [f'{value} {unit}' if value and value != 'goes on' else value for value, unit in
+                 ((self.decided, 's'), (self.rest, 's'), (self.way, 'rad'))]  # fmt: skip
+        return f'| {self.fault} | {" | ".join(units)} | {reference} | {clear} | {status} |'
+
+
+def _row(stack: Stack, name: str, inject: Callable[[], object], rng: np.random.Generator, again: int = 3) -> Row:
     """Run one fault and return its row of the table."""
     stack.until(lambda: bool(stack.seen.position), 'joint states')
     answer = None
@@ -369,7 +391,7 @@ def _row(stack: Stack, name: str, inject: Callable[[], object], rng: np.random.G
         stack.wait(1.0)
     assert answer is not None
     if not answer.success:
-        return f'| {name} | not started: {answer.message} | | | | | |'
+        return Row(fault=f'{name}: not started: {answer.message}')
     stack.until(lambda: stack.value('phase').startswith('period') or stack.value('state') == 'stopped', 'the period')
     stack.wait(float(rng.uniform(0.5, _PERIODS)))
     if stack.value('state') != 'running':
@@ -377,7 +399,7 @@ def _row(stack: Stack, name: str, inject: Callable[[], object], rng: np.random.G
         _recover(stack, '')
         if again:
             return _row(stack, f'{name} (again: {said})', inject, rng, again=again - 1)
-        return f'| {name} | ended before the fault: {said} | | | | | |'
+        return Row(fault=f'{name}: ended before the fault: {said}')
     stack.seen = Seen()
     begun = time.monotonic()
     clock = time.time()
@@ -394,16 +416,18 @@ def _row(stack: Stack, name: str, inject: Callable[[], object], rng: np.random.G
         and 'excitation' in stack.processes
         and stack.processes['excitation'].poll() is None
     )
-    rest = 'goes on' if goes_on else f'{max(_last_motion(stack) - begun, 0.0):.2f} s'
+    rest = 'goes on' if goes_on else f'{max(_last_motion(stack) - begun, 0.0):.2f}'
     places = np.array([row[1] for row in stack.seen.position])
     way = float(np.abs(places[-1] - places[0]).max())
-    acceleration = _acceleration(stack, clock)
+    reference = _acceleration(stack, clock)
     clear = clearance(stack.check, places[::5])
     text = stack.text
     _recover(stack, name)
     said = stack.text if stack.text.startswith('stopped') else text
-    told = '' if stopped is None else f'{stopped:.2f} s'
-    return f'| {name} | {told} | {rest} | {way:.2f} rad | {acceleration} | {clear:+.3f} | `{said}` |'
+    told = '' if stopped is None else f'{stopped:.2f}'
+    return Row(
+        fault=name, decided=told, rest=rest, way=f'{way:.2f}', reference=reference, clear=f'{clear:+.3f}', status=said
+    )
 
 
 _PERIODS = 3.0
@@ -420,11 +444,11 @@ def _last_motion(stack: Stack) -> float:
     return float(grid[moving[-1] + 1]) if len(moving) else float(times[0])
 
 
-def _acceleration(stack: Stack, begun: float) -> str:
+def _acceleration(stack: Stack, begun: float) -> tuple[str, str]:
     """Return the largest acceleration of the controller's reference over 20 ms, and the largest step of a cycle."""
     rows = [row for row in stack.seen.reference if row[0] >= begun]
     if len(rows) < 50:
-        return ''
+        return '', ''
     times, places = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
     keep = np.concatenate([[True], np.diff(times) > 1e-4])
     times, places = times[keep], places[keep]
@@ -435,7 +459,7 @@ def _acceleration(stack: Stack, begun: float) -> str:
     smooth = np.array([np.interp(grid, times, column) for column in places.T]).T
     bend = np.abs(np.diff(smooth, n=2, axis=0)) / 0.02**2
     limit = stack.check.limits.acceleration
-    return f'{float((bend / limit).max()):.2f} of the limit, step {1e3 * step:.1f} mrad'
+    return f'{float((bend / limit).max()):.2f}', f'{1e3 * step:.1f}'
 
 
 def _recover(stack: Stack, name: str) -> None:
@@ -474,17 +498,46 @@ def _recover(stack: Stack, name: str) -> None:
         stack.start_node()
 
 
+def missing() -> list[str]:
+    """Return what the real controller needs and this environment has not."""
+    lacks = [] if _controller_manager() else ['controller_manager (ros2_control)']
+    if _version() is None:
+        lacks.append('joint_trajectory_controller (ros2_controllers)')
+    return lacks + [f'{name} (for its {why})' for name, why in _MESSAGES.items() if find_spec(name) is None]
+
+
+_MESSAGES = {'control_msgs': 'action and state', 'controller_manager_msgs': 'deactivation'}
+
+
+def _version() -> str | None:
+    """Return the version of joint_trajectory_controller, where it is installed."""
+    for prefix in os.environ.get('AMENT_PREFIX_PATH', '').split(':'):
+        manifest = Path(prefix) / 'share' / _CONTROLLER / 'package.xml'
+        if manifest.is_file():
+            return ElementTree.parse(manifest).findtext('version')
+    return None
+
+
 def run_all(controllers: list[str] | None, interfaces: list[str], only: str, seed: int) -> int:
-    """Run all faults on the controllers that are found, print a table for each, and return how many rows failed."""
+    """Run all faults on the controllers that are found, print a table for each, and return how many rows failed.
+
+    What is missing for the real one is said; where it was asked for, that counts as a failure.
+    """
     wrong = 0
     for controller in controllers or ['simulated', 'real']:
-        if controller == 'real' and _controller_manager() is None:
-            print('no controller manager: ros2_control is not in this environment')
+        if controller == 'real' and missing():
+            print(
+                f'the real controller needs what is not here: {", ".join(missing())}; install it (sudo apt install '
+                'ros-$ROS_DISTRO-ros2-control ros-$ROS_DISTRO-ros2-controllers) and source that ROS'
+            )
+            wrong += controllers is not None
             continue
+        found: dict[str, dict[str, Row]] = {}
         for interface in interfaces:
             if interface == 'action' and find_spec('control_msgs') is None:
                 print('no control_msgs: the action is not in this environment')
                 continue
+            rows = found.setdefault(interface, {})
             folder = Path(tempfile.mkdtemp(prefix='faults-'))
             print(f'\n{controller}, {interface}; load {os.getloadavg()[0]:.1f}; logs in {folder}\n')
             print('| fault | stopping after | rest after | way | reference | clear by | status |')
@@ -495,10 +548,29 @@ def run_all(controllers: list[str] | None, interfaces: list[str], only: str, see
                 for name, inject in _lies(rng, stack).items():
                     if only in name:
                         try:
-                            print(_row(stack, name, inject, rng), flush=True)
+                            rows[name] = _row(stack, name, inject, rng)
+                            print(rows[name], flush=True)
                         except (TimeoutError, AssertionError, RuntimeError) as cause:
                             wrong += 1
                             print(f'| {name} | failed: {cause} | | | | | |', flush=True)
             finally:
                 stack.close()
+        if found:
+            version = _version() if controller == 'real' else 'simulated'
+            print(f'\n{side_by_side(found, f"{version}")}', flush=True)
     return wrong
+
+
+def side_by_side(found: dict[str, dict[str, Row]], version: str) -> str:
+    """Return the table of the manual: what both interfaces of one controller made of each fault."""
+    heads = [f'{version}, {interface}' for interface in found]
+    lines = [
+        f'| fault | decided [s] | way [rad] | {" | ".join(heads)} | status |',
+        '|---' * (4 + len(heads)) + '|',
+    ]
+    for name in dict.fromkeys(name for rows in found.values() for name in rows):
+        own = [rows.get(name, Row(fault=name)) for rows in found.values()]
+        cells = [', '.join(filter(None, (row.rest, *row.reference))) for row in own]
+        first = next(row for row in own if row.fault)
+        lines.append(f'| {name} | {first.decided} | {first.way} | {" | ".join(cells)} | `{first.status}` |')
+    return '\n'.join(lines)

@@ -17,12 +17,14 @@ fault, what its reference did, how near it came to the ground and itself, and wh
 
 import argparse
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from benchmark.fault_loop import STEP, Loop
 from benchmark.random_faults import JOINT_BOUNDS, Outcome, draw, run_fault
 from robotid_ros.arrays import Array
 from robotid_ros.excitation import ExcitationConfig, optimize_excitation
@@ -30,6 +32,7 @@ from robotid_ros.excitation.motion import Motion
 from robotid_ros.excitation.preparation import reference_check
 from robotid_ros.excitation.reference import ReferenceCheck
 from robotid_ros.execution.run import RunConfig, RunPlan, plan_run
+from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.model.packaged import arm_file
 from robotid_ros.model.robot_config import RobotConfig, configured_arm
 
@@ -112,11 +115,109 @@ def random_faults(count: int, seed: int) -> list[Outcome]:
     return outcomes
 
 
+# -- an arm that meets a wall ----------------------------------------------------------------------------
+
+_WALL_PERIOD = 5.0
+_HARD = 0.2
+"""Part of the effort limit that counts as pressing hard."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Press:
+    """What one joint did to a wall: times from the first touch [s], reference beyond it [rad], torques on it [N m]."""
+
+    joint: str
+    stopped: float
+    beyond: float
+    hard: float
+    first: float
+    after: float
+    reason: str
+
+
+def press(joint: int, plan: RunPlan, tolerance: float) -> Press:
+    """Return what becomes of a joint that meets a wall of 2e4 N m/rad on its way in the second period.
+
+    The arm is simulated, with a position controller of 30 Hz; a message is 20 ms on its way. With a ``tolerance`` of 0
+    nobody watches the efforts.
+    """
+    from robotid_ros.simulation import Plant, Sensors, nominal_truth
+    from robotid_ros.simulation.plant import Wall
+
+    model = plan.windows.check.model
+    truth = nominal_truth(model)
+    plant = Plant(truth, model, rate=500.0, bandwidth=30.0)
+    parts = SimpleNamespace(
+        plant=plant, sensors=Sensors.typical(model, truth.drive_gain), sensor_rng=np.random.default_rng(joint)
+    )
+    time = np.arange(plan.begin + _WALL_PERIOD, plan.begin + 2.0 * _WALL_PERIOD, 0.01)
+    speed = np.abs(plan.reference.evaluate(time)[1][:, joint])
+
+    def wall(loop: Loop) -> None:
+        if plant.wall is None and abs(loop.velocity[joint]) > 0.5 * speed.max():
+            side = float(np.sign(loop.velocity[joint]))
+            plant.wall = Wall(joint=joint, position=float(loop.position[joint]), side=side)
+
+    loop = Loop(
+        plan=plan,
+        parts=parts,
+        fault=wall,
+        at=plan.begin + 1.2 * _WALL_PERIOD,
+        latency=0.02,
+        feedback=True,
+        config=WatchdogConfig(push_tolerance=tolerance),
+    ).run()
+    pressed, limit = np.array(loop.pressed), model.limits.effort[joint]
+    touched = pressed[pressed[:, 1] != 0.0]
+    assert plant.wall is not None
+    assert len(touched)
+    moments = np.array([row[0] for row in loop.track])
+    led = np.array(loop.led)[:, joint]
+    beyond = plant.wall.side * (led - plant.wall.position)
+    return Press(
+        joint=model.joint_names[joint],
+        stopped=loop.stopped_at - float(touched[0, 0]),
+        beyond=float(beyond[np.searchsorted(moments, loop.stopped_at)]),
+        hard=float((np.abs(pressed[:, 1]) > _HARD * limit).sum()) * STEP,
+        first=float(np.abs(touched[:, 1]).max()),
+        after=float(np.abs(pressed[-20:, 1]).mean()),
+        reason=loop.reason,
+    )
+
+
+def walls() -> list[tuple[Press, Press]]:
+    """Let each joint of the packaged UR10e meet a wall, without the watch of efforts and with it; print the table."""
+    model, config, check = arm()
+    trajectory = optimize_excitation(model, replace(config, period=_WALL_PERIOD)).trajectory
+    run = RunConfig(periods=3, settling_time=0.3, ramp_velocity=1.0)
+    plan = plan_run(trajectory.position([0.0])[0], trajectory, check, run)
+    pairs = [(press(j, plan, 0.0), press(j, plan, 1.0)) for j in range(model.n)]
+
+    def span(name: str, side: int, form: str) -> str:
+        values = [getattr(pair[side], name) for pair in pairs]
+        low, high = format(min(values), form), format(max(values), form)
+        return low if low == high else f'{low} to {high}'
+
+    print('| | without the watch | with it |\n|---|---|---|')
+    for name, what, form, unit in (
+        ('stopped', 'from the touch to the stop', '.2f', 's'),
+        ('beyond', 'reference beyond the wall when stopped', '.2f', 'rad'),
+        ('hard', f'more than {100 * _HARD:.0f} % of the effort limit on the wall', '.2f', 's'),
+        ('after', 'torque on the wall afterwards', '.0f', 'N·m'),
+        ('first', 'largest torque on the wall', '.0f', 'N·m'),
+    ):
+        print(f'| {what} | {span(name, 0, form)} {unit} | {span(name, 1, form)} {unit} |')
+    for pair in pairs:
+        print(f'{pair[0].joint}: {pair[0].reason} / {pair[1].reason}')
+    return pairs
+
+
 def main() -> int:
     """Run what is asked for; 1 if something happened that must not."""
     parser = argparse.ArgumentParser(prog='python -m benchmark.faults', description=__doc__.split('\n')[0])
     parser.add_argument('--random', type=int, default=1000, metavar='N', help='faults drawn at random, without ROS')
     parser.add_argument('--seed', type=int, default=0, help='of the first one')
+    parser.add_argument('--wall', action='store_true', help='each joint against a wall, with and without the watch')
     parser.add_argument('--nodes', action='store_true', help='the real node too, beside each controller that is found')
     parser.add_argument('--controller', nargs='+', help='simulated, or real: only these')
     parser.add_argument('--interface', nargs='+', default=['topic', 'action'], help='topic, action')
@@ -125,6 +226,8 @@ def main() -> int:
     wrong = 0
     if options.random:
         wrong += sum(bool(outcome.wrong) for outcome in random_faults(options.random, options.seed))
+    if options.wall:
+        wrong += sum('presses on something' not in pair[1].reason for pair in walls())
     if options.nodes:
         bench = import_module('benchmark.fault_stack')
         wrong += bench.run_all(options.controller, options.interface, options.only, options.seed)

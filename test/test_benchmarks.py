@@ -14,6 +14,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +193,47 @@ def test_states_in_the_file_follow_from_its_figures() -> None:
         derived = Row.of(entry).as_dict()
         assert (entry['state'], entry['ratio']) == (derived['state'], derived['ratio']), entry['what']
     assert os.path.getsize(RESULTS) < 200_000
+
+
+def test_the_fault_bench_says_what_a_real_controller_lacks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip('rclpy', reason='needs the ros extra')
+    from benchmark import fault_stack
+
+    monkeypatch.setenv('AMENT_PREFIX_PATH', '')
+    assert fault_stack.run_all(['real'], ['topic', 'action'], '', 0) == 1
+    said = capsys.readouterr().out
+    assert 'needs what is not here: controller_manager (ros2_control), joint_trajectory_controller' in said
+    assert 'sudo apt install ros-$ROS_DISTRO-ros2-control' in said
+
+
+def test_both_interfaces_of_a_controller_stand_side_by_side() -> None:
+    pytest.importorskip('rclpy', reason='needs the ros extra')
+    from benchmark.fault_stack import Row as Fault
+    from benchmark.fault_stack import side_by_side
+
+    one = Fault(
+        fault='a', decided='0.03', rest='0.5', way='0.4', reference=('0.9', '0.1'), clear='+0.03', status='stopped'
+    )
+    table = side_by_side({'topic': {'a': one, 'b': one}, 'action': {'a': one}}, '5.17.0').splitlines()
+    assert table[0] == '| fault | decided [s] | way [rad] | 5.17.0, topic | 5.17.0, action | status |'
+    assert table[2] == '| a | 0.03 | 0.4 | 0.5, 0.9, 0.1 | 0.5, 0.9, 0.1 | `stopped` |'
+    assert table[3] == '| b | 0.03 | 0.4 | 0.5, 0.9, 0.1 |  | `stopped` |'
+    assert str(one) == '| a | 0.03 s | 0.5 s | 0.4 rad | 0.9 of the limit, step 0.1 mrad | +0.03 | `stopped` |'
+
+
+def test_a_joint_that_meets_a_wall_lets_go_only_where_its_effort_is_watched() -> None:
+    pytest.importorskip('mujoco', reason='needs the sim extra')
+    from benchmark.faults import arm, press
+    from robotid_ros.excitation import optimize_excitation
+    from robotid_ros.execution.run import RunConfig, plan_run
+
+    model, config, check = arm()
+    trajectory = optimize_excitation(model, replace(config, period=5.0, iterations=8)).trajectory
+    run = RunConfig(periods=3, settling_time=0.3, ramp_velocity=1.0)
+    plan = plan_run(trajectory.position([0.0])[0], trajectory, check, run)
+    without, watched = (press(2, plan, tolerance) for tolerance in (0.0, 1.0))
+    assert 'presses on something' in watched.reason
+    assert 0.0 < watched.stopped < without.stopped
+    assert watched.after < 1.0 < without.after
