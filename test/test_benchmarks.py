@@ -237,3 +237,39 @@ def test_a_joint_that_meets_a_wall_lets_go_only_where_its_effort_is_watched() ->
     assert 'presses on something' in watched.reason
     assert 0.0 < watched.stopped < without.stopped
     assert watched.after < 1.0 < without.after
+
+
+def test_the_bench_of_gazebo_says_what_it_lacks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    from benchmark import gazebo
+
+    index = tmp_path / 'share' / 'ament_index' / 'resource_index' / 'packages'
+    index.mkdir(parents=True)
+    (index / 'robotid_ros').touch()
+    monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path))
+    monkeypatch.setenv('PATH', str(tmp_path))
+    assert gazebo.missing() == [*gazebo.PACKAGES[:-1], 'the command ros2 (ros2launch)']
+    assert gazebo.main([]) == 2
+    assert 'not here: ros_gz_sim, ros_gz_bridge, gz_ros2_control' in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings('ignore::robotid_ros.errors.ModelWarning')
+def test_a_row_of_gazebo_is_measured_by_the_description() -> None:
+    from benchmark.gazebo import CASES, row_of
+    from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
+    from robotid_ros.model import RobotModel
+    from robotid_ros.model.packaged import arm_description
+
+    model = RobotModel.from_urdf(arm_description('ur10e'))
+    values = base_parameters(model, tolerance=DATA_TOLERANCE).map @ model.inertial.ravel()
+    result: dict[str, Any] = {
+        'base_parameters': [{'value': 1.01 * value} for value in values],
+        'metrics': {'training': {'relative_error_total': 0.5}, 'validation': {'relative_error_total': 0.6}},
+        'usable': True,
+    }
+    assert row_of(result, model, '4', [71.2, 70.0]) == '4 | 71 %, 70 % | 0.50 %, 0.60 % | 1.000 % | usable'
+    result['base_parameters'].pop()
+    assert '| other ones |' in row_of(result, model, '4', [])
+    for case in CASES:
+        RobotModel.from_urdf(arm_description(case.robot))
