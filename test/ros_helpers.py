@@ -64,6 +64,21 @@ def assert_refused(module: str, cases: dict[str, list[str]], environment: dict[s
         assert ended == 'ended with 2', said
 
 
+CALLS_AND_WAITS = """
+import sys, rclpy
+from std_srvs.srv import Trigger
+rclpy.init()
+node = rclpy.create_node('caller')
+client = node.create_client(Trigger, sys.argv[1])
+while not client.wait_for_service(1.0):
+    pass
+client.call_async(Trigger.Request())
+print('called', flush=True)
+rclpy.spin(node)
+"""
+"""A client of a Trigger service in a process of its own, to be killed before it has its answer."""
+
+
 class NodeProcess:
     """One node (or any command) with its output collected line by line."""
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import yaml
 from excitation_helpers import UR10E
-from ros_helpers import NodeProcess, assert_refused, ros_environment, wait_until
+from ros_helpers import CALLS_AND_WAITS, NodeProcess, assert_refused, ros_environment, wait_until
 
 pytest.importorskip('rclpy', reason='needs the ros extra')
 pytestmark = pytest.mark.ros
@@ -112,6 +112,36 @@ def test_a_design_under_way_can_be_given_up_and_is_not_disturbed(user):
         user.node.destroy_client(client)
     finally:
         user.set(starts=1)
+
+
+def test_a_client_that_is_killed_changes_nothing_and_cancel_ends_what_it_began(world, user):
+    _, node, environment, _ = world
+    user.set(starts=500)
+    try:
+        with NodeProcess(['-c', CALLS_AND_WAITS, '/excitation/design'], environment) as caller:
+            user.until_state('designing')
+            caller.signal(signal.SIGKILL)
+            caller.wait()
+        user.until(lambda: float(user.value('share') or 0.0) > 0.0, 'it goes on')
+        assert user.value('state') == 'designing'
+        assert 'design is being given up' in user.call('/excitation/cancel').message
+        user.until_state('ready')
+        assert 'given up on request' in user.text
+    finally:
+        user.set(starts=1)
+    with NodeProcess(['-c', CALLS_AND_WAITS, '/excitation/start'], environment) as caller:
+        user.until_state('running')
+        caller.signal(signal.SIGKILL)
+        caller.wait()
+    user.until_phase('period 1')
+    assert float(user.value('share')) > 0.0
+    assert float(user.value('remaining')) > 0.0
+    assert user.call('/excitation/cancel').message.startswith('the arm is brought to rest')
+    user.until_state('stopped')
+    assert_at_rest_within_limits(user)
+    assert 'stopped on request' in user.text
+    assert user.call('/excitation/cancel').message == 'the arm is not moving under this node'
+    assert not node.ended
 
 
 def test_the_motion_can_be_looked_at_before_it_is_run(world, user):

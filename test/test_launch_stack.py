@@ -10,6 +10,7 @@
 """demo.launch.py run by the real launch system: two arms in one graph, each to a result of its own."""
 
 import signal
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -47,10 +48,29 @@ def configuration(tmp_path: Path) -> Path:
     return copied
 
 
-def test_two_arms_come_to_results_of_their_own(environment, configuration, tmp_path) -> None:
+TOGETHER = """
+from launch import LaunchDescription
+from launch.actions import IncludeLaunchDescription
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+
+
+def generate_launch_description():
+    source = {source!r}
+    return LaunchDescription([
+        IncludeLaunchDescription(PythonLaunchDescriptionSource(source), launch_arguments=words)
+        for words in {arms!r}
+    ])
+"""
+"""A launch file of a user with two arms: the demonstration twice, in two namespaces."""
+
+
+@pytest.mark.parametrize('together', [False, True], ids=['two launches', 'one launch'])
+def test_two_arms_come_to_results_of_their_own(environment, configuration, tmp_path, together) -> None:
     from robotid_ros.nodes.loop_client import LoopClient
 
-    def start(name: str, seed: int) -> NodeProcess:
+    demo = str(ROOT / 'launch' / 'demo.launch.py')
+
+    def words_of(name: str, seed: int) -> list[tuple[str, str]]:
         words = {
             'namespace': name,
             'seed': seed,
@@ -63,21 +83,28 @@ def test_two_arms_come_to_results_of_their_own(environment, configuration, tmp_p
             'output_folder': tmp_path / 'recordings',
             'truth_file': tmp_path / f'{name}.yaml',
         }
-        arguments = [f'{key}:={value}' for key, value in words.items()]
-        return NodeProcess(['-c', LAUNCH, str(ROOT / 'launch' / 'demo.launch.py'), *arguments], environment)
+        return [(key, str(value)) for key, value in words.items()]
 
-    with start(ARMS[0], 1) as first, start(ARMS[1], 2) as second:
-        arms = dict(zip(ARMS, (first, second), strict=True))
+    given = [words_of(name, seed) for seed, name in enumerate(ARMS, start=1)]
+    if together:
+        both = tmp_path / 'both.launch.py'
+        both.write_text(TOGETHER.format(source=demo, arms=given), encoding='utf-8')
+        commands = [[str(both)]]
+    else:
+        commands = [[demo, *(f'{key}:={value}' for key, value in words)] for words in given]
+    with ExitStack() as stack:
+        started = [stack.enter_context(NodeProcess(['-c', LAUNCH, *each], environment)) for each in commands]
+        arms = dict(zip(ARMS, (started[0], started[-1]), strict=True))
 
         def watch() -> None:
-            for process in arms.values():
+            for process in started:
                 assert not process.ended, process.output
 
         client = LoopClient(watch, int(environment['ROS_DOMAIN_ID']), tuple(f'{name}/recorder' for name in ARMS))
         try:
             for name, process in arms.items():
                 process.wait_for_line(f'written to {tmp_path / "recordings" / name}/identification-', DEADLINE)
-                process.wait_for_line('chain]: identified, ', DEADLINE)
+                process.wait_for_line(f'{name}.chain]: identified, ', DEADLINE)
             outside = [
                 name for name, space in client.node.get_node_names_and_namespaces() if space.strip('/') not in ARMS
             ]
@@ -88,10 +115,10 @@ def test_two_arms_come_to_results_of_their_own(environment, configuration, tmp_p
             results = {name: yaml.safe_load(client.call(f'/{name}/identification/identify', DEADLINE)) for name in ARMS}
         finally:
             client.close()
-        for process in arms.values():
+        for process in started:
             process.signal(signal.SIGINT)
             process.signal(signal.SIGINT)  # as an impatient user does
-        for process in arms.values():
+        for process in started:
             assert process.wait() == 0, process.output
             assert 'Traceback' not in process.output
     for name, result in results.items():
