@@ -124,8 +124,6 @@ class ExcitationNode(Node):
         self._preview = Preview(self, self._previewed)
         self._scene = PlanningScene(self)
         self._markers = PreviewMarkers(self, self._worker)
-        if self._markers.refusal:
-            self.get_logger().info(self._markers.refusal)
         steady_timer(self, _STATUS_PERIOD, self._status.publish)
         self._claim = Claim(self, self._second)
         if self._config.urdf_file and self._model is None:

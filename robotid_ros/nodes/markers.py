@@ -9,11 +9,13 @@
 
 """The motion that would be run as markers of RViz and Foxglove: its path, the room along it, what is kept clear of."""
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import Point, Pose
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from std_msgs.msg import ColorRGBA
 
 from robotid_ros.arrays import Array
@@ -49,25 +51,26 @@ _OPEN = 0.3
 class PreviewMarkers:
     """Publishes markers of a motion on ``~/preview_markers``, latched, where visualization_msgs is installed.
 
-    RViz brings that package; without it nothing is drawn, and ``refusal`` says so.
+    RViz brings that package; without it nothing is drawn, and the log says so once.
     """
 
     def __init__(self, node: Node, worker: BackgroundWorker) -> None:
         self._node, self._worker = node, worker
-        self.refusal = ''
-        try:
+        self._publisher: Publisher | None = None
+        with suppress(ImportError):
             from visualization_msgs.msg import MarkerArray
-        except ImportError:
-            self.refusal = 'no markers on ~/preview_markers: they need the ROS package visualization_msgs'
-            return
-        self._publisher = node.create_publisher(MarkerArray, '~/preview_markers', LATCHED)
+
+            self._publisher = node.create_publisher(MarkerArray, '~/preview_markers', LATCHED)
 
     def show(
         self, model: RobotModel, config: ExcitationConfig, motion: FourierTrajectory | FrictionSweep | PoseTour
     ) -> None:
         """Draw a motion and its surroundings, off the executor's thread."""
-        if not self.refusal:
-            self._worker.run(self._draw, model, config, motion)
+        if self._publisher is None:
+            said = 'no markers on ~/preview_markers: they need the ROS package visualization_msgs'
+            self._node.get_logger().info(said, once=True)
+            return
+        self._worker.run(self._draw, model, config, motion)
 
     def _draw(
         self, model: RobotModel, config: ExcitationConfig, motion: FourierTrajectory | FrictionSweep | PoseTour
