@@ -74,8 +74,8 @@ def world(tmp_path_factory):
 
 def published(user, topic):
     """Return a message of the type that a node publishes on a topic."""
+    user.until(lambda: user.node.get_publishers_info_by_topic(topic), f'a publisher of {topic}')
     found = user.node.get_publishers_info_by_topic(topic)
-    assert found, f'nobody publishes {topic}'
     package, _, name = found[0].topic_type.split('/')
     return getattr(import_module(f'{package}.msg'), name)()
 
@@ -118,8 +118,9 @@ def test_what_foxglove_draws_and_calls_is_there(world) -> None:
     for layer in panels['3D!preview']['layers'].values():
         assert layer['topic'] in ELSEWHERE
     assert published(user, panels['DiagnosticSummary!all']['topicToRender'])
-    services = dict(user.node.get_service_names_and_types())
-    assert services[panels['CallService!stop']['serviceName']] == ['std_srvs/srv/Trigger']
+    called = panels['CallService!stop']['serviceName']
+    user.until(lambda: called in dict(user.node.get_service_names_and_types()), f'the service {called}')
+    assert dict(user.node.get_service_names_and_types())[called] == ['std_srvs/srv/Trigger']
 
 
 def test_the_plots_are_named_after_the_joints_they_show() -> None:
