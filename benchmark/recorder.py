@@ -216,7 +216,7 @@ def _long_run(folder: Path, periods: int) -> Iterator[Row]:
     rng, count = np.random.default_rng(0), int(PERIOD * RATE)
     session = RecordingSession(folder, JOINTS, ProcessingSettings(), {})
     session.follow(reference_message(JOINTS, PERIOD, START), START)
-    spent, writing, memory = 0.0, 0.0, []
+    spent, memory = 0.0, []
     written = folder.with_suffix('.mcap').open('wb')
     writer = Writer(written, compression=CompressionType.NONE)
     writer.start()
@@ -235,14 +235,13 @@ def _long_run(folder: Path, periods: int) -> Iterator[Row]:
             )
             session.take(chunk)
         spent += time.process_time() - begin
-        begin = time.process_time()
-        for message, stamp in zip(messages, stamps, strict=True):
-            writer.add_message(channel, stamp, message, stamp)
-        writing += time.process_time() - begin
-        del messages
         pages = int(Path('/proc/self/statm').read_text().split()[1])
         memory.append(pages * os.sysconf('SC_PAGE_SIZE') / 1e6)
     session.finish()
+    begin = time.process_time()
+    for message, stamp in (each for _ in range(periods) for each in zip(messages, stamps, strict=True)):
+        writer.add_message(channel, stamp, message, stamp)
+    writing = time.process_time() - begin
     writer.finish()
     written.close()
     total = f'{periods * count} samples'
