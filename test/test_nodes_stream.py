@@ -100,7 +100,7 @@ def test_an_arm_at_the_rate_asked_for_is_not_refused_by_the_rounding_of_its_stam
             message = JointState(name=list(MODEL.joint_names), position=[0.0] * MODEL.n, effort=[1.0] * MODEL.n)
             message.header.stamp.sec, message.header.stamp.nanosec = divmod(begin + round(k * 1e9 / rate), 10**9)
             checks._messages.append((0.0, message))
-        reasons = checks._recording_reasons(MODEL.joint_names, StartConfig(least_joint_state_rate=50.0))
+        reasons = checks._recording_reasons(MODEL, StartConfig(least_joint_state_rate=50.0))
         assert ('slow_joint_states' in reasons) is slow
 
 
@@ -113,7 +113,7 @@ def test_messages_that_are_lost_here_are_no_slow_driver(node, kept, said):
             message = JointState(name=list(MODEL.joint_names), position=[0.0] * MODEL.n, effort=[1.0] * MODEL.n)
             message.header.stamp.sec, message.header.stamp.nanosec = 1_790_000_000 + k // 500, (k % 500) * 2_000_000
             checks._messages.append((0.0, message))
-    reasons = checks._recording_reasons(MODEL.joint_names, StartConfig(least_joint_state_rate=50.0))
+    reasons = checks._recording_reasons(MODEL, StartConfig(least_joint_state_rate=50.0))
     assert ('busy_computer' in reasons) is (said is not None)
     assert 'slow_joint_states' not in reasons
 
