@@ -124,6 +124,7 @@ class Stack:
                         str(arm_file('ur10e').with_suffix('.yaml')), '-p', 'robot:=ur10e',
                         '-p', f'initial_position:={self.start.tolist()}', '-p', 'publish_rate:=250.0'],
             )  # fmt: skip
+        self.start_recorder()
         self.start_node()
 
     def _launch(self, name: str, command: list[str]) -> None:
@@ -167,7 +168,7 @@ class Stack:
             'speed_scaling_topic': '/speed_scaling',
             'periods': 20,
             'ramp_velocity': 1.0,
-            'start_anyway': '[no_recorder, no_effort]',
+            'start_anyway': '[no_effort]',
         }
         arguments = [word for key, value in settings.items() for word in ('-p', f'{key}:={value}')]
         self._launch(
@@ -175,6 +176,15 @@ class Stack:
             [sys.executable, '-m', 'robotid_ros.nodes.excitation', '--ros-args', '--params-file',
              str(arm_file('ur10e').with_suffix('.yaml')), *arguments, '-r', 'joint_states:=/shown', '-r',
              f'joint_trajectory:={self.topic}'],
+        )  # fmt: skip
+
+    def start_recorder(self) -> None:
+        """Start a recorder, which records each run."""
+        self._launch(
+            'recorder',
+            [sys.executable, '-m', 'robotid_ros.nodes.recorder', '--ros-args', '--params-file',
+             str(arm_file('ur10e').with_suffix('.yaml')), '-p', f'urdf_file:={arm_file("ur10e")}', '-p',
+             f'output_folder:={self.folder / "recordings"}', '-p', 'effort:=unknown', '-r', 'joint_states:=/shown'],
         )  # fmt: skip
 
     # -- what is seen -------------------------------------------------------------------------------
@@ -348,6 +358,8 @@ def _lies(rng: np.random.Generator, stack: Stack) -> dict[str, Callable[[], obje
         'another publisher': other_publisher,
         **({'another client of the action': other_client} if find_spec('control_msgs') else {}),
         'the controller is deactivated': deactivate,
+        'the recorder is told to stop': lambda: stack.call('/recorder/stop'),
+        'the recorder is killed': lambda: stack.processes['recorder'].kill(),
         'SIGINT to the node': lambda: stack.processes['excitation'].send_signal(signal.SIGINT),
         'SIGKILL of the node': lambda: stack.processes['excitation'].kill(),
     }
@@ -482,6 +494,9 @@ def _recover(stack: Stack, name: str) -> None:
             stack.set('/simulated_arm', controller_active=True)
     if 'use_sim_time' in name:
         stack.set('/excitation', use_sim_time=False)
+    if name == 'the recorder is killed':
+        stack.processes['recorder'].wait(timeout=20.0)
+        stack.start_recorder()
     if name.startswith('SIG'):
         stack.processes['excitation'].wait(timeout=20.0)
         stack.wait(1.0)

@@ -16,7 +16,10 @@ fault, what its reference did, how near it came to the ground and itself, and wh
 """
 
 import argparse
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from types import SimpleNamespace
@@ -27,6 +30,7 @@ import numpy as np
 from benchmark.fault_loop import STEP, Loop
 from benchmark.random_faults import JOINT_BOUNDS, Outcome, draw, run_fault
 from robotid_ros.arrays import Array
+from robotid_ros.demo.processes import die_with_parent
 from robotid_ros.excitation import ExcitationConfig, optimize_excitation
 from robotid_ros.excitation.motion import Motion
 from robotid_ros.excitation.preparation import reference_check
@@ -213,7 +217,7 @@ def walls() -> list[tuple[Press, Press]]:
 
 
 def main() -> int:
-    """Run what is asked for; 1 if something happened that must not."""
+    """Read the command line and run what it asks for."""
     parser = argparse.ArgumentParser(prog='python -m benchmark.faults', description=__doc__.split('\n')[0])
     parser.add_argument('--random', type=int, default=1000, metavar='N', help='faults drawn at random, without ROS')
     parser.add_argument('--seed', type=int, default=0, help='of the first one')
@@ -221,8 +225,29 @@ def main() -> int:
     parser.add_argument('--nodes', action='store_true', help='the real node too, beside each controller that is found')
     parser.add_argument('--controller', nargs='+', help='simulated, or real: only these')
     parser.add_argument('--interface', nargs='+', default=['topic', 'action'], help='topic, action')
+    parser.add_argument('--load', type=int, default=0, metavar='N', help='busy processes beside')
     parser.add_argument('--only', default='', help='only faults with this in their names')
     options = parser.parse_args()
+    with busy(options.load):
+        return run(options)
+
+
+@contextmanager
+def busy(number: int) -> Iterator[None]:
+    """Keep processes busy meanwhile."""
+    loops = [
+        subprocess.Popen([sys.executable, '-c', 'while True: pass'], preexec_fn=die_with_parent) for _ in range(number)
+    ]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run what is asked for; 1 if something happened that must not."""
     wrong = 0
     if options.random:
         wrong += sum(bool(outcome.wrong) for outcome in random_faults(options.random, options.seed))
