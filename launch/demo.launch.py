@@ -34,6 +34,8 @@ ARGUMENTS = (
     ('robot', 'ur10e', 'packaged arm, or a URDF file'),
     ('namespace', '', 'namespace of all nodes; two arms of a graph need two'),
     ('config', 'ur10e', 'robot configuration: a file, or the name of one that is shipped'),
+    ('friction_law', 'coulomb_viscous', 'of the simulated joints: coulomb_viscous, static, stribeck, daemi_heimann'),
+    ('speed', '1.0', 'simulated seconds per second, as far as the processor allows'),
     ('truth_file', '', 'where the simulated arm writes its true parameters; empty: nowhere'),
     ('output_folder', '~/.ros/robotid', 'where recordings, results and reports go, each to a folder of its own'),
     ('recordings', 'none', 'folders of recordings to identify with; none: the arm is a new one at each start'),
@@ -62,6 +64,8 @@ def arm_and_loop(context):
     own = {
         'robot': ParameterValue(LaunchConfiguration('robot'), value_type=str),
         'truth_file': ParameterValue(LaunchConfiguration('truth_file'), value_type=str),
+        'friction_law': ParameterValue(LaunchConfiguration('friction_law'), value_type=str),
+        'speed': ParameterValue(LaunchConfiguration('speed'), value_type=float),
         'seed': ParameterValue(LaunchConfiguration('seed'), value_type=int),
         'publish_clock': True,
     }

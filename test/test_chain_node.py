@@ -24,6 +24,7 @@ from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 from robotid_ros.demo.processes import NodeGroup, isolated_environment, parameter_arguments  # noqa: E402
 from robotid_ros.identification import IdentificationResult  # noqa: E402
 from robotid_ros.model import RobotModel  # noqa: E402
+from robotid_ros.model.packaged import arm_file  # noqa: E402
 from robotid_ros.nodes.chain import NODES  # noqa: E402
 from robotid_ros.nodes.conversions import LATCHED  # noqa: E402
 from robotid_ros.nodes.loop_client import LoopClient, ServiceError  # noqa: E402
@@ -145,36 +146,20 @@ def test_one_call_selects_among_trajectories_and_goes_on_where_it_was(tmp_path: 
             group.start(name, parameter_arguments({**values, 'use_sim_time': True}))
         client = LoopClient(group.check, int(environment['ROS_DOMAIN_ID']), ('chain', *NODES))
         try:
-
-            def ended() -> int:
-                return int(client.status_value('chain', 'ended') or 0)
-
-            def run() -> str:
-                """Start the chain and return what it ends with."""
-                text = ''
-                for _ in range(3):  # a first window that is lost ends a run: it is started again
-                    before = ended()
-                    said = client.call('/chain/start', DEADLINE)
-                    client.wait(lambda before=before: ended() > before, 'its end', 3.0 * DEADLINE)
-                    text = f'{said} -> {client.status["chain"].message}'
-                    if 'did not take the trajectory' not in text:
-                        break
-                return text
-
             # What could not end well is refused before anything moves.
-            assert 'needs 3 trajectories' in run()
+            assert 'needs 3 trajectories' in _whole_chain(client)
             client.set_parameters('/chain', {'trajectories': 3})
-            assert 'set torque_threshold' in run()
+            assert 'set torque_threshold' in _whole_chain(client)
             assert client.runs_ended() == 0
             # Two of them now, and the third after a pause.
             client.set_parameters('/chain', {'trajectories': 2})
             client.set_parameters('/identification', {'select': False, 'estimator': 'wls'})
-            assert 'identified' in run()
+            assert 'identified' in _whole_chain(client)
             assert client.runs_ended() == 4
             client.set_parameters('/chain', {'trajectories': 3})
             more = {'select': True, 'estimator': 'alternating', 'torque_threshold': [1000.0], 'max_iterations': 200}
             client.set_parameters('/identification', {**more, 'friction': 'coulomb_viscous'})
-            text = run()
+            text = _whole_chain(client)
             assert text.startswith('started: 3 x (friction_sweep, excitation), identify; '), text
             assert ' -> identified, usable' in text
             assert client.runs_ended() == 6
@@ -188,3 +173,70 @@ def test_one_call_selects_among_trajectories_and_goes_on_where_it_was(tmp_path: 
     dealt = [text.partition(': ')[2] for text in decisions[:3]]
     assert len(set(dealt)) == 3  # one in each set
     assert set(dealt) <= recordings
+
+
+def test_one_call_finds_a_non_linear_friction_law_by_bees_on_the_arm_of_their_source(tmp_path: Path) -> None:
+    """Excitation with velocities at its start, averages of its periods, smoothing, colony, match in validation."""
+    truth_file, configuration = tmp_path / 'truth.yaml', arm_file('er16').with_suffix('.yaml')
+    environment = isolated_environment()
+    arm = {'truth_file': truth_file, 'friction_law': 'daemi_heimann', 'publish_clock': True, 'speed': 5.0}
+    arm |= {'physics_rate': 500.0, 'publish_rate': 100.0, 'clock_rate': 25.0, 'effort_noise': 1e-3}
+    excitation = {
+        'period': 25.0,
+        'periods': 2,
+        'starts': 2,
+        'iterations': 30,
+        'rotor_inertia': False,
+        'joint_state_timeout': PATIENCE,
+        'controller_timeout': PATIENCE,
+        'window_time': PATIENCE,
+        'settling_time': 3.0,
+        'start_anyway': ['unchecked_workspace'],
+    }
+    recorder = {'output_folder': tmp_path / 'recordings', 'start_timeout': PATIENCE}
+    identification = {
+        'output_folder': tmp_path / 'results',
+        'estimator': 'bee-colony',
+        'rotor_inertia': False,
+        'colony_cycles': 600,
+        'colony_limit': 100,
+    }
+    with NodeGroup(environment, tmp_path) as group:
+        group.start('simulated_arm', [*parameter_arguments(arm), '--params-file', str(configuration)])
+        others = {'excitation': excitation, 'recorder': recorder, 'identification': identification}
+        for name, values in {**others, 'chain': {'friction_sweep': False}}.items():
+            words = parameter_arguments({**values, 'use_sim_time': True})
+            group.start(name, [*words, '--params-file', str(configuration)])
+        client = LoopClient(group.check, int(environment['ROS_DOMAIN_ID']), ('chain', *NODES))
+        try:
+            text = _whole_chain(client)
+        finally:
+            client.close()
+    assert 'identified, usable' in text, text
+    (written,) = (tmp_path / 'results').iterdir()
+    result = IdentificationResult.load(written / 'result.yaml')
+    assert result.friction_name == 'daemi_heimann'
+    assert (result.metrics['validation'].match > 90.0).all()
+    truth = read_truth(truth_file, RobotModel.from_urdf(arm_file('er16')))
+    speed = np.linspace(-1.0, 1.0, 41)[:, None] * np.array([0.5, 0.3, 0.5])
+    coulomb, viscous, gain, rate = result.friction_values[:, :4].T
+    found = coulomb * np.sign(speed) + viscous * speed + gain * np.arctan(rate * speed)
+    true = truth.friction.torque(speed)
+    np.testing.assert_allclose(found, true, atol=0.1 * np.abs(true).max())
+
+
+def _whole_chain(client: LoopClient) -> str:
+    """Start the chain and return what it ends with; a first window that is lost ends a run: it is started again."""
+    text = ''
+
+    def ended() -> int:
+        return int(client.status_value('chain', 'ended') or 0)
+
+    for _ in range(3):
+        before = ended()
+        said = client.call('/chain/start', DEADLINE)
+        client.wait(lambda before=before: ended() > before, 'its end', 3.0 * DEADLINE)
+        text = f'{said} -> {client.status["chain"].message}'
+        if 'did not take the trajectory' not in text:
+            break
+    return text

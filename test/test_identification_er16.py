@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 from er16_helpers import er16, er16_data, er16_design, er16_truth
 
+from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.identification import IdentificationConfig, identify, torque_metrics
+from robotid_ros.model.packaged import arm_file
+from robotid_ros.model.robot_config import RobotConfig, configured_arm
 from robotid_ros.report.content import Figure
 from robotid_ros.report.identification import provenance_items
 
@@ -25,6 +28,16 @@ TRUTH = er16_truth(0)
 @pytest.fixture(scope='module')
 def runs():
     return er16_data(TRUTH, er16_design(1), 1), er16_data(TRUTH, er16_design(11), 2)
+
+
+def test_the_packaged_arm_is_that_of_the_published_rows() -> None:
+    configuration = RobotConfig.from_yaml(arm_file('er16').with_suffix('.yaml'))
+    packaged, published = configured_arm(str(arm_file('er16')), configuration), er16()
+    state = np.random.default_rng(0).normal(size=(3, 50, 3))
+    np.testing.assert_allclose(inverse_dynamics(packaged, *state), inverse_dynamics(published, *state), atol=1e-10)
+    for name in ('lower', 'upper', 'velocity', 'acceleration', 'effort'):
+        np.testing.assert_allclose(getattr(packaged.limits, name), getattr(published.limits, name), rtol=1e-12)
+    assert not packaged.rotor_inertia.any()
 
 
 def test_daemi_heimann_friction_matches_a_trajectory_it_has_not_seen(runs) -> None:
