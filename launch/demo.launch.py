@@ -10,6 +10,7 @@
 """Start the simulated arm and the nodes, and run everything: friction sweep, excitation, validation, identification.
 
     ros2 launch robotid_ros demo.launch.py
+    ros2 launch robotid_ros demo.launch.py method:=alternating torque_threshold:=20.0
 
 The log ends with what was found and where the report is. With run:=false nothing moves until the services are
 called:
@@ -44,13 +45,24 @@ ARGUMENTS = (
     ('seed', '0', "of the design, and of the arm's true parameters and noise"),
     ('controller_interface', '', 'topic, or action (needs control_msgs); empty: what the configuration says, or topic'),
     ('friction_sweep', 'true', 'whether the run begins with a friction sweep'),
-    ('validation', 'true', 'whether a second trajectory is run to judge the result by'),
+    ('validation', '', 'whether a trajectory more is run to judge the result by; empty: unless a method selects'),
     ('run', 'true', 'true: run everything at once; false: wait for the services'),
 )
 # Nothing can be damaged here, so a machine that is busy for a moment is no reason to stop.
 PATIENCE = {'joint_state_timeout': 20.0, 'controller_timeout': 20.0, 'start_timeout': 20.0, 'window_time': 20.0}
 SWEEP = {'sweep_levels': 4, 'sweep_stroke_time': 1.0}  # shorter than on a real arm, whose friction is less simple
-PASSED = ('config', 'namespace', 'output_folder', 'recordings', 'period', 'periods', 'seed', 'controller_interface')
+PASSED = (
+    'config',
+    'namespace',
+    'output_folder',
+    'recordings',
+    'period',
+    'periods',
+    'seed',
+    'controller_interface',
+    'friction_sweep',
+    'validation',
+)
 
 
 def arm_and_loop(context):
@@ -77,23 +89,20 @@ def arm_and_loop(context):
         parameters=[*([config] if config else []), own],
         on_exit=shared['end_of_all'],
     )
-    parts = {name: shared['truth'](name, value(name)) for name in ('friction_sweep', 'validation')}
-    chain = Node(
-        package='robotid_ros',
-        executable='chain',
-        name='chain',
-        output='screen',
-        parameters=[{**parts, 'start_at_once': True, 'simulated': True}],
-    )
+    run = shared['truth']('run', value('run'))
     loop = IncludeLaunchDescription(
         PythonLaunchDescriptionSource(identify),
-        launch_arguments={**{name: value(name) for name in PASSED}, 'use_sim_time': 'true'}.items(),
+        launch_arguments={
+            **{name: value(name) for name in PASSED},
+            'chain': str(run),
+            'use_sim_time': 'true',
+        }.items(),
     )
-    beside = [arm, chain] if shared['truth']('run', value('run')) else [arm]
     # All nodes take their time from this arm: a busy machine makes the run longer and changes nothing else.
     clock = SetRemap('/clock', f'/{value("namespace").strip("/")}/clock'.replace('//', '/'))
-    patience = [SetParameter(name, number) for name, number in {**PATIENCE, **SWEEP}.items()]
-    return [GroupAction([clock, *patience, GroupAction([PushRosNamespace(value('namespace')), *beside]), loop])]
+    settings = {**PATIENCE, **SWEEP, 'start_at_once': run, 'simulated': True}
+    of_all = [SetParameter(name, setting) for name, setting in settings.items()]
+    return [GroupAction([clock, *of_all, GroupAction([PushRosNamespace(value('namespace')), arm]), loop])]
 
 
 def generate_launch_description():

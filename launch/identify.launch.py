@@ -65,6 +65,7 @@ SETTINGS = {
     if item.name == 'seed' or item.name not in {name for name, *_ in ARGUMENTS}
 }
 SHARED = ('seed', 'rotor_inertia')
+CHAIN_ENDS = (0, 1)  # one that was to start at once is through, or was stopped: the other nodes stay
 EXCITATION = {
     'trajectory': str,
     'controller_interface': str,
@@ -119,6 +120,8 @@ def recording_folders(asked, output_folder, namespace):
 def end_of_all(event, context):
     """End everything when a node ends by itself: the excitation node brings the arm to rest on its way out."""
     if context.is_shutdown:
+        return []
+    if event.process_name.startswith('chain') and event.returncode in CHAIN_ENDS:
         return []
     message = f'{event.process_name} ended with exit code {event.returncode}; the others are ended too'
     return [LogInfo(msg=message), EmitEvent(event=Shutdown(reason=message))]
