@@ -26,7 +26,7 @@ from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, GroupAction
 from launch.conditions import IfCondition
 from launch.substitutions import LaunchConfiguration
-from launch_ros.actions import Node, PushRosNamespace, SetRemap
+from launch_ros.actions import Node, PushRosNamespace, SetParameter, SetRemap
 from launch_ros.parameter_descriptions import ParameterValue
 
 ARGUMENTS = (
@@ -37,6 +37,8 @@ ARGUMENTS = (
     ('namespace', '', 'namespace of all nodes'),
     ('output_folder', '~/.ros/robotid', 'where recordings go, each to a folder of its own'),
 )
+# Nothing can be damaged by a simulated robot, so a machine that is busy for a moment is no reason to stop.
+PATIENCE = {'joint_state_timeout': 20.0, 'controller_timeout': 20.0, 'window_time': 20.0}
 
 
 def generate_launch_description():
@@ -89,5 +91,8 @@ def generate_launch_description():
         DeclareLaunchArgument(name, default_value=default, description=text) for name, default, text in ARGUMENTS
     ]
     namespace = LaunchConfiguration('namespace')
-    nodes = GroupAction([PushRosNamespace(namespace), SetRemap('/clock', 'clock'), robot, excitation, recorder])
+    simulated = IfCondition(LaunchConfiguration('simulated'))
+    patience = [SetParameter(name, seconds, condition=simulated) for name, seconds in PATIENCE.items()]
+    of_all = [PushRosNamespace(namespace), SetRemap('/clock', 'clock'), *patience]
+    nodes = GroupAction([*of_all, robot, excitation, recorder])
     return LaunchDescription([*declared, nodes])

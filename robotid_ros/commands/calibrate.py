@@ -17,6 +17,7 @@ import numpy as np
 import yaml
 
 from robotid_ros import __version__
+from robotid_ros.arrays import Array
 from robotid_ros.calibration import (
     CalibrationConfig,
     CalibrationResult,
@@ -32,15 +33,24 @@ from robotid_ros.calibration.example import example_arm, example_table
 from robotid_ros.calibration.points import ANGLE_UNITS, LENGTH_UNITS, read_joints, write_joints
 from robotid_ros.calibration.result import write_result
 from robotid_ros.commands.command import Command
+from robotid_ros.commands.options import load_config
 from robotid_ros.commands.settings import add_settings, settings_from
 from robotid_ros.commands.terminal import progress_bar, report_table
 from robotid_ros.errors import CalibrationError
+from robotid_ros.excitation import ExcitationConfig
+from robotid_ros.excitation.preparation import clear_poses
 from robotid_ros.files import file_hash, output_folder, write_text
 from robotid_ros.model import RobotModel
 from robotid_ros.model.dh_table import DHTable, read_dh_file
 from robotid_ros.model.packaged import arm_file
+from robotid_ros.model.robot_config import RobotConfig, configured_arm
 from robotid_ros.report import can_draw, write_report
 from robotid_ros.report.calibration import accuracy_table, calibration_report, workspace_report
+
+_CANDIDATES = 2000
+"""Poses that are chosen among."""
+_DRAWN = 20_000
+"""Poses drawn for that many of them that are clear."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +66,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--out', required=True, metavar='DIR', help='folder for the results, made if needed')
     add('--held-out', type=Path, metavar='POINTS.csv', help='measurements kept apart, for the accuracy alone')
     add('--tip', metavar='LINK', help="end of a URDF's chain; by default that of the longest, before a gripper")
+    add('--config', metavar='YAML', help='robot configuration of a URDF: limits, mount, and what poses stay clear of')
 
     add = parser.add_argument_group('units of the points files').add_argument
     add('--length-unit', choices=tuple(LENGTH_UNITS), default='m', help='default: m')
@@ -96,7 +107,8 @@ def _run(options: argparse.Namespace) -> int:
         raise CalibrationError('--held-out and --compensate need POINTS.csv to calibrate from')
     if options.tool_point is not None and config.tool != 'known':
         raise CalibrationError('--tool-point is for --tool known; otherwise the target is estimated')
-    robot = _load_robot(options)
+    arm = load_config(options)
+    robot = _load_robot(options, arm)
     folder = output_folder(options.out)
     report = not options.no_report and can_draw()
     if options.workspace is not None:
@@ -109,8 +121,15 @@ def _run(options: argparse.Namespace) -> int:
         extent = (f'{axis} {low:.3f} to {high:.3f} m' for axis, low, high in zip('xyz', lower, upper, strict=True))
         print(f'workspace: {", ".join(extent)}; reach {workspace.reach:.3f} m')
     if options.select_poses is not None:
+        candidates: Array | int = _CANDIDATES
+        if arm is not None and isinstance(robot, RobotModel):
+            candidates = clear_poses(robot, ExcitationConfig(**arm.design), _DRAWN)[:_CANDIDATES]
         selection = select_poses(
-            robot, options.select_poses, frame=config.frame, rng=np.random.default_rng(config.seed)
+            robot,
+            options.select_poses,
+            candidates=candidates,
+            frame=config.frame,
+            rng=np.random.default_rng(config.seed),
         )
         write_joints(folder / 'poses.csv', robot.joint_names, selection.q)
         print(
@@ -121,12 +140,14 @@ def _run(options: argparse.Namespace) -> int:
     return 0 if options.points is None else _calibrate(options, config, robot, folder, report)
 
 
-def _load_robot(options: argparse.Namespace) -> RobotModel | DHTable:
+def _load_robot(options: argparse.Namespace, arm: RobotConfig | None) -> RobotModel | DHTable:
     options.robot = arm_file(options.robot)
     if options.robot.suffix.lower() not in ('.yaml', '.yml'):
-        return RobotModel.from_urdf(options.robot, tip=options.tip)
+        return configured_arm(str(options.robot), arm, tip=options.tip or '')
     if options.tip is not None:
         raise CalibrationError('--tip chooses from a URDF; a DH table is taken whole')
+    if arm is not None:
+        raise CalibrationError('--config goes with a URDF; a DH table has limits of its own')
     return read_dh_file(options.robot)
 
 

@@ -72,6 +72,19 @@ def reference_check(model: RobotModel, config: ExcitationConfig) -> ReferenceChe
     return ReferenceCheck(model=model, limits=limits, constraints=constraints, observation=observation)
 
 
+def clear_poses(model: RobotModel, config: ExcitationConfig, count: int) -> Array:
+    """Return poses within the limits that are off the ground, the walls and the arm itself, of ``count`` drawn.
+
+    Returns
+    -------
+    ndarray, shape (P, n), P <= count
+        The same ones each time [rad or m].
+    """
+    drawn = random_positions(model, count, design_limits(model, config))
+    kept: Array = drawn[excess_at_rest(workspace_constraints(model, config), model, drawn) <= 0.0]
+    return kept
+
+
 def clear_pose(model: RobotModel, config: ExcitationConfig) -> Array:
     """Return a pose to start a simulated arm in, shape (n,): inside its limits, off the ground and off itself.
 

@@ -10,7 +10,7 @@
 """The time of a run: that of the clock that stamps what is sent, as long as it goes on as a clock does."""
 
 _JUMP = 0.25
-"""Change of the clock against a monotonic one that no clock makes by itself [s]."""
+"""Change of the clock against a monotonic one that no clock makes by itself, in real time [s]."""
 _FASTER = 5.0
 """How much faster than measured simulated time may go for a moment."""
 _STALL = 0.5
@@ -88,7 +88,7 @@ class RunClock:
             return ''
         if went < -_BACK:
             return f'{_jumped(went)}, as when a simulated world is reset'
-        if self._watched > _REMEMBER and went > _JUMP + self._possible(since):
+        if self._watched > _REMEMBER and went > _JUMP * self._fastest + self._possible(since):
             return _jumped(went)
         return ''
 
