@@ -35,6 +35,8 @@ from robotid_ros.model.transforms import rotation_of_vector
 from robotid_ros.report import can_draw
 from robotid_ros.report.calibration import workspace_report
 
+UR10E_CONFIG = Path(robotid_ros.__file__).parent / 'robots' / 'ur10e.yaml'
+
 UR10E = Path(robotid_ros.__file__).parent / 'robots' / 'ur10e.urdf'
 
 
@@ -119,10 +121,29 @@ def test_the_command_selects_poses_and_samples_the_workspace(
     assert not list((tmp_path / 'new').glob('*.png'))
 
 
+def test_selected_poses_keep_what_the_configuration_says(tmp_path: Path) -> None:
+    pinocchio = pytest.importorskip('pinocchio', reason='needs Pinocchio, to compare with')
+    urdf = UR10E_CONFIG.with_suffix('.urdf')
+    options = ['--robot', 'ur10e', '--select-poses', '12', '--no-report']
+    heights = {}
+    for name, more in (('any', []), ('clear', ['--config', str(UR10E_CONFIG)])):
+        assert main(['calibrate', *options, '--out', str(tmp_path / name), *more]) == 0
+        model = pinocchio.buildModelFromUrdf(str(urdf))
+        data = model.createData()
+        heights[name] = []
+        for q in read_joints(tmp_path / name / 'poses.csv', tuple(model.names)[1:]):
+            pinocchio.forwardKinematics(model, data, q)
+            heights[name].append([place.translation[2] for place in list(data.oMi)[3:]])
+            assert name == 'any' or -2.9 <= q[1] <= -0.25
+    assert np.min(heights['any']) < 0.0  # below the table
+    assert np.min(heights['clear']) > 0.06  # above it by the radius of the capsules
+
+
 @pytest.mark.parametrize(
     ('arguments', 'words'),
     [
         ([], 'expected POINTS.csv'),
+        (['--select-poses', '12', '--config', str(UR10E_CONFIG)], '--config goes with a URDF'),
         (['nowhere.csv'], 'nowhere.csv does not exist'),
         (['POINTS', '--length-unit', 'mm'], 'metres given as millimetres'),
         (['POINTS', '--angle-unit', 'deg'], 'radians given as degrees'),

@@ -365,6 +365,20 @@ def test_a_simulator_without_processor_for_a_while_does_not_jump(seed):
         assert clock.problem == '', (rate, now)
 
 
+@pytest.mark.parametrize('rate', [1.0, 3.0, 10.0])
+def test_a_jump_of_simulated_time_counts_in_real_time(rate):
+    """A quarter of a second of a simulator's fastest, also after it went slowly for a while."""
+    for part, jumps in ((0.9, False), (1.5, True)):
+        clock = RunClock(10.0, 10.0, 0.0, simulated=True)
+        now, heard = 0.0, 10.0
+        for speed in [rate] * 200 + [1.0] * 500:
+            now, heard = now + 0.01, heard + 0.01 * speed
+            clock.read(heard, now, simulated=True)
+        assert clock.problem == ''
+        clock.read(heard + part * 0.25 * rate, now + 1e-4, simulated=True)
+        assert bool(clock.problem) == jumps, (rate, part)
+
+
 def test_the_clock_of_a_run_goes_on_after_a_jump():
     clock = RunClock(100.0, 99.5, 7.0, simulated=False)
     assert clock.read(99.6, 7.1, simulated=False) == pytest.approx(-0.4)
