@@ -379,6 +379,19 @@ def test_a_jump_of_simulated_time_counts_in_real_time(rate):
         assert bool(clock.problem) == jumps, (rate, part)
 
 
+@pytest.mark.parametrize('patience', [0.5, 3.0, 20.0])
+def test_simulated_time_may_stall_as_long_as_joint_states_may_miss(patience):
+    """A node that had no processor hears the oldest message that waits first, and the newest at once after it."""
+    for part, jumps in ((0.95, False), (1.05, True)):
+        clock = RunClock(10.0, 10.0, 0.0, simulated=True, stall=patience)
+        for k in range(1, 300):
+            clock.read(10.0 + 0.01 * k, 0.01 * k, simulated=True)
+        begun = 0.01 * 299
+        clock.read(10.01 + begun, begun + 2.0 * patience, simulated=True)
+        clock.read(10.01 + begun + part * (patience + 0.25), begun + 2.0 * patience + 1e-5, simulated=True)
+        assert bool(clock.problem) == jumps, part
+
+
 def test_the_clock_of_a_run_goes_on_after_a_jump():
     clock = RunClock(100.0, 99.5, 7.0, simulated=False)
     assert clock.read(99.6, 7.1, simulated=False) == pytest.approx(-0.4)

@@ -13,8 +13,6 @@ _JUMP = 0.25
 """Change of the clock against a monotonic one that no clock makes by itself, in real time [s]."""
 _FASTER = 5.0
 """How much faster than measured simulated time may go for a moment."""
-_STALL = 0.5
-"""After which stall a simulator still makes up for it in one go [s]."""
 _SLEW = 1e-3
 """How fast clocks may drift apart: twice what chrony and NTP slew by."""
 _BACK = 0.02
@@ -37,10 +35,12 @@ class RunClock:
         Both clocks, read at one moment [s].
     simulated : bool
         The node's clock is simulated time, which may have any rate.
+    stall : float
+        After which silence simulated time may still be made up for in one go [s]: as long as joint states may miss.
     """
 
-    def __init__(self, begin: float, clock: float, now: float, *, simulated: bool) -> None:
-        self.begin, self._simulated = begin, simulated
+    def __init__(self, begin: float, clock: float, now: float, *, simulated: bool, stall: float = 0.5) -> None:
+        self.begin, self._simulated, self._stall = begin, simulated, stall
         self._clock, self._now, self._offset = clock, now, clock - now
         self._rate, self._watched = 1.0, 0.0
         self._fastest = 1.0  # what a simulator comes back to that had no processor for a while
@@ -64,7 +64,7 @@ class RunClock:
             self.time = max(self.time, clock - self.begin)
             if simulated:
                 owed = self._owed * max(1.0 - passed / _REMEMBER, 0.0) + self._rate * passed - max(went, 0.0)
-                self._owed = min(max(owed, 0.0), _STALL * self._rate)
+                self._owed = min(max(owed, 0.0), self._stall * self._rate)
             if simulated and went > 0.0:
                 self._watched += since
                 if since > 0.0:

@@ -169,7 +169,8 @@ class ArmDriver:
         position = self.state.fresh_position()
         self._link.begin(model.joint_names, self._guarded(self._on_feedback))
         self.rested.clear()
-        run_clock = RunClock(clock + config.start_delay, clock, now, simulated=self._simulated())
+        stall = watchdog.joint_state_timeout
+        run_clock = RunClock(clock + config.start_delay, clock, now, simulated=self._simulated(), stall=stall)
         efforts = self._effort_watch(plan, model, watchdog)
         run = Supervisor(plan, first, watchdog, run_clock, config.latency, time.monotonic, efforts)
         run.sights += self.surroundings.begin(watchdog.joint_state_timeout, recorded=recorded)
