@@ -9,6 +9,8 @@
 
 """An ER-16-like arm in MuJoCo with Daemi-Heimann friction, from optimal excitation to the match in validation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from er16_helpers import er16, er16_data, er16_design, er16_truth
@@ -18,7 +20,7 @@ from robotid_ros.identification import IdentificationConfig, identify, torque_me
 from robotid_ros.model.packaged import arm_file
 from robotid_ros.model.robot_config import RobotConfig, configured_arm
 from robotid_ros.report.content import Figure
-from robotid_ros.report.identification import provenance_items
+from robotid_ros.report.identification import identification_report, provenance_items
 
 pytest.importorskip('mujoco', reason='needs the sim extra')
 
@@ -85,6 +87,23 @@ def test_the_published_bee_colony_ends_below_separable_least_squares_and_nearer_
     assert (matches[0] > 75.0).all()
     assert (matches[1] > 94.0).all()
     assert (matches[0] < matches[1]).all()
+
+
+def test_a_result_that_is_worse_than_the_description_says_so(runs) -> None:
+    training, validation = runs
+    described = replace(er16(), friction=TRUTH.friction.coulomb, damping=TRUTH.friction.viscous)
+    speed, measured = validation.dq, validation.tau
+    before = inverse_dynamics(described, validation.q, speed, validation.ddq)
+    before += described.friction * np.sign(speed) + described.damping * speed
+    left = 100.0 * np.linalg.norm(measured - before) / np.linalg.norm(measured)
+    for estimator in ('bee-colony', 'wls'):
+        config = IdentificationConfig(friction='daemi_heimann', estimator=estimator, rotor_inertia=False)
+        found = identify(training, described, validation=validation, config=config)
+        assert found.usable
+        worse = found.metrics['validation'].relative_error_total > left
+        assert worse == (estimator == 'bee-colony')
+        page = identification_report(described, found, training, validation=validation)
+        assert ('The robot description explains more of it' in ' '.join(page.verdict.reasons)) == worse
 
 
 def test_auto_takes_back_a_smooth_sign_that_stood_for_a_missing_speed_term(runs) -> None:

@@ -90,6 +90,12 @@ def _cautions(subject: Subject) -> Iterator[str]:
                 f'The error on new motions is {number(ratio, 2)} times that of the training: record more varied '
                 'motion, or use fewer parameters.'
             )
+        described = subject.before.relative_error_total
+        if described < metrics.relative_error_total and metrics.relative_error_total > _LARGE_ERROR:
+            yield (
+                f'The robot description explains more of it, {percent(100.0 - described)}: use that as it is, or '
+                'identify with the estimator auto.'
+            )
     if condition_level(result.condition_scaled) == 'bad':
         yield (
             f'The condition number is {number(result.condition_scaled)}: the motion left some parameters '
