@@ -48,7 +48,7 @@ ARGUMENTS = (
     ('period', '', "length of a period of the excitation [s]; empty: the node's default"),
     ('periods', '', "how many periods are run; empty: the node's default"),
     ('seed', '', "of every random choice; empty: the node's default"),
-    ('start_at_rest', 'false', 'whether every period starts and ends at rest; false: only the run does'),
+    ('start_at_rest', '', "whether every period starts and ends at rest, or only the run; empty: the node's default"),
     ('gravity', '', "in the base frame, 'x y z' [m/s^2]; empty: the configuration's"),
     ('ground_height', '', "of the ground in the base frame [m]; empty: the configuration's"),
     ('chain', 'false', 'true: also the node chain, whose service chain/start runs everything, to the report'),
@@ -151,7 +151,8 @@ def nodes(context):
         for name, kind in EXCITATION.items()
         if value(name)
     }
-    excitation['start_at_rest'] = truth('start_at_rest', value('start_at_rest'))
+    if value('start_at_rest'):
+        excitation['start_at_rest'] = truth('start_at_rest', value('start_at_rest'))
     extra = {
         'excitation': {**excitation, **{name: asked[name] for name in SHARED if name in asked}},
         'recorder': folder,
