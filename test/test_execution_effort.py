@@ -10,6 +10,7 @@
 
 """Efforts that tell of a push: found where there is one, and only there; how long a simulated arm presses on a wall."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -66,6 +67,30 @@ def pushed(moment, share, unit=KNOWN, joint=1):
 @pytest.mark.parametrize('unit', [KNOWN, UNKNOWN, 7.0 * KNOWN])
 def test_an_arm_that_differs_from_its_description_is_left_alone(unit):
     assert watched(efforts() / np.nan_to_num(unit, nan=1.0), unit) is None
+
+
+@pytest.mark.parametrize('seed', range(5))
+def test_friction_that_turns_over_earlier_or_later_than_a_period_before_is_no_push(seed):
+    """A joint that is nearly at rest stays there for some moments, and its friction is anything meanwhile."""
+    rng = np.random.default_rng(seed)
+    motion = replace(TRAJECTORY, base_frequency=0.05 * TRAJECTORY.base_frequency)  # slow, and so are its reversals
+    plan = replace(PLAN, motion=motion, period=motion.period, begin=0.0, end=3.0 * motion.period)
+    times = np.arange(0.0, plan.end, 0.01)
+    period = (times / plan.period).astype(int)
+    speed = motion.evaluate(times)[1]
+    fastest = np.abs(speed).max(axis=0)
+    off = 0.015 * fastest * rng.uniform(-1.0, 1.0, (4, 3))
+    torque = 10.0 ** rng.uniform(-1.0, 2.0, 3) * np.sign(speed + off[period])
+    torque += rng.normal(0.0, 1e-3, torque.shape)
+
+    def told(efforts):
+        watch = EffortWatch(plan, UNKNOWN, 1.0)
+        still = SimpleNamespace(position=np.zeros(3), velocity=np.zeros(3), acceleration=np.zeros(3))
+        return {watch.receive(float(t), still, np.zeros(3), row) for t, row in zip(times, efforts, strict=True)}
+
+    assert told(torque) == {None}
+    pushes = (times > 1.7 * plan.period)[:, None] & (np.abs(speed) > 0.1 * fastest)
+    assert told(np.where(pushes, 3.0 * torque, torque)) != {None}
 
 
 def test_efforts_that_say_nothing_stop_nothing():

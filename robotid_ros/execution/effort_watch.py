@@ -16,7 +16,7 @@ None of this is a safety function: a threshold that never stops a healthy arm le
 
 import numpy as np
 
-from robotid_ros.arrays import Array, BoolArray
+from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.execution.joint_motion import JointMotion
 from robotid_ros.execution.run import RunPlan
@@ -38,6 +38,8 @@ _REPEATS = 0.1
 """How far the effort may be from that of the period before, as a part of the effort limit: friction warms up."""
 _REPEATS_OF_PEAK = 0.4
 """The same as a part of the largest effort, where that is less."""
+_SLOW = 0.02
+"""Part of a joint's own fastest speed below which its friction may turn over earlier or later than a period before."""
 _NOISE = 6.0
 """Standard deviations of the averaged effort that noise may reach: once in a billion averages if it is Gaussian."""
 
@@ -51,7 +53,8 @@ class EffortWatch:
     - the model, with its inertias and friction: ``|tau - tau_model| < 0.2 tau_max + 0.5 |tau_model| + 2 u``, where
       u is the largest difference that lasted 0.3 s before;
     - from the second period on the period before: ``|tau - tau(t - T)| < 0.1 tau_max + 6 s``, with the standard
-      deviation s of the noise. A model is not needed, nor the unit of the effort.
+      deviation s of the noise. A model is not needed, nor the unit of the effort. Where the joint is slow, it may be
+      any effort of that stretch: friction turns over when the joint does, which a slow one does not do to the moment.
 
     Where an effort limit or a torque constant is missing, so are the first two. A joint that is beyond its effort
     limit before the run begins has another unit or a wrong limit, and the first bound does not count for it.
@@ -86,6 +89,10 @@ class EffortWatch:
         self._runs = {name: np.zeros(n, dtype=int) for name in ('limit', 'model', 'period')}
         bins = int(np.ceil(plan.period / _BIN))
         self._before, self._present = (np.full((bins, n), np.nan) for _ in range(2))
+        middles = np.minimum(_BIN * (np.arange(bins) + 0.5), plan.period)
+        speed = np.abs(plan.motion.evaluate(middles)[1])
+        slow = speed < _SLOW * speed.max(axis=0)
+        self._since, self._until = _lengths(slow), _lengths(slow[::-1])[::-1]
         self._period = 0
         self._noise: Array | None = None
         self._clear, self._passed = np.full(n, np.nan), np.full(n, np.nan)
@@ -153,16 +160,18 @@ class EffortWatch:
         self._present[k] = mean
         if self._noise is None:
             return None
-        near = self._before[[(k - 1) % bins, k, (k + 1) % bins]]  # an effort that turns over comes a bin early or late
         peak = np.fmax.reduce(np.abs(self._before))
-        away = np.maximum(mean - np.fmax.reduce(near), np.fmin.reduce(near) - mean)
+        away = np.empty_like(mean)
+        for j, effort in enumerate(self._before.T):
+            near = effort[np.arange(k - self._since[k, j], k + self._until[k, j] + 1) % bins]
+            away[j] = max(mean[j] - np.fmax.reduce(near), np.fmin.reduce(near) - mean[j])
         allowed = np.fmin(_REPEATS * self._limit, _REPEATS_OF_PEAK * peak) + _NOISE * self._noise
-        j = self._lasting('period', away > self._tolerance * allowed, 2)
-        if j is None:
+        found = self._lasting('period', away > self._tolerance * allowed, 2)
+        if found is None:
             return None
         return (
-            f"the effort of joint '{self._names[j]}' is {away[j]:.3g} away from that of the period before (allowed: "
-            f'{self._tolerance * allowed[j]:.2g}): the arm presses on something'
+            f"the effort of joint '{self._names[found]}' is {away[found]:.3g} away from that of the period before "
+            f'(allowed: {self._tolerance * allowed[found]:.2g}): the arm presses on something'
         )
 
     @property
@@ -180,6 +189,14 @@ class EffortWatch:
         run = self._runs[name]
         run[:] = np.where(beyond, run + 1, 0)
         return int(np.argmax(run)) if (run >= times).any() else None
+
+
+def _lengths(slow: BoolArray) -> IntArray:
+    """Return how many bins before each one, at least one, belong to its stretch of slow ones and the edge of it."""
+    count = np.zeros(slow.shape[1], dtype=np.int64)
+    counts = np.array([count := np.where(row, count + 1, 0) for row in (*slow, *slow)])  # a period goes round
+    lengths: IntArray = np.clip(counts[len(slow) :], 1, len(slow))
+    return lengths
 
 
 def _noise(means: Array) -> Array:
