@@ -39,7 +39,7 @@ _REPEATS = 0.1
 _REPEATS_OF_PEAK = 0.4
 """The same as a part of the largest effort, where that is less."""
 _SLOW = 0.02
-"""Part of a joint's own fastest speed below which its friction may turn over earlier or later than a period before."""
+"""Part of a joint's fastest speed below which its friction may turn over earlier or later than a period before."""
 _NOISE = 6.0
 """Standard deviations of the averaged effort that noise may reach: once in a billion averages if it is Gaussian."""
 
@@ -53,8 +53,9 @@ class EffortWatch:
     - the model, with its inertias and friction: ``|tau - tau_model| < 0.2 tau_max + 0.5 |tau_model| + 2 u``, where
       u is the largest difference that lasted 0.3 s before;
     - from the second period on the period before: ``|tau - tau(t - T)| < 0.1 tau_max + 6 s``, with the standard
-      deviation s of the noise. A model is not needed, nor the unit of the effort. Where the joint is slow, it may be
-      any effort of that stretch: friction turns over when the joint does, which a slow one does not do to the moment.
+      deviation s of the noise. A model is not needed, nor the unit of the effort. Where the joint was slow then, or
+      was not seen, it may be any effort of that stretch and its edges: friction turns over when the joint does, which
+      a slow one does not do to the moment, and what a lost joint state would have shown lies between its neighbours.
 
     Where an effort limit or a torque constant is missing, so are the first two. A joint that is beyond its effort
     limit before the run begins has another unit or a wrong limit, and the first bound does not count for it.
@@ -88,33 +89,32 @@ class EffortWatch:
         self._believed = np.ones(n, dtype=bool)
         self._runs = {name: np.zeros(n, dtype=int) for name in ('limit', 'model', 'period')}
         bins = int(np.ceil(plan.period / _BIN))
-        self._before, self._present = (np.full((bins, n), np.nan) for _ in range(2))
-        middles = np.minimum(_BIN * (np.arange(bins) + 0.5), plan.period)
-        speed = np.abs(plan.motion.evaluate(middles)[1])
-        slow = speed < _SLOW * speed.max(axis=0)
-        self._since, self._until = _lengths(slow), _lengths(slow[::-1])[::-1]
+        self._present = np.full((bins, n), np.nan)
+        speed = np.abs(plan.motion.evaluate(np.minimum(_BIN * (np.arange(bins) + 0.5), plan.period))[1])
+        self._slow = _SLOW * speed.max(axis=0)
+        self._fast = np.zeros((bins, n), dtype=bool)
+        self._seen = np.zeros(0, dtype=np.int64)
         self._period = 0
-        self._noise: Array | None = None
         self._clear, self._passed = np.full(n, np.nan), np.full(n, np.nan)
 
-    def receive(self, elapsed: float, expected: JointMotion, position: Array, effort: Array) -> str | None:
+    def receive(self, elapsed: float, expected: JointMotion, motion: JointMotion, effort: Array) -> str | None:
         """Take in the efforts of a joint state; return what an arm that presses on something shows, or None.
 
         ``elapsed`` counts from the start of the run [s], negative before it; ``expected`` is what the arm should do
-        then, with its acceleration; measured positions [rad or m] and efforts have the shape (n,).
+        then, with its acceleration, ``motion`` what it does; efforts have the shape (n,).
         """
         current = int(np.floor(elapsed / _BIN))
         problem = None
         if self._bin is not None and current != self._bin and self._count:
             mean, self._sum, self._count = self._sum / self._count, np.zeros_like(self._sum), 0
-            problem = self._judge((self._bin + 0.5) * _BIN, expected, mean)
+            problem = self._judge((self._bin + 0.5) * _BIN, expected, motion, mean)
             if not any(run.any() for run in self._runs.values()):
-                self._clear, self._passed = self._passed, np.array(position)
+                self._clear, self._passed = self._passed, np.array(motion.position)
         self._bin = current
         self._sum, self._count = self._sum + self._unit * effort, self._count + 1
         return problem
 
-    def _judge(self, elapsed: float, expected: JointMotion, mean: Array) -> str | None:
+    def _judge(self, elapsed: float, expected: JointMotion, motion: JointMotion, mean: Array) -> str | None:
         if elapsed < 0.0:
             self._believed &= ~(np.abs(mean) >= _SATURATED * self._limit)
         saturated = (np.abs(mean) >= _SATURATED * self._limit) & self._believed
@@ -124,7 +124,7 @@ class EffortWatch:
                 f"the effort of joint '{self._names[k]}' has been at its limit ({self._limit[k]:.3g}) for "
                 f'{3 * _BIN:.2f} s: the arm presses on something, or the motion is too much for it'
             )
-        return self._judge_model(expected, mean) or self._judge_period(elapsed, mean)
+        return self._judge_model(expected, mean) or self._judge_period(elapsed, motion.velocity, mean)
 
     def _judge_model(self, expected: JointMotion, mean: Array) -> str | None:
         """Return that the effort is far from what the model needs for the motion."""
@@ -145,25 +145,28 @@ class EffortWatch:
             f'{self._tolerance * allowed[k]:.2g} more or less): the arm presses on something'
         )
 
-    def _judge_period(self, elapsed: float, mean: Array) -> str | None:
+    def _judge_period(self, elapsed: float, velocity: Array, mean: Array) -> str | None:
         """Return that the effort is far from that at the same place of the period before."""
-        plan, bins = self._plan, len(self._before)
+        plan, bins = self._plan, len(self._present)
         if not plan.begin <= elapsed < plan.end:
             self._runs['period'][:] = 0
             return None
         period, phase = divmod(elapsed - plan.begin, plan.period)
         if int(period) != self._period:
             self._period = int(period)
-            self._before, self._present = self._present, np.full_like(self._present, np.nan)
-            self._noise = _noise(self._before)
+            self._turn_over()
         k = min(int(phase / _BIN), bins - 1)
         self._present[k] = mean
-        if self._noise is None:
+        self._fast[k] = np.abs(velocity) >= self._slow
+        if not len(self._seen):
             return None
         peak = np.fmax.reduce(np.abs(self._before))
         away = np.empty_like(mean)
+        # A moment that was not seen then lies between the one before and the one after it.
+        last, first = (np.searchsorted(self._seen, k, side) for side in ('right', 'left'))
         for j, effort in enumerate(self._before.T):
-            near = effort[np.arange(k - self._since[k, j], k + self._until[k, j] + 1) % bins]
+            begin, end = last - 1 - self._since[last - 1, j], first + self._until[first % len(self._seen), j]
+            near = effort[np.arange(begin, end + 1) % len(effort)]
             away[j] = max(mean[j] - np.fmax.reduce(near), np.fmin.reduce(near) - mean[j])
         allowed = np.fmin(_REPEATS * self._limit, _REPEATS_OF_PEAK * peak) + _NOISE * self._noise
         found = self._lasting('period', away > self._tolerance * allowed, 2)
@@ -173,6 +176,16 @@ class EffortWatch:
             f"the effort of joint '{self._names[found]}' is {away[found]:.3g} away from that of the period before "
             f'(allowed: {self._tolerance * allowed[found]:.2g}): the arm presses on something'
         )
+
+    def _turn_over(self) -> None:
+        """Make the present period the one before, without what was not seen of it."""
+        self._seen = np.flatnonzero(np.isfinite(self._present).any(axis=1))
+        self._before = self._present[self._seen]
+        self._noise = _noise(self._before)
+        fast = self._fast[self._seen]
+        alike = fast & np.roll(fast, 1, axis=0) & np.roll(fast, -1, axis=0)
+        self._since, self._until = _lengths(~alike), _lengths(~alike[::-1])[::-1]
+        self._present, self._fast = np.full_like(self._present, np.nan), np.zeros_like(self._fast)
 
     @property
     def clear(self) -> Array:
@@ -191,11 +204,11 @@ class EffortWatch:
         return int(np.argmax(run)) if (run >= times).any() else None
 
 
-def _lengths(slow: BoolArray) -> IntArray:
-    """Return how many bins before each one, at least one, belong to its stretch of slow ones and the edge of it."""
-    count = np.zeros(slow.shape[1], dtype=np.int64)
-    counts = np.array([count := np.where(row, count + 1, 0) for row in (*slow, *slow)])  # a period goes round
-    lengths: IntArray = np.clip(counts[len(slow) :], 1, len(slow))
+def _lengths(stretch: BoolArray) -> IntArray:
+    """Return how many bins before each one, at least one, belong to its stretch and the edge of it."""
+    count = np.zeros(stretch.shape[1], dtype=np.int64)
+    counts = np.array([count := np.where(row, count + 1, 0) for row in (*stretch, *stretch)])
+    lengths: IntArray = np.clip(counts[len(stretch) :], 1, len(stretch))
     return lengths
 
 

@@ -86,7 +86,7 @@ class Following:
         place = self.belief.motion.position
         expected = self.reference(time - self.config.tracking_delay)
         return (
-            self._watch_effort(expected, place, effort, time - self.config.tracking_delay)
+            self._watch_effort(expected, effort, time - self.config.tracking_delay)
             or self._watch_limits(place)
             or self._compare(place, expected.position)
             or self._confirm(place, expected.position, _SHOWS, 'the arm')
@@ -102,11 +102,11 @@ class Following:
         k = int(np.argmax(error))
         return f"joint '{self.plan.joint_names[k]}' is {error[k]:.3g} away from its reference (allowed: {allowed:g})"
 
-    def _watch_effort(self, expected: JointMotion, position: Array, effort: Array | None, time: float) -> str | None:
+    def _watch_effort(self, expected: JointMotion, effort: Array | None, time: float) -> str | None:
         """Return that the arm presses on something, if its efforts show it."""
         if self.efforts is None or effort is None or not np.isfinite(effort).all():
             return None
-        problem = self.efforts.receive(time, expected, position, effort)
+        problem = self.efforts.receive(time, expected, self.belief.motion, effort)
         self.pushing = self.pushing or problem is not None
         return problem
 
