@@ -232,6 +232,7 @@ def test_drive_measure_calibrate_is_better_by_ten(tmp_path: Path) -> None:
         window_time=35.0,  # in simulated seconds, which pass quickly
         window_points=2000,
         latency=0.5,
+        start_delay=6.0,  # a second of this computer, for the window's way to the arm
         start_anyway=['unchecked_workspace'],
         least_joint_state_rate=10.0,
     )

@@ -52,6 +52,7 @@ def test_one_call_runs_everything_from_the_parked_arm_to_the_report(tmp_path: Pa
         'controller_timeout': PATIENCE,
         'window_time': PATIENCE,  # in simulated seconds, which pass quickly
         'settling_time': 3.0,  # simulated seconds, in which the recorder comes up
+        'start_delay': 5.0,
         'start_anyway': ['unchecked_workspace', 'no_acceleration_limit'],
     }
     folder = tmp_path / 'results'
@@ -134,6 +135,7 @@ def test_one_call_selects_among_trajectories_and_goes_on_where_it_was(tmp_path: 
         'controller_timeout': PATIENCE,
         'window_time': PATIENCE,
         'settling_time': 3.0,
+        'start_delay': 5.0,  # a second of this computer, for the window's way to the arm
         'start_anyway': ['unchecked_workspace', 'no_acceleration_limit'],
     }
     recorder = {'output_folder': tmp_path / 'recordings', 'effort': 'torque', 'start_timeout': PATIENCE}
@@ -191,6 +193,7 @@ def test_one_call_finds_a_non_linear_friction_law_by_bees_on_the_arm_of_their_so
         'controller_timeout': PATIENCE,
         'window_time': PATIENCE,
         'settling_time': 3.0,
+        'start_delay': 5.0,  # a second of this computer, for the window's way to the arm
         'start_anyway': ['unchecked_workspace'],
     }
     recorder = {'output_folder': tmp_path / 'recordings', 'start_timeout': PATIENCE}
