@@ -19,6 +19,8 @@ from numpy.typing import ArrayLike
 from robotid_ros.arrays import Array
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction.terms import (
+    DISTANCES,
+    LEVELS,
     MODELS,
     NUMPY,
     OPTIONS,
@@ -102,7 +104,7 @@ class FrictionModel:
     presliding : ndarray, shape (n,) or (), optional
         Distance over which friction builds up after a reversal [rad or m], see
         :func:`robotid_ros.friction.presliding.sliding`; 0 for a joint without it. It is a law of recorded motion: a
-        single state has the sign of its speed.
+        single state has the sign of its speed. The model ``levels`` has states over multiples of it.
     """
 
     name: str
@@ -173,13 +175,18 @@ class FrictionModel:
         return replace(self, velocity_scale=_array(velocity_scale))
 
     @property
+    def needs_past(self) -> bool:
+        """Whether parameters of their own belong to what has built up since a reversal."""
+        return any(term.needs_past for term in self.terms)
+
+    @property
     def needs_position(self) -> bool:
         """Whether the torque depends on the position of the joint."""
         return any(term.needs_position for term in self.terms)
 
     def without_position(self) -> 'FrictionModel':
         """Return the model without the terms of the position; its linear parameters are the first of this model's."""
-        name = self.name.replace('+spring', '').replace('+ripple', '')
+        name = '+'.join(part for part in self.name.split('+') if part not in ('position', 'spring', 'ripple'))
         return friction_model(name, velocity_scale=self.velocity_scale, presliding=self.presliding)
 
     def of_joint(self, joint: int) -> 'FrictionModel':
@@ -218,10 +225,20 @@ class FrictionModel:
         if position is None and self.needs_position:
             raise IdentificationError(f"friction '{self.name}' depends on the joint positions; got none")
         scale = self.velocity_scale
+        if scale is None and LEVELS in self.terms:
+            raise IdentificationError(f"friction '{self.name}' needs a velocity scale for each joint; got none")
         sign = functions.sign(velocity) if scale is None else functions.tanh(velocity / scale)
+        past = None
+        slide = None if self.presliding is None else slide
+        if slide is not None and self.needs_past:
+            past = tuple(slide[..., k] for k in range(len(DISTANCES)))
+        elif slide is not None:
+            sign = np.where(np.isnan(slide[..., 0]), sign, slide[..., 0])
         return Motion(
             velocity=velocity,
-            sign=sign if slide is None else np.where(np.isnan(slide), sign, slide),
+            sign=sign,
+            scale=scale,
+            past=past,
             shape=dict(zip(self.shape_names, shape, strict=True)),
             load=load,
             position=position,
@@ -256,8 +273,9 @@ class FrictionModel:
             Torque transmitted by the joints, without their own friction [N m].
         position : ndarray, shape (N, n), optional
             For models with a torque ripple or a spring [rad].
-        slide : ndarray, shape (N, n), optional
-            Takes the place of the sign of the speed, where it is not nan.
+        slide : ndarray, shape (N, n, d), optional
+            What has built up since the last reversal, over multiples of the presliding distance. In a model without
+            parameters for it the first takes the place of the sign of the speed, where it is not nan.
 
         Raises
         ------
@@ -358,11 +376,11 @@ def friction_model(
     Parameters
     ----------
     name : str
-        ``coulomb``, ``coulomb_viscous``, ``static``, ``stribeck`` or ``daemi_heimann``, optionally
+        ``coulomb``, ``coulomb_viscous``, ``static``, ``stribeck``, ``daemi_heimann`` or ``levels``, optionally
         followed by options, ``'stribeck+load+offset'``: ``asymmetric`` for parameters of their own for each
         direction, ``load`` for Coulomb friction that grows with the transmitted torque, ``offset`` for a
-        constant torque, ``spring`` for a torque proportional to the position, ``ripple`` for a torque periodic in
-        the motor's position.
+        constant torque, ``position`` for a torque over the joint's position, ``spring`` for one proportional to it,
+        ``ripple`` for a torque periodic in the motor's position.
     velocity_scale : float or array_like, shape (n,), optional
         Replace sign(v) by tanh(v / velocity_scale) [rad/s].
     ripple_frequency : array_like, shape (n,), optional

@@ -29,6 +29,12 @@ Quantity: TypeAlias = Literal['force', 'damping', 'stiffness', 'velocity', 'inve
 BREAKAWAY_SPEED = 0.01
 """Speed below which a joint sticks in the model ``static`` [rad/s or m/s]."""
 
+SPEEDS = (0.1, 0.4, 1.4, 5.0, 16.0)
+"""Speeds at which the levels of the model ``levels`` reach 76 %, as multiples of its velocity scale."""
+
+DISTANCES = (1.0, 3.0, 10.0, 30.0)
+"""Distances over which friction builds up after a reversal, as multiples of the model's presliding distance."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Functions:
@@ -62,6 +68,10 @@ class Motion:
         Torque that the joint transmits, without its own friction [N m].
     position : array or symbol, optional
         [rad]
+    scale : ndarray, shape (n,), or float, optional
+        Speed by which the sign is smooth, and of which the levels are multiples [rad/s].
+    past : tuple of ndarray, shape (N, n) each, optional
+        What has built up since the last reversal, over each of ``DISTANCES``; None where no past is known.
     ripple_frequency, ripple_limit, spring : ndarray, shape (n,), or float
         See :class:`robotid_ros.friction.FrictionModel`.
     functions : Functions
@@ -72,6 +82,8 @@ class Motion:
     shape: Mapping[str, Any]
     load: Any = None
     position: Any = None
+    scale: Any = None
+    past: tuple[Any, ...] | None = None
     ripple_frequency: Any = 0.0
     ripple_limit: float = 10.0
     spring: Any = 1.0
@@ -133,8 +145,9 @@ class Term:
     shape : Shape, optional
     bends : callable, optional
         Derivatives of the columns with respect to the shape parameter.
-    needs_load, needs_position : bool
-        Whether the columns depend on the transmitted torque, or on the position.
+    needs_load, needs_position, needs_past : bool
+        Whether the columns depend on the transmitted torque, on the position, or on what has built up since the last
+        reversal.
     """
 
     parameters: tuple[Parameter, ...]
@@ -143,6 +156,7 @@ class Term:
     bends: Callable[[Motion], tuple[Any, ...]] | None = None
     needs_load: bool = False
     needs_position: bool = False
+    needs_past: bool = False
 
 
 COULOMB = Term(parameters=(Parameter(name='coulomb', quantity='force'),), columns=lambda at: (at.sign,))
@@ -251,14 +265,51 @@ SPRING = Term(
     needs_position=True,
 )
 
+
+def _free(name: str, quantity: Quantity) -> Parameter:
+    """Return a parameter of either sign."""
+    return Parameter(name=name, quantity=quantity, bound={})
+
+
+# Any curve of friction over the speed, as a sum of smooth steps of different widths. No single one has a sign: what
+# dissipates is their sum.
+LEVELS = Term(
+    parameters=(
+        *(_free(f'level_{k + 1}', 'force') for k in range(len(SPEEDS))),
+        _free('viscous', 'damping'),
+        _free('asymmetry', 'damping'),
+    ),
+    columns=lambda at: (
+        *(at.functions.tanh(at.velocity / (factor * at.scale)) for factor in SPEEDS),
+        at.velocity,
+        at.functions.abs(at.velocity),
+    ),
+)
+
+# What builds up along the way after a reversal (Dahl, 1976), over short and long distances. Without a past it has the
+# sign of the speed.
+BUILD_UP = Term(
+    parameters=tuple(_free(f'build_up_{k + 1}', 'force') for k in range(len(DISTANCES))),
+    columns=lambda at: (at.sign,) * len(DISTANCES) if at.past is None else at.past,
+    needs_past=True,
+)
+
+# Springs, cables, counterbalances, and weights that no link of the description has: a torque over the joint's position.
+POSITION = Term(
+    parameters=(_free('stiffness', 'stiffness'), _free('position_sin', 'force'), _free('position_cos', 'force')),
+    columns=lambda at: (at.position, at.functions.sin(at.position), at.functions.cos(at.position)),
+    needs_position=True,
+)
+
 MODELS: dict[str, tuple[Term, ...]] = {
     'coulomb': (COULOMB,),
     'coulomb_viscous': (COULOMB, VISCOUS),
     'static': (STATIC, VISCOUS),
     'stribeck': (STRIBECK, VISCOUS),
     'daemi_heimann': (COULOMB, VISCOUS, ARCTANGENT),
+    'levels': (LEVELS, BUILD_UP),
 }
-OPTIONS: dict[str, Term] = {'load': LOAD, 'offset': OFFSET, 'spring': SPRING, 'ripple': RIPPLE}
+OPTIONS: dict[str, Term] = {'load': LOAD, 'offset': OFFSET, 'position': POSITION, 'spring': SPRING, 'ripple': RIPPLE}
 
 
 def by_direction(terms: tuple[Term, ...]) -> tuple[Term, ...]:

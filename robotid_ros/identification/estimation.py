@@ -18,8 +18,8 @@ from robotid_ros.arrays import Array
 from robotid_ros.dynamics import BaseParameters
 from robotid_ros.identification.alternating import alternate
 from robotid_ros.identification.assembly import thresholds
-from robotid_ros.identification.automatic import automatic
 from robotid_ros.identification.bee_colony import bee_colony
+from robotid_ros.identification.candidates import automatic
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.decision import Alternative, Decision
 from robotid_ros.identification.least_squares import LinearEstimator, fit_of_parameters, least_squares

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Choices before the fit: bandwidth, cutoff and delays of the signals, and the friction model."""
+"""From recordings to the rows of the torque model: what is a fact about the signals, and the friction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,6 @@ from functools import partial
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import BaseParameters
@@ -24,33 +23,23 @@ from robotid_ros.friction import friction_model
 from robotid_ros.friction.terms import BREAKAWAY_SPEED
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.decision import Alternative, Decision
-from robotid_ros.identification.friction_choice import (
-    FrictionChoice,
-    add_presliding,
-    add_ripple,
-    add_spring,
-    choose_friction,
-    fit_friction_shape,
-)
-from robotid_ros.identification.judge import GROUPS, Score, groups
-from robotid_ros.identification.prior import Prior
+from robotid_ros.identification.friction_choice import FrictionChoice, named_friction, with_ripple_shown
+from robotid_ros.identification.prior import Prior, description_prior
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.signal_choice import (
-    Beside,
     choose_bandwidth,
-    choose_cutoff,
     choose_delay,
     like_training,
-    shifted_alike,
+    usual_cutoff,
+    with_cutoff,
 )
 from robotid_ros.identification.stroke_friction import choose_stroke_model, stroke_friction, tells_static
+from robotid_ros.identification.terms import Terms
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
 
-_SEARCH_SAMPLES = 3000
-_RIPPLE_SAMPLES = 2000
-_JUDGED = 30_000  # samples, in stretches, of which signals and friction together see every tenth at least
+_FEW, _FEWER = 9000, 3000  # samples by which linear terms, and shapes, are compared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +51,8 @@ class Data:
     datasets : tuple of Dataset
     samples : Samples
         With the bandwidth of the torque signal.
-    bandwidth : float or None
-        Of the torque signal [Hz]; None where it is not limited.
     cutoff : float or None
-        Chosen for all recordings [Hz]; None where nothing was chosen.
+        For all recordings [Hz]; None where none was filtered.
     delay : float
         Of the torque, taken out of all recordings [s].
     decisions : tuple of Decision
@@ -73,7 +60,6 @@ class Data:
 
     datasets: tuple[Dataset, ...]
     samples: Samples
-    bandwidth: float | None
     cutoff: float | None
     delay: float
     decisions: tuple[Decision, ...]
@@ -81,16 +67,12 @@ class Data:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The rows of the training data, the chosen friction and, where there are some, friction data."""
+    """The rows of the training data, the friction, its weights and, where there are some, friction data."""
 
     rows: Rows
     choice: FrictionChoice
     strokes: FrictionStrokes | None = None
-
-    @property
-    def beside(self) -> Beside:
-        """The friction, for judging signals."""
-        return Beside(base=self.rows.base, friction=self.choice.friction, shape=self.choice.shape)
+    terms: Terms | None = None
 
 
 def samples_of_datasets(datasets: Sequence[Dataset], model: RobotModel, config: IdentificationConfig) -> Samples:
@@ -100,45 +82,10 @@ def samples_of_datasets(datasets: Sequence[Dataset], model: RobotModel, config: 
     )
 
 
-def prepare(
-    datasets: Sequence[Dataset],
-    model: RobotModel,
-    base: BaseParameters,
-    config: IdentificationConfig,
-    report: Progress = silent,
-) -> Data:
-    """Choose the bandwidth of the torque, the cutoff and the delays, and return the samples."""
-    plain = partial(samples_of_datasets, model=model, config=config)
-    decisions: list[Decision] = []
-    bandwidth = config.torque_bandwidth if config.torque_bandwidth > 0.0 else None
-    if config.automatic and config.torque_bandwidth == 0.0:
-        report(0.02, 'find the bandwidth of the torque')
-        bandwidth, decision = choose_bandwidth(Beside.plain(base, model.n), plain(datasets))
-        decisions.append(decision)
-
-    def samples_of(some: Sequence[Dataset]) -> Samples:
-        return plain(some).with_bandwidth(bandwidth)
-
-    report(0.08, 'choose the cutoff')
-    listed, choice = choose_cutoff(datasets, base, samples_of)
-    cutoff = None
-    if choice is not None:
-        decisions.append(choice)
-        cutoff = max(dataset.cutoff for dataset in listed if dataset.unfiltered is not None)
-    delay = 0.0
-    if config.automatic:
-        report(0.15, 'look for a delay of the torque')
-        delay, decision = choose_delay(listed, Beside.plain(base, model.n), samples_of)
-        listed = like_training(listed, None, delay)
-        decisions.append(decision)
-    return Data(
-        datasets=tuple(listed),
-        samples=samples_of(listed),
-        bandwidth=bandwidth,
-        cutoff=cutoff,
-        delay=delay,
-        decisions=tuple(decisions),
-    )
+def few_of(samples: Samples, at_most: int = _FEW) -> Samples:
+    """Return samples by which models are compared."""
+    samples = samples.coarse()
+    return samples.thinned(at_most) if samples.open else samples.excerpts(at_most)
 
 
 def choose_signals_and_model(
@@ -149,107 +96,69 @@ def choose_signals_and_model(
     report: Progress = silent,
     strokes: FrictionStrokes | None = None,
 ) -> tuple[Data, Chosen]:
-    """Choose bandwidth, cutoff and delay of the torque, and the friction beside them.
+    """Choose bandwidth and delay of the torque beside the friction, and the friction.
 
-    Friction that builds up after a reversal looks like a torque that is late or slow, and bandwidth and delay are found
-    beside friction that knows no past. Where there are any, the friction is chosen without them too, and they are
-    looked for again beside that. They have to predict better than friction alone: a bandwidth by the rule, a delay by
-    what contradicts a description.
+    Where nothing else is asked for, all friction terms there are take part, weighted by evidence. A friction model by
+    its name, or one that friction data chose, takes part as it is, and signals are looked for beside plain friction.
     """
-    data = prepare(datasets, model, base, config, report)
-    chosen = choose_model(base, data.samples, config, report, strokes)
-    given = max(config.torque_bandwidth, 0.0) or None
-    told = (data.bandwidth, data.delay)
-    if strokes is not None or config.friction != 'auto' or not config.automatic or told == (given, 0.0):
-        return data, chosen
-    still = like_training(datasets, data.cutoff, 0.0)
-    report(0.65, 'look for bandwidth and delay beside the friction')
+    cutoff = usual_cutoff(datasets)
+    listed = with_cutoff(datasets, cutoff)
     plain = partial(samples_of_datasets, model=model, config=config)
-
-    def way(bandwidth: float | None, delay: float) -> tuple[Data, Chosen]:
-        listed = like_training(still, None, delay)
-        samples = plain(listed).with_bandwidth(bandwidth)
-        one = replace(data, datasets=tuple(listed), samples=samples, bandwidth=bandwidth, delay=delay)
-        return one, choose_model(base, samples, config, silent)
-
-    ways = {(given, 0.0): way(given, 0.0), told: (data, chosen)}
-    beside = ways[given, 0.0][1].beside
-    bandwidth = choose_bandwidth(beside, plain(still))[0] if config.torque_bandwidth == 0.0 else given
-    again = bandwidth, choose_delay(still, beside, lambda some: plain(some).with_bandwidth(bandwidth))[0]
-    if again not in ways:
-        ways[again] = way(*again)
-    scores: dict[tuple[float | None, float], Score] = {}
-    label: IntArray | None = None
-    for signals, (_, one) in ways.items():
-        seen = plain(shifted_alike(still, signals[1])).with_bandwidth(signals[0])
-        few = one.beside.past(seen).excerpts(_JUDGED).thinned(_SEARCH_SAMPLES)
-        label = groups(few, GROUPS) if label is None else label
-        scores[signals] = one.beside.score(few, label)[0]
-    none, *others = scores
-    best = min(others, key=lambda each: scores[each].value)
-    proven = scores[none].contradicted_by(scores[best]) if best[1] else scores[none].loses_to(scores[best])
-    best = best if proven else none
-    decision = Decision(
-        subject='signals beside the friction',
-        chosen=_signals(*best),
-        alternatives=tuple(Alternative(name=_signals(*each), error=score.rmse) for each, score in scores.items()),
+    samples = plain(listed)
+    weighted = strokes is None and config.friction == 'auto' and config.estimator in ('auto', 'physical')
+    terms = Terms.plain(base, model.n)
+    if weighted:
+        described = description_prior(model, base, rotor_inertia=config.rotor_inertia)
+        terms = Terms.all(base, described, samples)
+        terms = terms.seen(few_of(terms.past(samples)))
+    decisions: list[Decision] = []
+    bandwidth = config.torque_bandwidth if config.torque_bandwidth > 0.0 else None
+    if config.automatic and config.torque_bandwidth == 0.0:
+        report(0.05, 'find the bandwidth of the torque')
+        bandwidth, decision = choose_bandwidth(terms, few_of(terms.past(samples)))
+        decisions.append(decision)
+    delay = 0.0
+    if config.automatic:
+        report(0.3, 'look for a delay of the torque')
+        delay, decision = choose_delay(
+            listed, terms, lambda some: few_of(terms.past(plain(some)).with_bandwidth(bandwidth), _FEWER)
+        )
+        listed = like_training(listed, None, delay)
+        samples = plain(listed)
+        decisions.append(decision)
+    samples = samples.with_bandwidth(bandwidth)
+    data = Data(datasets=tuple(listed), samples=samples, cutoff=cutoff, delay=delay, decisions=tuple(decisions))
+    report(0.45, 'choose the friction')
+    if not weighted:
+        return data, _named(base, samples, config, strokes)
+    few = few_of(terms.past(samples))
+    terms = terms.seen(few)
+    report(0.5, 'look for a torque ripple')
+    terms, decision = with_ripple_shown(terms, few)
+    text = f'{terms.friction.name}, weighted by evidence'
+    choice = FrictionChoice(
+        friction=terms.friction, shape=terms.shape, decisions=(Decision(subject='friction', chosen=text), decision)
     )
-    return replace(ways[best][0], decisions=(*data.decisions, decision)), ways[best][1]
+    return data, Chosen(rows=Rows(base, terms.past(samples).coarse()), choice=choice, terms=terms)
 
 
-def _signals(bandwidth: float | None, delay: float) -> str:
-    slow = 'bandwidth not limited' if bandwidth is None else f'bandwidth {bandwidth:.3g} Hz'
-    return f'{slow}, delay {1e3 * delay:.3g} ms'
-
-
-def choose_model(
-    base: BaseParameters,
-    samples: Samples,
-    config: IdentificationConfig,
-    report: Progress,
-    strokes: FrictionStrokes | None = None,
+def _named(
+    base: BaseParameters, samples: Samples, config: IdentificationConfig, strokes: FrictionStrokes | None
 ) -> Chosen:
-    """Choose the friction model, its springs and its torque ripple."""
-    report(0.2, 'choose the friction model')
-    rows = Rows(base, samples.coarse())
+    """Return a friction model by its name, one that friction data chose, or the best of a few."""
     name = config.friction
     if name == 'auto' and config.estimator == 'bee-colony':
         name = 'daemi_heimann'  # the model the method was published for
-    ripple = name == 'auto' or name != without_ripple(name)
-    name = without_ripple(name)
-    few = _few(rows.samples)
-    rigid = base.regressor(few.q, few.dq, few.ddq)
+    ripple, name = name != without_ripple(name), without_ripple(name)
+    few = few_of(samples, _FEWER)
     if strokes is not None:
         choice = _choice_by_strokes(name, strokes)
-    elif name == 'auto':
-        choice = choose_friction(rigid, few, progress=lambda share, text: report(0.2 + 0.4 * share, text))
-    elif not friction_model(name).shape_names and not config.automatic:
-        as_asked = Decision(subject='friction', chosen=f'{name}, as asked')
-        choice = FrictionChoice(friction=friction_model(name), shape=np.zeros((few.n, 0)), decisions=(as_asked,))
     else:
-        choice = fit_friction_shape(rigid, few, name, smooth=config.automatic)
-    if config.friction == 'auto' and strokes is None:
-        report(0.6, 'look for friction that builds up after a reversal')
-        choice = add_presliding(base, few, partial(_slide, samples), choice)
-        rows = Rows(base, samples.sliding(choice.friction.presliding).coarse())
-        few = _few(rows.samples)
-        report(0.61, 'look for springs')
-        choice = add_spring(base, few, choice)
+        choice = named_friction(base, few, name, smooth=config.automatic)
     if ripple:
-        report(0.62, 'look for a torque ripple')
-        choice = add_ripple(base, few.excerpts(_RIPPLE_SAMPLES), choice)
-    return Chosen(rows=rows, choice=choice, strokes=strokes)
-
-
-def _slide(samples: Samples, distance: Array) -> Array:
-    """Return what takes the place of the sign of the speed, at the samples by which friction models are compared."""
-    few = _few(samples.sliding(distance).coarse())
-    return np.full_like(few.q, np.nan) if few.slide is None else few.slide
-
-
-def _few(samples: Samples) -> Samples:
-    """Return samples by which friction models are compared."""
-    return samples.thinned(_SEARCH_SAMPLES) if samples.open else samples.excerpts(_SEARCH_SAMPLES)
+        terms, decision = with_ripple_shown(Terms(base=base, friction=choice.friction, shape=choice.shape), few)
+        choice = replace(choice, friction=terms.friction, decisions=(*choice.decisions, decision))
+    return Chosen(rows=Rows(base, samples.coarse()), choice=choice, strokes=strokes)
 
 
 def _choice_by_strokes(name: str, strokes: FrictionStrokes) -> FrictionChoice:

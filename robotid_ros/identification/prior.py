@@ -12,7 +12,6 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import eigh
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics import BaseParameters
@@ -24,7 +23,6 @@ _FARTHEST = 10.0  # m, of a plausible centre of mass
 _MASS = 0.3  # relative deviation of a described mass: published descriptions of one arm differ by as much
 _UNKNOWN_MASS = 5.0  # kg, of a link of an arm of which no mass is known
 _SIZE = 0.1  # m, least extent of a link
-_STRENGTHS = 1e-4, 1e4  # of a prior, for independent samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +39,15 @@ class Prior:
         Weight; 1 for independent samples, 0 ignores the prior.
     friction : StrokeFriction, optional
         Friction parameters of a friction sweep, with their own information.
+    own : ndarray, shape (n, k), optional
+        Inverse variances of the linear friction parameters about zero; they count with the same strength.
     """
 
     mean: Array
     precision: Array
     strength: float = 1.0
     friction: StrokeFriction | None = None
+    own: Array | None = None
 
     @classmethod
     def of_strokes(cls, friction: StrokeFriction, base: int) -> 'Prior':
@@ -59,6 +60,9 @@ class Prior:
         pull = self.strength * (self.precision @ self.mean)
         matrix[:b, :b] += self.strength * self.precision
         vector[:b] += pull
+        if self.own is not None:
+            place = np.arange(b, b + self.own.size)
+            matrix[place, place] += self.strength * self.own.ravel()
         return float(self.mean @ pull) + (0.0 if self.friction is None else self.friction.add(matrix, vector, b))
 
     def share(self, inverse: Array) -> Array:
@@ -83,6 +87,8 @@ class Prior:
         """
         b = len(self.mean)
         pulled = self.strength**2 * inverse[:, :b] @ self.precision @ inverse[:b]
+        if self.own is not None:
+            pulled += self.strength**2 * (inverse[:, b:] * self.own.ravel()) @ inverse[b:]
         if shapes == 0:
             return np.asarray(pulled)
         k = (len(inverse) - b) // n
@@ -90,51 +96,6 @@ class Prior:
         result = np.zeros((size, size))
         result[np.ix_(place, place)] = pulled
         return result
-
-
-def evident(prior: Prior, matrix: Array, vector: Array, independent: float) -> Prior:
-    """Return a prior with the uncertainty, a multiple of the one given, that the data tell.
-
-    With the friction integrated out, S the normal matrix and g the vector of the base parameters, counted by
-    independent samples, and S v_k = mu_k P v_k, v_k^T P v_k = 1, h_k = v_k^T (g - S m), the evidence is
-
-        log p(tau | s) = 1/2 sum_k [log s - log(mu_k + s) + h_k^2 / (mu_k + s)] + const.
-
-    At its maximum, g = sum_k mu_k / (mu_k + s) parameters tell the variance 1 / s, whose mean is g / (g - 2) times as
-    large as its mode: that is taken, so that deviations hold with few parameters too.
-
-    Parameters
-    ----------
-    prior : Prior
-        Mean m and precision P.
-    matrix, vector : ndarray, shapes (P, P), (P,)
-        Weighted normal equations of all parameters.
-    independent : float
-        Independent samples per sample: the equations count every one, and the prior is weighted to count beside them.
-
-    References
-    ----------
-    D. MacKay, Bayesian interpolation, Neural Computation 4 (1992), 415-447.
-    """
-    b = len(prior.mean)
-    cross = matrix[:b, b:] @ np.linalg.pinv(matrix[b:, b:], rcond=1e-10, hermitian=True)
-    schur = independent * (matrix[:b, :b] - cross @ matrix[b:, :b])
-    pull = independent * (vector[:b] - cross @ vector[b:]) - schur @ prior.mean
-    scale = 1.0 / np.sqrt(np.diag(prior.precision))
-    mu, modes = eigh(0.5 * (schur + schur.T) * np.outer(scale, scale), prior.precision * np.outer(scale, scale))
-    mu, square = np.maximum(mu, 0.0), ((modes * scale[:, None]).T @ pull) ** 2
-
-    from scipy.optimize import minimize_scalar  # not at the top: see robotid_ros.signals.filtering
-
-    def surprise(log_strength: float) -> float:
-        s = np.exp(log_strength)
-        return float(0.5 * np.sum(np.log(mu + s) - log_strength - square / (mu + s)))
-
-    found = minimize_scalar(surprise, bounds=tuple(np.log(_STRENGTHS)), method='bounded')
-    weight = float(np.exp(found.x))
-    known = float(np.sum(mu / (mu + weight)))
-    weight *= max(known - 2.0, 1.0) / max(known, 1.0)
-    return replace(prior, precision=weight * prior.precision, strength=1.0 / independent)
 
 
 def is_placeholder(model: RobotModel) -> bool:

@@ -87,8 +87,9 @@ def _explained(sums: Array) -> Array:
 
 def with_ripple(friction: FrictionModel, frequency: Array, limit: float) -> FrictionModel:
     """Return a friction model with a ripple added to some of its joints."""
+    name = friction.name if 'ripple' in friction.name else f'{friction.name}+ripple'
     return friction_model(
-        friction.name,
+        name,
         velocity_scale=friction.velocity_scale,
         ripple_frequency=frequency,
         ripple_limit=limit,

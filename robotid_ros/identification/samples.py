@@ -20,6 +20,7 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel
 from robotid_ros.friction.presliding import sliding
+from robotid_ros.friction.terms import DISTANCES
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.signals.filtering import zero_phase_low_pass
 
@@ -80,8 +81,9 @@ class Samples:
         Weight of each sample, 1 for a full one.
     runs : tuple of SampledRun
         In order, without gaps or overlaps.
-    slide : ndarray, shape (N, n), or None
-        In place of the sign of the speed for joints whose friction builds up along the way; nan for others.
+    slide : ndarray, shape (N, n, d), or None
+        What friction has built up since the last reversal, over each of the distances of
+        :data:`robotid_ros.friction.terms.DISTANCES`; nan for joints without it.
     """
 
     q: Array
@@ -132,7 +134,8 @@ class Samples:
         """
         if distance is None or not np.any(distance):
             return self if self.slide is None else replace(self, slide=None)
-        slide = sliding(self.q, np.maximum(distance, 1e-300), [(run.start, run.stop) for run in self.runs])
+        runs = [(run.start, run.stop) for run in self.runs]
+        slide = np.stack([sliding(self.q, np.maximum(k * distance, 1e-300), runs) for k in DISTANCES], axis=2)
         slide[:, np.broadcast_to(distance, self.n) == 0.0] = np.nan
         return replace(self, slide=slide)
 

@@ -44,15 +44,16 @@ from robotid_ros.identification.decision import Decision
 from robotid_ros.identification.estimation import estimate
 from robotid_ros.identification.friction_choice import FrictionChoice
 from robotid_ros.identification.least_squares import fit_of_parameters
-from robotid_ros.identification.model_choice import Chosen
+from robotid_ros.identification.model_choice import Chosen, few_of
 from robotid_ros.identification.plausibility import remarks, require_radians
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.separable import separable_least_squares
-from robotid_ros.identification.signal_choice import Beside, choose_bandwidth
+from robotid_ros.identification.signal_choice import choose_bandwidth
 from robotid_ros.identification.steps import conclude, identify, require_data
 from robotid_ros.identification.stroke_friction import stroke_friction
+from robotid_ros.identification.terms import Terms
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
@@ -276,9 +277,8 @@ class _Contest:
         self.bandwidth = config.torque_bandwidth if config.torque_bandwidth > 0.0 else None
         self.decisions: tuple[Decision, ...] = ()
         if self.config.automatic and config.torque_bandwidth == 0.0:
-            self.bandwidth, found = choose_bandwidth(
-                Beside.plain(base, model.n), self._samples([runs[k] for k in split.training])
-            )
+            training = few_of(self._samples([runs[k] for k in split.training]))
+            self.bandwidth, found = choose_bandwidth(Terms.plain(base, model.n), training)
             self.decisions = (found,)
         self.validation = self._rows([runs[k] for k in split.validation])
         self.test = self._rows([runs[k] for k in split.test])

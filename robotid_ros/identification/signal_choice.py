@@ -7,158 +7,67 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Filters and delays of the signals, chosen by held-out torque.
+"""What is a fact about the signals, one for all recordings, and confirmed by torque that was held out:
 
-Three choices, each over a small grid, beside plain friction (Coulomb, viscous, offset; weighted least squares) or one
-that was chosen:
-
-- the cutoff of the zero-phase low-pass over motion and torque, one for all recordings;
-- the delay of the torque behind the motion, one for all recordings;
+- the delay of the torque behind the motion;
 - the bandwidth of the torque signal. A drive, or the driver that publishes its current, often passes the torque
   through a low-pass of its own, so that the step of Coulomb friction at a reversal comes out as a ramp. A linear
   model still holds once the same filter is applied to its columns (the parallel filtering of Gautier 1997).
+
+Both are looked for beside the terms that the fit has: friction that builds up after a reversal looks like a torque that
+is late or slow. The cutoff of the zero-phase low-pass over motion and torque follows from the band of the motion.
 """
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import DataError
-from robotid_ros.friction import FrictionModel, friction_model
-from robotid_ros.identification.bench import Bench
 from robotid_ros.identification.decision import Alternative, Decision
-from robotid_ros.identification.information import BaseRegressor
 from robotid_ros.identification.judge import GROUPS, Score, groups
-from robotid_ros.identification.least_squares import least_squares
-from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples
+from robotid_ros.identification.terms import Terms
 from robotid_ros.signals.filtering import motion_band
 
-PLAIN = 'coulomb_viscous+offset'
-_CUTOFFS = (3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 33.0)  # times the motion's band, from a strong filter to a weak one
-_USUAL = 7.0  # times the motion's band
-_FASTEST_CUTOFF = 0.4  # of the sampling rate
-_SAMPLES = 2500
+_USUAL = 7.0  # times the motion's band: of the cutoff
+_SLOWEST_BANDWIDTH = 0.2  # Hz
 _SLOWEST = 1.6  # times the motion's band: a lower bandwidth hides errors of the model
 _FASTEST = 25.0  # Hz; a higher bandwidth hardly changes the torque at a reversal
-_BANDWIDTHS = 8
+_BANDWIDTHS = 7
 _DELAYS = (0.005, 0.01, 0.02, 0.04)  # s, either way; the search ends where the error rises again
-_REFINEMENTS = 3  # by a parabola through the best delay and its neighbours
+_REFINEMENTS = 2  # of the best bandwidth and delay
 _PER_UNKNOWN = 20  # equations; with fewer, a recording fits any delay
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """The friction beside which signals are judged: plain, with an exact sign, or a chosen one.
-
-    Attributes
-    ----------
-    base : BaseParameters
-        Of the rigid body.
-    friction : FrictionModel
-    shape : ndarray, shape (n, s)
-        Its shape parameters.
-    """
-
-    base: BaseRegressor
-    friction: FrictionModel
-    shape: Array
-
-    @classmethod
-    def plain(cls, base: BaseRegressor, n: int) -> 'Beside':
-        """Return plain friction with an exact sign for ``n`` joints."""
-        return cls(base=base, friction=friction_model(PLAIN), shape=np.zeros((n, 0)))
-
-    def past(self, samples: Samples) -> Samples:
-        """Return samples with what friction has of its past, before any are left out."""
-        return samples.sliding(self.friction.presliding)
-
-    def score(self, samples: Samples, label: IntArray, bandwidths: Sequence[float | None] = ()) -> list[Score]:
-        """Return the errors in groups that were held out, once, or for each of some bandwidths [Hz]."""
-        rigid, load = self.base.regressor(samples.q, samples.dq, samples.ddq), None
-        if self.friction.needs_load:
-            fit = least_squares(Rows(self.base, samples), self.friction, self.shape, covariance=False)
-            load = rigid @ fit.base_values
-        own = samples.friction_columns(self.friction, self.shape, load)
-        every = [samples.with_bandwidth(each) for each in bandwidths] if bandwidths else [samples]
-        return [Bench.of(each, label, rigid, own).linear(self.friction)[0] for each in every]
+def usual_cutoff(datasets: Sequence[Dataset]) -> float | None:
+    """Return seven times the band of the motion [Hz], at most as fast as the recordings allow; None without a filter."""
+    free = [dataset for dataset in datasets if dataset.unfiltered is not None]
+    if not free:
+        return None
+    fastest = max(dataset.unfiltered.fastest for dataset in free if dataset.unfiltered is not None)
+    usual = [_USUAL * motion_band(each.dq, each.rate) for each in free]
+    # So fast a motion is noise that hides the motion's band.
+    some = [cutoff if cutoff <= 0.4 * each.rate else 0.1 * each.rate for cutoff, each in zip(usual, free, strict=True)]
+    return min(float(np.median(some)), fastest)
 
 
-def _band(velocity: Array, rate: float) -> float:
-    """Return the band of the motion [Hz]; where the rate does not allow the usual cutoff, noise hides the band.
-
-    The cutoffs that are tried then end at the highest that the rate allows.
-    """
-    band, fastest = motion_band(velocity, rate), _FASTEST_CUTOFF * rate
-    return band if _USUAL * band <= fastest else fastest / _CUTOFFS[-1]
-
-
-def with_cutoff(datasets: Sequence[Dataset], cutoff: float, trimmed: float | None = None) -> list[Dataset]:
-    """Return datasets filtered anew, as far as each one's rate and length allow; the rest as they are.
-
-    Parameters
-    ----------
-    datasets : sequence of Dataset
-    cutoff : float
-        [Hz]
-    trimmed : float, optional
-        Seconds cut off at both ends of each run; by default one period of the cutoff.
-    """
+def with_cutoff(datasets: Sequence[Dataset], cutoff: float | None) -> list[Dataset]:
+    """Return datasets filtered anew with a cutoff [Hz], as far as each one's rate and length allow; the rest as they are."""
     result = []
     for dataset in datasets:
         even = dataset.unfiltered
-        if even is not None:
+        if even is not None and cutoff is not None:
             with suppress(DataError):  # every run is too short for so slow a filter
-                chosen = even if trimmed is None else replace(even, trimmed=trimmed)
-                new = chosen.filtered(min(cutoff, even.fastest), dataset.provenance)
+                new = even.filtered(min(cutoff, even.fastest), dataset.provenance)
                 new = replace(new, effort=dataset.effort, context=dataset.context)
                 if len(new.sources) == len(dataset.sources):  # no run was too short
                     new = replace(new, sources=dataset.sources)
-                dataset = new if trimmed is None else replace(new, unfiltered=even)
+                dataset = new
         result.append(dataset)
     return result
-
-
-def choose_cutoff(
-    datasets: Sequence[Dataset], base: BaseRegressor, samples_of: Callable[[Sequence[Dataset]], Samples]
-) -> tuple[list[Dataset], Decision | None]:
-    """Return datasets filtered with the cutoff whose model predicts held-out torque best, and the choice.
-
-    Parameters
-    ----------
-    datasets : sequence of Dataset
-        Those with ``unfiltered`` signals take part; where there are none, nothing is chosen.
-    base : BaseRegressor
-    samples_of : callable
-        From datasets to samples.
-    """
-    free = [dataset for dataset in datasets if dataset.unfiltered is not None]
-    if not free:
-        return list(datasets), None
-    band = float(np.median([_band(dataset.dq, dataset.rate) for dataset in free]))
-    fastest = max(dataset.unfiltered.fastest for dataset in free if dataset.unfiltered is not None)
-    grid = sorted({min(share * band, fastest) for share in _CUTOFFS})
-    # All candidates are judged by the same samples: those that the slowest filter leaves, where enough are left.
-    shortest = min(max(len(run) for run in d.unfiltered.runs) / d.rate for d in free if d.unfiltered is not None)
-    trimmed = min(1.0 / grid[0], shortest / 6.0)
-    usual = int(np.argmin([abs(np.log(cutoff / (_USUAL * band))) for cutoff in grid]))
-    ready = [samples_of(with_cutoff(datasets, cutoff, trimmed)).thinned(_SAMPLES) for cutoff in grid]
-    ready = [each if len(each) == len(ready[usual]) else ready[usual] for each in ready]  # too short for a slow filter
-    label = groups(ready[usual], GROUPS)
-    beside = Beside.plain(base, ready[usual].n)
-    tried = [(cutoff, beside.score(each, label)[0]) for cutoff, each in zip(grid, ready, strict=True)]
-    best = int(np.argmin([score.value for _, score in tried]))
-    best = best if tried[usual][1].loses_to(tried[best][1], len(grid) - 1) else usual
-    decision = Decision(
-        subject='cutoff',
-        chosen=f'{grid[best]:.3g} Hz',
-        alternatives=tuple(Alternative(name=f'{cutoff:.3g} Hz', error=errors.rmse) for cutoff, errors in tried),
-    )
-    return with_cutoff(datasets, grid[best]), decision
 
 
 def _shifted(dataset: Dataset, delay: float, trimmed: float | None = None) -> Dataset:
@@ -204,26 +113,26 @@ def _vertex(tried: dict[float, Score], best: float) -> float | None:
 
 
 def choose_delay(
-    datasets: Sequence[Dataset], beside: Beside, samples_of: Callable[[Sequence[Dataset]], Samples]
+    datasets: Sequence[Dataset], terms: Terms, samples_of: Callable[[Sequence[Dataset]], Samples]
 ) -> tuple[float, Decision]:
     """Return the delay of the torque [s], one for all recordings, where held-out torque confirms it, and the choice.
 
     Parameters
     ----------
     datasets : sequence of Dataset
-    beside : Beside
+    terms : Terms
     samples_of : callable
-        From datasets to samples.
+        From datasets to the samples to compare by, with the terms' past.
     """
     subject = 'delay of the torque'
     still = shifted_alike(datasets, 0.0)
     n = still[0].n
-    if sum(map(len, still)) * n < _PER_UNKNOWN * (len(beside.base.names) + 3 * n):
+    if sum(map(len, still)) * n < _PER_UNKNOWN * (len(terms.base.names) + 3 * n):
         return 0.0, Decision(subject=subject, chosen='none: too few samples to tell')
-    label = groups(samples_of(still).thinned(_SAMPLES), GROUPS)
+    label = groups(samples_of(still), GROUPS)
 
     def errors(delay: float) -> Score:
-        return beside.score(beside.past(samples_of(shifted_alike(datasets, delay))).thinned(_SAMPLES), label)[0]
+        return terms.score(samples_of(shifted_alike(datasets, delay)), label)
 
     none = errors(0.0)
     tried = {0.0: none}
@@ -263,44 +172,45 @@ def like_training(datasets: Sequence[Dataset], cutoff: float | None, delay: floa
     delay : float
         Of the training [s]: what is judged fits nothing to its own torque.
     """
-    listed = list(datasets) if cutoff is None else with_cutoff(datasets, cutoff)
+    listed = with_cutoff(datasets, cutoff)
     return listed if delay == 0.0 else [_shifted(dataset, delay) for dataset in listed]
 
 
-def choose_bandwidth(beside: Beside, samples: Samples) -> tuple[float | None, Decision]:
+def choose_bandwidth(terms: Terms, samples: Samples) -> tuple[float | None, Decision]:
     """Return the bandwidth of the torque signal [Hz], or None where held-out torque shows none, and the choice.
 
     Parameters
     ----------
-    beside : Beside
+    terms : Terms
     samples : Samples
-        With an unlimited torque.
+        To compare by: with an unlimited torque, and with the terms' past.
     """
+    subject = 'torque bandwidth'
     longest = max(samples.runs, key=len)
-    band = _band(samples.dq[longest.start : longest.stop], longest.rate)
-    slowest = max(_SLOWEST * band, 0.2)
-    fastest = min(_FASTEST, *(0.2 * run.rate for run in samples.runs))
+    band = motion_band(samples.dq[longest.start : longest.stop], longest.rate)
+    slowest, fastest = max(_SLOWEST * band, _SLOWEST_BANDWIDTH), min(_FASTEST, *(0.2 * run.rate for run in samples.runs))
     if fastest <= 1.2 * slowest:
-        return None, Decision(subject='torque bandwidth', chosen='not limited')
-    part = beside.past(samples).coarse(8.0).excerpts(4000)
-    grid = np.geomspace(slowest, fastest, _BANDWIDTHS).tolist()
-    none, *found = beside.score(part, groups(part, GROUPS), [None, *grid])
-    tried = list(zip(grid, found, strict=True))
-    scores = np.array([found.value for _, found in tried])
-    best = int(np.argmin(scores))
+        return None, Decision(subject=subject, chosen='not limited')
+    label = groups(samples, GROUPS)
+    grid = np.geomspace(slowest, fastest, _BANDWIDTHS)
+    none, *found = terms.scores(samples, label, [None, *grid.tolist()])
+    tried = dict(zip(grid.tolist(), found, strict=True))
+    step = float(grid[1] / grid[0])
+    best = min(tried, key=lambda each: tried[each].value)
     bandwidth: float | None = None
-    if best < len(grid) - 1 and none.loses_to(tried[best][1], len(grid)):
-        bandwidth = grid[best]
-        if best > 0:
-            below, here, above = scores[best - 1 : best + 2]
-            shift = 0.5 * (below - above) / (below - 2.0 * here + above)
-            bandwidth = float(np.exp(np.log(grid[best]) + shift * np.log(grid[1] / grid[0])))
+    if best < grid[-1] and none.loses_to(tried[best], len(grid)):
+        for _ in range(_REFINEMENTS):
+            step = step**0.5
+            sides = [best / step, best * step]
+            tried.update(zip(sides, terms.scores(samples, label, sides), strict=True))
+            best = min(tried, key=lambda each: tried[each].value)
+        bandwidth = best
     decision = Decision(
-        subject='torque bandwidth',
+        subject=subject,
         chosen='not limited' if bandwidth is None else f'{bandwidth:.3g} Hz',
         alternatives=(
             Alternative(name='not limited', error=none.rmse),
-            *(Alternative(name=f'{value:.3g} Hz', error=found.rmse) for value, found in tried),
+            *(Alternative(name=f'{value:.3g} Hz', error=tried[value].rmse) for value in sorted(tried)),
         ),
     )
     return bandwidth, decision

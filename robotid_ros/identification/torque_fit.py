@@ -113,9 +113,9 @@ def predicted_torque(
         [N m]
     """
     torque = np.empty_like(samples.q)
-    samples = samples if samples.slide is not None else samples.sliding(friction.presliding)
+    samples = samples if samples.slide is not None and friction.presliding is not None else samples.sliding(friction.presliding)
     if rest is not None and samples.slide is not None:
-        rest = replace(rest, speed=np.where(np.isnan(samples.slide[0]), rest.speed, 0.0))
+        rest = replace(rest, speed=np.where(np.isnan(samples.slide[0, :, 0]), rest.speed, 0.0))
     speed = samples.dq if rest is None else rest.friction_speed(samples.dq)
     for start in range(0, len(torque), _CHUNK):
         rows = slice(start, start + _CHUNK)

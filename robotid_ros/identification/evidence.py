@@ -1,0 +1,109 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""How much each kind of term counts, and how far the description is off: the weights that make the torque most likely.
+
+Friction has more terms than a recording determines: smooth steps of several widths, what builds up after a reversal,
+the load, the position. Each kind of term i has one weight for all joints: in joint j its parameter is normal about zero,
+
+    f_ij ~ N(0, s_j^2 / (a_i c_ij^2)),
+
+with s_j the root mean square of the joint's torque and c_ij that of the column, so that only shares of the torque are
+compared and no unit enters. The base parameters are normal about the description's with a covariance C / s. With
+Gaussian noise of the variance 1 / p_j everything is linear, and the weights are those of greatest evidence (MacKay 1992),
+by the fixed point
+
+    a_i = 1 / mean_j (E[f_ij^2] c_ij^2 / s_j^2),   s = b / E[(beta - m)^T C^-1 (beta - m)],   p_j = N_j / E[|e_j|^2].
+
+A kind of term that explains nothing gets a weight without bound, and is gone.
+"""
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from robotid_ros.arrays import Array, BoolArray
+from robotid_ros.identification.information import Information
+from robotid_ros.identification.prior import Prior
+
+_FIRST = 25.0  # weight to begin with: a term takes a fifth of the torque
+_GONE = 1e10  # weight of a term that is left out
+_STRENGTHS = 1e-4, 1e6  # of the description
+_ITERATIONS, _SETTLED = 60, 0.01  # the largest number, and the relative change of the noise at which they end
+_LEAST = 1e-10  # least share of the torque's variance that is noise
+
+
+def weigh(
+    info: Information, described: Prior, independent: float, without: BoolArray | None = None
+) -> tuple[Prior, Array]:
+    """Return the weights of all terms as a prior, and the precision of each joint's torque, shape (n,) [1/(N m)^2].
+
+    Parameters
+    ----------
+    info : Information
+        Gram matrices.
+    described : Prior
+        Mean and precision of the base parameters.
+    independent : float
+        Independent samples in one: what a model cannot follow counts once as long as the arm stays near one state.
+    without : ndarray of bool, shape (k,), optional
+        Friction terms that are left out.
+
+    References
+    ----------
+    D. MacKay, Bayesian interpolation, Neural Computation 4 (1992), 415-447.
+    M. Tipping, Sparse Bayesian learning and the relevance vector machine, J. Machine Learning Research 1 (2001), 211-244.
+    """
+    n, b, k = info.n, info.base, info.own
+    count = np.maximum(info.count, 1e-300)
+    power = np.maximum(info.gram[:, -1, -1] / count, _LEAST * float(np.max(info.gram[:, -1, -1] / count)) + 1e-300)
+    share = np.einsum('nkk->nk', info.gram[:, b:-1, b:-1]) / (count * power)[:, None]
+    seen = share > 1e-12 * np.maximum(share.max(axis=0, initial=0.0), 1e-300)
+    alpha, strength, precision = np.full(k, _FIRST), 1.0, 20.0 / power
+    prior = described
+    for iteration in range(_ITERATIONS):
+        own = np.where(seen, np.minimum(alpha, _GONE) * share, 1.0 / power[:, None])
+        if without is not None:
+            own = np.where(without, _GONE * np.maximum(share, 1.0 / power[:, None]), own)
+        prior = Prior(
+            mean=described.mean, precision=strength * described.precision, strength=1.0 / independent, own=own
+        )
+        matrix, vector = info.normal(precision)
+        prior.add(matrix, vector)
+        values, inverse = _posterior(matrix, vector)
+        covariance = inverse / independent
+        second = (values[b:] ** 2 + np.diag(covariance)[b:]).reshape(n, k) * share
+        alpha = seen.sum(axis=0) / np.maximum(np.sum(second * seen, axis=0), 1e-12)
+        away = values[:b] - described.mean
+        distance = float(away @ described.precision @ away + np.sum(covariance[:b, :b] * described.precision))
+        strength = float(np.clip(b / max(distance, 1e-300), *_STRENGTHS))
+        spread = np.empty(n)
+        for j in range(n):
+            place = np.concatenate([np.arange(b), b + j * k + np.arange(k)])
+            spread[j] = np.sum(covariance[np.ix_(place, place)] * info.gram[j, :-1, :-1])
+        updated = count / np.maximum(info.residual_squares(values) + spread, _LEAST * power * count)
+        settled = np.abs(np.log(updated / precision)).max() < _SETTLED
+        precision = updated
+        if settled and iteration > 3:
+            break
+    return prior, precision
+
+
+def _posterior(matrix: Array, vector: Array) -> tuple[Array, Array]:
+    """Return the solution of normal equations and the inverse of their matrix."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    unit = matrix * np.outer(scale, scale)
+    for jitter in (1e-12, 1e-10, 1e-8):  # what no term and no description determines
+        try:
+            factor = cho_factor(unit + jitter * np.eye(len(unit)))
+        except LinAlgError:
+            continue
+        inverse = cho_solve(factor, np.diag(scale)) * scale[:, None]
+        return np.asarray(inverse @ vector), np.asarray(inverse)
+    inverse = np.linalg.pinv(unit, hermitian=True) * np.outer(scale, scale)
+    return np.asarray(inverse @ vector), np.asarray(inverse)
