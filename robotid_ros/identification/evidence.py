@@ -19,9 +19,10 @@ compared and no unit enters. The base parameters are normal about the descriptio
 Gaussian noise of the variance 1 / p_j everything is linear, and the weights are those of greatest evidence (MacKay 1992),
 by the fixed point
 
-    a_i = 1 / mean_j (E[f_ij^2] c_ij^2 / s_j^2),   s = b / E[(beta - m)^T C^-1 (beta - m)],   p_j = N_j / E[|e_j|^2].
+    a_i = g_i / sum_j (f_ij c_ij / s_j)^2,   s = g / (beta - m)^T C^-1 (beta - m),   p_j = N_j / E[|e_j|^2],
 
-A kind of term that explains nothing gets a weight without bound, and is gone.
+where g_i of the parameters of a kind of term, and g of the base parameters, are determined by the data and not by their
+weight: one minus the share of their variance that the data leave. A kind of term that explains nothing gets a weight without bound, and is gone.
 """
 
 import numpy as np
@@ -33,8 +34,9 @@ from robotid_ros.identification.prior import Prior
 
 _FIRST = 25.0  # weight to begin with: a term takes a fifth of the torque
 _GONE = 1e10  # weight of a term that is left out
-_STRENGTHS = 1e-4, 1e6  # of the description
-_ITERATIONS, _SETTLED = 60, 0.01  # the largest number, and the relative change of the noise at which they end
+_STRENGTHS = 1e-8, 1e6  # of the description
+_ITERATIONS = 60
+_SETTLED, _CHANGED = 0.01, 0.1  # relative changes of the noise and of the description's weight at which they end
 _LEAST = 1e-10  # least share of the torque's variance that is noise
 
 
@@ -77,17 +79,19 @@ def weigh(
         prior.add(matrix, vector)
         values, inverse = _posterior(matrix, vector)
         covariance = inverse / independent
-        second = (values[b:] ** 2 + np.diag(covariance)[b:]).reshape(n, k) * share
-        alpha = seen.sum(axis=0) / np.maximum(np.sum(second * seen, axis=0), 1e-12)
+        known = np.clip(1.0 - own * np.diag(covariance)[b:].reshape(n, k), 1e-6, 1.0)
+        square = np.sum(values[b:].reshape(n, k) ** 2 * share * seen, axis=0)
+        alpha = np.sum(known * seen, axis=0) / np.maximum(square, 1e-12)
         away = values[:b] - described.mean
-        distance = float(away @ described.precision @ away + np.sum(covariance[:b, :b] * described.precision))
-        strength = float(np.clip(b / max(distance, 1e-300), *_STRENGTHS))
+        told = max(b - strength * float(np.sum(covariance[:b, :b] * described.precision)), 1e-3 * b)
+        before, distance = strength, float(away @ described.precision @ away)
+        strength = float(np.clip(told / max(distance, 1e-300), *_STRENGTHS))
         spread = np.empty(n)
         for j in range(n):
             place = np.concatenate([np.arange(b), b + j * k + np.arange(k)])
             spread[j] = np.sum(covariance[np.ix_(place, place)] * info.gram[j, :-1, :-1])
         updated = count / np.maximum(info.residual_squares(values) + spread, _LEAST * power * count)
-        settled = np.abs(np.log(updated / precision)).max() < _SETTLED
+        settled = np.abs(np.log(updated / precision)).max() < _SETTLED and abs(np.log(strength / before)) < _CHANGED
         precision = updated
         if settled and iteration > 3:
             break

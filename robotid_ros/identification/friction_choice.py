@@ -17,7 +17,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.bench import Bench
 from robotid_ros.identification.decision import Alternative, Decision
-from robotid_ros.identification.information import BaseRegressor
+from robotid_ros.identification.information import BaseRegressor, gather
 from robotid_ros.identification.judge import GROUPS, Score, groups
 from robotid_ros.identification.ripple import strongest_ripple, with_ripple
 from robotid_ros.identification.samples import Samples
@@ -102,17 +102,25 @@ def with_ripple_shown(terms: Terms, samples: Samples) -> tuple[Terms, Decision]:
     whole, *without = strongest_ripple(samples, residual, own, limit, label)
     tried, text = [Alternative(name='none', error=none.rmse)], 'none'
 
+    def wave(found: Array) -> tuple[Array, Array]:
+        rippled = with_ripple(terms.friction, found, limit)
+        waves = samples.passed(samples.friction_columns(rippled, terms.shape, samples.target)[..., -2:])
+        fit, judge = (np.concatenate(pair, axis=2) for pair in zip((own, own_recorded), waves, strict=True))
+        return fit, judge
+
     def nested(joints: Array, name: str) -> Score:
-        squares, counts = [], []
+        fit, judge = wave(np.where(joints, whole, 0.0))
+        rippled = replace(terms, friction=with_ripple(terms.friction, np.where(joints, whole, 0.0), limit))
+        every = Bench.of_rows(samples, label, rigid, fit, rigid_recorded, judge)
+        _, prior, precision = rippled.judged(every, samples)
+        squares = []
         for k, found in enumerate(without):
-            rippled = with_ripple(terms.friction, np.where(joints, found, 0.0), limit)
-            waves = [*samples.passed(samples.friction_columns(rippled, terms.shape, samples.target)[..., -2:])]
-            both = [np.concatenate(pair, axis=2) for pair in zip((own, own_recorded), waves, strict=True)]
-            two = Bench.of_rows(samples, (label == k).astype(int), rigid, both[0], rigid_recorded, both[1])
-            score = replace(terms, friction=rippled).judged(two, samples)[0]
-            squares.append(score.squares[1])
-            counts.append(score.count[1])
-        score = Score(squares=np.array(squares), count=np.array(counts))
+            fit, judge = wave(np.where(joints, found, 0.0))
+            rest, held = np.flatnonzero(label != k), np.flatnonzero(label == k)
+            info = gather(rigid[rest], fit[rest], samples.target[rest], samples.weight[rest])
+            judged = gather(rigid_recorded[held], judge[held], samples.measured[held], samples.weight[held])
+            squares.append(judged.residual_squares(rippled.solved(info, precision, prior)))
+        score = Score(squares=np.array(squares), count=none.count)
         tried.append(Alternative(name=name, error=score.rmse))
         return score
 

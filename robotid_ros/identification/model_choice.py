@@ -39,7 +39,7 @@ from robotid_ros.identification.terms import Terms
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
 
-_FEW, _FEWER = 9000, 3000  # samples by which linear terms, and shapes, are compared
+_FEW, _FEWER = 6000, 3000  # samples by which linear terms, and shapes, are compared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +131,8 @@ def choose_signals_and_model(
     report(0.45, 'choose the friction')
     if not weighted:
         return data, _named(base, samples, config, strokes)
-    few = few_of(terms.past(samples))
-    terms = terms.seen(few)
+    few = few_of(terms.past(samples), _FEWER)
+    terms = terms.seen(few_of(terms.past(samples)))
     report(0.5, 'look for a torque ripple')
     terms, decision = with_ripple_shown(terms, few)
     text = f'{terms.friction.name}, weighted by evidence'
