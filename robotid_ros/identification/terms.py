@@ -18,7 +18,7 @@ from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.bench import Bench, solved
 from robotid_ros.identification.covariance import independent_share
-from robotid_ros.identification.evidence import weigh
+from robotid_ros.identification.evidence import Weights, weigh
 from robotid_ros.identification.information import BaseRegressor, Information
 from robotid_ros.identification.judge import Score
 from robotid_ros.identification.prior import Prior
@@ -48,6 +48,8 @@ class Terms:
         Base parameters that give the load of load-dependent friction; None takes the measured torque.
     independent : float or None
         Independent samples in one second, as the residual shows; None where they were not looked for.
+    weights : Weights or None
+        From where a search for those of nearly the same rows begins.
     """
 
     base: BaseRegressor
@@ -56,6 +58,7 @@ class Terms:
     described: Prior | None = None
     values: Array | None = None
     independent: float | None = None
+    weights: Weights | None = None
 
     @classmethod
     def plain(cls, base: BaseRegressor, n: int) -> 'Terms':
@@ -99,13 +102,13 @@ class Terms:
             own = samples.filtered(terms.own(samples, rigid))
             info = Bench.of_rows(samples, label, filtered, own, filtered, own).total
             assert terms.described is not None
-            prior, precision = weigh(info, terms.described, terms.share(samples))
-            values = terms.solved(info, precision, prior)
+            weights = weigh(info, terms.described, terms.share(samples))
+            values = terms.solved(info, weights.precision, weights.prior)
             base, linear = values[: info.base], values[info.base :].reshape(samples.n, -1)
             residual = samples.target - filtered @ base - np.einsum('Nnk,nk->Nn', own, linear)
             runs = [slice(run.start, run.stop) for run in samples.runs]
             found = independent_share(np.sqrt(samples.weight) * residual, runs) * len(samples) / seconds
-            terms = replace(terms, values=base, independent=found)
+            terms = replace(terms, values=base, independent=found, weights=weights)
         return terms
 
     def solved(self, info: Information, precision: Array, prior: Prior | None) -> Array:
@@ -124,8 +127,9 @@ class Terms:
         if self.described is None:
             score, _, precision = bench.linear(self.friction)
             return score, None, precision
-        prior, precision = weigh(bench.total, self.described, self.share(samples), without)
-        return bench.score(lambda info: self.solved(info, precision, prior)), prior, precision
+        found = weigh(bench.total, self.described, self.share(samples), without, self.weights)
+        score = bench.score(lambda info: self.solved(info, found.precision, found.prior))
+        return score, found.prior, found.precision
 
     def score(self, samples: Samples, label: IntArray) -> Score:
         """Return the errors in groups that were held out."""
