@@ -32,7 +32,7 @@ from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.terms import Terms
 from robotid_ros.signals.filtering import motion_band
 
-_USUAL = 7.0  # times the motion's band: of the cutoff
+_USUAL = 15.0  # times the motion's band: of the cutoff
 _SLOWEST_BANDWIDTH = 0.2  # Hz
 _SLOWEST = 1.6  # times the motion's band: a lower bandwidth hides errors of the model
 _FASTEST = 25.0  # Hz; a higher bandwidth hardly changes the torque at a reversal
@@ -43,7 +43,7 @@ _PER_UNKNOWN = 20  # equations; with fewer, a recording fits any delay
 
 
 def usual_cutoff(datasets: Sequence[Dataset]) -> float | None:
-    """Return seven times the band of the motion [Hz], at most as fast as the recordings allow; None without a filter."""
+    """Return fifteen times the band of the motion [Hz], at most as fast as the recordings allow; None without a filter."""
     free = [dataset for dataset in datasets if dataset.unfiltered is not None]
     if not free:
         return None
