@@ -20,7 +20,6 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction.terms import (
     DISTANCES,
-    LEVELS,
     MODELS,
     NUMPY,
     OPTIONS,
@@ -33,6 +32,8 @@ from robotid_ros.friction.terms import (
     by_direction,
 )
 from robotid_ros.model.inertia import joint_unit
+
+_USUAL_SCALE = 0.05  # rad/s, of levels: a twentieth of a usual speed
 
 FRICTION_MODELS = tuple(MODELS)
 FRICTION_OPTIONS = ('asymmetric', *OPTIONS)
@@ -225,8 +226,6 @@ class FrictionModel:
         if position is None and self.needs_position:
             raise IdentificationError(f"friction '{self.name}' depends on the joint positions; got none")
         scale = self.velocity_scale
-        if scale is None and LEVELS in self.terms:
-            raise IdentificationError(f"friction '{self.name}' needs a velocity scale for each joint; got none")
         sign = functions.sign(velocity) if scale is None else functions.tanh(velocity / scale)
         past = None
         slide = None if self.presliding is None else slide
@@ -382,7 +381,7 @@ def friction_model(
         constant torque, ``position`` for a torque over the joint's position, ``spring`` for one proportional to it,
         ``ripple`` for a torque periodic in the motor's position.
     velocity_scale : float or array_like, shape (n,), optional
-        Replace sign(v) by tanh(v / velocity_scale) [rad/s].
+        Replace sign(v) by tanh(v / velocity_scale) [rad/s]; ``levels`` has one always, 0.05 by default.
     ripple_frequency : array_like, shape (n,), optional
         Add a torque ripple of so many radians per radian; needed where the name has ``+ripple``.
     ripple_limit : float
@@ -402,6 +401,8 @@ def friction_model(
         raise IdentificationError("friction option 'ripple' needs the ripple's frequency per joint")
     if ripple_frequency is not None and 'ripple' not in options:
         options = (*options, 'ripple')
+    if base == 'levels' and velocity_scale is None:
+        velocity_scale = _USUAL_SCALE
     terms = by_direction(MODELS[base]) if 'asymmetric' in options else MODELS[base]
     return FrictionModel(
         name='+'.join((base, *options)),

@@ -271,13 +271,17 @@ def _free(name: str, quantity: Quantity) -> Parameter:
     return Parameter(name=name, quantity=quantity, bound={})
 
 
-# Any curve of friction over the speed, as a sum of smooth steps of different widths. No single one has a sign: what
-# dissipates is their sum.
+# Any curve of friction over the speed, as a sum of smooth steps of different widths. The steps fall with their width,
+# T_1 >= T_2 >= ... >= 0, and sum_i a_i T_i = sum_i (a_1 + ... + a_i) (T_i - T_(i+1)): the curve dissipates where no
+# partial sum is negative, and falls where a step is. The linear part dissipates in either direction.
 LEVELS = Term(
     parameters=(
-        *(_free(f'level_{k + 1}', 'force') for k in range(len(SPEEDS))),
-        _free('viscous', 'damping'),
-        _free('asymmetry', 'damping'),
+        *(
+            Parameter(name=f'level_{k + 1}', quantity='force', bound={f'level_{i + 1}': 1.0 for i in range(k + 1)})
+            for k in range(len(SPEEDS))
+        ),
+        Parameter(name='viscous', quantity='damping', bound={'viscous': 1.0, 'asymmetry': 1.0}),
+        Parameter(name='asymmetry', quantity='damping', bound={'viscous': 1.0, 'asymmetry': -1.0}),
     ),
     columns=lambda at: (
         *(at.functions.tanh(at.velocity / (factor * at.scale)) for factor in SPEEDS),
@@ -289,7 +293,7 @@ LEVELS = Term(
 # What builds up along the way after a reversal (Dahl, 1976), over short and long distances. Without a past it has the
 # sign of the speed.
 BUILD_UP = Term(
-    parameters=tuple(_free(f'build_up_{k + 1}', 'force') for k in range(len(DISTANCES))),
+    parameters=tuple(Parameter(name=f'build_up_{k + 1}', quantity='force') for k in range(len(DISTANCES))),
     columns=lambda at: (at.sign,) * len(DISTANCES) if at.past is None else at.past,
     needs_past=True,
 )

@@ -95,8 +95,8 @@ def automatic(
         rows = Rows(rows.base, samples.sliding(None).with_bandwidth(None))
         friction, shape = friction_model(PLAIN), np.zeros((samples.n, 0))
     estimator: LinearEstimator = 'ols' if taken.equal else 'wls'
-    dissipative = chosen.terms is None and not taken.plain
-    return least_squares(rows, friction, shape, estimator=estimator, prior=prior, dissipative=dissipative), decisions
+    fit = least_squares(rows, friction, shape, estimator=estimator, prior=prior, dissipative=not taken.plain)
+    return fit, decisions
 
 
 def weighted_terms(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> Terms:
