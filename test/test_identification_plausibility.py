@@ -23,9 +23,10 @@ from robotid_ros.dynamics import base_parameters
 from robotid_ros.errors import IdentificationError, ModelWarning
 from robotid_ros.friction import friction_model
 from robotid_ros.identification import IdentificationConfig, identify
-from robotid_ros.identification.friction_choice import FrictionChoice, add_ripple
+from robotid_ros.identification.friction_choice import with_ripple_shown
 from robotid_ros.identification.plausibility import contradiction, held_joints
 from robotid_ros.identification.samples import Samples, as_samples
+from robotid_ros.identification.terms import Terms
 from robotid_ros.model import RobotModel
 
 PLAIN = IdentificationConfig(friction='coulomb_viscous+offset', torque_bandwidth=-1.0)
@@ -195,9 +196,8 @@ def test_a_ripple_is_found_where_there_is_one(frequency: float) -> None:
 
 def _with_ripple(samples: Samples) -> np.ndarray:
     """Return the ripple's frequencies, zero where there is none."""
-    plain = FrictionChoice(friction=friction_model('coulomb_viscous+offset'), shape=np.zeros((2, 0)), decisions=())
-    found = add_ripple(base_parameters(arm(), rotor_inertia=True), samples, plain)
-    said = next(each.chosen for each in found.decisions if each.subject == 'torque ripple')
+    found, decision = with_ripple_shown(Terms.plain(base_parameters(arm(), rotor_inertia=True), 2), samples)
+    said = decision.chosen
     result = np.zeros(2)
     for joint, frequency in re.findall(r'joint (\d+) at (\d+)/rad', said):
         result[int(joint) - 1] = float(frequency)

@@ -29,6 +29,7 @@ from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.signal_choice import (
     choose_bandwidth,
+    choose_cutoff,
     choose_delay,
     like_training,
     usual_cutoff,
@@ -112,6 +113,14 @@ def choose_signals_and_model(
         terms = Terms.all(base, described, samples)
         terms = terms.seen(few_of(terms.past(samples)))
     decisions: list[Decision] = []
+    if weighted and cutoff is not None:
+        report(0.03, 'choose the cutoff')
+        chosen, decision = choose_cutoff(datasets, cutoff, terms, lambda some: terms.past(plain(some)).thinned(_FEWER))
+        decisions.append(decision)
+        if chosen != cutoff:
+            cutoff, listed = chosen, with_cutoff(datasets, chosen)
+            samples = plain(listed)
+            terms = terms.seen(few_of(terms.past(samples)))
     bandwidth = config.torque_bandwidth if config.torque_bandwidth > 0.0 else None
     if config.automatic and config.torque_bandwidth == 0.0:
         report(0.05, 'find the bandwidth of the torque')

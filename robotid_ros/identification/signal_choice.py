@@ -33,6 +33,7 @@ from robotid_ros.identification.terms import Terms
 from robotid_ros.signals.filtering import motion_band
 
 _USUAL = 15.0  # times the motion's band: of the cutoff
+_SLOWER = 0.5  # times the usual cutoff
 _SLOWEST_BANDWIDTH = 0.2  # Hz
 _SLOWEST = 1.6  # times the motion's band: a lower bandwidth hides errors of the model
 _FASTEST = 25.0  # Hz; a higher bandwidth hardly changes the torque at a reversal
@@ -54,20 +55,57 @@ def usual_cutoff(datasets: Sequence[Dataset]) -> float | None:
     return min(float(np.median(some)), fastest)
 
 
-def with_cutoff(datasets: Sequence[Dataset], cutoff: float | None) -> list[Dataset]:
-    """Return datasets filtered anew with a cutoff [Hz], as far as each one's rate and length allow; the rest as they are."""
+def with_cutoff(datasets: Sequence[Dataset], cutoff: float | None, trimmed: float | None = None) -> list[Dataset]:
+    """Return datasets filtered anew, as far as each one's rate and length allow; the rest as they are.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+    cutoff : float or None
+        [Hz]; None leaves the filters as they are.
+    trimmed : float, optional
+        Seconds cut off at both ends of each run; by default one period of the cutoff.
+    """
     result = []
     for dataset in datasets:
         even = dataset.unfiltered
         if even is not None and cutoff is not None:
             with suppress(DataError):  # every run is too short for so slow a filter
-                new = even.filtered(min(cutoff, even.fastest), dataset.provenance)
+                chosen = even if trimmed is None else replace(even, trimmed=trimmed)
+                new = chosen.filtered(min(cutoff, even.fastest), dataset.provenance)
                 new = replace(new, effort=dataset.effort, context=dataset.context)
                 if len(new.sources) == len(dataset.sources):  # no run was too short
                     new = replace(new, sources=dataset.sources)
-                dataset = new
+                dataset = new if trimmed is None else replace(new, unfiltered=even)
         result.append(dataset)
     return result
+
+
+def choose_cutoff(
+    datasets: Sequence[Dataset], usual: float, terms: Terms, samples_of: Callable[[Sequence[Dataset]], Samples]
+) -> tuple[float, Decision]:
+    """Return the usual cutoff [Hz], or half of it where held-out torque is predicted better, and the choice.
+
+    Noise of positions that grows with the frequency makes the slower one better, and a motion that has most of its
+    acceleration at high frequencies the faster one.
+    """
+    free = [each.unfiltered for each in datasets if each.unfiltered is not None]
+    grid = (usual, _SLOWER * usual)
+    # Both are judged by the same samples: those that the slower filter leaves, where enough are left.
+    trimmed = min(1.0 / grid[1], min(max(len(run) for run in each.runs) / each.rate for each in free) / 6.0)
+    ready = [samples_of(with_cutoff(datasets, cutoff, trimmed)) for cutoff in grid]
+    if len(ready[0]) != len(ready[1]):
+        return usual, Decision(subject='cutoff', chosen=f'{usual:.3g} Hz')
+    label = groups(ready[0], GROUPS)
+    scores = [terms.score(each, label) for each in ready]
+    chosen = grid[int(scores[0].loses_to(scores[1]))]
+    return chosen, Decision(
+        subject='cutoff',
+        chosen=f'{chosen:.3g} Hz',
+        alternatives=tuple(
+            Alternative(name=f'{cutoff:.3g} Hz', error=score.rmse) for cutoff, score in zip(grid, scores, strict=True)
+        ),
+    )
 
 
 def _shifted(dataset: Dataset, delay: float, trimmed: float | None = None) -> Dataset:
@@ -198,7 +236,7 @@ def choose_bandwidth(terms: Terms, samples: Samples) -> tuple[float | None, Deci
     step = float(grid[1] / grid[0])
     best = min(tried, key=lambda each: tried[each].value)
     bandwidth: float | None = None
-    if best < grid[-1] and none.loses_to(tried[best], len(grid)):
+    if best < grid[-1] and none.contradicted_by(tried[best], len(grid)):
         for _ in range(_REFINEMENTS):
             step = step**0.5
             sides = [best / step, best * step]
