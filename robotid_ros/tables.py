@@ -10,7 +10,7 @@
 """CSV tables: one line with the names of the columns, then one line per row.
 
 Text is UTF-8 and fields are separated by commas. Blank lines and lines that begin with ``#`` are skipped.
-A large file is read in pieces: by pyarrow where it is installed, otherwise by several processes.
+A large file is read in pieces, by pyarrow where it is installed.
 """
 
 import csv
@@ -18,8 +18,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +28,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.files import atomic_file
 
-PIECE = 1 << 25  # [bytes] parsed at a time; a process needs about five times as much memory
-PARALLEL = 4  # pieces from which on further processes are worth their start
+PIECE = 1 << 25  # [bytes] parsed at a time, in about five times as much memory
 LONGEST_LINE = 1 << 22  # [bytes]
 MOST_COLUMNS = 4096  # more than any arm needs: 100 joints have 501 columns
 ROWS = 4096  # written at a time
@@ -50,13 +48,8 @@ class Table:
     text: Mapping[str, tuple[str, ...]]
 
 
-@dataclass(slots=True)
-class _Piece:
-    """What one piece of a file holds; problem: line within the piece, and what is wrong with it."""
-
-    arrays: dict[str, Array] = field(default_factory=dict)
-    text: dict[str, list[str]] = field(default_factory=dict)
-    problem: tuple[int, str] | None = None
+class _BadLineError(Exception):
+    """A line that cannot be read: its number within the piece, and what is wrong with it."""
 
 
 def read_table(
@@ -69,7 +62,7 @@ def read_table(
 ) -> Table:
     """Read a CSV file into arrays of several columns each.
 
-    The memory needed is that of the arrays and, for each process, of one piece of the file.
+    The memory needed is that of the arrays and of one piece of the file.
 
     Parameters
     ----------
@@ -92,25 +85,28 @@ def read_table(
         and, where there is one, line and column.
     """
     path = Path(path).expanduser()
+    pieces: list[dict[str, Array]] = []
     try:
         names, line, start = _header(path, error)
         groups = {name: tuple(columns) for name, columns in layout(names).items()}
-        bounds = _bounds(path, start, error)
-        pieces = _parse_all(path, names, groups, tuple(text), tuple(blank), bounds)
-        for piece, (begin, _) in zip(pieces, bounds, strict=True):
-            if piece.problem is not None:
-                number, message = piece.problem
-                raise error(f'{path}, line {line + _count_lines(path, start, begin) + number}: {message}')
+        labels: dict[str, list[str]] = {name: [] for name in names if name in text}
+        for raw in _pieces(path, start, error):
+            piece = _arrow(raw, names, groups, blank) if path.stat().st_size > PIECE and not labels else None
+            try:
+                pieces.append(_parsed(raw, names, groups, blank, labels) if piece is None else piece)
+            except _BadLineError as cause:
+                number, message = cause.args
+                raise error(f'{path}, line {line + number}: {message}') from cause
+            line += raw.count(b'\n')
     except OSError as cause:
         raise error(f'{path} cannot be read: {cause.strerror}') from cause
     arrays = {}
     for name in groups:
-        arrays[name] = np.concatenate([piece.arrays.pop(name) for piece in pieces])
+        arrays[name] = np.concatenate([piece.pop(name) for piece in pieces]) if pieces else np.zeros((0, 0))
         arrays[name].flags.writeable = False
         if not len(arrays[name]):
             raise error(f'{path}: expected numbers below the names of the columns, got none')
-    labels = {name: tuple(label for piece in pieces for label in piece.text[name]) for name in names if name in text}
-    return Table(names=names, arrays=arrays, text=labels)
+    return Table(names=names, arrays=arrays, text={name: tuple(column) for name, column in labels.items()})
 
 
 def write_table(path: str | Path, columns: Mapping[str, Array | Sequence[str]]) -> None:
@@ -164,69 +160,29 @@ def _header(path: Path, error: type[RobotIdError]) -> tuple[tuple[str, ...], int
     return tuple(names), number, start
 
 
-def _bounds(path: Path, start: int, error: type[RobotIdError]) -> list[tuple[int, int]]:
-    """Return where the pieces of a file begin and end; each ends with a line."""
-    size = path.stat().st_size
-    ends = []
+def _pieces(path: Path, start: int, error: type[RobotIdError]) -> Iterator[bytes]:
+    """Yield a file from a place on; each piece ends with a line."""
     with open(path, 'rb') as file:
-        for place in range(start + PIECE, size, PIECE):
-            file.seek(place)
-            if len(file.readline(LONGEST_LINE)) == LONGEST_LINE:
+        file.seek(start)
+        while raw := file.read(PIECE):
+            rest = file.readline(LONGEST_LINE)
+            if len(rest) == LONGEST_LINE:
                 raise error(f'{path}: expected lines of numbers, got one of more than {LONGEST_LINE >> 20} MB')
-            ends.append(file.tell())
-    ends = [*ends, size] if not ends or ends[-1] < size else ends
-    return list(zip([start, *ends[:-1]], ends, strict=True))
-
-
-def _count_lines(path: Path, start: int, stop: int) -> int:
-    count = 0
-    with open(path, 'rb') as file:
-        file.seek(start)
-        while start < stop:
-            block = file.read(min(PIECE, stop - start))
-            count += block.count(b'\n')
-            start += len(block)
-    return count
-
-
-def _parse_all(
-    path: Path,
-    names: tuple[str, ...],
-    groups: Mapping[str, tuple[str | None, ...]],
-    text: tuple[str, ...],
-    blank: tuple[str, ...],
-    bounds: list[tuple[int, int]],
-) -> list[_Piece]:
-    """Return all pieces: of a large file those that pyarrow can read, the others by :func:`_parse`."""
-    import joblib  # not at the top: see robotid_ros.signals.filtering
-
-    read: list[_Piece | None] = [None] * len(bounds)
-    if len(bounds) > 1 and not any(name in text for name in names):  # the import of pyarrow takes 0.15 s
-        with suppress(ImportError):
-            read = [_arrow(_bytes(path, *piece), names, groups, blank) for piece in bounds]
-    rest = [k for k, piece in enumerate(read) if piece is None]
-    tasks = [joblib.delayed(_parse)(path, names, groups, text, blank, *bounds[k]) for k in rest]
-    with joblib.Parallel(n_jobs=joblib.cpu_count() if len(tasks) >= PARALLEL else 1) as parallel:
-        parsed: Iterator[_Piece] = iter(parallel(tasks))
-    return [next(parsed) if piece is None else piece for piece in read]
-
-
-def _bytes(path: Path, start: int, stop: int) -> bytes:
-    with open(path, 'rb') as file:
-        file.seek(start)
-        return file.read(stop - start)
+            yield raw + rest
 
 
 def _arrow(
-    raw: bytes, names: tuple[str, ...], groups: Mapping[str, tuple[str | None, ...]], blank: tuple[str, ...]
-) -> _Piece | None:
+    raw: bytes, names: tuple[str, ...], groups: Mapping[str, tuple[str | None, ...]], blank: Collection[str]
+) -> dict[str, Array] | None:
     """Return one piece as pyarrow reads it, five times as fast; None where it is for another parser to judge.
 
     Quotes, texts in other alphabets and ``nan(...)`` are: pyarrow takes more, or other, things for a number.
     """
-    import pyarrow
-    from pyarrow import csv as arrow_csv
-
+    try:
+        import pyarrow  # takes 0.15 s
+        from pyarrow import csv as arrow_csv
+    except ImportError:
+        return None
     if not raw.isascii() or b'"' in raw or b'(' in raw:
         return None
     columns = {name: str(names.index(name)) for group in groups.values() for name in group if name is not None}
@@ -243,38 +199,35 @@ def _arrow(
         )
     except pyarrow.ArrowException:
         return None
-    piece = _Piece()
+    piece = {}
     for key, group in groups.items():
-        piece.arrays[key] = np.full((table.num_rows, len(group)), np.nan)
+        piece[key] = np.full((table.num_rows, len(group)), np.nan)
         for k, name in enumerate(group):
             if name is not None:
-                piece.arrays[key][:, k] = table.column(columns[name]).to_numpy()
-        if key not in blank and not np.isfinite(piece.arrays[key]).all():
+                piece[key][:, k] = table.column(columns[name]).to_numpy()
+        if key not in blank and not np.isfinite(piece[key]).all():
             return None
     return piece
 
 
-def _parse(
-    path: Path,
+def _parsed(
+    raw: bytes,
     names: tuple[str, ...],
     groups: Mapping[str, tuple[str | None, ...]],
-    text: tuple[str, ...],
-    blank: tuple[str, ...],
-    start: int,
-    stop: int,
-) -> _Piece:
+    blank: Collection[str],
+    labels: Mapping[str, list[str]],
+) -> dict[str, Array]:
     """Return the arrays of one piece; the quick parser first, the one that names the line where that fails."""
-    raw = _bytes(path, start, stop)
     where = {name: k for k, name in enumerate(names)}
     used = {where[name] for group in groups.values() for name in group if name is not None}
     required = [where[name] for key, group in groups.items() if key not in blank for name in group if name is not None]
-    table = None if any(name in where for name in text) else _quick(raw, len(names))
-    piece = _Piece()
+    table = None if labels else _quick(raw, len(names))
     if table is None or not np.isfinite(table[:, required]).all():
-        table = _careful(raw, names, text, used, set(required), piece)
+        table = _careful(raw, names, used, set(required), labels)
+    piece = {}
     for key, group in groups.items():
-        piece.arrays[key] = table[:, [0 if name is None else where[name] for name in group]]
-        piece.arrays[key][:, [name is None for name in group]] = np.nan
+        piece[key] = table[:, [0 if name is None else where[name] for name in group]]
+        piece[key][:, [name is None for name in group]] = np.nan
     return piece
 
 
@@ -292,11 +245,10 @@ def _quick(raw: bytes, width: int) -> Array | None:
 
 
 def _careful(
-    raw: bytes, names: tuple[str, ...], text: tuple[str, ...], used: set[int], required: set[int], piece: _Piece
+    raw: bytes, names: tuple[str, ...], used: set[int], required: set[int], labels: Mapping[str, list[str]]
 ) -> Array:
-    """Return all columns as numbers, NaN for texts; fill in the piece's texts and its first problem."""
-    words = [k for k, name in enumerate(names) if name in text]
-    piece.text = {names[k]: [] for k in words}
+    """Return all columns as numbers, NaN for texts, which are added to the labels; raise on the first bad line."""
+    words = [k for k, name in enumerate(names) if name in labels]
     rows: list[list[float]] = []
     try:
         reader = csv.reader(io.StringIO(raw.decode('utf-8'), newline=''), strict=True)
@@ -305,22 +257,21 @@ def _careful(
             if not any(cells) or cells[0].startswith('#'):
                 continue
             if len(cells) != len(names):
-                piece.problem = reader.line_num, f'expected {len(names)} fields, got {len(cells)}'
-                break
+                raise _BadLineError(reader.line_num, f'expected {len(names)} fields, got {len(cells)}')
             values = [_number(cell) if k in used else np.nan for k, cell in enumerate(cells)]
             wrong = [k for k, value in enumerate(values) if value is None or (k in required and not np.isfinite(value))]
             if wrong:
                 kind = 'a finite number' if wrong[0] in required else 'a number'
                 name, cell = names[wrong[0]][:60], cells[wrong[0]][:40]
-                piece.problem = reader.line_num, f"column '{name}': expected {kind}, got '{cell}'"
-                break
+                raise _BadLineError(reader.line_num, f"column '{name}': expected {kind}, got '{cell}'")
             rows.append([np.nan if value is None else value for value in values])
             for k in words:
-                piece.text[names[k]].append(cells[k])
+                labels[names[k]].append(cells[k])
     except UnicodeDecodeError as cause:
-        piece.problem = raw[: cause.start].count(b'\n') + 1, f'expected UTF-8 text; {_reason(cause)}'
+        number = raw[: cause.start].count(b'\n') + 1
+        raise _BadLineError(number, f'expected UTF-8 text; {_reason(cause)}') from cause
     except csv.Error as cause:
-        piece.problem = reader.line_num, f'expected fields separated by commas; {_reason(cause)}'
+        raise _BadLineError(reader.line_num, f'expected fields separated by commas; {_reason(cause)}') from cause
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
 
 

@@ -30,9 +30,8 @@ from robotid_ros.commands.options import add_processing_arguments, motion_settin
 from robotid_ros.data import ProcessingSettings, load_dataset, process_file, read_recording
 from robotid_ros.data.bag import Bag
 from robotid_ros.data.bag_writer import BagWriter
-from robotid_ros.data.cdr import JointStateDecoder
 from robotid_ros.data.context import SCHEMAS, message_text, read_context
-from robotid_ros.data.messages import MessageChunk
+from robotid_ros.data.messages import JointStateDecoder, MessageChunk
 from robotid_ros.data.reference import decode_reference
 from robotid_ros.data.session import RecordingSession
 from robotid_ros.errors import DataError, ModelError

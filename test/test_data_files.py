@@ -29,7 +29,7 @@ from robotid_ros.data import (
     save_recording,
     write_csv,
 )
-from robotid_ros.data.cdr import JointStateDecoder
+from robotid_ros.data.messages import JointStateDecoder
 from robotid_ros.errors import DataError
 
 UR10 = Path(__file__).parents[2] / 'shared' / 'data' / 'ur10_exciting'
@@ -304,7 +304,9 @@ def test_bags_that_another_library_wrote(tmp_path, storage):
         assert got.provenance['topic'] == '/arm/joint_states'
     assert read_recording(tmp_path / 'bag', topic='/gripper/states').joint_names == ('finger',)
     assert read_recording(tmp_path / 'bag', joints=NAMES[:2]).joint_names == NAMES[:2]
-    with pytest.raises(DataError, match="topic '/nothing' has no joint states; they are on: /arm/joint_states, /grip"):
+    with pytest.raises(
+        DataError, match="topic '/nothing' has no sensor_msgs/msg/JointState; there are: /arm/joint_states, /grip"
+    ):
         read_recording(tmp_path / 'bag', topic='/nothing')
     with pytest.raises(DataError, match='no message has all of the joints elbow; there are: a, c, joint_number_two'):
         read_recording(tmp_path / 'bag', joints=('elbow',))

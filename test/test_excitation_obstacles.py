@@ -17,8 +17,14 @@ from excitation_helpers import ur10e
 
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationConfig, optimize_excitation
-from robotid_ros.excitation.obstacles import box_capsules, cylinder_capsules, with_obstacles
-from robotid_ros.excitation.workspace import capsule_ends, closest_points, configured_geometry
+from robotid_ros.excitation.workspace import (
+    box_capsules,
+    capsule_ends,
+    closest_points,
+    configured_geometry,
+    cylinder_capsules,
+    with_obstacles,
+)
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.transforms import rotation_of_vector
 

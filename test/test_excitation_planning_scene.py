@@ -27,8 +27,12 @@ from moveit_msgs.msg import CollisionObject, PlanningScene  # noqa: E402
 from shape_msgs.msg import Mesh, SolidPrimitive  # noqa: E402
 
 from robotid_ros.excitation import load_excitation  # noqa: E402
-from robotid_ros.excitation.obstacles import box_capsules  # noqa: E402
-from robotid_ros.excitation.workspace import capsule_ends, closest_points, skeleton  # noqa: E402
+from robotid_ros.excitation.workspace import (  # noqa: E402
+    box_capsules,
+    capsule_ends,
+    closest_points,
+    skeleton,
+)
 from robotid_ros.model.kinematics import link_transforms  # noqa: E402
 from robotid_ros.nodes.planning_scene import scene_capsules  # noqa: E402
 

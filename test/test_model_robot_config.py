@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from robotid_ros.data import ProcessingSettings, Recording
-from robotid_ros.data.torque import measured_torque
+from robotid_ros.data.settings import measured_torque
 from robotid_ros.errors import ModelError
 from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.model import JointLimits, RobotConfig

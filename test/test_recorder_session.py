@@ -27,8 +27,7 @@ from recorder_helpers import JOINTS, START, harmonics, joint_state, reference_me
 from robotid_ros.data import ProcessingSettings, process_file, read_recording
 from robotid_ros.data.bag import Bag
 from robotid_ros.data.bag_writer import BagWriter
-from robotid_ros.data.cdr import JointStateDecoder
-from robotid_ros.data.messages import MessageChunk
+from robotid_ros.data.messages import JointStateDecoder, MessageChunk
 from robotid_ros.data.session import RecordingSession
 from robotid_ros.data.stream import average_bag
 from robotid_ros.data.wrench_recording import AXES, WRENCH, read_wrench
@@ -183,7 +182,7 @@ def test_wrenches_are_recorded_beside_and_can_be_read_again(tmp_path):
     np.testing.assert_allclose(found.tau[:, -5:], np.tile([2.0, 3.0, 4.0, 5.0, 6.0], (len(found), 1)), atol=1e-9)
     assert np.ptp(found.q[:, 0]) > 0.1
     np.testing.assert_allclose(found.tau_filtered[:, -6], 10.0 * found.q[:, 0], atol=5e-3)
-    with pytest.raises(DataError, match="topic '/other' has no wrenches; they are on: /ft"):
+    with pytest.raises(DataError, match="topic '/other' has no geometry_msgs/msg/WrenchStamped; there are: /ft"):
         read_wrench(tmp_path / 'r', JOINTS, topic='/other')
     record(tmp_path / 'without', messages, reference=None)
     with pytest.raises(DataError, match='the bag has none; set wrench_topic of the recorder'):

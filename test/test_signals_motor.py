@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from robotid_ros.data import ProcessingSettings
-from robotid_ros.data.torque import torque_factors
+from robotid_ros.data.settings import torque_factors
 from robotid_ros.errors import DataError
 from robotid_ros.signals import check_motor_side
 

@@ -116,7 +116,6 @@ def test_a_file_in_pieces_is_the_file_as_a_whole(tmp_path, monkeypatch, blanks):
     if blanks:
         path.write_text(path.read_text().replace('\n', '\n\n').replace(',0.1', ','))
     whole = read(path)
-    monkeypatch.setattr(tables, 'PARALLEL', 10**9)
     for piece in (1, 997, 50_000):
         monkeypatch.setattr(tables, 'PIECE', max(piece, 200))
         parts = read(path)
@@ -127,14 +126,6 @@ def test_a_file_in_pieces_is_the_file_as_a_whole(tmp_path, monkeypatch, blanks):
     path.write_text('\n'.join(lines))
     with pytest.raises(DataError, match=r"line 1235: column 'time': expected a finite number, got 'x'"):
         read(path)
-
-
-def test_several_processes_read_what_one_does(tmp_path, monkeypatch):
-    values = np.random.default_rng(2).standard_normal((1000, 2))
-    write_table(tmp_path / 'x.csv', {'time': values[:, 0], 'a': values[:, 1]})
-    monkeypatch.setattr(tables, 'PIECE', 4000)
-    table = read(tmp_path / 'x.csv')
-    assert np.array_equal(np.hstack([table.arrays['time'], table.arrays['values']]), values)
 
 
 def outcome(path, used):
@@ -173,7 +164,6 @@ def test_pyarrow_reads_what_the_other_parsers_read(tmp_path_factory, damages, us
 
     arrow = tables._arrow
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, 'PARALLEL', 10**9)
         patch.setattr(tables, 'PIECE', 150)
         patch.setattr(tables, '_arrow', noted)
         found = outcome(path, list(used))

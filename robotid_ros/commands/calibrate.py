@@ -32,9 +32,8 @@ from robotid_ros.calibration import (
 from robotid_ros.calibration.example import example_arm, example_table
 from robotid_ros.calibration.points import ANGLE_UNITS, LENGTH_UNITS, read_joints, write_joints
 from robotid_ros.calibration.result import write_result
-from robotid_ros.commands.command import Command
+from robotid_ros.commands.command import Command, add_settings, settings_from
 from robotid_ros.commands.options import load_config
-from robotid_ros.commands.settings import add_settings, settings_from
 from robotid_ros.commands.terminal import progress_bar, report_table
 from robotid_ros.errors import CalibrationError
 from robotid_ros.excitation import ExcitationConfig

@@ -21,7 +21,7 @@ from robotid_ros.commands.options import add_processing_arguments, add_robot_arg
 from robotid_ros.commands.sources import Source, expanded, source_of
 from robotid_ros.commands.terminal import joint_table
 from robotid_ros.data import read_recording
-from robotid_ros.data.torque import measured_torque
+from robotid_ros.data.settings import measured_torque
 from robotid_ros.errors import DataError
 from robotid_ros.export.contact import contact_header
 from robotid_ros.export.source_code import identifier

@@ -14,8 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from robotid_ros.commands.command import Command
-from robotid_ros.commands.settings import number
+from robotid_ros.commands.command import Command, number
 from robotid_ros.commands.terminal import joint_table, progress_bar, text_table
 from robotid_ros.demo.run import WELL_EXCITED, ParameterComparison
 from robotid_ros.files import output_folder, write_text

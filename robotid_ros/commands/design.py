@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from robotid_ros.commands.command import Command
+from robotid_ros.commands.command import Command, add_settings, given_settings
 from robotid_ros.commands.options import add_robot_arguments, load_config, load_robot
-from robotid_ros.commands.settings import add_settings, given_settings
 from robotid_ros.commands.terminal import progress_bar
 from robotid_ros.data import Recording, write_csv
 from robotid_ros.errors import DataError, MissingDependencyError

@@ -13,9 +13,8 @@ import argparse
 import shlex
 from pathlib import Path
 
-from robotid_ros.commands.command import Command
+from robotid_ros.commands.command import Command, add_settings, number, settings_from
 from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments
-from robotid_ros.commands.settings import add_settings, number, settings_from
 from robotid_ros.commands.sources import source_of
 from robotid_ros.commands.terminal import progress_bar, report_table
 from robotid_ros.errors import DataError, MissingDependencyError, RobotIdError

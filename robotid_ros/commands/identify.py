@@ -14,9 +14,8 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
-from robotid_ros.commands.command import Command
+from robotid_ros.commands.command import Command, add_settings, settings_from
 from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments, motion_settings
-from robotid_ros.commands.settings import add_settings, settings_from
 from robotid_ros.commands.sources import by_purpose, expanded, source_of
 from robotid_ros.commands.terminal import metrics_table, parameter_table, progress_bar
 from robotid_ros.errors import DataError

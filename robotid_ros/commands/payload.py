@@ -14,9 +14,8 @@ import argparse
 import numpy as np
 import yaml
 
-from robotid_ros.commands.command import Command
+from robotid_ros.commands.command import Command, add_settings, settings_from
 from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments
-from robotid_ros.commands.settings import add_settings, settings_from
 from robotid_ros.commands.sources import expanded, source_of
 from robotid_ros.commands.terminal import joint_table, progress_bar
 from robotid_ros.errors import DataError

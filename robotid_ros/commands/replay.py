@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from robotid_ros.commands.command import Command
+from robotid_ros.commands.command import Command, number
 from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments
-from robotid_ros.commands.settings import number
 from robotid_ros.commands.sources import source_of
 from robotid_ros.commands.terminal import joint_table
 from robotid_ros.data import Dataset, ProcessingSettings, process_recording, read_recording

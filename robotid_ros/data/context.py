@@ -19,7 +19,7 @@ import yaml
 
 from robotid_ros import __version__
 from robotid_ros.data.bag import STRING, Bag, is_bag
-from robotid_ros.data.cdr import CdrReader
+from robotid_ros.data.messages import CdrReader
 from robotid_ros.data.reference import PeriodicReference, decode_reference
 from robotid_ros.data.storage import stored_context
 from robotid_ros.errors import DataError

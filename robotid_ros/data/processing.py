@@ -24,10 +24,9 @@ from robotid_ros.data.messages import FAULTS
 from robotid_ros.data.readers import read_recording
 from robotid_ros.data.recording import Recording
 from robotid_ros.data.runs import NoUsablePeriodError, averaged_dataset, filtered_dataset, period_average
-from robotid_ros.data.settings import ProcessingSettings
+from robotid_ros.data.settings import ProcessingSettings, measured_torque
 from robotid_ros.data.stream import average_bag
 from robotid_ros.data.strokes import FrictionStrokes, cut_strokes
-from robotid_ros.data.torque import measured_torque
 from robotid_ros.errors import DataError
 from robotid_ros.progress import Progress
 from robotid_ros.signals.averaging import AveragedPeriod, channel_names

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.data.cdr import CdrReader
+from robotid_ros.data.messages import CdrReader
 from robotid_ros.data.runs import NoUsablePeriodError
 from robotid_ros.data.strokes import is_friction_sweep
 from robotid_ros.errors import DataError

@@ -19,13 +19,11 @@ import numpy as np
 from robotid_ros import __version__
 from robotid_ros.arrays import Array, IntArray, require_names
 from robotid_ros.data.bag import Bag, is_bag
-from robotid_ros.data.cdr import COMPLETE, JointStateDecoder
 from robotid_ros.data.dataset import Dataset
-from robotid_ros.data.messages import LossCounter, MessageChunk
+from robotid_ros.data.messages import COMPLETE, JointStateDecoder, LossCounter, MessageChunk
 from robotid_ros.data.reference import PeriodicReference, decode_reference
 from robotid_ros.data.runs import NoUsablePeriodError, averaged_dataset, period_average
-from robotid_ros.data.settings import ProcessingSettings
-from robotid_ros.data.torque import torque_factors
+from robotid_ros.data.settings import ProcessingSettings, torque_factors
 from robotid_ros.errors import DataError
 from robotid_ros.progress import Progress
 from robotid_ros.signals.averaging import AveragedPeriod, PeriodAverage, channel_names

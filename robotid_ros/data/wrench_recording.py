@@ -22,7 +22,6 @@ from scipy.interpolate import CubicSpline
 
 from robotid_ros.arrays import require_names
 from robotid_ros.data.bag import Bag, is_bag, read_bag
-from robotid_ros.data.cdr import CdrReader
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.processing import process_recording
 from robotid_ros.data.recording import Recording
@@ -98,28 +97,9 @@ def _from_csv(path: Path, joints: tuple[str, ...]) -> Recording:
 def _from_bag(path: Path, joints: tuple[str, ...], topic: str | None) -> Recording:
     moving = read_bag(path, joints=joints)
     bag = Bag.open(path)
-    named = sorted(name for name, kind in bag.topics.items() if kind == WRENCH.replace('/msg/', '/'))
-    if not named:
-        raise DataError(f'{path}: expected a topic of {WRENCH}, the bag has none; set wrench_topic of the recorder')
-    if topic is None and len(named) > 1:
-        raise DataError(f'{path}: say which topic to read (--wrench-topic); wrenches are on: {", ".join(named)}')
-    if topic is not None and topic not in named:
-        raise DataError(f"{path}: topic '{topic}' has no wrenches; they are on: {', '.join(named)}")
-    chosen = topic or named[0]
-    stamps: list[int] = []
-    rows: list[tuple[float, ...]] = []
-    for chunks in bag.messages([chosen]):
-        for message in chunks[chosen].messages():
-            try:
-                reader = CdrReader(message)
-                stamp = reader.time()
-                reader.string()  # the frame
-                values = reader.doubles(6)
-            except ValueError as cause:
-                raise DataError(f'{path}: message {len(stamps)} of topic {chosen} cannot be read: {cause}') from cause
-            stamps.append(stamp)
-            rows.append(tuple(values))
-    time = 1e-9 * (np.array(stamps, dtype=np.int64) - moving.origin)
+    chosen = bag.choose(topic, WRENCH, '; set wrench_topic of the recorder')
+    stamps, values = bag.numbers(chosen)
+    time = 1e-9 * (stamps - moving.origin)
     inside = (time >= moving.time[0]) & (time <= moving.time[-1])
     if inside.sum() < 32:
         raise DataError(
@@ -128,4 +108,4 @@ def _from_bag(path: Path, joints: tuple[str, ...], topic: str | None) -> Recordi
         )
     order, first = np.unique(moving.time, return_index=True)
     q = CubicSpline(order, moving.position[first])(time[inside])
-    return _combined(joints, time[inside], q, np.array(rows)[inside], provenance=moving.provenance)
+    return _combined(joints, time[inside], q, values[inside], provenance=moving.provenance)

@@ -23,8 +23,7 @@ from robotid_ros import __version__
 from robotid_ros.data import ProcessingSettings
 from robotid_ros.errors import MissingDependencyError, RobotIdError
 from robotid_ros.files import file_hash, write_text
-from robotid_ros.fleet.outcome import Entry, Outcome, keep, kept
-from robotid_ros.fleet.succession import Finding, judge, own_error
+from robotid_ros.fleet.outcome import Entry, Finding, Outcome, judge, keep, kept, own_error
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, calibrated_urdf
 from robotid_ros.jobs import LOST, each
 from robotid_ros.model import RobotModel

@@ -20,7 +20,6 @@ from scipy.interpolate import CubicSpline
 
 from robotid_ros.arrays import Array, IntArray, frozen_array, require_names
 from robotid_ros.data.bag import Bag, read_bag
-from robotid_ros.data.cdr import CdrReader
 from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash
 from robotid_ros.model.transforms import quaternion_of_rotation, rotation_of_quaternion, rotation_of_vector
@@ -30,10 +29,10 @@ from robotid_ros.tables import read_table, write_table
 
 _SIGNALS = ('time', 'q', 'dq', 'base_twist', 'base_position', 'base_orientation')
 _TWIST = 6  # columns
-_LAYOUTS: dict[str, tuple[int, int, list[int]]] = {  # texts before the doubles, their number, and those of use
-    'nav_msgs/Odometry': (2, 7 + 36 + 6, [*range(43, 49), *range(7)]),  # pose, covariance, twist along the base's axes
-    'geometry_msgs/TwistStamped': (1, 6, [*range(6)]),
-    'geometry_msgs/PoseStamped': (1, 7, [*range(7)]),
+_USED = {  # numbers of a message: twist, pose
+    'nav_msgs/Odometry': [*range(43, 49), *range(7)],
+    'geometry_msgs/TwistStamped': [*range(6)],
+    'geometry_msgs/PoseStamped': [*range(7)],
 }
 _POSE = {
     'base_position': tuple(f'base/position/{axis}' for axis in 'xyz'),
@@ -282,9 +281,9 @@ def read_floating_bag(path: str | Path, joint_names: tuple[str, ...]) -> Floatin
 def _topic(bag: Bag, path: str | Path, kinds: tuple[str, ...]) -> str | None:
     """Return the only topic of the first of some types that is in the bag."""
     for kind in kinds:
-        names = [name for name, its in bag.topics.items() if its == kind]
+        names = bag.of_type(kind)
         if len(names) > 1:
-            raise DataError(f'{path}: expected one topic of {kind}, got {", ".join(sorted(names))}')
+            raise DataError(f'{path}: expected one topic of {kind}, got {", ".join(names)}')
         if names:
             return names[0]
     return None
@@ -292,23 +291,11 @@ def _topic(bag: Bag, path: str | Path, kinds: tuple[str, ...]) -> str | None:
 
 def _values(bag: Bag, topic: str, path: str | Path) -> tuple[IntArray, Array]:
     """Return the stamps [ns], increasing, and the numbers of a topic's messages."""
-    texts, count, columns = _LAYOUTS[bag.topics[topic]]
-    stamps: list[int] = []
-    rows: list[tuple[float, ...]] = []
-    for chunks in bag.messages([topic]):
-        for message in chunks[topic].messages() if topic in chunks else ():
-            try:
-                reader = CdrReader(message)
-                stamps.append(reader.time())
-                for _ in range(texts):  # the frames
-                    reader.string()
-                rows.append(reader.doubles(count))
-            except ValueError as cause:
-                raise DataError(f'{path}: message {len(stamps)} of topic {topic} cannot be read: {cause}') from cause
-    order, first = np.unique(np.array(stamps, dtype=np.int64), return_index=True)
+    stamps, rows = bag.numbers(topic)
+    order, first = np.unique(stamps, return_index=True)
     if len(order) < 2:
         raise DataError(f'{path}: expected at least two messages with different stamps on {topic}, got {len(order)}')
-    return order, np.array(rows)[first][:, columns]
+    return order, rows[first][:, _USED[bag.topics[topic]]]
 
 
 def _continuous(pose: Array) -> Array:

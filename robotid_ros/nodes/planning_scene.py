@@ -20,8 +20,7 @@ from rclpy.node import Node
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ExcitationError, MissingDependencyError
 from robotid_ros.excitation import ExcitationConfig
-from robotid_ros.excitation.obstacles import box_capsules, cylinder_capsules, with_obstacles
-from robotid_ros.excitation.workspace import Capsule
+from robotid_ros.excitation.workspace import Capsule, box_capsules, cylinder_capsules, with_obstacles
 from robotid_ros.model import RobotModel
 from robotid_ros.model.transforms import rotation_of_quaternion
 from robotid_ros.nodes.controller_link import call_service

@@ -46,7 +46,7 @@ from robotid_ros.data.messages import FAULTS
 from robotid_ros.data.reference import decode_reference
 from robotid_ros.data.runs import thinned
 from robotid_ros.data.session import RecordingSession
-from robotid_ros.data.torque import torque_factors
+from robotid_ros.data.settings import torque_factors
 from robotid_ros.data.wrench_recording import WRENCH
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.model import RobotConfig

@@ -13,8 +13,7 @@ from robotid_ros.simulation.arm_truth import ArmTruth, Drive, nominal_truth, per
 from robotid_ros.simulation.gazebo_description import gazebo_controllers, gazebo_description, world_physics
 from robotid_ros.simulation.joint_friction import LAWS, JointFriction, prior_friction
 from robotid_ros.simulation.plant import Plant
-from robotid_ros.simulation.plant_motion import PlantMotion
-from robotid_ros.simulation.sensors import Sensors, effort_scale
+from robotid_ros.simulation.sensors import PlantMotion, Sensors, effort_scale
 from robotid_ros.simulation.simulated_run import SimulatedRun, simulate_trajectory, start_position
 from robotid_ros.simulation.trajectory_follower import CommandPoint, TrajectoryFollower
 

@@ -24,7 +24,7 @@ from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import INERTIAL_NAMES, physical_violation, pseudo_inertia, pseudo_inertia_parameters
 from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.simulation.joint_friction import JointFriction, prior_friction
-from robotid_ros.simulation.plant_motion import PlantMotion
+from robotid_ros.simulation.sensors import PlantMotion
 
 RIPPLE_WAVES = 100.0  # per turn of the joint: one per turn of a rotor behind a gear of 100
 _SLIP = 0.01  # rad/s or m/s; below it the friction of the load fades out, so that it does nothing at rest

@@ -16,7 +16,7 @@ from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.simulation.mjcf import load_mujoco, mjcf_of
 from robotid_ros.simulation.plant import Wall
-from robotid_ros.simulation.plant_motion import PlantMotion
+from robotid_ros.simulation.sensors import PlantMotion
 
 
 class FloatingPlant:

@@ -20,7 +20,7 @@ from robotid_ros.model import RobotModel
 from robotid_ros.simulation.arm_truth import ArmTruth
 from robotid_ros.simulation.joint_friction import prior_friction
 from robotid_ros.simulation.mjcf import load_mujoco, mjcf_of
-from robotid_ros.simulation.plant_motion import PlantMotion
+from robotid_ros.simulation.sensors import PlantMotion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The sensors of an arm: quantised and noisy positions, velocities, currents."""
+"""What a simulated arm did, and what its sensors show: quantised and noisy positions, velocities, currents."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,41 @@ import numpy as np
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import ModelError
 from robotid_ros.model import RobotModel
-from robotid_ros.simulation.plant_motion import PlantMotion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlantMotion:
+    """What the arm did at N instants; every row satisfies the equation of motion.
+
+    M(q) ddq + I_a ddq + c(q, dq) + g(q) + friction = torque = motor_torque + disturbance
+
+    Attributes
+    ----------
+    position, velocity, acceleration : ndarray, shape (N, n)
+        [rad, rad/s, rad/s^2; or m]
+    torque : ndarray, shape (N, n)
+        Everything that drives the joints [N m or N].
+    motor_torque : ndarray, shape (N, n)
+        What the motors exert and the current shows [N m or N].
+    friction : ndarray, shape (N, n)
+        Friction torque, sticking joints included [N m or N].
+    """
+
+    position: Array
+    velocity: Array
+    acceleration: Array
+    torque: Array
+    motor_torque: Array
+    friction: Array
+
+    def columns(self) -> dict[str, Array]:
+        """Return the signals by name."""
+        return {name: getattr(self, name) for name in PlantMotion.__slots__}
+
+    def rows(self, index: slice) -> 'PlantMotion':
+        """Return some of the instants."""
+        return PlantMotion(**{name: values[index] for name, values in self.columns().items()})
+
 
 _UNLIMITED_EFFORT = 50.0
 

@@ -18,8 +18,7 @@ from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import DataError
 from robotid_ros.model import RobotModel
 from robotid_ros.simulation.plant import Plant
-from robotid_ros.simulation.plant_motion import PlantMotion
-from robotid_ros.simulation.sensors import Sensors
+from robotid_ros.simulation.sensors import PlantMotion, Sensors
 from robotid_ros.simulation.trajectory_follower import Spline, TrajectoryPoints
 
 if TYPE_CHECKING:
