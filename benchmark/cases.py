@@ -25,9 +25,9 @@ What an entry of ``sources.yaml`` says of its conversion:
 ``signals``
     For ``time``, ``position`` and ``effort`` (and ``velocity``, ``current``): ``column`` is a number (from 0; the
     following joints in the columns that follow), a list of numbers, or a name in which ``{0}`` stands for the number
-    of the joint from 0, ``{1}`` from 1, ``{2}`` for its name; then ``scale`` or ``over`` (for all, or for each),
+    of the joint from 0, ``{1}`` from 1, ``{2}`` for its name (``of``: which columns of what has that name); then ``scale`` or ``over`` (for all, or for each),
     ``mix`` (rows ``[joint, other, factor]`` from 1: the other's value, scaled, is added) and ``offset``.
-    ``number``: a pattern that finds the numbers of a text; ``wrap``: one number a line, joint by joint.
+    ``names``: what a bag calls the joints, in the same way. ``number``: a pattern that finds the numbers of a text; ``wrap``: one number a line, joint by joint.
     ``time`` may be ``{rate: HZ}``.
 ``recordings``
     Each with its file; or a file for each signal. ``{1}`` in a path: a file for each joint.
@@ -117,7 +117,7 @@ def _describe(name: str, said: Mapping[str, Any], clone: Path, clones: Path, pat
     """Write the description of an arm, with its mount."""
     stated = said['description']
     if 'table' in stated:
-        root = table_urdf(name, _recorded(said), stated['table'])
+        root = table_urdf(name, stated['table'].get('joints') or _recorded(said), stated['table'])
     else:
         source = clone / stated['urdf']
         if 'address' in stated:
@@ -210,7 +210,9 @@ def _columns(path: Path, stated: Mapping[str, Any], joints: Sequence[str]) -> Ar
         return np.array(re.findall(stated['number'], path.read_text(encoding='utf-8')), dtype=float)[:, None]
     if isinstance(column, str):
         names = [column.format(k, k + 1, joint) for k, joint in enumerate(joints)]
-        value = _named(path, list(dict.fromkeys(names)), joints)
+        known = [stated.get('names', '{2}').format(k, k + 1, joint) for k, joint in enumerate(joints)]
+        value = _named(path, list(dict.fromkeys(names)), known)
+        value = value[:, stated['of']] if 'of' in stated else value
     else:
         value = _numbers(path)[1]
         if not stated.get('wrap'):
