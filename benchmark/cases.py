@@ -122,10 +122,14 @@ def _describe(name: str, said: Mapping[str, Any], clone: Path, clones: Path, pat
         source = clone / stated['urdf']
         if 'address' in stated:
             source = _checked(name, _clone(stated['address'], clones) / stated['urdf'], stated['sha256'], stated)
-        if 'mount' not in stated:
+        root = ElementTree.parse(source).getroot()
+        named = {link.get('name', '') for link in root.findall('link')}
+        missing = [end.get('link', '') for end in root.iter('parent') if end.get('link', '') not in named]
+        if not missing and 'mount' not in stated:
             shutil.copyfile(source, path)
             return
-        root = ElementTree.parse(source).getroot()
+        for link in missing:  # such as a world that is named nowhere else
+            root.insert(0, ElementTree.Element('link', name=link))
     if 'mount' in stated:
         children = {child.get('link') for child in root.iter('child')}
         base = next(link.get('name', '') for link in root.findall('link') if link.get('name') not in children)
@@ -169,6 +173,8 @@ def table_urdf(name: str, joints: Sequence[str], table: Mapping[str, Any]) -> El
         place = ' '.join(f'{value:.12g}' for value in origin[:3, 3])
         ElementTree.SubElement(element, 'origin', xyz=place, rpy=f'{roll} {pitch} {yaw}')
         ElementTree.SubElement(element, 'axis', xyz='0 0 1')
+        if joint in sliding:  # without limits it is no valid description
+            ElementTree.SubElement(element, 'limit', lower='-10', upper='10', velocity='10', effort='10000')
         parent = f'link_{k + 1}'
     return root
 
