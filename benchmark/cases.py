@@ -27,16 +27,16 @@ What an entry of ``sources.yaml`` says of its conversion:
     following joints in the columns that follow), a list of numbers, or a name in which ``{0}`` stands for the number
     of the joint from 0, ``{1}`` from 1, ``{2}`` for its name (``of``: which columns of what has that name); then ``scale`` or ``over`` (for all, or for each),
     ``mix`` (rows ``[joint, other, factor]`` from 1: the other's value, scaled, is added) and ``offset``.
-    ``names``: what a bag calls the joints, in the same way. ``number``: a pattern that finds the numbers of a text; ``wrap``: one number a line, joint by joint.
+    ``names``: what a bag calls the joints, in the same way. ``number``: a pattern that finds a sample of all joints, or of one, in a text; ``wrap``: one number a line, joint by joint.
     ``time`` may be ``{rate: HZ}``.
 ``recordings``
     Each with its file; or a file for each signal. ``{1}`` in a path: a file for each joint.
 ``start``, ``end``
     What is kept of each recording [s from its beginning].
 ``halves``
-    The recording becomes ``first`` and ``second``.
+    The recording becomes ``first`` and ``second``; where there are several, each becomes ``NAME_first`` and so on.
 ``pairs``
-    ``[train, test]``, in the order of ``docs/real_recordings.md``.
+    ``[train, test]``, several joined by ``+``, in the order of ``docs/real_recordings.md``.
 """
 
 import argparse
@@ -85,7 +85,8 @@ def make(name: str, said: Mapping[str, Any], clones: Path, out: Path) -> Path:
         parts = {recording: whole}
         if said.get('halves'):
             middle = len(whole) // 2
-            parts = {'first': whole.slice(0, middle), 'second': whole.slice(middle, len(whole))}
+            start = '' if len(said['recordings']) == 1 else f'{recording}_'
+            parts = {f'{start}first': whole.slice(0, middle), f'{start}second': whole.slice(middle, len(whole))}
         for part, kept in parts.items():
             write_csv(folder / f'{part}.csv', kept)
     with (folder / 'pairs.csv').open('w', encoding='utf-8', newline='') as file:
@@ -213,7 +214,8 @@ def _columns(path: Path, stated: Mapping[str, Any], joints: Sequence[str]) -> Ar
         each = [_columns(Path(str(path).format(k, k + 1, joint)), stated, [joint]) for k, joint in enumerate(joints)]
         return np.hstack(each)
     if 'number' in stated:
-        return np.array(re.findall(stated['number'], path.read_text(encoding='utf-8')), dtype=float)[:, None]
+        found = ' '.join(re.findall(stated['number'], path.read_text(encoding='utf-8')))
+        return np.array(found.split(), dtype=float).reshape(-1, n)
     if isinstance(column, str):
         names = [column.format(k, k + 1, joint) for k, joint in enumerate(joints)]
         known = [stated.get('names', '{2}').format(k, k + 1, joint) for k, joint in enumerate(joints)]
@@ -239,7 +241,8 @@ def _named(path: Path, names: Sequence[str], joints: Sequence[str]) -> Array:
         value = scipy.io.loadmat(path, squeeze_me=True, struct_as_record=False)
         for part in names[0].split('.'):
             value = value[part] if isinstance(value, dict) else getattr(value, part)
-        return np.asarray(value).T if np.shape(value)[0] == len(joints) else np.asarray(value)
+        value = np.array([np.ravel(each) for each in value], dtype=float)  # a cell for each sample, or a matrix
+        return value.T if len(value) == len(joints) else value
     if path.suffix == '.json':
         return np.array([message[names[0]] for message in json.loads(path.read_text(encoding='utf-8'))], dtype=float)
     header, value = _numbers(path)
