@@ -35,6 +35,8 @@ What an entry of ``sources.yaml`` says of its conversion:
     What is kept of each recording [s from its beginning].
 ``halves``
     The recording becomes ``first`` and ``second``; where there are several, each becomes ``NAME_first`` and so on.
+``role``
+    ``new``: not run before; ``kept back``: run only at the end of a change. Such an entry has no card.
 ``pairs``
     ``[train, test]``, several joined by ``+``, in the order of ``docs/real_recordings.md``.
 """
@@ -165,9 +167,8 @@ def table_urdf(name: str, joints: Sequence[str], table: Mapping[str, Any]) -> El
         inertial = ElementTree.SubElement(link, 'inertial')
         ElementTree.SubElement(inertial, 'mass', value='1.0')
         ElementTree.SubElement(inertial, 'inertia', ixx='0.01', ixy='0', ixz='0', iyy='0.01', iyz='0', izz='0.01')
-        element = ElementTree.SubElement(
-            root, 'joint', name=joint, type='prismatic' if joint in sliding else 'continuous'
-        )
+        kind = 'prismatic' if joint in sliding else 'continuous'
+        element = ElementTree.SubElement(root, 'joint', name=joint, type=kind)
         ElementTree.SubElement(element, 'parent', link=parent)
         ElementTree.SubElement(element, 'child', link=f'link_{k + 1}')
         roll, pitch, yaw = (f'{angle:.12g}' for angle in rpy_of_rotation(origin[:3, :3]))
