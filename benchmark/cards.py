@@ -37,8 +37,9 @@ robotid compare arms/ur10e/card.yaml my_result
 Neither recordings nor descriptions are here. `sources.yaml` says where they are published, with the SHA-256 of each
 file, and what was done to them. `python -m benchmark.cases --clones CLONES --out FOLDER` does it again from clones of
 the repositories; a card has the SHA-256 of the recordings it was made from. `python -m benchmark.cards --cases FOLDER`
-makes the cards and this page again, without `--cases` this page alone. For an arm of your own, add the folder of `robotid card my_result --out arms/my_arm`. The licence is that of the recordings, as their publisher states
-it; where none is stated, ask the publisher before you use more than the figures.
+makes the cards and this page again, without `--cases` this page alone. For an arm of your own, add the folder of
+`robotid card my_result --out arms/my_arm`. The licence is that of the recordings, as their publisher states it; where
+none is stated, ask the publisher before you use more than the figures.
 
 The error is that of all joints on torque that was held out, unless the judge is `training`; the deviation is the median
 of the essential base parameters.
