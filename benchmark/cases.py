@@ -25,9 +25,10 @@ What an entry of ``sources.yaml`` says of its conversion:
 ``signals``
     For ``time``, ``position`` and ``effort`` (and ``velocity``, ``current``): ``column`` is a number (from 0; the
     following joints in the columns that follow), a list of numbers, or a name in which ``{0}`` stands for the number
-    of the joint from 0, ``{1}`` from 1, ``{2}`` for its name (``of``: which columns of what has that name); then ``scale`` or ``over`` (for all, or for each),
-    ``mix`` (rows ``[joint, other, factor]`` from 1: the other's value, scaled, is added) and ``offset``.
-    ``names``: what a bag calls the joints, in the same way. ``number``: a pattern that finds a sample of all joints, or of one, in a text; ``wrap``: one number a line, joint by joint.
+    of the joint from 0, ``{1}`` from 1, ``{2}`` for its name (``of``: which columns of what has that name); then
+    ``scale`` or ``over`` (for all, or for each), ``mix`` (rows ``[joint, other, factor]`` from 1: the other's value,
+    scaled, is added) and ``offset``. ``names``: what a bag calls the joints, in the same way. ``number``: a pattern
+    that finds a sample of all joints, or of one, in a text; ``wrap``: one number a line, joint by joint.
     ``time`` may be ``{rate: HZ}``.
 ``recordings``
     Each with its file; or a file for each signal. ``{1}`` in a path: a file for each joint.

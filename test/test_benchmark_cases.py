@@ -154,7 +154,7 @@ def test_what_is_missing_or_not_the_published_file_is_named(clones: Path, tmp_pa
         make('arm', said | {'address': f'{ADDRESS[:-4]}other'}, clones, tmp_path)
     with pytest.raises(CaseError, match=rf'arm: no file .*gone.csv; git checkout {"0" * 40}'):
         make('arm', said | {'files': {'gone.csv': '0' * 64}}, clones, tmp_path)
-    with pytest.raises(CaseError, match='named.csv is not the published file: SHA-256 .*, not 000000000000'):
+    with pytest.raises(CaseError, match=r'named.csv is not the published file: SHA-256 .*, not 000000000000'):
         make('arm', said | {'files': {'named.csv': '0' * 64}}, clones, tmp_path)
     with pytest.raises(CaseError, match="no column 'speed1'; it has: stamp, q1"):
         make('arm', said | {'signals': NAMED | {'position': {'column': 'speed{1}'}}}, clones, tmp_path)
