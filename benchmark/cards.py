@@ -9,8 +9,9 @@
 
 """Makes the cards of ``arms/`` and their index: ``python -m benchmark.cards [--cases FOLDER] [ARM ...]``.
 
-``FOLDER`` has a folder for each arm of ``arms/sources.yaml``, with ``arm.urdf`` and the two recordings. Without it the
-index alone is made, of the cards that are there, whoever made them.
+``FOLDER`` has a folder for each arm of ``arms/sources.yaml`` that has a card there, with ``arm.urdf`` and the two
+recordings, as :mod:`benchmark.cases` makes them. Without it the index alone is made, of the cards that are there,
+whoever made them.
 """
 
 import argparse
@@ -34,10 +35,11 @@ robotid compare arms/ur10e/card.yaml my_result
 ```
 
 Neither recordings nor descriptions are here. `sources.yaml` says where they are published, with the SHA-256 of each
-file, and what was done to them; a card has the SHA-256 of the recordings that this gave. `python -m benchmark.cards
---cases FOLDER` makes the cards and this page again, without `--cases` this page alone. For an arm of your own, add the
-folder of `robotid card my_result --out arms/my_arm`. The licence is that of the recordings, as their publisher states
-it; where none is stated, ask the publisher before you use more than the figures.
+file, and what was done to them. `python -m benchmark.cases --clones CLONES --out FOLDER` does it again from clones of
+the repositories; a card has the SHA-256 of the recordings it was made from. `python -m benchmark.cards --cases FOLDER`
+makes the cards and this page again, without `--cases` this page alone. For an arm of your own, add the folder of
+`robotid card my_result --out arms/my_arm`. The licence is that of the recordings, as their publisher states it; where
+none is stated, ask the publisher before you use more than the figures.
 
 The error is that of all joints on torque that was held out, unless the judge is `training`; the deviation is the median
 of the essential base parameters.
@@ -101,7 +103,7 @@ def main() -> None:
         parser.error(f'not in arms/sources.yaml: {", ".join(sorted(unknown))}; it has: {", ".join(sources)}')
     if options.cases is not None:
         with tempfile.TemporaryDirectory() as kept:
-            for name in options.arms or sources:
+            for name in options.arms or [name for name, said in sources.items() if 'role' not in said]:
                 make(name, sources[name], options.cases, options.results or Path(kept))
     (ARMS / 'README.md').write_text(index(ARMS), encoding='utf-8')
 

@@ -43,10 +43,11 @@ def test_a_card_is_a_result_with_its_origin(name: str) -> None:
 
 
 def test_every_source_has_its_card_and_its_checksums() -> None:
-    assert set(SOURCES) <= set(CARDS)
     for name, said in SOURCES.items():
         assert re.fullmatch('[0-9a-f]{40}', said['commit'])
         assert all(re.fullmatch('[0-9a-f]{64}', digest) for digest in said['files'].values())
+        if 'role' in said:  # new, or kept back: not identified yet
+            continue
         assert said['commit'] in (ARMS / name / 'card.yaml').read_text(encoding='utf-8')
 
 
