@@ -39,6 +39,7 @@ STROKE_MODELS = tuple(
 _OPEN = 1e-6  # share of a parameter in undetermined directions above which it counts as undetermined
 _RANK = 1e-9  # relative eigenvalue below which a direction counts as undetermined
 _EVIDENCE = 10.0  # fall of the squared error, in variances, that confirms a delay: by chance in one of 600 recordings
+_LONGEST = 0.2  # [s], of a channel of 0.8 Hz: the slowest known, a UR10's, has 1.65 Hz
 _DELAY_STEPS = 3  # of Gauss and Newton; only the shape parameters are not linear
 _ROUNDING = 1e-24  # squared error relative to the squared torque that arithmetic leaves
 
@@ -237,9 +238,11 @@ def _common_delay(parts: list['_Rows']) -> tuple[float, float]:
 
     It is the mean of what the joints say, weighted by how well each can tell. Where they disagree by more than
     their deviations, the deviation of the mean grows with their scatter (Birge 1932): what one joint alone has is an
-    error of its friction model. A delay that is not confirmed is taken as zero, with its deviation.
+    error of its friction model. A delay that is not confirmed is taken as zero, with its deviation. So is one that no
+    other joint can confirm, or that is longer than a torque channel has; its deviation then contains the delay itself.
     """
     delay = spread = 0.0
+    weight = np.zeros(0)
     for _ in range(_DELAY_STEPS):
         told = np.array([rows.told_of_delay(delay) for rows in parts])
         more, weight = told[told[:, 1] > 0.0].T
@@ -248,7 +251,10 @@ def _common_delay(parts: list['_Rows']) -> tuple[float, float]:
         step = float(weight @ more / weight.sum())
         scatter = float(weight @ (more - step) ** 2) / max(len(weight) - 1, 1)
         delay, spread = delay + step, float(np.sqrt(max(scatter, 1.0) / weight.sum()))
-    return (delay, spread) if delay**2 > _EVIDENCE * spread**2 else (0.0, spread)
+    if delay**2 <= _EVIDENCE * spread**2:
+        return 0.0, spread
+    believed = len(weight) > 1 and abs(delay) <= _LONGEST
+    return (delay, spread) if believed else (0.0, float(np.hypot(delay, spread)))
 
 
 class _Rows:
