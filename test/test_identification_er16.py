@@ -84,7 +84,7 @@ def test_the_published_bee_colony_ends_below_separable_least_squares_and_nearer_
         assert 0.0 < y[0] < 0.9 < y[-1] < 1.0
         assert (np.diff(y) >= 0.0).all()
         matches.append(found.metrics['validation'].match)
-    assert (matches[0] > 75.0).all()
+    assert (matches[0] > 82.0).all()  # 75 with friction bounded by the whole torque
     assert (matches[1] > 94.0).all()
     assert (matches[0] < matches[1]).all()
 
