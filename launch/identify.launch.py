@@ -49,7 +49,7 @@ ARGUMENTS = (
     ('periods', '', "how many periods are run; empty: the node's default"),
     ('seed', '', "of every random choice; empty: the node's default"),
     ('start_at_rest', '', "whether every period starts and ends at rest, or only the run; empty: the node's default"),
-    ('run', '', 'what excitation/design makes: excitation, validation, friction_sweep, poses, free_floating; see chain'),
+    ('run', '', 'what excitation/design makes: excitation, validation, friction_sweep, poses, free_floating'),
     ('poses', '', 'CSV file of joint positions, for run:=poses'),
     ('gravity', '', "in the base frame, 'x y z' [m/s^2]; empty: the configuration's"),
     ('ground_height', '', "of the ground in the base frame [m]; empty: the configuration's"),

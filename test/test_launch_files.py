@@ -32,9 +32,8 @@ ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / 'launch').glob('*.launch.py'))
 IDENTIFY = ROOT / 'launch' / 'identify.launch.py'
 INCLUDING = ('demo.launch.py', 'gazebo.launch.py', 'real_arm.launch.py')
-SETTINGS = {
-    item.name for kind in (IdentificationConfig, SelectionConfig, IdentificationNodeConfig) for item in settings_of(kind)
-}
+KINDS = (IdentificationConfig, SelectionConfig, IdentificationNodeConfig)
+SETTINGS = {item.name for kind in KINDS for item in settings_of(kind)}
 
 
 def tree(path: Path) -> ast.Module:
@@ -116,7 +115,7 @@ def test_the_simulated_the_gazebo_and_the_real_launch_take_the_same_of_a_run() -
         if path != IDENTIFY:
             assert "['passed_on'](context, DECIDED)" in text
             assert "['declared'](ARGUMENTS, DECIDED)" in text
-            assert set(constant(path, 'DECIDED')) <= {argument[0] for argument in constant(IDENTIFY, 'ARGUMENTS')} - wanted
+            assert set(constant(path, 'DECIDED')) <= set(arguments(IDENTIFY)) - wanted
 
 
 def test_only_an_arm_that_is_new_at_each_start_has_no_past() -> None:
@@ -237,12 +236,10 @@ def test_whatever_the_command_can_choose_a_parameter_and_a_launch_argument_can_c
     options = {action.dest for action in parser._actions} - {'help'}
     assert ELSEWHERE.keys() | WITHOUT.keys() <= options
     asked = options - ELSEWHERE.keys() - WITHOUT.keys()
-    kinds = (IdentificationConfig, SelectionConfig, IdentificationNodeConfig)
-    parameters = {item.name for kind in kinds for item in settings_of(kind)}
-    assert asked <= parameters
-    assert {item.name for kind in kinds[:2] for item in settings_of(kind)} <= asked
+    assert asked <= SETTINGS
+    assert {item.name for kind in KINDS[:2] for item in settings_of(kind)} <= asked
     node = (ROOT / 'robotid_ros' / 'nodes' / 'identification.py').read_text(encoding='utf-8')
-    for kind in kinds:
+    for kind in KINDS:
         assert f'declare_parameters(self, {kind.__name__})' in node
     launch = (ROOT / 'launch' / 'identify.launch.py').read_text(encoding='utf-8')
     assert f'for kind in ({", ".join(kind.__name__ for kind in kinds)})' in launch
