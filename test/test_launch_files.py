@@ -242,4 +242,4 @@ def test_whatever_the_command_can_choose_a_parameter_and_a_launch_argument_can_c
     for kind in KINDS:
         assert f'declare_parameters(self, {kind.__name__})' in node
     launch = (ROOT / 'launch' / 'identify.launch.py').read_text(encoding='utf-8')
-    assert f'for kind in ({", ".join(kind.__name__ for kind in kinds)})' in launch
+    assert f'for kind in ({", ".join(kind.__name__ for kind in KINDS)})' in launch
