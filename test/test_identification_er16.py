@@ -97,7 +97,9 @@ def test_a_result_that_is_worse_than_the_description_says_so(runs) -> None:
     before += described.friction * np.sign(speed) + described.damping * speed
     left = 100.0 * np.linalg.norm(measured - before) / np.linalg.norm(measured)
     for estimator in ('bee-colony', 'wls'):
-        config = IdentificationConfig(friction='daemi_heimann', estimator=estimator, rotor_inertia=False)
+        config = IdentificationConfig(
+            friction='daemi_heimann', estimator=estimator, rotor_inertia=False, colony_cycles=1
+        )
         found = identify(training, described, validation=validation, config=config)
         assert found.usable
         worse = found.metrics['validation'].relative_error_total > left
