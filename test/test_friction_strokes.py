@@ -179,6 +179,16 @@ def test_strokes_with_no_partner_need_the_model() -> None:
         stroke_friction(friction_model('coulomb_viscous'), one_way)
 
 
+def test_an_interrupted_sweep_is_no_whole_one() -> None:
+    _, time, position, torque = recording('coulomb_viscous')
+    strokes = cut_strokes(ARM.joint_names, time, position, torque)
+    assert strokes.require_whole() is strokes
+    begun = strokes.joint < 2  # stopped before the last joint's turn
+    partly = replace(strokes, **{name: getattr(strokes, name)[begun] for name in ('time', 'q', 'dq', 'tau')})
+    with pytest.raises(DataError, match=f'interrupted: no steady stroke of {ARM.joint_names[2]}'):
+        partly.require_whole()
+
+
 def test_what_is_no_sweep_is_refused() -> None:
     time = np.arange(5000) / RATE
     still = 1e-5 * np.random.default_rng(0).normal(size=(len(time), 3))

@@ -192,7 +192,7 @@ class IdentificationNode(Node):
             if dq is None or tau is None:
                 raise DataError('friction data: expected velocities and efforts in every point')
             strokes = FrictionStrokes(joint_names=names, time=time, q=q, dq=dq, tau=tau)
-            strokes = strokes.of_joints(self._session.model.joint_names)
+            strokes = strokes.of_joints(self._session.model.joint_names).require_whole()
         except RobotIdError as cause:
             self._status.set(DiagnosticStatus.WARN, f'a friction sweep cannot be used: {cause}')
             return
@@ -246,7 +246,7 @@ class IdentificationNode(Node):
             try:
                 purpose, data = load_by_purpose(path, session.model, self._robot)
                 if isinstance(data, FrictionStrokes):
-                    session.strokes[key] = data
+                    session.strokes[key] = data.of_joints(session.model.joint_names).require_whole()
                 elif purpose == 'validation':
                     session.validation[key] = data
                 else:
