@@ -39,7 +39,8 @@ from robotid_ros.model import RobotModel
 
 Criterion = Callable[[np.ndarray], tuple[float, np.ndarray]]
 Solver = Callable[[Criterion, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-SIXTEEN = ExcitationConfig(period=16.0, position_margin=0.0, velocity_margin=0.0)  # the peers have all of it too
+# The peers begin at rest, and use all of the ranges.
+SIXTEEN = ExcitationConfig(period=16.0, position_margin=0.0, velocity_margin=0.0, start_at_rest=True)
 PANDA = (15.0, 7.5, 10.0, 12.5, 15.0, 20.0, 20.0)  # acceleration limits of its maker [rad/s^2]
 
 
@@ -240,7 +241,7 @@ def seven_axes(quick: bool) -> Iterator[Row]:
 
 def er16(quick: bool) -> Iterator[Row]:
     """Design for the main axes of the ER-16, at the frequency of the method's thesis."""
-    config, arm = ExcitationConfig(period=25.0, offset=False, position_margin=0.0), er16_arm()
+    config, arm = ExcitationConfig(period=25.0, offset=False, position_margin=0.0, start_at_rest=True), er16_arm()
     arm = replace(arm, limits=arm.limits.overridden(effort=np.full(3, np.inf)))
     for name, settings in (
         ('inertial, rotor inertia and friction parameters', config),

@@ -66,7 +66,7 @@ def record(path: Path, arm: int, month: int, trajectory: FourierTrajectory) -> N
 def make(folder: Path, arms: int, each: int) -> None:
     """Write the recordings that are not there yet."""
     trajectory = optimize_excitation(
-        limited('ur10e'), ExcitationConfig(period=PERIOD, starts=1, iterations=60, seed=1)
+        limited('ur10e'), ExcitationConfig(period=PERIOD, starts=1, iterations=60, seed=1, start_at_rest=True)
     ).trajectory
     for arm, month in itertools.product(range(arms), range(each)):
         path = folder / f'arm{arm:02d}' / f'month{month:02d}.csv'

@@ -94,7 +94,7 @@ def recorded(
 def one_after_the_other(quick: bool) -> Iterator[Row]:
     """Identify the arm with each trait added to those before."""
     model = limited('ur10e')
-    design = ExcitationConfig(period=PERIOD, starts=1, iterations=60)
+    design = ExcitationConfig(period=PERIOD, starts=1, iterations=60, start_at_rest=True)
     trajectories = [optimize_excitation(model, replace(design, seed=seed)).trajectory for seed in (1, 11)]
     traits, steps = Traits(), (STEPS[0], STEPS[-1]) if quick else STEPS
     plain = IdentificationConfig(friction='coulomb_viscous+offset', estimator='wls')
@@ -127,7 +127,7 @@ def replayed(quick: bool) -> Iterator[Row]:
         plant = Plant(perturb(rotors, np.random.default_rng(3), 0.1, breakaway_ratio=0.2), described)
         datasets = []
         for seed, periods in ((1, PERIODS), (11, 1)):
-            design = ExcitationConfig(period=PERIOD, starts=1, iterations=60, seed=seed)
+            design = ExcitationConfig(period=PERIOD, starts=1, iterations=60, seed=seed, start_at_rest=True)
             trajectory = optimize_excitation(described, design).trajectory
             rng = np.random.default_rng(seed)
             datasets.append(process_recording(recorded(plant, Traits(encoder_bits=17), trajectory, rng, periods)))

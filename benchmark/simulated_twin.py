@@ -49,7 +49,7 @@ def simulated_twin(quick: bool) -> Iterator[Row]:
     prior = limited('ur10e')
     truth = perturb(prior, np.random.default_rng(0)).model
     stamps = np.arange(0.0, 10.0 + STEP / 2, STEP)
-    design = ExcitationConfig(period=10.0, starts=1, iterations=60)
+    design = ExcitationConfig(period=10.0, starts=1, iterations=60, start_at_rest=True)
     training, validation = (
         optimize_excitation(prior, replace(design, seed=seed)).trajectory.evaluate(stamps) for seed in (1, 11)
     )

@@ -20,12 +20,11 @@ called:
     ros2 service call /identification/identify std_srvs/srv/Trigger
 """
 
-import os
 import runpy
+from pathlib import Path
 
-from ament_index_python.packages import get_package_share_directory
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, GroupAction, IncludeLaunchDescription, OpaqueFunction
+from launch.actions import GroupAction, IncludeLaunchDescription, OpaqueFunction
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node, PushRosNamespace, SetParameter, SetRemap
@@ -43,33 +42,19 @@ ARGUMENTS = (
     ('period', '10', 'length of a period of the excitation [s]'),
     ('periods', '5', 'how many periods are run'),
     ('seed', '0', "of the design, and of the arm's true parameters and noise"),
-    ('controller_interface', '', 'topic, or action (needs control_msgs); empty: what the configuration says, or topic'),
-    ('friction_sweep', 'true', 'whether the run begins with a friction sweep'),
-    ('validation', '', 'whether a trajectory more is run to judge the result by; empty: unless a method selects'),
-    ('run', 'true', 'true: run everything at once; false: wait for the services'),
+    ('run', 'true', 'true: run everything at once; false: wait for the services; or what excitation/design makes then'),
 )
 # Nothing can be damaged here, so a machine that is busy for a moment is no reason to stop.
 PATIENCE = {'joint_state_timeout': 20.0, 'controller_timeout': 20.0, 'start_timeout': 20.0, 'window_time': 20.0}
 SWEEP = {'sweep_levels': 4, 'sweep_stroke_time': 1.0}  # shorter than on a real arm, whose friction is less simple
-PASSED = (
-    'config',
-    'namespace',
-    'output_folder',
-    'recordings',
-    'period',
-    'periods',
-    'seed',
-    'controller_interface',
-    'friction_sweep',
-    'validation',
-)
+DECIDED = ('controller_topic', 'joint_states_topic', 'robot_description_topic', 'use_sim_time')
 
 
 def arm_and_loop(context):
     def value(name):
         return LaunchConfiguration(name).perform(context)
 
-    identify = os.path.join(get_package_share_directory('robotid_ros'), 'launch', 'identify.launch.py')
+    identify = str(Path(__file__).with_name('identify.launch.py'))
     shared = runpy.run_path(identify)
     # The arm reads the same configuration as the nodes: what its effort holds, torque constants, limits.
     config = shared['config_file'](value('config'))
@@ -89,15 +74,11 @@ def arm_and_loop(context):
         parameters=[*([config] if config else []), own],
         on_exit=shared['end_of_all'],
     )
-    run = shared['truth']('run', value('run'))
-    loop = IncludeLaunchDescription(
-        PythonLaunchDescriptionSource(identify),
-        launch_arguments={
-            **{name: value(name) for name in PASSED},
-            'chain': str(run),
-            'use_sim_time': 'true',
-        }.items(),
-    )
+    kind = value('run') if value('run').lower() not in ('true', 'false') else ''
+    run = not kind and shared['truth']('run', value('run'))
+    passed = shared['passed_on'](context, DECIDED)
+    passed |= {'run': kind, 'chain': str(run or shared['truth']('chain', passed['chain'])), 'use_sim_time': 'true'}
+    loop = IncludeLaunchDescription(PythonLaunchDescriptionSource(identify), launch_arguments=passed.items())
     # All nodes take their time from this arm: a busy machine makes the run longer and changes nothing else.
     clock = SetRemap('/clock', f'/{value("namespace").strip("/")}/clock'.replace('//', '/'))
     settings = {**PATIENCE, **SWEEP, 'start_at_once': run, 'simulated': True}
@@ -106,7 +87,5 @@ def arm_and_loop(context):
 
 
 def generate_launch_description():
-    declared = [
-        DeclareLaunchArgument(name, default_value=default, description=text) for name, default, text in ARGUMENTS
-    ]
-    return LaunchDescription([*declared, OpaqueFunction(function=arm_and_loop)])
+    shared = runpy.run_path(str(Path(__file__).with_name('identify.launch.py')))
+    return LaunchDescription([*shared['declared'](ARGUMENTS, DECIDED), OpaqueFunction(function=arm_and_loop)])

@@ -26,7 +26,6 @@ from pathlib import Path
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchDescription
 from launch.actions import (
-    DeclareLaunchArgument,
     EmitEvent,
     GroupAction,
     IncludeLaunchDescription,
@@ -60,27 +59,18 @@ ARGUMENTS = (
     ('world', '', 'world file for Gazebo (SDF); empty: a ground plane'),
     ('headless', 'false', 'true: the server only, without a window'),
     ('gazebo', 'true', 'false: Gazebo and the bridge of its clock run already, only spawn the arm'),
-    ('controller_interface', '', 'topic, or action (needs control_msgs); empty: what the configuration says, or topic'),
-    ('output_folder', '', 'where the recorder keeps its files; empty: ~/.ros/robotid'),
-    ('recordings', '', "folders of recordings to identify with; empty: the recorder's; none: topics only"),
-    ('period', '', "length of a period of the excitation [s]; empty: the node's default"),
-    ('periods', '', "how many periods are run; empty: the node's default"),
-    ('seed', '', "of the excitation's design; empty: the node's default"),
-    ('chain', 'false', 'true: also the node chain, whose service chain/start runs everything, to the report'),
     ('friction_sweep', 'false', 'whether the chain begins with a friction sweep; no friction shows in the effort'),
     ('validation', 'true', 'whether the chain runs a second trajectory to judge the result by'),
 )
+IDENTIFY = Path(__file__).with_name('identify.launch.py')
 CONTROLLERS = ('joint_state_broadcaster', 'joint_trajectory_controller')
-PASSED = (
-    'controller_interface',
-    'output_folder',
-    'recordings',
-    'period',
-    'periods',
-    'seed',
-    'chain',
-    'friction_sweep',
-    'validation',
+DECIDED = (
+    'controller_topic',
+    'joint_states_topic',
+    'robot_description_topic',
+    'use_sim_time',
+    'gravity',
+    'ground_height',
 )
 # A world can be paused, and on a busy computer /clock comes late: the commanded motion stands still and jumps ahead. No
 # arm can be damaged by it.
@@ -112,7 +102,7 @@ def configured(robot, name, z):
     description = arm_description(robot)
     model = RobotModel.from_urdf(description)
     if name:
-        path = runpy.run_path(share('robotid_ros', 'launch', 'identify.launch.py'))['config_file'](name)
+        path = runpy.run_path(str(IDENTIFY))['config_file'](name)
     elif robot == 'ur10e':
         path = share('robotid_ros', 'config', 'gazebo_ur10e.yaml')
     else:
@@ -161,7 +151,7 @@ def actions(context):
     def value(name):
         return LaunchConfiguration(name).perform(context)
 
-    namespace = value('namespace').strip('/')
+    shared, namespace = runpy.run_path(str(IDENTIFY)), value('namespace').strip('/')
     world = value('world') or share('robotid_ros', 'config', 'gazebo_world.sdf')
     said = []
     if os.path.isfile(world):
@@ -206,15 +196,15 @@ def actions(context):
         for name in CONTROLLERS
     )
     nodes = IncludeLaunchDescription(
-        PythonLaunchDescriptionSource(share('robotid_ros', 'launch', 'identify.launch.py')),
+        PythonLaunchDescriptionSource(str(IDENTIFY)),
         launch_arguments={
+            **shared['passed_on'](context, DECIDED),
             'config': config,
             'namespace': namespace,
             'controller_topic': 'joint_trajectory_controller/joint_trajectory',
             'use_sim_time': 'true',
             'gravity': ' '.join(map(str, gravity)),
             'ground_height': str(-float(value('z'))),
-            **{name: value(name) for name in PASSED},
         }.items(),
     )
 
@@ -233,7 +223,5 @@ def actions(context):
 
 
 def generate_launch_description():
-    declared = [
-        DeclareLaunchArgument(name, default_value=default, description=text) for name, default, text in ARGUMENTS
-    ]
+    declared = runpy.run_path(str(IDENTIFY))['declared'](ARGUMENTS, DECIDED)
     return LaunchDescription([*declared, OpaqueFunction(function=actions)])

@@ -49,9 +49,11 @@ ARGUMENTS = (
     ('periods', '', "how many periods are run; empty: the node's default"),
     ('seed', '', "of every random choice; empty: the node's default"),
     ('start_at_rest', '', "whether every period starts and ends at rest, or only the run; empty: the node's default"),
+    ('run', '', 'what excitation/design makes: excitation, validation, friction_sweep, poses, free_floating'),
+    ('poses', '', 'CSV file of joint positions, for run:=poses'),
     ('gravity', '', "in the base frame, 'x y z' [m/s^2]; empty: the configuration's"),
     ('ground_height', '', "of the ground in the base frame [m]; empty: the configuration's"),
-    ('chain', 'false', 'true: also the node chain, whose service chain/start runs everything, to the report'),
+    ('chain', 'false', 'true: also the node chain, whose service chain/start runs everything; with run:=poses a tour'),
     ('friction_sweep', 'true', 'whether the chain runs a friction sweep before each excitation'),
     ('validation', '', 'whether the chain runs a trajectory more to judge the result by; empty: unless it selects'),
     ('trajectories', '', 'excitations that the chain runs, each with a seed of its own; empty: 1, with a method 10'),
@@ -66,9 +68,12 @@ SETTINGS = {
     if item.name == 'seed' or item.name not in {name for name, *_ in ARGUMENTS}
 }
 SHARED = ('seed', 'rotor_inertia')
+MEASURED = ('poses', 'free_floating')  # runs that the chain takes as they are
 CHAIN_ENDS = (0, 1)  # one that was to start at once is through, or was stopped: the other nodes stay
 EXCITATION = {
     'trajectory': str,
+    'run': str,
+    'poses': str,
     'controller_interface': str,
     'period': float,
     'periods': int,
@@ -164,6 +169,7 @@ def nodes(context):
             'validation': truth('validation', value('validation') or str(not method)),
             'trajectories': int(value('trajectories') or (10 if method else 1)),
             'trajectory': value('trajectory'),
+            **({'run': value('run')} if value('run') in MEASURED else {}),
         }
     remappings = [
         ('joint_trajectory', value('controller_topic')),
@@ -185,17 +191,25 @@ def nodes(context):
     return [GroupAction([PushRosNamespace(value('namespace')), *started])]
 
 
-def generate_launch_description():
-    declared = [
-        DeclareLaunchArgument(name, default_value=default, description=text) for name, default, text in ARGUMENTS
-    ]
-    declared += [
-        DeclareLaunchArgument(
-            name,
-            default_value='',
-            description=f'{item.description} [{item.unit}]' if item.unit else item.description,
-        )
+def declared(own=(), without=()):
+    """Return a launch file's own arguments, and those of this one that it neither has nor decides by itself."""
+    settings = [
+        (name, '', f'{item.description} [{item.unit}]' if item.unit else item.description)
         for name, item in SETTINGS.items()
         if name != 'seed'
     ]
-    return LaunchDescription([*declared, OpaqueFunction(function=nodes)])
+    taken = {*without, *(name for name, *_ in own)}
+    return [
+        DeclareLaunchArgument(name, default_value=default, description=text)
+        for name, default, text in (*own, *(each for each in (*ARGUMENTS, *settings) if each[0] not in taken))
+    ]
+
+
+def passed_on(context, own=()):
+    """Return the arguments of this launch file as another one has them, but for those that it decides by itself."""
+    names = {*(name for name, *_ in ARGUMENTS), *SETTINGS} - set(own)
+    return {name: LaunchConfiguration(name).perform(context) for name in sorted(names)}
+
+
+def generate_launch_description():
+    return LaunchDescription([*declared(), OpaqueFunction(function=nodes)])

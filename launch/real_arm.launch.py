@@ -17,11 +17,12 @@ one is taken, with a line in the log. Nothing moves until the service excitation
 """
 
 import os
+import runpy
 from pathlib import Path
 
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription, LogInfo, OpaqueFunction
+from launch.actions import IncludeLaunchDescription, LogInfo, OpaqueFunction
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
 
@@ -29,21 +30,13 @@ from robotid_ros.model import RobotConfig
 from robotid_ros.nodes.discovery import find_topics
 
 ARGUMENTS = (
-    ('robot', 'configuration: ur, franka, xarm, kinova_gen3, kuka_lbr, or a file like own_arm.yaml'),
-    ('namespace', 'namespace of the nodes; give each arm of a graph its own'),
-    ('controller', "name of the trajectory controller; empty: the configuration's, or one found in its place"),
-    ('joint_states_topic', "topic of the joint states; empty: the configuration's, or one found in its place"),
-    ('discover', 'true: look for working topics in the graph; false: take those of the configuration'),
-    ('trajectory', 'excitation YAML to run; empty: excitation/design makes one'),
-    ('controller_interface', 'topic, or action (needs control_msgs); empty: what the configuration says, or topic'),
-    ('output_folder', 'where recordings, results and reports go; empty: ~/.ros/robotid'),
-    ('recordings', "folders of recordings to identify with; empty: the recorder's; none: topics only"),
-    ('period', "length of a period of the excitation [s]; empty: the node's default"),
-    ('periods', "how many periods are run; empty: the node's default"),
-    ('seed', "of every random choice; empty: the node's default"),
-    ('chain', 'true: also the node chain, whose service chain/start runs everything, to the report'),
+    ('robot', None, 'configuration: ur, franka, xarm, kinova_gen3, kuka_lbr, or a file like own_arm.yaml'),
+    ('controller', '', "name of the trajectory controller; empty: the configuration's, or one found in its place"),
+    ('joint_states_topic', '', "topic of the joint states; empty: the configuration's, or one found in its place"),
+    ('discover', 'true', 'true: look for working topics in the graph; false: take those of the configuration'),
 )
-OWN = ('robot', 'controller', 'joint_states_topic', 'discover')
+DECIDED = ('config', 'controller_topic', 'robot_description_topic')
+IDENTIFY = Path(__file__).with_name('identify.launch.py')
 
 
 def configuration(robot):
@@ -78,25 +71,18 @@ def nodes(context):
         trajectory = trajectory if value('controller') else found.trajectory
         said = [LogInfo(msg=f'[robotid] {sentence}') for sentence in found.remarks]
     arguments = {
+        **runpy.run_path(str(IDENTIFY))['passed_on'](context, DECIDED),
         'config': path,
         'joint_states_topic': states,
         'controller_topic': trajectory,
         **({'robot_description_topic': config.robot_description_topic} if config.robot_description_topic else {}),
-        **{name: value(name) for name, _ in ARGUMENTS if name not in OWN},
     }
-    identify = os.path.join(get_package_share_directory('robotid_ros'), 'launch', 'identify.launch.py')
     return [
         *said,
-        IncludeLaunchDescription(PythonLaunchDescriptionSource(identify), launch_arguments=arguments.items()),
+        IncludeLaunchDescription(PythonLaunchDescriptionSource(str(IDENTIFY)), launch_arguments=arguments.items()),
     ]
 
 
 def generate_launch_description():
-    defaults = {'discover': 'true', 'chain': 'false'}
-    declared = [
-        DeclareLaunchArgument(
-            name, description=text, **({} if name == 'robot' else {'default_value': defaults.get(name, '')})
-        )
-        for name, text in ARGUMENTS
-    ]
+    declared = runpy.run_path(str(IDENTIFY))['declared'](ARGUMENTS, DECIDED)
     return LaunchDescription([*declared, OpaqueFunction(function=nodes)])

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.ros
 
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
+from robotid_ros.data.context import read_context  # noqa: E402
 from robotid_ros.demo.processes import NodeGroup, isolated_environment, parameter_arguments  # noqa: E402
 from robotid_ros.identification import IdentificationResult  # noqa: E402
 from robotid_ros.model import RobotModel  # noqa: E402
@@ -141,39 +142,56 @@ def test_one_call_selects_among_trajectories_and_goes_on_where_it_was(tmp_path: 
     recorder = {'output_folder': tmp_path / 'recordings', 'effort': 'torque', 'start_timeout': PATIENCE}
     identification = {'output_folder': tmp_path / 'results', 'estimator': 'alternating', 'select': True}
     chain = {'trajectories': 2, 'validation': False}
-    with NodeGroup(environment, tmp_path) as group:
-        group.start('simulated_arm', parameter_arguments(arm))
-        others = {'excitation': excitation, 'recorder': recorder, 'identification': identification, 'chain': chain}
-        for name, values in others.items():
+    domain = int(environment['ROS_DOMAIN_ID'])
+
+    def start(group: NodeGroup, nodes: dict[str, dict[str, object]]) -> LoopClient:
+        for name, values in nodes.items():
             group.start(name, parameter_arguments({**values, 'use_sim_time': True}))
-        client = LoopClient(group.check, int(environment['ROS_DOMAIN_ID']), ('chain', *NODES))
-        try:
-            # What could not end well is refused before anything moves.
-            assert 'needs 3 trajectories' in _whole_chain(client)
-            client.set_parameters('/chain', {'trajectories': 3})
-            assert 'set torque_threshold' in _whole_chain(client)
-            assert client.runs_ended() == 0
-            # Two of them now, and the third after a pause.
-            client.set_parameters('/chain', {'trajectories': 2})
-            client.set_parameters('/identification', {'select': False, 'estimator': 'wls'})
-            assert 'identified' in _whole_chain(client)
-            assert client.runs_ended() == 4
-            client.set_parameters('/chain', {'trajectories': 3})
-            more = {'select': True, 'estimator': 'alternating', 'torque_threshold': [1000.0], 'max_iterations': 200}
-            client.set_parameters('/identification', {**more, 'friction': 'coulomb_viscous'})
-            text = _whole_chain(client)
-            assert text.startswith('started: 3 x (friction_sweep, excitation), identify; '), text
-            assert ' -> identified, usable' in text
-            assert client.runs_ended() == 6
-            assert client.parameters('/excitation', ('seed',)) == {'seed': 7}
-        finally:
-            client.close()
+        return LoopClient(group.check, domain, ('chain', *NODES))
+
+    with NodeGroup(environment, tmp_path) as arm_and_driver:
+        arm_and_driver.start('simulated_arm', parameter_arguments(arm))
+        start(arm_and_driver, {'excitation': excitation, 'recorder': recorder}).close()
+        with NodeGroup(environment, tmp_path) as group:
+            client = start(group, {'identification': identification, 'chain': chain})
+            try:
+                # What could not end well is refused before anything moves.
+                assert 'needs 3 trajectories' in _whole_chain(client)
+                client.set_parameters('/chain', {'trajectories': 3})
+                assert 'set torque_threshold' in _whole_chain(client)
+                client.set_parameters('/chain', {'trajectory': 'run.yaml'})
+                assert 'two runs of one reference never stand in two sets' in _whole_chain(client)
+                assert client.runs_ended() == 0
+                # Two of them now, and the third after a restart: what lies in the folder counts, and its seeds.
+                client.set_parameters('/chain', {'trajectories': 2, 'trajectory': ''})
+                client.set_parameters('/identification', {'select': False, 'estimator': 'wls'})
+                assert 'identified' in _whole_chain(client)
+                assert client.runs_ended() == 4
+            finally:
+                client.close()
+        asked = {'torque_threshold': [1000.0], 'max_iterations': 200, 'friction': 'coulomb_viscous'}
+        folders = {'recordings': [str(tmp_path / 'recordings')]}
+        with NodeGroup(environment, tmp_path) as group:
+            client = start(group, {'identification': {**identification, **asked, **folders}, 'chain': chain})
+            try:
+                client.set_parameters('/chain', {'trajectories': 3})
+                client.set_parameters('/excitation', {'seed': 8})  # which is recorded
+                text = _whole_chain(client)
+                assert text.startswith('started: 3 x (friction_sweep, excitation), identify; '), text
+                assert ' -> identified, usable' in text
+                assert client.runs_ended() == 6
+                assert client.status_value('identification', 'recordings') == '3'
+                assert client.parameters('/excitation', ('seed',)) == {'seed': 8}
+            finally:
+                client.close()
     written = sorted((tmp_path / 'results').iterdir())[-1]
     result = IdentificationResult.load(written / 'result.yaml')
     decisions = [decision.chosen for decision in result.decisions if decision.subject == 'selection']
     recordings = {path.name for path in (tmp_path / 'recordings').iterdir()}
     dealt = [text.partition(': ')[2] for text in decisions[:3]]
     assert len(set(dealt)) == 3  # one in each set
+    seeds = [read_context(path).seeds for path in sorted((tmp_path / 'recordings').iterdir())]
+    assert [seed for each in seeds for seed in each] == [7, 8, 9]
     assert set(dealt) <= recordings
 
 

@@ -94,8 +94,9 @@ def test_ur10e_keeps_every_limit_on_a_10_khz_grid(ur10e_design):
     assert (np.abs(tau) <= model.limits.effort).all()
 
 
-def test_starts_at_rest_to_1e_9(ur10e_design):
-    trajectory = ur10e_design.trajectory
+def test_starts_at_rest_to_1e_9():
+    model = planar_arm(3, limits=limits(3, 2.0, 2.0, 8.0))
+    trajectory = optimize_excitation(model, replace(QUICK, start_at_rest=True)).trajectory
     for t in (0.0, trajectory.period):
         _, velocity, acceleration = trajectory.evaluate([t])
         np.testing.assert_allclose(velocity, 0.0, atol=1e-9)
@@ -114,7 +115,7 @@ def test_says_which_limits_are_active(ur10e_design):
 def test_given_start_position_is_kept_to_1e_9():
     model = planar_arm(3, limits=limits(3, 2.0, 2.0, 8.0))
     start = (0.3, -0.5, 1.0)
-    trajectory = optimize_excitation(model, replace(QUICK, start_position=start)).trajectory
+    trajectory = optimize_excitation(model, replace(QUICK, start_position=start, start_at_rest=True)).trajectory
     for t in (0.0, trajectory.period):
         position, velocity, acceleration = trajectory.evaluate([t])
         np.testing.assert_allclose(position[0], start, atol=1e-9)
@@ -123,10 +124,9 @@ def test_given_start_position_is_kept_to_1e_9():
     assert_keeps_joint_limits(trajectory, model.limits)
 
 
-def test_a_free_start_is_allowed_to_move_and_excites_no_worse():
+def test_periods_join_in_motion_by_default():
     model = planar_arm(3, limits=limits(3, 2.0, 2.0, 8.0))
-    config = replace(QUICK, start_at_rest=False, iterations=120)
-    moving = optimize_excitation(model, config)
+    moving = optimize_excitation(model, replace(QUICK, iterations=120))
     assert np.abs(moving.trajectory.velocity([0.0])).max() > 0.01
     assert_keeps_joint_limits(moving.trajectory, model.limits)
 
@@ -160,7 +160,7 @@ def test_random_arms_with_random_limits_never_break_them(seed, n, geometry, harm
 
 
 def test_torque_and_workspace_limits_hold_on_a_dense_grid():
-    model = planar_arm(3, limits=limits(3, 2.5, 3.0, 12.0, effort=[36.0, 16.0, 5.0]))
+    model = planar_arm(3, limits=limits(3, 2.5, 3.0, 12.0, effort=[31.0, 14.0, 4.3]))
     config = replace(
         QUICK, iterations=120, workspace_frames=('tip', 'link3'), workspace_upper=(9.0, 9.0, 0.5), noise=(1.0, 0.5, 0.2)
     )

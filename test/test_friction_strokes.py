@@ -146,6 +146,30 @@ def test_what_one_joint_alone_has_is_no_delay() -> None:
     assert np.sqrt(np.mean(np.square(np.divide(errors, deviations)))) < 1.8  # 2.9
 
 
+@pytest.mark.parametrize(('joints', 'delay'), [(1, 0.04), (2, 0.3)], ids=['one joint alone', 'too long'])
+def test_a_delay_that_cannot_be_believed_is_in_the_deviation(joints: int, delay: float) -> None:
+    """Of three joints some have gravity: one, or two whose torque lags by more than a channel can."""
+    inside = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        viscous = rng.uniform(1.0, 5.0, 3)
+        q, dq, tau = (np.zeros((3, 10, 16, 3)) for _ in range(3))
+        for j in range(3):
+            load = 20.0 * (j < joints)
+            for k, v in enumerate(np.concatenate([[0.02, 0.1, 0.3, 0.6, 1.0], [-0.02, -0.1, -0.3, -0.6, -1.0]])):
+                at = np.linspace(-0.4, 0.4, 16) * np.sign(v)
+                q[j, k, :, j], dq[j, k, :, j] = at, v
+                late = load * np.sin(at - delay * v + 0.3 * j)
+                tau[j, k, :, j] = late + 2.0 * np.sign(v) + viscous[j] * v + 0.05 * rng.normal(size=16)
+        time = (5.0 * np.arange(30)[:, None] + 0.05 * np.arange(16)).ravel()
+        flat = {'q': q.reshape(-1, 3), 'dq': dq.reshape(-1, 3), 'tau': tau.reshape(-1, 3)}
+        strokes = FrictionStrokes(joint_names=('a', 'b', 'c'), time=time, **flat)
+        found = stroke_friction(friction_model('coulomb_viscous'), strokes)
+        assert found.delay == 0.0
+        inside.append(np.abs(found.parameters[:, 1] - viscous) < 2.0 * found.std[:, 1])
+    assert np.mean(inside, axis=0).min() > 0.8
+
+
 def test_strokes_with_no_partner_need_the_model() -> None:
     _, time, position, torque = recording('coulomb_viscous')
     strokes = cut_strokes(ARM.joint_names, time, position, torque)
@@ -153,6 +177,16 @@ def test_strokes_with_no_partner_need_the_model() -> None:
     one_way = replace(strokes, **{name: getattr(strokes, name)[ahead] for name in ('time', 'q', 'dq', 'tau')})
     with pytest.raises(IdentificationError, match='partner in the opposite direction'):
         stroke_friction(friction_model('coulomb_viscous'), one_way)
+
+
+def test_an_interrupted_sweep_is_no_whole_one() -> None:
+    _, time, position, torque = recording('coulomb_viscous')
+    strokes = cut_strokes(ARM.joint_names, time, position, torque)
+    assert strokes.require_whole() is strokes
+    begun = strokes.joint < 2  # stopped before the last joint's turn
+    partly = replace(strokes, **{name: getattr(strokes, name)[begun] for name in ('time', 'q', 'dq', 'tau')})
+    with pytest.raises(DataError, match=f'interrupted: no steady stroke of {ARM.joint_names[2]}'):
+        partly.require_whole()
 
 
 def test_what_is_no_sweep_is_refused() -> None:

@@ -84,7 +84,7 @@ def test_the_published_bee_colony_ends_below_separable_least_squares_and_nearer_
         assert 0.0 < y[0] < 0.9 < y[-1] < 1.0
         assert (np.diff(y) >= 0.0).all()
         matches.append(found.metrics['validation'].match)
-    assert (matches[0] > 75.0).all()
+    assert (matches[0] > 82.0).all()  # 75 with friction bounded by the whole torque
     assert (matches[1] > 94.0).all()
     assert (matches[0] < matches[1]).all()
 
@@ -97,7 +97,9 @@ def test_a_result_that_is_worse_than_the_description_says_so(runs) -> None:
     before += described.friction * np.sign(speed) + described.damping * speed
     left = 100.0 * np.linalg.norm(measured - before) / np.linalg.norm(measured)
     for estimator in ('bee-colony', 'wls'):
-        config = IdentificationConfig(friction='daemi_heimann', estimator=estimator, rotor_inertia=False)
+        config = IdentificationConfig(
+            friction='daemi_heimann', estimator=estimator, rotor_inertia=False, colony_cycles=1
+        )
         found = identify(training, described, validation=validation, config=config)
         assert found.usable
         worse = found.metrics['validation'].relative_error_total > left

@@ -11,6 +11,7 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -301,7 +302,8 @@ def test_no_trajectory_is_in_two_sets_and_the_log_tells_the_contest() -> None:
 
     hopeless = select(runs, ARM, config=IdentificationConfig(torque_threshold=(1e-3,), max_iterations=300))
     assert not hopeless.usable
-    assert 'no friction model' in hopeless.reason
+    assert hopeless.reason.startswith('no friction model')
+    assert 'the best one by validation' in hopeless.reason
     # The best of all by validation, and not the last that had its turn.
     errors = {
         text: float(re.search(r'; (\S+) N m in the validation', text).group(1))
@@ -351,6 +353,15 @@ def test_sweeps_are_dealt_out_with_their_trajectories() -> None:
     assert ' not usable' not in log
     crossed = '\n'.join(map(str, select(runs, ARM, config=config, friction_data=sweeps[::-1]).decisions))
     assert ' not usable' in crossed
+
+
+def test_a_selection_begins_with_an_earlier_results_parameters(tmp_path: Path) -> None:
+    runs, wrong = [arm_data(seed) for seed in range(3)], ARM.with_inertial(3.0 * ARM.inertial)
+    earlier = tmp_path / 'result.yaml'
+    earlier.write_text(identify(runs[0], ARM, friction='coulomb_viscous', estimator='wls').to_yaml(), encoding='utf-8')
+    once = IdentificationConfig(torque_threshold=(0.1,), max_iterations=1, friction='coulomb_viscous')
+    assert not select(runs, wrong, config=once).usable
+    assert select(runs, wrong, config=replace(once, prior=str(earlier))).usable
 
 
 def test_samples_at_rest_do_not_decide_what_a_threshold_is_compared_with() -> None:

@@ -22,6 +22,7 @@ import yaml
 
 from robotid_ros.commands.identify import COMMAND
 from robotid_ros.excitation.config import ExcitationConfig
+from robotid_ros.excitation.pose_tour import PoseTourConfig
 from robotid_ros.execution.run import RunConfig
 from robotid_ros.identification import IdentificationConfig, SelectionConfig
 from robotid_ros.nodes.identification_config import IdentificationNodeConfig
@@ -29,6 +30,10 @@ from robotid_ros.settings import settings_of
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / 'launch').glob('*.launch.py'))
+IDENTIFY = ROOT / 'launch' / 'identify.launch.py'
+INCLUDING = ('demo.launch.py', 'gazebo.launch.py', 'real_arm.launch.py')
+KINDS = (IdentificationConfig, SelectionConfig, IdentificationNodeConfig)
+SETTINGS = {item.name for kind in KINDS for item in settings_of(kind)}
 
 
 def tree(path: Path) -> ast.Module:
@@ -44,7 +49,12 @@ def constant(path: Path, name: str) -> object:
 
 
 def arguments(path: Path) -> list[str]:
-    return [argument[0] for argument in constant(path, 'ARGUMENTS')]
+    """Return the arguments of a launch file: its own, and those of the one it includes that it does not decide."""
+    own = [argument[0] for argument in constant(path, 'ARGUMENTS')]
+    if path.name not in INCLUDING:
+        return own
+    included = sorted({argument[0] for argument in constant(IDENTIFY, 'ARGUMENTS')} | SETTINGS)
+    return own + [name for name in included if name not in {*own, *constant(path, 'DECIDED')}]
 
 
 def test_there_are_launch_files() -> None:
@@ -61,8 +71,7 @@ def test_a_launch_file_has_an_entry_point_and_described_arguments(path: Path) ->
     functions = {node.name for node in tree(path).body if isinstance(node, ast.FunctionDef)}
     assert 'generate_launch_description' in functions
     assert ast.get_docstring(tree(path))
-    declared = constant(path, 'ARGUMENTS')
-    names = [argument[0] for argument in declared]
+    declared, names = constant(path, 'ARGUMENTS'), arguments(path)
     assert len(set(names)) == len(names)
     assert all(len(argument[-1]) > 10 for argument in declared), 'each with a description'
     assert 'namespace' in names
@@ -95,23 +104,24 @@ def _literal(node: dict[str, ast.expr]) -> bool:
     return isinstance(node['executable'], ast.Constant)
 
 
-def test_what_is_passed_on_is_an_argument_there() -> None:
-    taken = set(arguments(ROOT / 'launch' / 'identify.launch.py'))
-    taken |= {item.name for item in settings_of(IdentificationNodeConfig)}
-    demo, real = ROOT / 'launch' / 'demo.launch.py', ROOT / 'launch' / 'real_arm.launch.py'
-    assert set(constant(demo, 'PASSED')) <= taken & set(arguments(demo))
-    topics = {'controller_topic', 'joint_states_topic', 'robot_description_topic'}
-    assert (set(arguments(real)) - set(constant(real, 'OWN'))) | {'config'} | topics <= taken
+def test_the_simulated_the_gazebo_and_the_real_launch_take_the_same_of_a_run() -> None:
+    wanted = {'run', 'poses', 'start_at_rest', 'period', 'periods', 'seed', 'trajectory', 'recordings', 'output_folder'}
+    wanted |= {'chain', 'friction_sweep', 'validation', 'trajectories', 'method', 'controller_interface', 'namespace'}
+    wanted |= {'estimator', 'friction', 'friction_sequence', 'torque_threshold', 'select', 'prior', 'rotor_inertia'}
+    for path in (IDENTIFY, *(ROOT / 'launch' / name for name in INCLUDING)):
+        names = {*arguments(path), *SETTINGS}
+        assert wanted <= names, path.name
+        text = path.read_text(encoding='utf-8')
+        if path != IDENTIFY:
+            assert "['passed_on'](context, DECIDED)" in text
+            assert "['declared'](ARGUMENTS, DECIDED)" in text
+            assert set(constant(path, 'DECIDED')) <= set(arguments(IDENTIFY)) - wanted
 
 
-@pytest.mark.parametrize('name', ['demo', 'gazebo', 'real_arm'])
-def test_every_launch_file_tells_the_identification_where_the_recordings_are(name: str) -> None:
-    path = ROOT / 'launch' / f'{name}.launch.py'
-    declared = {argument[0]: argument[1] for argument in constant(path, 'ARGUMENTS')}
-    own = constant(path, 'OWN') if name == 'real_arm' else ()
-    passed = set(declared) - set(own) if name == 'real_arm' else set(constant(path, 'PASSED'))
-    assert {'recordings', 'output_folder'} <= passed
-    assert (declared['recordings'] == 'none') == (name == 'demo'), 'only an arm that is new at each start has no past'
+def test_only_an_arm_that_is_new_at_each_start_has_no_past() -> None:
+    for name in INCLUDING:
+        own = {argument[0]: argument[1] for argument in constant(ROOT / 'launch' / name, 'ARGUMENTS')}
+        assert own.get('recordings') == ('none' if name == 'demo.launch.py' else None)
 
 
 def test_the_identification_is_given_the_folder_of_the_recorder_unless_told_others() -> None:
@@ -138,8 +148,8 @@ def test_the_identification_is_given_the_folder_of_the_recorder_unless_told_othe
 
 def test_parameters_that_are_arguments_are_those_of_the_node() -> None:
     node = (ROOT / 'robotid_ros' / 'nodes' / 'excitation_config.py').read_text(encoding='utf-8')
-    declared = {item.name for config in (ExcitationConfig, RunConfig) for item in fields(config)}
-    for path in (ROOT / 'launch' / 'identify.launch.py',):
+    declared = {item.name for config in (ExcitationConfig, RunConfig, PoseTourConfig) for item in fields(config)}
+    for path in (IDENTIFY,):
         own = next(
             item.value
             for item in tree(path).body
@@ -226,12 +236,10 @@ def test_whatever_the_command_can_choose_a_parameter_and_a_launch_argument_can_c
     options = {action.dest for action in parser._actions} - {'help'}
     assert ELSEWHERE.keys() | WITHOUT.keys() <= options
     asked = options - ELSEWHERE.keys() - WITHOUT.keys()
-    kinds = (IdentificationConfig, SelectionConfig, IdentificationNodeConfig)
-    parameters = {item.name for kind in kinds for item in settings_of(kind)}
-    assert asked <= parameters
-    assert {item.name for kind in kinds[:2] for item in settings_of(kind)} <= asked
+    assert asked <= SETTINGS
+    assert {item.name for kind in KINDS[:2] for item in settings_of(kind)} <= asked
     node = (ROOT / 'robotid_ros' / 'nodes' / 'identification.py').read_text(encoding='utf-8')
-    for kind in kinds:
+    for kind in KINDS:
         assert f'declare_parameters(self, {kind.__name__})' in node
     launch = (ROOT / 'launch' / 'identify.launch.py').read_text(encoding='utf-8')
-    assert f'for kind in ({", ".join(kind.__name__ for kind in kinds)})' in launch
+    assert f'for kind in ({", ".join(kind.__name__ for kind in KINDS)})' in launch

@@ -70,6 +70,13 @@ class Context:
         period = excitation.get('period') if isinstance(excitation, Mapping) else None
         return float(period) if isinstance(period, int | float) and period > 0.0 else None
 
+    @property
+    def seeds(self) -> set[int]:
+        """Seed of the planned motion's design; empty where nothing says it."""
+        excitation = self.plan.get('excitation')
+        seed = excitation.get('seed') if isinstance(excitation, Mapping) else None
+        return {seed} if isinstance(seed, int) else set()
+
     def configuration(self) -> RobotConfig | None:
         """Return the robot configuration, None where nothing says it; a RobotIdError says why it cannot be used."""
         with refusing(self.topics.get('robot_configuration', 'the robot configuration'), DataError):

@@ -91,6 +91,13 @@ class FrictionStrokes:
             provenance={'parts': [dict(each.provenance) for each in strokes]},
         )
 
+    def require_whole(self) -> 'FrictionStrokes':
+        """Return them; a DataError if a joint has none: a sweep that was planned moves every joint of its arm."""
+        lacking = [name for j, name in enumerate(self.joint_names) if not (self.joint == j).any()]
+        if lacking:
+            raise DataError(f'the friction sweep was interrupted: no steady stroke of {", ".join(lacking)}')
+        return self
+
     def of_joints(self, joint_names: tuple[str, ...]) -> 'FrictionStrokes':
         """Return the strokes of some joints, in this order.
 

@@ -220,8 +220,6 @@ def _node_parameters(settings: DemoSettings, truth_file: Path) -> dict[str, dict
         'excitation': {
             'period': settings.period,
             'seed': settings.seed,
-            # Periods that join in motion: a stop in each would leave friction undetermined there.
-            'start_at_rest': False,
             # Nothing can be damaged here: an unknown arm has no ground, and a machine that is busy for a moment is no
             # reason to stop.
             'start_anyway': ['unchecked_workspace', 'implausible_velocity'],

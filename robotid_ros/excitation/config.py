@@ -59,8 +59,10 @@ class ExcitationConfig(Settings):
     acceleration_limit: float = setting(
         0.0, 'Acceleration limit of the joints that have none; 0 leaves them without', unit='rad/s^2', range=(0.0, 1e4)
     )
-    start_position: tuple[float, ...] = setting((), 'Where the trajectory starts and ends; empty: anywhere', unit='rad')
-    start_at_rest: bool = setting(True, 'Start and end each period with zero velocity and acceleration')
+    start_position: tuple[float, ...] = setting((), 'Where each period starts and ends; empty: anywhere', unit='rad')
+    start_at_rest: bool = setting(
+        False, 'Start and end each period with zero velocity and acceleration; false: only the run does, along its path'
+    )
     workspace_frames: tuple[str, ...] = setting(
         (), "Links (or 'tip') whose frame origins stay inside the workspace box"
     )

@@ -100,7 +100,7 @@ def clear_pose(model: RobotModel, config: ExcitationConfig) -> Array:
     drawn = random_positions(model, _POSES, limits)
     closed = np.isfinite(limits.upper - limits.lower)
     middle = np.clip(0.0, limits.lower, limits.upper)
-    middle[closed] = 0.5 * (limits.lower + limits.upper)[closed]
+    middle[closed] = 0.5 * (limits.lower[closed] + limits.upper[closed])
     distance = np.linalg.norm((drawn - middle) / np.ptp(drawn, axis=0), axis=1)
     poses = np.vstack([middle, drawn[np.argsort(distance)]])
     worst = excess_at_rest(workspace_constraints(model, config), model, poses)

@@ -214,6 +214,7 @@ def design_excitation(
         starts=starts,
         seed=seed,
         start_position=tuple(origin.tolist()),
+        start_at_rest=True,
     )
     bounds = robot.arm.limits if limits is None else limits
     for what in ('velocity', 'acceleration'):

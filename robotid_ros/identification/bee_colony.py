@@ -36,8 +36,6 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.friction import FrictionModel
 from robotid_ros.identification.stroke_friction import StrokeFriction
 
-_REACH = 1.5  # bound of a friction parameter: what explains so many times the largest torque by itself
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColonySearch:
@@ -129,7 +127,8 @@ def bee_colony(
     """Return the base and friction parameters that a bee colony finds, all of them coordinates of one search.
 
     Base parameters are looked for within the description's value plus and minus its size and a tenth of what could
-    explain the whole torque alone; friction parameters within the dissipative set, shapes on a logarithmic scale.
+    explain the whole torque alone; friction parameters within the dissipative set, up to what explains by itself the
+    largest torque that the description leaves, shapes on a logarithmic scale.
 
     Parameters
     ----------
@@ -180,12 +179,14 @@ class _Problem:
         column = np.abs(self.rigid).max(axis=0)
         reach = np.min(np.where(column > 0.0, largest[:, None] / np.maximum(column, 1e-300), np.inf), axis=0)
         half = np.abs(described) + 0.1 * np.where(np.isfinite(reach), reach, 0.0)
+        # Friction is odd in the speed: bodies that are wrong add to it here and take from it there.
+        left = np.abs(self.torque - self.rigid @ described).max(axis=0)
         fastest = np.maximum(np.abs(self.velocity).max(axis=0), 1e-6)
         low, high = (np.log(bound) for bound in self.model.shape_bounds(fastest))
         lower, upper = [described - half], [described + half]
         for j in range(self.n):
             columns = self._columns(j, 0.5 * (low[j] + high[j])[None])[:, 0] @ self.model.generators
-            size = _REACH * largest[j] / np.maximum(np.abs(columns).max(axis=0), 1e-12)
+            size = left[j] / np.maximum(np.abs(columns).max(axis=0), 1e-12)
             least = np.concatenate([np.where(self.model.signed, -size, 0.0), low[j]])
             most = np.concatenate([size, high[j]])
             if strokes is not None:

@@ -39,6 +39,7 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, friction_model, parse_friction
 from robotid_ros.identification.alternating import fit_friction
 from robotid_ros.identification.assembly import thresholds
+from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.decision import Decision
 from robotid_ros.identification.estimation import estimate
@@ -60,7 +61,9 @@ from robotid_ros.progress import Progress
 from robotid_ros.settings import Settings, setting
 
 FRICTION_SEQUENCE = ('coulomb', 'coulomb_viscous', 'static', 'stribeck')
-_NOT_PASSED = 'no friction model keeps all joints below their thresholds on the test set'
+_NOT_PASSED = (
+    'no friction model keeps all joints below their thresholds on the test set; this is the best one by validation'
+)
 _FRICTION_CHANGES = (
     'with friction fitted again the test is passed, but not with the friction of the validation set: friction differs '
     'from recording to recording'
@@ -205,6 +208,8 @@ def select(
         If there are fewer than three trajectories, no thresholds, or an estimator that does not train within the
         selection.
     """
+    if config.prior:
+        model = described_by(model, config.prior)
     if not friction_models:
         friction_models = FRICTION_SEQUENCE if config.friction == 'auto' else (config.friction,)
     if config.estimator not in TRAINING:
@@ -324,11 +329,13 @@ class _Contest:
             self.log.append(f'{name}: no usable result; next friction model')
             return winner
         members = self.split.test
-        again = self._errors(self.test, winner, self._friction(self.test, members, winner.friction, winner.base_values))
+        own = self._friction(self.test, members, winner.friction, winner.base_values)
+        again = self._errors(self.test, winner, own)
         passed = bool((again < self.limit).all())
         kept = self._errors(self.test, winner, winner.parameters)
         self.log.append(
-            f'{name}: {self.runs[winner.run].sources[0]} wins; test {_spelled(again)} N m with friction fitted again, '
+            f'{name}: {self.runs[winner.run].sources[0]} wins; test {_spelled(again)} N m with friction fitted again '
+            f'({_spelled(self._errors(self.test, winner, own, rest=True))} with samples at rest), '
             f'{"passed" if passed else "failed; next friction model"}; {_spelled(kept)} N m with the friction of the '
             'validation'
         )
@@ -367,14 +374,16 @@ class _Contest:
         winner = min(judged, key=lambda each: each.error)
         return winner, self._errors(rows, winner, fit.friction_parameters)
 
-    def _errors(self, rows: Rows, winner: _Winner, parameters: Array) -> Array:
-        """Return the torque errors that a model with these friction parameters leaves, shape (n,) [N m]."""
+    def _errors(self, rows: Rows, winner: _Winner, parameters: Array, *, rest: bool = False) -> Array:
+        """Return the torque errors that a model with these friction parameters leaves, shape (n,) [N m].
+
+        They have the weights of the fit; with ``rest`` samples at rest count as much as the others.
+        """
         load, samples = rows.torque(winner.base_values), rows.samples
         torque = load + winner.friction.torque(samples.dq, parameters, load, samples.q, samples.slide)
         squares = (samples.target - samples.filtered(torque)) ** 2
-        return np.asarray(
-            np.sqrt(np.sum(samples.weight * squares, axis=0) / np.maximum(samples.weight.sum(axis=0), 1e-12))
-        )
+        weight = np.ones_like(squares) if rest else samples.weight
+        return np.asarray(np.sqrt(np.sum(weight * squares, axis=0) / np.maximum(weight.sum(axis=0), 1e-12)))
 
     def result(self, winner: _Winner) -> IdentificationResult:
         """Return the result of the winner."""

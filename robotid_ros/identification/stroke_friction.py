@@ -39,6 +39,7 @@ STROKE_MODELS = tuple(
 _OPEN = 1e-6  # share of a parameter in undetermined directions above which it counts as undetermined
 _RANK = 1e-9  # relative eigenvalue below which a direction counts as undetermined
 _EVIDENCE = 10.0  # fall of the squared error, in variances, that confirms a delay: by chance in one of 600 recordings
+_LONGEST = 0.2  # [s], of a channel of 0.8 Hz: the slowest known, a UR10's, has 1.65 Hz
 _DELAY_STEPS = 3  # of Gauss and Newton; only the shape parameters are not linear
 _ROUNDING = 1e-24  # squared error relative to the squared torque that arithmetic leaves
 
@@ -237,18 +238,34 @@ def _common_delay(parts: list['_Rows']) -> tuple[float, float]:
 
     It is the mean of what the joints say, weighted by how well each can tell. Where they disagree by more than
     their deviations, the deviation of the mean grows with their scatter (Birge 1932): what one joint alone has is an
-    error of its friction model. A delay that is not confirmed is taken as zero, with its deviation.
+    error of its friction model. Not believed is a delay that does not stand out of its deviation, also without the
+    joint that tells it best, and one that is longer than a torque channel has. It is taken as zero, with a deviation
+    that contains it.
     """
     delay = spread = 0.0
+    confirmed = False
     for _ in range(_DELAY_STEPS):
         told = np.array([rows.told_of_delay(delay) for rows in parts])
-        more, weight = told[told[:, 1] > 0.0].T
-        if not len(weight):
-            return 0.0, 0.0
-        step = float(weight @ more / weight.sum())
-        scatter = float(weight @ (more - step) ** 2) / max(len(weight) - 1, 1)
-        delay, spread = delay + step, float(np.sqrt(max(scatter, 1.0) / weight.sum()))
-    return (delay, spread) if delay**2 > _EVIDENCE * spread**2 else (0.0, spread)
+        told = told[np.argsort(-told[:, 1])]
+        others = _mean(told[1:])
+        step, spread = _mean(told)
+        delay += step
+        confirmed = (delay - step + others[0]) ** 2 > _EVIDENCE * others[1] ** 2
+    if not np.isfinite(spread):
+        return 0.0, 0.0
+    if confirmed and delay**2 > _EVIDENCE * spread**2 and abs(delay) <= _LONGEST:
+        return delay, spread
+    return 0.0, float(np.sqrt(max(spread**2, delay**2 - spread**2)))  # of zero: without bias, and not below its own
+
+
+def _mean(told: Array) -> tuple[float, float]:
+    """Return the weighted mean of values and weights (K, 2) and its deviation; infinite where there is none."""
+    value, weight = told[told[:, 1] > 0.0].T
+    if not len(weight):
+        return 0.0, np.inf
+    mean = float(weight @ value / weight.sum())
+    scatter = float(weight @ (value - mean) ** 2) / max(len(weight) - 1, 1)
+    return mean, float(np.sqrt(max(scatter, 1.0) / weight.sum()))
 
 
 class _Rows:

@@ -17,6 +17,7 @@ on where it was: recordings that the identification node has, of this chain or o
 again.
 """
 
+import itertools
 import signal
 import sys
 import time
@@ -119,6 +120,7 @@ class _Chain:
     def __init__(self, client: LoopClient) -> None:
         self.client, self.node = client, client.node
         self.config = declare_parameters(self.node, ChainConfig)
+        self.seeds: set[int] = set()  # of the excitations that it has run
         self.step, self.ended = '', 0  # what goes on, and how often it has ended: a client may sleep through it
         self.status = Status(self.node, LATCHED, lambda: {'step': self.step or 'none', 'ended': self.ended})
         self.wanted = self.config.start_at_once
@@ -176,14 +178,20 @@ class _Chain:
         if config.run in RECORDERS:
             self._measure(config, RECORDERS[config.run])
             return
+        client.wait(lambda: client.status_value('identification', 'folders_read') == 'True', 'its folders', PATIENCE)
         several, seed = config.trajectories > 1, self._checked(config)
+        done = self._count('recordings') if several else 0
+        self.seeds = self.seeds if done else set()
+        # Two runs of one reference tell no more than one: a seed is taken once, also after a pause or a restart.
+        seeds = (each for each in itertools.count(seed) if each not in self._seeds_run())
         try:
-            for k in range(self._count('recordings') if several else 0, config.trajectories):
+            for k in range(done, config.trajectories):
                 if config.friction_sweep and not (several and self._count('friction_sweeps') > k):
                     self._motion('friction_sweep', config, 'friction_sweeps')
                 if several:
-                    client.set_parameters('excitation', {'seed': seed + k}, PATIENCE)
+                    client.set_parameters('excitation', {'seed': next(seeds)}, PATIENCE)
                 self._motion('excitation', config, 'recordings')
+                self.seeds |= {int(client.parameters('excitation', ('seed',), PATIENCE)['seed'])}
         finally:
             if several:
                 client.set_parameters('excitation', {'seed': seed}, PATIENCE)
@@ -196,6 +204,10 @@ class _Chain:
         verdict = f'usable{": " if result.reason else ""}' if result.usable else 'NOT usable: '
         text = f'identified, {verdict}{result.reason}; torque unexplained: {errors}; friction {result.friction_name}'
         self._finish(f'{text}{f"; written to {written}" if written else ""}')
+
+    def _seeds_run(self) -> set[int]:
+        told = self.client.status_value('identification', 'seeds') or ''
+        return self.seeds | set(map(int, told.split()))
 
     def _checked(self, config: ChainConfig) -> int:
         """Say how long the excitations take; refuse, before anything moves, what could not end well.

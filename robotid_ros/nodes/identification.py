@@ -28,6 +28,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array, require_names
+from robotid_ros.data.context import read_context
 from robotid_ros.data.readers import recordings_in
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import MinimalModel
@@ -72,6 +73,8 @@ class IdentificationNode(Node):
         self._run = self._stopped = self._missing = ''
         self._stops_asked = 0
         self._values: dict[str, object] = {}
+        self._seeds: set[int] = set()  # of the designs whose recordings lie in the folders
+        self._folders_read = False
         self._torques: dict[str, object] = {}  # what following the joint states takes
         self._underway: Underway | None = None
         self._worker = BackgroundWorker(self)
@@ -122,7 +125,7 @@ class IdentificationNode(Node):
             robot, joints = self._robot, model.joint_names
             factor = np.ones(model.n) if robot is None else robot.stated_torque_per_effort(joints)
         except RobotIdError as cause:  # recording does not need it, and the end of this node would end the launch
-            self._missing = f'nothing can be identified: {cause}'
+            self._missing, self._folders_read = f'nothing can be identified: {cause}', True
             self._status.set(DiagnosticStatus.ERROR, self._missing)
             return
         self._missing = ''
@@ -132,7 +135,7 @@ class IdentificationNode(Node):
         session = self._session = IdentificationSession(model)
         self._found = None
         self._watch.stop()
-        self._torque_factor, self._values, self._unfit = factor, {}, {}
+        self._torque_factor, self._values, self._unfit, self._folders_read = factor, {}, {}, False
         self._status.set(DiagnosticStatus.OK, f'robot {model.name}: waiting for recordings')
         self._worker.run(self._take_over, session, before).add_done_callback(self._taken)
         try:  # settings given at the start are checked as soon as the arm is known
@@ -189,7 +192,7 @@ class IdentificationNode(Node):
             if dq is None or tau is None:
                 raise DataError('friction data: expected velocities and efforts in every point')
             strokes = FrictionStrokes(joint_names=names, time=time, q=q, dq=dq, tau=tau)
-            strokes = strokes.of_joints(self._session.model.joint_names)
+            strokes = strokes.of_joints(self._session.model.joint_names).require_whole()
         except RobotIdError as cause:
             self._status.set(DiagnosticStatus.WARN, f'a friction sweep cannot be used: {cause}')
             return
@@ -243,12 +246,13 @@ class IdentificationNode(Node):
             try:
                 purpose, data = load_by_purpose(path, session.model, self._robot)
                 if isinstance(data, FrictionStrokes):
-                    session.strokes[key] = data
+                    session.strokes[key] = data.of_joints(session.model.joint_names).require_whole()
                 elif purpose == 'validation':
                     session.validation[key] = data
                 else:
                     estimate = session.add(key, data, config)
                     self._periods, self._run = data.periods, key
+                    self._seeds |= read_context(path).seeds
                 self.get_logger().info(f'{path} is taken; ~/clear forgets it')
             except RobotIdError as cause:
                 self._leave_out(key, str(cause))
@@ -270,6 +274,7 @@ class IdentificationNode(Node):
         self.get_logger().warning(f'{key} is left out: {why}')
 
     def _taken(self, future: Future) -> None:
+        self._folders_read = True  # they are the first thing that the worker does with an arm
         try:
             estimate: RecursiveEstimate | None = future.result()
         except Exception as cause:
@@ -279,14 +284,20 @@ class IdentificationNode(Node):
             left = '; '.join(f'{key}: {why}' for key, why in self._unfit.items())
             self._values['left_out'] = left
             self._status.set(DiagnosticStatus.WARN, f'left out: {left}')
-        if estimate is None or self._session is None:
+        if self._session is None:
             return
-        excited = estimate.persistently_exciting
-        self._values = {
+        counts = {
             'friction_strokes': sum(each.count for each in self._session.strokes.values()),
             'friction_sweeps': len(self._session.strokes),
             'recordings': len(self._session.datasets),
             'validation_recordings': len(self._session.validation),
+        }
+        self._values |= counts
+        if estimate is None:
+            return
+        excited = estimate.persistently_exciting
+        self._values = {
+            **counts,
             **({'left_out': '; '.join(f'{key}: {why}' for key, why in self._unfit.items())} if self._unfit else {}),
             'periods': self._periods,
             'stops_asked': self._stops_asked,
@@ -325,7 +336,8 @@ class IdentificationNode(Node):
 
     def _said(self) -> Mapping[str, object]:
         going = {} if self._underway is None else self._underway.values()
-        return {**self._values, **self._torques, **self._payload.values(), **going}
+        folders = {'folders_read': self._folders_read, 'seeds': ' '.join(map(str, sorted(self._seeds)))}
+        return {**folders, **self._values, **self._torques, **self._payload.values(), **going}
 
     # -- services -----------------------------------------------------------------------------------
 
@@ -422,6 +434,7 @@ class IdentificationNode(Node):
         self._found = None
         self._watch.stop()
         self._early, self._values, self._unfit = [], {}, {}
+        self._seeds = set()
         self._forgotten = {path.name for path in await self._worker.run(self._in_folders)}
         self._status.set(DiagnosticStatus.OK, 'all recordings forgotten')
         return self._status.text
