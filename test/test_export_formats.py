@@ -10,7 +10,6 @@
 
 """Exports loaded by their own engines: MuJoCo, Pinocchio, libsdformat, C++."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -324,27 +323,6 @@ def test_an_sdf_keeps_the_shapes_of_its_urdf(tmp_path: Path) -> None:
     assert {uri.text for uri in sdf.iter('uri')} == {mesh.get('filename') for mesh in urdf.iter('mesh')}
 
 
-def test_a_ros2_control_package_has_the_torque_and_the_limits(tmp_path: Path) -> None:
-    model = arm('ur10e')
-    hostile = replace(model, joint_names=('a"; evil(); "', *model.joint_names[1:]))
-    done = export(hostile, found(hostile), 'ros2_control', tmp_path)
-    folder = done.paths[0].parent
-    names = [
-        'CMakeLists.txt',
-        'controller.cpp',
-        'inverse_dynamics.hpp',
-        'package.xml',
-        'plugin.xml',
-    ]
-    assert sorted(path.name for path in done.paths) == sorted(path.name for path in folder.iterdir()) == names
-    code = (folder / 'controller.cpp').read_text(encoding='ascii')
-    assert '"a\\042; evil(); \\042", "shoulder_lift_joint"' in code
-    assert f'{{{", ".join(map(repr, model.limits.effort.tolist()))}}}' in code
-    assert '@' not in code
-    assert ElementTree.parse(folder / 'plugin.xml').find('class').get('type') == 'ur10e_torque::TorqueController'
-    assert ElementTree.parse(folder / 'package.xml').findtext('name') == folder.name == 'ur10e_torque'
-
-
 def test_a_result_that_is_not_usable_is_exported_by_force_only(tmp_path: Path) -> None:
     model = arm('ur10e')
     bad = replace(found(model), usable=False, reason='joint elbow: reversed')
@@ -352,27 +330,6 @@ def test_a_result_that_is_not_usable_is_exported_by_force_only(tmp_path: Path) -
         export(model, bad, 'urdf', tmp_path / 'out')
     assert not (tmp_path / 'out').exists()
     assert export(model, bad, 'urdf', tmp_path / 'out', force=True).paths[0].is_file()
-
-
-@pytest.fixture
-def ros2_control() -> None:
-    prefixes = [Path(p) for p in os.environ.get('AMENT_PREFIX_PATH', '').split(':') if p]
-    if not any((prefix / 'share' / 'controller_interface').is_dir() for prefix in prefixes):
-        pytest.skip('needs ros2_control')
-
-
-@pytest.mark.usefixtures('ros2_control')
-def test_a_ros2_control_package_compiles_where_ros2_control_is(tmp_path: Path) -> None:
-    model = arm('ur10e')
-    compiled(export(model, found(model), 'ros2_control', tmp_path).paths[0].parent, tmp_path / 'build')
-
-
-def compiled(source: Path, build: Path) -> None:
-    """Compile a package without a warning of its own."""
-    flags = '-O0 -Wall -Wextra -Werror'
-    subprocess.run(['cmake', '-S', source, '-B', build, f'-DCMAKE_CXX_FLAGS={flags}'], check=True)
-    subprocess.run(['cmake', '--build', build], check=True)
-    assert (build / f'lib{source.name}.so').is_file()
 
 
 def test_the_cpp_header_alone_gives_the_torque(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from robotid_ros.export.arm import identified_arm, loss_of
 from robotid_ros.export.identified_model import identified_model, require_usable
 from robotid_ros.export.mjcf import mjcf_of, mjcf_with
 from robotid_ros.export.pinocchio_model import pinocchio_source
-from robotid_ros.export.ros2_control import package_files, package_name
+from robotid_ros.export.ros2_control import package_files
 from robotid_ros.export.sdf import sdf_of
 from robotid_ros.export.source_code import source_files
 from robotid_ros.files import write_files
@@ -68,11 +68,6 @@ def _pinocchio(model: RobotModel, result: IdentificationResult, _: Path | None) 
     return {'pinocchio_model.py': pinocchio_source(identified_arm(model, result), name='pinocchio_model')}
 
 
-def _ros2_control(model: RobotModel, result: IdentificationResult, _: Path | None) -> dict[str, str]:
-    minimal = identified_model(model, result)
-    return {f'{package_name(minimal)}/{name}': text for name, text in package_files(minimal).items()}
-
-
 _FORMATS = {
     'urdf': _Format(
         files=lambda model, result, _: {'calibrated.urdf': calibrated_urdf(model, result)},
@@ -87,7 +82,11 @@ _FORMATS = {
     'c': _Format(files=_source('c'), whole=True),
     'cpp': _Format(files=_source('cpp'), whole=True),
     'python': _Format(files=_source('python'), whole=True),
-    'ros2_control': _Format(files=_ros2_control, whole=True),
+    'ros2_control': _Format(
+        files=lambda model, result, _: package_files(model, result),
+        whole=True,
+        remark='ripple, if it has some, is left out',
+    ),
 }
 
 FORMATS = tuple(_FORMATS)
