@@ -29,8 +29,8 @@ from robotid_ros.export.formats import export
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
 
-# Reads mode, friction share and speed, effort share, rise time, stiffness, damping, then a row for each update: step, q,
-# dq, and the reference's positions, velocities and accelerations. Prints the command, or what is wrong.
+# Reads mode, friction share and speed, effort share, rise time, stiffness, damping, then a row for each update: step,
+# q, dq, and the reference's positions, velocities and accelerations. Prints the command, or what is wrong.
 PROGRAM = r"""
 #include <cstdio>
 #include <cstdlib>

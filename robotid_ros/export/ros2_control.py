@@ -18,7 +18,6 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from robotid_ros.arrays import Array
 from robotid_ros.export.identified_model import identified_model
@@ -26,6 +25,7 @@ from robotid_ros.export.source_code import identifier
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
 from robotid_ros.model.kinematics import link_transforms
+from robotid_ros.model.transforms import rpy_of_rotation
 
 _TEMPLATES = Path(__file__).with_name('templates')
 _STATES = 20
@@ -75,11 +75,10 @@ def _bare_urdf(model: RobotModel, axes: Array) -> str:
     text = ''.join(f'<link name={quoteattr(link)}/>' for link in links)
     for k, (joint, kind) in enumerate(zip(model.joint_names, model.joint_types, strict=True)):
         place = model.placements[k]
-        turn = Rotation.from_matrix(place[:3, :3]).as_euler('xyz')
         text += (
             f'<joint name={quoteattr(joint)} type="{kind}"><parent link={quoteattr(links[k])}/>'
             f'<child link={quoteattr(links[k + 1])}/><axis xyz="{_row(axes[k], " ")}"/>'
-            f'<origin xyz="{_row(place[:3, 3], " ")}" rpy="{_row(turn, " ")}"/>'
+            f'<origin xyz="{_row(place[:3, 3], " ")}" rpy="{_row(rpy_of_rotation(place), " ")}"/>'
             '<limit lower="-1" upper="1" effort="1" velocity="1"/></joint>'
         )
     return f'<robot name="arm">{text}</robot>'
