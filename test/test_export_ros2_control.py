@@ -29,7 +29,7 @@ from robotid_ros.export.formats import export
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
 
-# Reads mode, friction share and speed, effort share, rise time, stiffness, damping, then a row for each update: step,
+# Reads friction share and speed, effort share, rise time, stiffness, damping, then a row for each update: mode, step,
 # q, dq, and the reference's positions, velocities and accelerations. Prints the command, or what is wrong.
 PROGRAM = r"""
 #include <cstdio>
@@ -51,7 +51,6 @@ int main()
   std::setvbuf(stdin, in, _IOFBF, sizeof in);
   std::setvbuf(stdout, out, _IOFBF, sizeof out);
   TorqueLaw law;
-  law.settings.mode = static_cast<Mode>(static_cast<int>(next()));
   law.settings.friction_share = next();
   law.settings.friction_speed = next();
   law.settings.effort_share = next();
@@ -62,6 +61,7 @@ int main()
   for (;;) {
     Values q, dq;
     std::array<Reference, N> reference;
+    law.settings.mode = static_cast<Mode>(static_cast<int>(next()));
     const double step = next();
     for (double & value : q) value = next();
     for (double & value : dq) value = next();
@@ -124,8 +124,8 @@ def test_the_torque_is_the_identified_one_within_its_limits(law: tuple[TorquePre
     dq, speed, acceleration = rng.uniform(-1.0, 1.0, (3, count, n))
     share, width, effort, rise, step = 0.7, 0.4, 0.8, 0.05, 0.002
     gains = rng.uniform(0.0, 50.0, (2, n))
-    rows = np.concatenate([np.full((count, 1), step), q, dq, wanted, speed, acceleration], axis=1)
-    got = np.array([line.split() for line in run([mode, share, width, effort, rise], gains, rows)], dtype=float)
+    rows = np.concatenate([np.tile([mode, step], (count, 1)), q, dq, wanted, speed, acceleration], axis=1)
+    got = np.array([line.split() for line in run([share, width, effort, rise], gains, rows)], dtype=float)
     bodies, _ = parts(predictor, q, dq if mode == 2 else 0.0 * dq, acceleration if mode == 2 else 0.0 * dq)
     # Friction by load takes the torque of the bodies in that mode: at the velocities of the friction it is another one.
     load = bodies - (parts(predictor, q, 0.0 * dq, 0.0 * dq)[0] - predictor.rigid_torque(q, 0.0 * dq, 0.0 * dq))
@@ -149,12 +149,13 @@ def test_the_torque_is_the_identified_one_within_its_limits(law: tuple[TorquePre
 def test_what_the_controller_cannot_know_ends_it(law: tuple[TorquePredictor, Run]) -> None:
     predictor, run = law
     n = predictor.model.n
-    row = np.zeros(1 + 5 * n)
-    row[0] = 0.002
+    row = np.zeros(2 + 5 * n)
+    row[:2] = 1, 0.002
     late, blind, lost, endless = (row.copy() for _ in range(4))
-    late[0], blind[1], lost[n], endless[0] = 0.021, np.nan, np.inf, np.nan
-    first = late * 100.0  # has no update before it
-    lines = run([1, 0.0, 0.5, 1.0, 0.05], np.ones((2, n)), np.array([first, row, late, row, blind, lost, endless]))
+    late[1], blind[2], lost[n + 1], endless[1] = 0.021, np.nan, np.inf, np.nan
+    first = late.copy()  # has no update before it
+    first[1] = 2.0
+    lines = run([0.0, 0.5, 1.0, 0.05], np.ones((2, n)), np.array([first, row, late, row, blind, lost, endless]))
     assert [line.split()[0] for line in lines[2::2]] == ['the', 'a', 'the']
     assert lines[5] == 'a position or velocity is not finite'
     assert all(len(lines[k].split()) == n and float(lines[k].split()[0]) is not None for k in (0, 1, 3))
@@ -163,17 +164,18 @@ def test_what_the_controller_cannot_know_ends_it(law: tuple[TorquePredictor, Run
 def test_an_arm_is_held_where_it_was_led_by_hand(law: tuple[TorquePredictor, Run]) -> None:
     predictor, run = law
     n = predictor.model.n
-    rows = np.full((3, 1 + 5 * n), np.nan)  # nothing leads it
-    rows[:, 0], rows[:, 1 : 1 + 2 * n] = 0.002, 0.0
-    rows[1:, 1 : 1 + n] = 0.3
-    rows[2, 1 : 1 + n] = 0.2
+    rows = np.full((4, 2 + 5 * n), np.nan)  # nothing leads it
+    rows[:, 1], rows[:, 2 : 2 + 2 * n] = 0.002, 0.0
+    rows[1:3, 2 : 2 + n] = 0.3
+    rows[3, 2 : 2 + n] = 0.2
     stiff = np.tile([[10.0], [0.0]], (1, n))
-    rest = predictor.torque(rows[:, 1 : 1 + n], np.zeros((3, n)), np.zeros((3, n)))
-    for mode, pull in ((0, 0.0), (1, -10.0 * 0.2)):  # held where it was at first, or free
-        lines = run([mode, 0.0, 0.5, 1.0, 1e-9], stiff, rows)
-        got = np.array([line.split() for line in lines], dtype=float)
-        expected = np.clip(rest[2] + pull, -predictor.model.limits.effort, predictor.model.limits.effort)
-        np.testing.assert_allclose(got[2], expected, rtol=0, atol=1e-11 * np.abs(rest).max())
+    rest = predictor.torque(rows[:, 2 : 2 + n], np.zeros((4, n)), np.zeros((4, n)))
+    most = predictor.model.limits.effort
+    for before, held in ((0, 0.3), (1, 0.0)):  # led by hand, and held from the start
+        rows[:, 0] = before, before, 1, 1
+        got = [line.split() for line in run([0.0, 0.5, 1.0, 1e-9], stiff, rows)]
+        expected = np.clip(rest + 10.0 * (held - np.array([[0.0], [0.3], [0.3], [0.2]])), -most, most)
+        np.testing.assert_allclose(np.array(got, float)[2:], expected[2:], rtol=0, atol=1e-11 * np.abs(rest).max())
 
 
 def test_ripple_is_not_fed_back(tmp_path: Path) -> None:
