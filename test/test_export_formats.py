@@ -34,7 +34,7 @@ from robotid_ros.export.mjcf import mjcf_of, mjcf_with
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertial_parameters, transform_inertial_parameters
-from robotid_ros.simulation.replay import Servo
+from robotid_ros.simulation.servo import Servo
 
 
 def found(model: RobotModel, name: str = 'stribeck+load') -> IdentificationResult:
@@ -216,7 +216,10 @@ def test_usd_reads_the_result(model: RobotModel, tmp_path: Path) -> None:
 
     result = found(model)
     servo = Servo(
-        **{name: np.linspace(1.0, 2.0, model.n) for name in ('stiffness', 'damping', 'share', 'offset', 'match')},
+        **{
+            name: np.linspace(1.0, 2.0, model.n)
+            for name in ('stiffness', 'damping', 'share', 'offset', 'play', 'match')
+        },
         delay=0.01,
     )
     path = export(model, result, 'usd', tmp_path, servo=servo).paths[0]

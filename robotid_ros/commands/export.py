@@ -20,7 +20,7 @@ from robotid_ros.export.formats import FORMATS, export
 from robotid_ros.export.replay import Replayed
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.model import RobotModel
-from robotid_ros.simulation.replay import Servo
+from robotid_ros.simulation.servo import Servo
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

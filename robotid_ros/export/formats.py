@@ -27,7 +27,7 @@ from robotid_ros.export.usd import usd_of
 from robotid_ros.files import write_files
 from robotid_ros.identification import IdentificationResult, calibrated_urdf
 from robotid_ros.model import RobotModel
-from robotid_ros.simulation.replay import Servo
+from robotid_ros.simulation.servo import Servo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from robotid_ros.model.inertia import split_inertial_parameters
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.transforms import nearest_rotation, quaternion_of_rotation
 from robotid_ros.simulation.mjcf import spelled
-from robotid_ros.simulation.replay import Servo
+from robotid_ros.simulation.servo import Servo
 
 
 def usd_of(arm: RobotModel, servo: Servo | None = None) -> str:
