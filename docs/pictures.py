@@ -279,6 +279,20 @@ def write_diagrams(folder: Path) -> None:
     work += [_arrow([(190, 172), (260, 172), (260, y), (328, y)]) for y in (50, 200, 275)]
     work += [_arrow([(530, y), (668, y)]) for y in (50, 125, 200, 275)]
     _write(folder / 'work.svg', _svg(920, 320, 'What an identified arm is used for', work))
+    export = [
+        _box(20, 130, 170, 84, 'identified arm', 'result.yaml', '#e8f4f0'),
+        _box(330, 20, 200, 60, 'simulators', 'URDF, MJCF, SDF, USD'),
+        _box(330, 95, 200, 60, 'programs', 'C, C++, Python, Pinocchio'),
+        _box(330, 170, 200, 60, 'ros2_control package', 'torque law, solver, tests'),
+        _box(330, 245, 200, 60, 'replay', 'a recording, or commands'),
+        _box(670, 20, 230, 60, 'physical bodies', 'and the loss in percent', '#f2f3f5'),
+        _box(670, 95, 230, 60, 'the whole torque', 'no memory, no state', '#f2f3f5'),
+        _box(670, 170, 230, 60, 'effort interfaces', 'gravity, pd, impedance', '#f2f3f5'),
+        _box(670, 245, 230, 60, 'ready or not, and why', 'servo, friction, inertia', '#f2f3f5'),
+    ]
+    export += [_arrow([(190, 172), (260, 172), (260, y), (328, y)]) for y in (50, 125, 200, 275)]
+    export += [_arrow([(530, y), (668, y)]) for y in (50, 125, 200, 275)]
+    _write(folder / 'export.svg', _svg(920, 320, 'Where an identified arm goes', export))
 
 
 def _write(path: Path, text: str) -> None:

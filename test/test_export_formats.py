@@ -10,7 +10,6 @@
 
 """Exports loaded by their own engines: MuJoCo, Pinocchio, libsdformat, C++."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -34,7 +33,8 @@ from robotid_ros.export.formats import FORMATS, export
 from robotid_ros.export.mjcf import mjcf_of, mjcf_with
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
-from robotid_ros.model.inertia import transform_inertial_parameters
+from robotid_ros.model.inertia import inertial_parameters, transform_inertial_parameters
+from robotid_ros.simulation.servo import Servo
 
 
 def found(model: RobotModel, name: str = 'stribeck+load') -> IdentificationResult:
@@ -210,6 +210,86 @@ def test_a_loss_is_the_difference_of_torques_and_nothing_where_nothing_is_lost()
     assert 0.1 < loss_of(model, changed, rotor_inertia=True).physical < 1.0
 
 
+def test_usd_reads_the_result(model: RobotModel, tmp_path: Path) -> None:
+    pytest.importorskip('pxr', reason='needs usd-core')
+    from pxr import Usd, UsdGeom, UsdPhysics
+
+    result = found(model)
+    servo = Servo(
+        **{
+            name: np.linspace(1.0, 2.0, model.n)
+            for name in ('stiffness', 'damping', 'share', 'offset', 'play', 'match')
+        },
+        delay=0.01,
+    )
+    path = export(model, result, 'usd', tmp_path, servo=servo).paths[0]
+    stage = Usd.Stage.Open(str(path))
+    body = identified_arm(model, result)
+    assert UsdGeom.GetStageUpAxis(stage) == 'Z'
+    assert UsdGeom.GetStageMetersPerUnit(stage) == UsdPhysics.GetStageKilogramsPerUnit(stage) == 1.0
+    root = stage.GetDefaultPrim()
+    assert root.HasAPI(UsdPhysics.ArticulationRootAPI)
+    joints = [prim for prim in root.GetChildren() if prim.IsA(UsdPhysics.Joint)][1:]  # after that to the world
+    assert [prim.GetName() for prim in joints] == list(model.joint_names)
+
+    def frame(position: object, rotation: object) -> np.ndarray:
+        result = np.eye(4)
+        whole = [rotation.GetReal(), *rotation.GetImaginary()]
+        result[:3, :3] = Rotation.from_quat([*whole[1:], whole[0]]).as_matrix()
+        result[:3, 3] = position
+        return result
+
+    placements, inertial, below = [], [], np.eye(4)
+    for prim in joints:
+        joint = UsdPhysics.Joint(prim)
+        parent, child = (
+            stage.GetPrimAtPath(each.GetTargets()[0]) for each in (joint.GetBody0Rel(), joint.GetBody1Rel())
+        )
+        before = frame(joint.GetLocalPos0Attr().Get(), joint.GetLocalRot0Attr().Get())
+        after = frame(joint.GetLocalPos1Attr().Get(), joint.GetLocalRot1Attr().Get())
+        # at zero, the links stand where the joints put them
+        here, there = (
+            np.array(UsdGeom.Xformable(each).GetLocalTransformation()).T.reshape(4, 4) for each in (parent, child)
+        )
+        np.testing.assert_allclose(there, here @ before @ np.linalg.inv(after), atol=1e-6)
+        placements.append(below @ before)
+        below = np.linalg.inv(after)
+        mass = UsdPhysics.MassAPI(child)
+        axes = frame(mass.GetCenterOfMassAttr().Get(), mass.GetPrincipalAxesAttr().Get())
+        tensor = axes[:3, :3] @ np.diag(mass.GetDiagonalInertiaAttr().Get()) @ axes[:3, :3].T
+        own = inertial_parameters(mass.GetMassAttr().Get(), axes[:3, 3], tensor)
+        inertial.append(transform_inertial_parameters(own, below[:3, :3], below[:3, 3]))
+    read = RobotModel(
+        name='read',
+        joint_names=model.joint_names,
+        joint_types=model.joint_types,
+        placements=np.array(placements),
+        axes=np.tile([1.0, 0.0, 0.0], (model.n, 1)),
+        inertial=np.array(inertial),
+        gravity=model.gravity,
+    )
+    q, dq, ddq = states(model.n)
+    expected = inverse_dynamics(body, q, dq, ddq, rotor_inertia=False)
+    np.testing.assert_allclose(inverse_dynamics(read, q, dq, ddq), expected, atol=3e-6 * np.abs(expected).max())
+    for k, prim in enumerate(joints):
+        axis, unit = ('angular', 180.0 / np.pi) if model.joint_types[k] == 'revolute' else ('linear', 1.0)
+        value = {each.GetName(): each.Get() for each in prim.GetAuthoredAttributes()}
+        physx, drive = f'physxJointAxis:{axis}', f'drive:{axis}:physics'
+        for name, number in {
+            f'{physx}:armature': body.rotor_inertia[k],
+            f'{physx}:staticFrictionEffort': body.friction[k],
+            f'{physx}:dynamicFrictionEffort': body.friction[k],
+            f'{physx}:viscousFrictionCoefficient': body.damping[k] / unit,
+            f'{physx}:maxJointVelocity': model.limits.velocity[k] * unit,
+            f'{drive}:stiffness': servo.stiffness[k] / unit,
+            f'{drive}:damping': servo.damping[k] / unit,
+            f'{drive}:maxForce': model.limits.effort[k],
+            'physics:lowerLimit': model.limits.lower[k] * unit,
+            'physics:upperLimit': model.limits.upper[k] * unit,
+        }.items():
+            assert value[name] == pytest.approx(number, rel=1e-6), name
+
+
 SDF_READER = r"""
 #include <iomanip>
 #include <iostream>
@@ -324,27 +404,6 @@ def test_an_sdf_keeps_the_shapes_of_its_urdf(tmp_path: Path) -> None:
     assert {uri.text for uri in sdf.iter('uri')} == {mesh.get('filename') for mesh in urdf.iter('mesh')}
 
 
-def test_a_ros2_control_package_has_the_torque_and_the_limits(tmp_path: Path) -> None:
-    model = arm('ur10e')
-    hostile = replace(model, joint_names=('a"; evil(); "', *model.joint_names[1:]))
-    done = export(hostile, found(hostile), 'ros2_control', tmp_path)
-    folder = done.paths[0].parent
-    names = [
-        'CMakeLists.txt',
-        'controller.cpp',
-        'inverse_dynamics.hpp',
-        'package.xml',
-        'plugin.xml',
-    ]
-    assert sorted(path.name for path in done.paths) == sorted(path.name for path in folder.iterdir()) == names
-    code = (folder / 'controller.cpp').read_text(encoding='ascii')
-    assert '"a\\042; evil(); \\042", "shoulder_lift_joint"' in code
-    assert f'{{{", ".join(map(repr, model.limits.effort.tolist()))}}}' in code
-    assert '@' not in code
-    assert ElementTree.parse(folder / 'plugin.xml').find('class').get('type') == 'ur10e_torque::TorqueController'
-    assert ElementTree.parse(folder / 'package.xml').findtext('name') == folder.name == 'ur10e_torque'
-
-
 def test_a_result_that_is_not_usable_is_exported_by_force_only(tmp_path: Path) -> None:
     model = arm('ur10e')
     bad = replace(found(model), usable=False, reason='joint elbow: reversed')
@@ -352,27 +411,6 @@ def test_a_result_that_is_not_usable_is_exported_by_force_only(tmp_path: Path) -
         export(model, bad, 'urdf', tmp_path / 'out')
     assert not (tmp_path / 'out').exists()
     assert export(model, bad, 'urdf', tmp_path / 'out', force=True).paths[0].is_file()
-
-
-@pytest.fixture
-def ros2_control() -> None:
-    prefixes = [Path(p) for p in os.environ.get('AMENT_PREFIX_PATH', '').split(':') if p]
-    if not any((prefix / 'share' / 'controller_interface').is_dir() for prefix in prefixes):
-        pytest.skip('needs ros2_control')
-
-
-@pytest.mark.usefixtures('ros2_control')
-def test_a_ros2_control_package_compiles_where_ros2_control_is(tmp_path: Path) -> None:
-    model = arm('ur10e')
-    compiled(export(model, found(model), 'ros2_control', tmp_path).paths[0].parent, tmp_path / 'build')
-
-
-def compiled(source: Path, build: Path) -> None:
-    """Compile a package without a warning of its own."""
-    flags = '-O0 -Wall -Wextra -Werror'
-    subprocess.run(['cmake', '-S', source, '-B', build, f'-DCMAKE_CXX_FLAGS={flags}'], check=True)
-    subprocess.run(['cmake', '--build', build], check=True)
-    assert (build / f'lib{source.name}.so').is_file()
 
 
 def test_the_cpp_header_alone_gives_the_torque(tmp_path: Path) -> None:

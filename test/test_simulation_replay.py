@@ -20,7 +20,7 @@ from dynamics_helpers import arm, random_inertial
 from export_helpers import identified
 
 from robotid_ros.cli import main
-from robotid_ros.data import Dataset
+from robotid_ros.data import Dataset, ProcessingSettings, Recording, process_recording
 from robotid_ros.errors import DataError
 from robotid_ros.export.mjcf import mjcf_of
 from robotid_ros.export.replay import Replayed, replay
@@ -29,7 +29,8 @@ from robotid_ros.identification.setup import SetUp
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import inertial_parameters
 from robotid_ros.signals.filtering import zero_phase_low_pass
-from robotid_ros.simulation.replay import identify_servo, motion_error, replayed, windows_of
+from robotid_ros.simulation.replay import motion_error, replayed, windows_of
+from robotid_ros.simulation.servo import identify_servo
 
 mujoco = pytest.importorskip('mujoco', reason='needs the sim extra')
 RATE = 200.0
@@ -231,6 +232,67 @@ def test_servos_are_found_and_followed() -> None:
         identify_servo(dataset.select(np.arange(30)), *(command[:30],) * 3)
 
 
+def hobby_arm(seed: int) -> tuple[RobotModel, dict[str, np.ndarray], Recording, np.ndarray]:
+    """Return an arm as described, its servos, its positions by encoders of 12 bits, and what was commanded."""
+    rng, described, rate, steps = np.random.default_rng(seed), arm('ur5'), 100.0, 10
+    n = described.n
+    gearing = {'rotor_inertia': rng.uniform(0.3, 1.5, n), 'friction': rng.uniform(1, 5, n)}
+    true = described.with_inertial(described.inertial, **gearing, damping=rng.uniform(1, 10, n))
+    servo = {'stiffness': rng.uniform(400, 1500, n), 'damping': rng.uniform(10, 60, n), 'play': rng.uniform(0, 0.03, n)}
+    delay = rng.uniform(0.005, 0.04)
+    scene = mujoco.MjModel.from_xml_string(mjcf_of(true))
+    scene.opt.timestep = 1.0 / (rate * steps)
+    scene.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    data = mujoco.MjData(scene)
+    phase, pace = rng.uniform(0, 6, (3, n)), rng.uniform(0.5, 6, (3, n))
+    size = 0.5 / pace**0.7
+
+    def command(t: float) -> tuple[np.ndarray, np.ndarray]:
+        middle = np.array([0.0, -1.2, 1.0, -0.5, 0.5, 0.0])
+        turn = pace * t + phase
+        return middle + (size * np.sin(turn)).sum(axis=0), (size * pace * np.cos(turn)).sum(axis=0)
+
+    data.qpos[:], data.qvel[:] = command(0.0)
+    time = np.arange(1200) / rate
+    positions = np.empty((len(time), n))
+    for k in range(len(time)):
+        positions[k] = data.qpos
+        for step in range(steps):
+            wanted, speed = command((k + step / steps) / rate - delay)
+            error = wanted - data.qpos
+            error = np.sign(error) * np.maximum(np.abs(error) - 0.5 * servo['play'], 0.0)
+            data.qfrc_applied[:] = servo['stiffness'] * error + servo['damping'] * (speed - data.qvel)
+            mujoco.mj_step(scene, data)
+    tick = 2.0 * np.pi / 2**12
+    recording = Recording(joint_names=true.joint_names, time=time, position=tick * np.round(positions / tick))
+    return described, servo, recording, np.array([command(t)[0] for t in time])
+
+
+@pytest.mark.parametrize('seed', [2, 3])
+def test_servos_gearing_and_play_are_found_from_positions_alone(seed: int) -> None:
+    described, truth, recording, command = hobby_arm(seed)
+    still = replace(recording, effort=np.zeros_like(recording.position))
+    dataset = process_recording(still, ProcessingSettings(joints=described.joint_names))
+    given = np.stack([np.interp(dataset.time, recording.time, column) for column in command.T], axis=1)
+    found = replay(described, None, dataset, command=given, has_torque=False)
+    assert found.servo is not None
+    heavy = slice(0, 4)  # the bodies behind the last joints weigh too little to tell the scale of their torque
+    np.testing.assert_allclose(found.servo.stiffness[heavy], truth['stiffness'][heavy], rtol=0.4)
+    np.testing.assert_allclose(found.servo.play, truth['play'], atol=0.02)
+    assert (found.servo.share == 0.0).all()
+    assert found.identified.relative_total < 1.5
+    assert found.identified.relative_total < 0.2 * found.described.relative_total
+    assert found.parts['servo'].relative_total < 1.5
+    scene = mujoco.MjModel.from_xml_string(found.mjcf)
+    np.testing.assert_array_equal(scene.actuator_gainprm[::2, 0], found.servo.stiffness)
+    assert (scene.dof_armature > 0.1).any()
+    with pytest.raises(DataError, match='give the commanded positions'):
+        replay(described, None, dataset)
+    weightless = described.with_inertial(0.0 * described.inertial)
+    with pytest.raises(DataError, match='make no torque: servos have no scale'):
+        replay(weightless, None, dataset, command=given, has_torque=False)
+
+
 def test_the_command_replays_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     described, true = real_arm(5)
     dataset, command = simulated(true, seconds=5.2)
@@ -285,6 +347,10 @@ def test_the_command_replays_a_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     found = yaml.safe_load((tmp_path / 'silent' / 'replay.yaml').read_text(encoding='utf-8'))
     for joint in true.joint_names:
         assert found['servo']['stiffness'][joint] == pytest.approx(2000.0, rel=0.15)
+    alone = ['replay', *silent[2:], '--command', str(tmp_path / 'command.csv'), '--out', str(tmp_path / 'alone')]
+    assert main(alone) == 0
+    assert "the description's bodies" in capsys.readouterr().out
+    mujoco.MjModel.from_xml_path(str(tmp_path / 'alone' / 'servos.xml'))
     assert main(silent) == 2
     assert 'has neither effort nor current' in capsys.readouterr().err
     assert main([*start, '--window', '100']) == 2

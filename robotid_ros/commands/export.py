@@ -20,7 +20,7 @@ from robotid_ros.export.formats import FORMATS, export
 from robotid_ros.export.replay import Replayed
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.model import RobotModel
-from robotid_ros.simulation.replay import Servo
+from robotid_ros.simulation.servo import Servo
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot_arguments(parser, required=False)
     parser.add_argument('--mjcf', metavar='XML', help='with --to mjcf: put the numbers into this file, keep the rest')
     parser.add_argument(
-        '--servo', metavar='YAML', help='with --to mjcf: the servos of this replay.yaml, of "robotid replay --command"'
+        '--servo',
+        metavar='YAML',
+        help='with --to mjcf or usd: the servos of this replay.yaml, of "robotid replay --command"',
     )
     parser.add_argument(
         '--force', action='store_true', help='export a result that is marked as not usable all the same'
@@ -70,8 +72,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 COMMAND = Command(
-    description='Write an identified arm as URDF, MJCF, SDF, Pinocchio model, C, Python or ros2_control package, and '
-    'say how its torque differs from the identified one.',
+    description='Write an identified arm as URDF, MJCF, USD, SDF, Pinocchio model, C, Python or ros2_control package, '
+    'and say how its torque differs from the identified one.',
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -33,7 +33,12 @@ from robotid_ros.workflow import REPLAY, load_datasets, render_again
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('result', metavar='RESULT', help='result.yaml of "robotid identify", or its folder')
+    parser.add_argument(
+        'result',
+        nargs='?',
+        metavar='RESULT',
+        help='result.yaml of "robotid identify", or its folder; none for an arm whose servos tell positions only',
+    )
     parser.add_argument(
         '--with', dest='recording', required=True, metavar='RECORDING', help='a recording that was not identified from'
     )
@@ -53,8 +58,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    folder = Path(options.result) if Path(options.result).is_dir() else Path(options.result).parent
-    result = IdentificationResult.load(options.result)
+    result = None if options.result is None else IdentificationResult.load(options.result)
+    folder = Path(options.result or '.')
+    folder = folder if folder.is_dir() else folder.parent
     source = source_of(options, [options.recording], result)
     print('\n'.join(source.lines))
     model, settings = source.model, source.settings
@@ -63,9 +69,10 @@ def _run(options: argparse.Namespace) -> int:
         (dataset,), _, (summary,) = load_datasets([options.recording], settings, topic=options.topic)
     else:
         dataset = still
-        summary = summarize(still) + '\ntorque     none: servos are identified with the torque of the identified model'
+        whose = 'identified model' if result is not None else "description's bodies"
+        summary = f'{summarize(still)}\ntorque     none: servos are identified with the torque of the {whose}'
     print(summary)
-    for finding in () if result.setup is None else result.setup.findings:
+    for finding in () if result is None or result.setup is None else result.setup.findings:
         print(f'set-up     as in the identification: {finding.text}')
     command = None
     if options.command is not None:
@@ -78,7 +85,10 @@ def _run(options: argparse.Namespace) -> int:
     path = (folder if options.out is None else output_folder(options.out)) / REPLAY
     write_text(path, yaml.safe_dump(found.to_dict(), sort_keys=False, allow_unicode=True))
     print(f'written: {path}')
-    if options.out is None and (folder / 'training_1.npz').is_file() and can_draw():
+    if found.mjcf:
+        write_text(path.with_name('servos.xml'), found.mjcf)
+        print(f'written: {path.with_name("servos.xml")}')
+    if result is not None and options.out is None and (folder / 'training_1.npz').is_file() and can_draw():
         print(f'written: {render_again(folder, model)}')
     return 0
 
@@ -102,7 +112,8 @@ def _text(found: Replayed) -> str:
     lines = []
     if found.servo is not None:
         servo = found.servo
-        gains = {'kp': servo.stiffness, 'kd': servo.damping, 'share': servo.share, 'match %': servo.match}
+        gains = {'kp': servo.stiffness, 'kd': servo.damping, 'share': servo.share, 'play': servo.play}
+        gains['match %'] = servo.match
         lines += [joint_table(found.joint_names, gains), f'servo delay {1e3 * servo.delay:.1f} ms', '']
     lines += [joint_table(found.joint_names, columns, digits=2), found.verdict]
     return '\n'.join(lines)

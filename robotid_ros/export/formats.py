@@ -20,13 +20,14 @@ from robotid_ros.export.arm import identified_arm, loss_of
 from robotid_ros.export.identified_model import identified_model, require_usable
 from robotid_ros.export.mjcf import mjcf_of, mjcf_with
 from robotid_ros.export.pinocchio_model import pinocchio_source
-from robotid_ros.export.ros2_control import package_files, package_name
+from robotid_ros.export.ros2_control import package_files
 from robotid_ros.export.sdf import sdf_of
 from robotid_ros.export.source_code import source_files
+from robotid_ros.export.usd import usd_of
 from robotid_ros.files import write_files
 from robotid_ros.identification import IdentificationResult, calibrated_urdf
 from robotid_ros.model import RobotModel
-from robotid_ros.simulation.replay import Servo
+from robotid_ros.simulation.servo import Servo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class Exported:
     statement: str
 
 
-_Files: TypeAlias = Callable[[RobotModel, IdentificationResult, Path | None], dict[str, str]]
+_Files: TypeAlias = Callable[[RobotModel, IdentificationResult], dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,45 +53,48 @@ class _Format:
     files: _Files
     whole: bool = False  # holds the identified torque with nothing lost
     rotor_inertia: bool = False
+    servos: bool = False
     remark: str = ''
 
 
+def _of_arm(name: str, text: Callable[[RobotModel], str]) -> _Files:
+    return lambda model, result: {name: text(identified_arm(model, result))}
+
+
 def _source(language: str) -> _Files:
-    return lambda model, result, _: source_files(identified_model(model, result), language)
+    return lambda model, result: source_files(identified_model(model, result), language)
 
 
-def _mjcf(model: RobotModel, result: IdentificationResult, given: Path | None) -> dict[str, str]:
-    arm = identified_arm(model, result)
-    return {'calibrated.xml': mjcf_of(arm) if given is None else mjcf_with(arm, given)}
+def _formats(given: Path | None, servo: Servo | None) -> dict[str, _Format]:
+    return {
+        'urdf': _Format(
+            files=lambda model, result: {'calibrated.urdf': calibrated_urdf(model, result)},
+            remark='simulators differ in whether they use the friction of a URDF',
+        ),
+        'mjcf': _Format(
+            files=_of_arm(
+                'calibrated.xml', lambda arm: mjcf_of(arm, servo) if given is None else mjcf_with(arm, given)
+            ),
+            rotor_inertia=True,
+            servos=given is None,
+        ),
+        'usd': _Format(
+            files=_of_arm('calibrated.usda', lambda arm: usd_of(arm, servo)), rotor_inertia=True, servos=True
+        ),
+        'sdf': _Format(files=_of_arm('calibrated.sdf', sdf_of), remark='set gravity in the world'),
+        'pinocchio': _Format(
+            files=_of_arm('pinocchio_model.py', lambda arm: pinocchio_source(arm, name='pinocchio_model')),
+            rotor_inertia=True,
+            remark='rnea leaves friction out: add friction(dq)',
+        ),
+        'c': _Format(files=_source('c'), whole=True),
+        'cpp': _Format(files=_source('cpp'), whole=True),
+        'python': _Format(files=_source('python'), whole=True),
+        'ros2_control': _Format(files=package_files, whole=True, remark='ripple, if it has some, is left out'),
+    }
 
 
-def _pinocchio(model: RobotModel, result: IdentificationResult, _: Path | None) -> dict[str, str]:
-    return {'pinocchio_model.py': pinocchio_source(identified_arm(model, result), name='pinocchio_model')}
-
-
-def _ros2_control(model: RobotModel, result: IdentificationResult, _: Path | None) -> dict[str, str]:
-    minimal = identified_model(model, result)
-    return {f'{package_name(minimal)}/{name}': text for name, text in package_files(minimal).items()}
-
-
-_FORMATS = {
-    'urdf': _Format(
-        files=lambda model, result, _: {'calibrated.urdf': calibrated_urdf(model, result)},
-        remark='simulators differ in whether they use the friction of a URDF',
-    ),
-    'mjcf': _Format(files=_mjcf, rotor_inertia=True),
-    'sdf': _Format(
-        files=lambda model, result, _: {'calibrated.sdf': sdf_of(identified_arm(model, result))},
-        remark='set gravity in the world',
-    ),
-    'pinocchio': _Format(files=_pinocchio, rotor_inertia=True, remark='rnea leaves friction out: add friction(dq)'),
-    'c': _Format(files=_source('c'), whole=True),
-    'cpp': _Format(files=_source('cpp'), whole=True),
-    'python': _Format(files=_source('python'), whole=True),
-    'ros2_control': _Format(files=_ros2_control, whole=True),
-}
-
-FORMATS = tuple(_FORMATS)
+FORMATS = tuple(_formats(None, None))
 
 
 def export(
@@ -117,7 +121,7 @@ def export(
     mjcf : str or Path, optional
         For ``'mjcf'``: a file to put the numbers into, with everything else kept.
     servo : Servo, optional
-        For ``'mjcf'`` without such a file: see :func:`robotid_ros.export.mjcf.mjcf_of`.
+        For ``'usd'``, and ``'mjcf'`` without such a file: see :func:`robotid_ros.export.mjcf.mjcf_of`.
     force : bool
         Whether to export a result that is marked as not usable.
 
@@ -126,18 +130,15 @@ def export(
     RobotIdError
         If the format is unknown, the result is not usable or belongs to another arm, or nothing can be written.
     """
-    if to not in _FORMATS:
+    if to not in FORMATS:
         raise ModelError(f"format '{to}' is unknown; there are: {', '.join(FORMATS)}")
     if mjcf is not None and to != 'mjcf':
         raise ModelError(f'a given MJCF (--mjcf) belongs to the format mjcf, not to {to}')
-    if servo is not None and (to != 'mjcf' or mjcf is not None):
-        raise ModelError('servos belong to the format mjcf, without a given MJCF')
+    form = _formats(None if mjcf is None else Path(mjcf), servo)[to]
+    if servo is not None and not form.servos:
+        raise ModelError('servos belong to the format usd, and to mjcf without a given MJCF')
     require_usable(result, force=force)
-    form = _FORMATS[to]
-    if servo is None:
-        files = form.files(model, result, None if mjcf is None else Path(mjcf))
-    else:
-        files = {'calibrated.xml': mjcf_of(identified_arm(model, result), servo)}
+    files = form.files(model, result)
     if form.whole:
         statement = f'the whole identified torque, with friction {result.friction_name or "none"}'
     else:

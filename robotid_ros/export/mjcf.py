@@ -25,7 +25,7 @@ from robotid_ros.model.inertia import split_inertial_parameters, transform_inert
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.transforms import nearest_rotation, quaternion_of_rotation
 from robotid_ros.simulation.mjcf import full_inertia, load_mujoco, spelled
-from robotid_ros.simulation.replay import Servo
+from robotid_ros.simulation.servo import Servo
 
 # Largest distance [m, or sine] of two descriptions of the same joint axis.
 _SAME = 1e-4
@@ -45,7 +45,7 @@ def mjcf_of(arm: RobotModel, servo: Servo | None = None) -> str:
         See :func:`robotid_ros.export.arm.identified_arm`.
     servo : Servo, optional
         In place of motors: a position and a velocity actuator for each joint, with the identified gains. What MuJoCo's
-        actuators have no place for, the delay and the added torque, stands in a comment.
+        actuators have no place for, the delay, the play and the added torque, stands in a comment.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def _servos(arm: RobotModel, servo: Servo) -> Iterator[str]:
     yield (
         f'    <!-- Give the command {servo.delay:.4g} s late: its position to each joint, its derivative to _velocity. '
         f'Add (qfrc_applied) these shares of qfrc_bias: {spelled(servo.share)}; and these torques: '
-        f'{spelled(servo.offset)} -->'
+        f'{spelled(servo.offset)}. No error within half of these plays makes a torque: {spelled(servo.play)} -->'
     )
     for joint, stiffness, damping in zip(arm.joint_names, servo.stiffness, servo.damping, strict=True):
         name = quoteattr(joint)

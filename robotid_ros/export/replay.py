@@ -27,7 +27,8 @@ from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
 from robotid_ros.reading import read_yaml, refusing
 from robotid_ros.signals.filtering import zero_phase_low_pass
-from robotid_ros.simulation.replay import MotionError, Servo, identify_servo, motion_error, replayed, windows_of
+from robotid_ros.simulation.replay import MotionError, motion_error, replayed, windows_of
+from robotid_ros.simulation.servo import Servo, identify_drives, identify_servo
 
 # Driven by torque, errors grow with time squared: long enough for a motion to be seen above the noise of encoders.
 TORQUE_WINDOW = 0.25
@@ -60,6 +61,8 @@ class Replayed:
         That bandwidth [Hz].
     servo : Servo or None
         Where the arm followed a command.
+    mjcf : str
+        The simulated arm with its servos, where it was not identified before but from this recording; empty otherwise.
     parts : mapping of str to MotionError
         What each part of the error would cause alone, see :func:`_parts`.
     """
@@ -72,6 +75,7 @@ class Replayed:
     possible: MotionError | None = None
     bandwidth: float | None = None
     servo: Servo | None = None
+    mjcf: str = ''
     parts: Mapping[str, MotionError] = field(default_factory=dict)
 
     @property
@@ -156,6 +160,8 @@ class Replayed:
             }
 
         servo = data.get('servo')
+        if servo is not None:
+            servo = {'play': dict.fromkeys(joints, 0.0), **servo}  # of releases that did not know it
         arms: dict[str, Any] = {name: MotionError(**values(data[name])) for name in _ARMS if data[name] is not None}
         return cls(
             joint_names=joints,
@@ -181,7 +187,7 @@ class Replayed:
 
 def replay(
     model: RobotModel,
-    result: IdentificationResult,
+    result: IdentificationResult | None,
     dataset: Dataset,
     *,
     command: Array | None = None,
@@ -194,7 +200,9 @@ def replay(
     ----------
     model : RobotModel
         The arm as described.
-    result : IdentificationResult
+    result : IdentificationResult or None
+        None for an arm of which only commanded and measured positions are known: its bodies are those of the
+        description; friction and rotor inertia are found with its servos.
     dataset : Dataset
         A recording that was not identified from. Torques that the identification found reversed are turned.
     command : ndarray, shape (N, n), optional
@@ -215,71 +223,113 @@ def replay(
     """
     if command is None and not has_torque:
         raise DataError('a recording without torque needs the commanded positions, through which servos drive the arm')
-    predictor = TorquePredictor(model, result)  # refuses the result of another arm
+    if command is None and result is None:
+        raise DataError('an arm that is not identified is replayed through its servos: give the commanded positions')
+    predictor = None if result is None else TorquePredictor(model, result)  # refuses the result of another arm
     missing = [name for name in model.joint_names if name not in dataset.joint_names]
     if missing:
         raise DataError(f"joint '{missing[0]}' is not in the recording; it has: {', '.join(dataset.joint_names)}")
-    (dataset,) = predictor.in_arm_coordinates(dataset)
+    if predictor is not None:
+        (dataset,) = predictor.in_arm_coordinates(dataset)
     columns = [dataset.joint_names.index(name) for name in model.joint_names]
-    arm = identified_arm(model, result)
-    half = 0 if command is None else len(dataset) // 2
 
     def part(rows: IntArray) -> Dataset:
         kept = dataset.select(rows)
         signals = {name: getattr(kept, name)[:, columns] for name in ('q', 'dq', 'ddq', 'tau', 'tau_filtered')}
         return replace(kept, joint_names=model.joint_names, noise_std=None, **signals)
 
-    recorded = part(np.arange(half, len(dataset)))
-    seconds = window if window is not None else TORQUE_WINDOW if command is None else SERVO_WINDOW
-    windows = windows_of(recorded, seconds)
-    servo = wanted = None
     if command is not None:
-        early, wanted = part(np.arange(half)), command[half:, columns]
-        bias = inverse_dynamics(arm, early.q, early.dq, np.zeros_like(early.q))
-        torque = early.tau_filtered if has_torque else predictor.torque(early.q, early.dq, early.ddq)
-        servo = identify_servo(early, command[:half, columns], torque, bias)
+        early, late = part(np.arange(len(dataset) // 2)), part(np.arange(len(dataset) // 2, len(dataset)))
+        seconds = SERVO_WINDOW if window is None else window
+        return _by_servo(model, predictor, (early, late), command[:, columns], seconds, has_torque=has_torque)
+    assert predictor is not None
+    recorded = part(np.arange(len(dataset)))
+    return _by_torque(model, predictor, recorded, TORQUE_WINDOW if window is None else window)
 
-    def error(of: RobotModel, torque: Array = recorded.tau, extra: Array | None = None) -> MotionError:
-        simulated = replayed(mjcf_of(of), replace(recorded, tau=torque), windows, servo, wanted, extra)
-        return motion_error(recorded, simulated, windows)
 
-    motion = recorded.q, recorded.dq, recorded.ddq
+def _by_torque(model: RobotModel, predictor: TorquePredictor, recorded: Dataset, seconds: float) -> Replayed:
+    result, windows = predictor.result, windows_of(recorded, seconds)
+    arm, motion = identified_arm(model, result), (recorded.q, recorded.dq, recorded.ddq)
+
+    def error(of: RobotModel, torque: Array) -> MotionError:
+        return motion_error(recorded, replayed(mjcf_of(of), replace(recorded, tau=torque), windows), windows)
+
     own = inverse_dynamics(arm, *motion, rotor_inertia=True, friction=True)
-    bandwidth = result.torque_bandwidth
-    if bandwidth is not None and bandwidth >= _FILTERED * dataset.rate:
-        bandwidth = None
+    bandwidth = _bandwidth(predictor, recorded)
     # A constant torque of a result is an offset of the torque signal: it belongs to the recording, not to the arm.
-    given = recorded.tau - _offset(result) if has_torque else None
-    parts = _parts(arm, predictor, recorded, given, bandwidth)
-    if servo is not None and wanted is not None:
-        arrives, speed = servo.delayed(wanted, recorded.rate)
-        bias = inverse_dynamics(arm, recorded.q, recorded.dq, np.zeros_like(recorded.q))
-        along = servo.torque(arrives - recorded.q, speed - recorded.dq, bias)
-        parts['servo'] = along - own - sum(parts.values())
-        return Replayed(
-            joint_names=model.joint_names,
-            window=seconds,
-            described=error(model),
-            identified=error(arm),
-            servo=servo,
-            parts={name: error(arm, extra=own - along + part) for name, part in parts.items()},
-        )
-    assert given is not None  # a recording without torque has a command
+    given, whole = recorded.tau - _offset(result), predictor.torque(*motion) - _offset(result)
+    parts = _parts(arm, (whole, predictor.rigid_torque(*motion)), recorded, given, bandwidth)
     parts['torque signal'] = given - own - sum(parts.values())
     return Replayed(
         joint_names=model.joint_names,
         window=seconds,
-        described=error(model),
+        described=error(model, recorded.tau),
         identified=error(arm, given),
-        whole=error(arm, given - (predictor.torque(*motion) - _offset(result) - own)),
+        whole=error(arm, given - (whole - own)),
         possible=None if bandwidth is None else error(arm, _limited(own, recorded, bandwidth)),
         bandwidth=bandwidth,
         parts={name: error(arm, own + part) for name, part in parts.items()},
     )
 
 
+def _by_servo(
+    model: RobotModel,
+    predictor: TorquePredictor | None,
+    halves: tuple[Dataset, Dataset],
+    command: Array,
+    seconds: float,
+    *,
+    has_torque: bool,
+) -> Replayed:
+    """Replay the second half along the command, with servos from the first."""
+    early, recorded = halves
+    windows, wanted, told = windows_of(recorded, seconds), command[len(early) :], command[: len(early)]
+    arm = model if predictor is None else identified_arm(model, predictor.result)
+    bias = inverse_dynamics(arm, early.q, early.dq, np.zeros_like(early.q))
+    if predictor is None:
+        bodies = inverse_dynamics(arm, early.q, early.dq, early.ddq, rotor_inertia=False)
+        servo, gearing = identify_drives(early, told, bodies, bias)
+        arm = arm.with_inertial(
+            arm.inertial, rotor_inertia=gearing.rotor_inertia, friction=gearing.friction, damping=gearing.damping
+        )
+    else:
+        torque = early.tau_filtered if has_torque else predictor.torque(early.q, early.dq, early.ddq)
+        servo = identify_servo(early, told, torque, bias)
+
+    def error(of: RobotModel, extra: Array | None = None) -> MotionError:
+        return motion_error(recorded, replayed(mjcf_of(of), recorded, windows, servo, wanted, extra), windows)
+
+    motion = recorded.q, recorded.dq, recorded.ddq
+    own = inverse_dynamics(arm, *motion, rotor_inertia=True, friction=True)
+    arrives, speed = servo.delayed(wanted, recorded.rate)
+    bias = inverse_dynamics(arm, recorded.q, recorded.dq, np.zeros_like(recorded.q))
+    along = servo.torque(arrives - recorded.q, speed - recorded.dq, bias)
+    said = own, inverse_dynamics(arm, *motion, rotor_inertia=True)
+    given: Array | None = along if predictor is None else None
+    bandwidth = None
+    if predictor is not None:
+        said = predictor.torque(*motion) - _offset(predictor.result), predictor.rigid_torque(*motion)
+    if predictor is not None and has_torque:
+        given, bandwidth = recorded.tau - _offset(predictor.result), _bandwidth(predictor, recorded)
+    parts = _parts(arm, said, recorded, given, bandwidth)
+    parts['servo'] = along - own - sum(parts.values())
+    return Replayed(
+        joint_names=model.joint_names,
+        window=seconds,
+        described=error(model),
+        identified=error(arm),
+        servo=servo,
+        mjcf=mjcf_of(arm, servo) if predictor is None else '',
+        parts={name: error(arm, own - along + part) for name, part in parts.items()},
+    )
+
+
 def _parts(
-    arm: RobotModel, predictor: TorquePredictor, recorded: Dataset, given: Array | None, bandwidth: float | None
+    arm: RobotModel,
+    identified: tuple[Array, Array],
+    recorded: Dataset,
+    given: Array | None,
+    bandwidth: float | None,
 ) -> dict[str, Array]:
     """Return by how much another friction and other bodies than the simulator's would change the driving torque.
 
@@ -293,7 +343,8 @@ def _parts(
     ----------
     arm : RobotModel
         As the simulator has it.
-    predictor : TorquePredictor
+    identified : tuple of ndarray, shape (N, n)
+        The identified torque along the motion without its offset, and that of its bodies and rotors [N m].
     recorded : Dataset
     given : ndarray, shape (N, n), or None
         The measured torque without its offset [N m]; None where there is none.
@@ -310,8 +361,7 @@ def _parts(
         return torque if bandwidth is None else _limited(torque, recorded, bandwidth)
 
     motion = recorded.q, recorded.dq, recorded.ddq
-    whole = predictor.torque(*motion) - _offset(predictor.result)
-    rigid = predictor.rigid_torque(*motion)
+    whole, rigid = identified
     bodies = inverse_dynamics(arm, *motion, rotor_inertia=True)
     dry = inverse_dynamics(arm, *motion, rotor_inertia=True, friction=True) - bodies
     friction, inertia = whole - rigid - dry, rigid - bodies
@@ -333,6 +383,12 @@ def _parts(
 
 def _share(value: float) -> str:
     return f'{value:.0f} %' if value >= 100.0 else f'{value:.2g} %'
+
+
+def _bandwidth(predictor: TorquePredictor, recorded: Dataset) -> float | None:
+    """Return that of the torque signal [Hz], where the samples could show it."""
+    found = predictor.result.torque_bandwidth
+    return None if found is None or found >= _FILTERED * recorded.rate else found
 
 
 def _offset(result: IdentificationResult) -> Array:

@@ -7,51 +7,29 @@
 // "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 // specific language governing permissions and limitations under the License.
 
-// A chainable ros2_control controller with the identified torque of this arm, for effort interfaces. It stands alone; take
-// it as it is, or take its parts.
+// A chainable ros2_control controller with the identified torque of this arm, for effort interfaces; torque_law.hpp has
+// the torque itself.
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "controller_interface/chainable_controller_interface.hpp"
+#include "description.hpp"
 #include "hardware_interface/types/hardware_interface_type_values.hpp"
-#include "inverse_dynamics.hpp"
 #include "pluginlib/class_list_macros.hpp"
+#include "torque_law.hpp"
 
 namespace @NAME@
 {
 
-constexpr std::size_t N = JOINTS;
-using Values = std::array<double, N>;
 using Done = controller_interface::CallbackReturn;
 using Return = controller_interface::return_type;
-
-// In the order of all arrays of inverse_dynamics.hpp.
-const std::array<std::string, N> joint_names = {@JOINTS@};
-// Largest efforts of the arm's description [N m, or N].
-constexpr Values largest = {@EFFORT@};
-
-enum class Mode { gravity, pd, impedance };
-
-struct Settings
-{
-  Mode mode = Mode::gravity;
-  double friction_share = 0.0;    // of the identified friction; above 1, an arm pushes itself
-  double friction_speed = 0.5;    // up to here it is compensated, from twice of it on it is not [rad/s, or m/s]
-  double effort_share = 1.0;      // of the largest efforts: the command never exceeds it
-  double rise_time = 0.05;        // from none to that effort at the fastest [s]
-  double longest_period = 0.02;   // between two updates; a later one ends in an error [s]
-  Values stiffness = {};          // [N m/rad, or N/m]
-  Values damping = {};            // [N m s/rad, or N s/m]
-};
 
 // Takes a parameter into the settings; returns what is wrong with it, or nothing.
 inline std::string take(const rclcpp::Parameter & given, Settings & settings)
@@ -104,6 +82,7 @@ public:
     auto_declare<double>("effort_share", usual.effort_share);
     auto_declare<double>("rise_time", usual.rise_time);
     auto_declare<double>("longest_period", usual.longest_period);
+    auto_declare<double>("description_tolerance", 0.01);
     auto_declare<std::vector<double>>("stiffness", std::vector<double>(N, 0.0));
     auto_declare<std::vector<double>>("damping", std::vector<double>(N, 0.0));
     const std::string wrong = reload(get_node()->get_parameters(
@@ -133,13 +112,23 @@ public:
     return interfaces({hardware_interface::HW_IF_POSITION, hardware_interface::HW_IF_VELOCITY});
   }
 
+  Done on_configure(const rclcpp_lifecycle::State &) override
+  {
+    const std::string wrong =
+      difference(get_robot_description(), get_node()->get_parameter("description_tolerance").as_double());
+    if (!wrong.empty()) {
+      RCLCPP_ERROR(get_node()->get_logger(), "%s", wrong.c_str());
+      return Done::FAILURE;
+    }
+    return Done::SUCCESS;
+  }
+
   Done on_activate(const rclcpp_lifecycle::State &) override
   {
-    goal_.fill(std::numeric_limits<double>::quiet_NaN());
-    before_.fill(std::numeric_limits<double>::quiet_NaN());
+    law_.begin();
     bool written = true;
     for (const auto & reference : ordered_exported_reference_interfaces_) {
-      written = reference->set_value(std::numeric_limits<double>::quiet_NaN()) && written;
+      written = reference->set_value(nothing) && written;
     }
     return written ? Done::SUCCESS : Done::ERROR;
   }
@@ -181,57 +170,25 @@ protected:
   Return update_and_write_commands(const rclcpp::Time &, const rclcpp::Duration & period) override
   {
     if (std::unique_lock<std::mutex> lock(guard_, std::try_to_lock); lock.owns_lock()) {
-      settings_ = wanted_;
+      law_.settings = wanted_;
     }
-    const bool first = std::isnan(before_[0]);
-    const double step = period.seconds();
-    if (!first && !(step <= settings_.longest_period)) {
+    const bool led = is_in_chained_mode();
+    Values q, dq;
+    std::array<Reference, N> reference;
+    for (std::size_t i = 0; i < N; ++i) {
+      q[i] = state_interfaces_[2 * i].get_optional().value_or(nothing);
+      dq[i] = state_interfaces_[2 * i + 1].get_optional().value_or(nothing);
+      if (led) {
+        reference[i] = {asked(i, 0), asked(i, 1), asked(i, 2)};
+      }
+    }
+    if (const char * wrong = law_.update(period.seconds(), q, dq, reference); wrong != nullptr) {
+      RCLCPP_ERROR(get_node()->get_logger(), "%s", wrong);
       return Return::ERROR;
     }
-    Values q, dq, speed = {}, acceleration = {}, torque, lost;
-    for (std::size_t i = 0; i < N; ++i) {
-      q[i] = state_interfaces_[2 * i].get_optional().value_or(NAN);
-      dq[i] = state_interfaces_[2 * i + 1].get_optional().value_or(NAN);
-      if (!std::isfinite(q[i]) || !std::isfinite(dq[i])) {
-        return Return::ERROR;
-      }
-      if (first) {
-        goal_[i] = q[i];
-      }
-      // A reference that ends, or was never there, leaves the arm where it led it.
-      const double position = is_in_chained_mode() ? reference(i, 0) : NAN;
-      if (std::isfinite(position)) {
-        goal_[i] = position;
-        speed[i] = finite(reference(i, 1));
-        acceleration[i] = finite(reference(i, 2));
-      }
-    }
-    if (settings_.mode == Mode::impedance) {
-      rigid_body(q.data(), dq.data(), acceleration.data(), default_coefficients, torque.data());
-    } else {
-      gravity(q.data(), default_coefficients, torque.data());
-    }
-    // Along a reference at its speed, which has no noise.
-    const Values & moving = settings_.mode == Mode::gravity ? dq : speed;
-    friction(q.data(), moving.data(), torque.data(), default_coefficients, lost.data());
     bool written = true;
     for (std::size_t i = 0; i < N; ++i) {
-      const double part = std::clamp(2.0 - std::abs(moving[i]) / settings_.friction_speed, 0.0, 1.0);
-      double command = torque[i] + settings_.friction_share * part * lost[i];
-      if (settings_.mode != Mode::gravity) {
-        command += settings_.stiffness[i] * (goal_[i] - q[i]) + settings_.damping[i] * (speed[i] - dq[i]);
-      }
-      const double most = settings_.effort_share * largest[i];
-      command = std::clamp(command, -most, most);
-      if (!first && std::isfinite(most)) {
-        const double rise = most * std::max(step, 0.0) / settings_.rise_time;
-        command = std::clamp(command, before_[i] - rise, before_[i] + rise);
-      }
-      if (!std::isfinite(command)) {
-        return Return::ERROR;
-      }
-      before_[i] = command;
-      written = command_interfaces_[i].set_value(command) && written;
+      written = command_interfaces_[i].set_value(law_.command[i]) && written;
     }
     return written ? Return::OK : Return::ERROR;
   }
@@ -262,16 +219,14 @@ private:
     return "";
   }
 
-  double reference(std::size_t joint, std::size_t kind) const
+  double asked(std::size_t joint, std::size_t kind) const
   {
-    return ordered_exported_reference_interfaces_[3 * joint + kind]->get_optional().value_or(NAN);
+    return ordered_exported_reference_interfaces_[3 * joint + kind]->get_optional().value_or(nothing);
   }
 
-  static double finite(double value) {return std::isfinite(value) ? value : 0.0;}
-
   std::mutex guard_;  // of wanted_; update takes it only where it is free
-  Settings wanted_, settings_;
-  Values goal_ = {}, before_ = {};
+  Settings wanted_;
+  TorqueLaw law_;
   rclcpp_lifecycle::LifecycleNode::OnSetParametersCallbackHandle::SharedPtr reloading_;
 };
 
