@@ -21,7 +21,6 @@ from scipy.spatial.transform import Rotation
 from robotid_ros.data import Dataset
 from robotid_ros.dynamics import base_parameters
 from robotid_ros.errors import IdentificationError, ModelWarning
-from robotid_ros.friction import friction_model
 from robotid_ros.identification import IdentificationConfig, identify
 from robotid_ros.identification.friction_choice import with_ripple_shown
 from robotid_ros.identification.plausibility import contradiction, held_joints

@@ -10,19 +10,20 @@
 """How much each kind of term counts, and how far the description is off: the weights that make the torque most likely.
 
 Friction has more terms than a recording determines: smooth steps of several widths, what builds up after a reversal,
-the load, the position. Each kind of term i has one weight for all joints: in joint j its parameter is normal about zero,
+the load, the position. Each kind of term i has one weight for all joints; in joint j its parameter is normal about 0,
 
     f_ij ~ N(0, s_j^2 / (a_i c_ij^2)),
 
 with s_j the root mean square of the joint's torque and c_ij that of the column, so that only shares of the torque are
 compared and no unit enters. The base parameters are normal about the description's with a covariance C / s. With
-Gaussian noise of the variance 1 / p_j everything is linear, and the weights are those of greatest evidence (MacKay 1992),
-by the fixed point
+Gaussian noise of the variance 1 / p_j everything is linear, and the weights are those of greatest evidence (MacKay
+1992), by the fixed point
 
     a_i = g_i / sum_j (f_ij c_ij / s_j)^2,   s = g / (beta - m)^T C^-1 (beta - m),   p_j = N_j / E[|e_j|^2],
 
 where g_i of the parameters of a kind of term, and g of the base parameters, are determined by the data and not by their
-weight: one minus the share of their variance that the data leave. A kind of term that explains nothing gets a weight without bound, and is gone.
+weight: one minus the share of their variance that the data leave. A kind of term that explains nothing gets a weight
+without bound, and is gone.
 """
 
 from dataclasses import dataclass
@@ -89,7 +90,7 @@ def weigh(
     References
     ----------
     D. MacKay, Bayesian interpolation, Neural Computation 4 (1992), 415-447.
-    M. Tipping, Sparse Bayesian learning and the relevance vector machine, J. Machine Learning Research 1 (2001), 211-244.
+    M. Tipping, Sparse Bayesian learning and the relevance vector machine, J. Machine Learning Res. 1 (2001), 211-244.
     """
     n, b, k = info.n, info.base, info.own
     count = np.maximum(info.count, 1e-300)

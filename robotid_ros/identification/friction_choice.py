@@ -7,7 +7,7 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""A friction model by name: the one asked for with its shape, or the one of a few that predicts held-out states best."""
+"""A friction model by its name, or of a few the one that predicts held-out states best; and a torque ripple."""
 
 from dataclasses import dataclass, replace
 

@@ -357,8 +357,7 @@ def normal_equations(rows: Rows, fit: TorqueFit, shape: Array) -> tuple[Array, A
     matrix, vector = total.normal(fit.precision)
     square = float(total.gram[:, -1, -1] @ fit.precision)
     if fit.prior is not None:
-        prior = fit.prior if fit.described else replace(fit.prior, strength=0.0)
-        square += prior.add(matrix, vector)
+        square += fit.prior.add(matrix, vector)
     return matrix, vector, square
 
 

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
-
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import BaseParameters

@@ -21,7 +21,6 @@ is convex, and the divergence is its own barrier: Newton's method stays inside. 
 enters, so the time does not depend on the number of samples.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -29,10 +28,9 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics import BaseParameters
 from robotid_ros.friction import FrictionModel
-from robotid_ros.identification.information import Information, solve
-from robotid_ros.identification.prior import Prior, believable_prior
+from robotid_ros.identification.information import solve
+from robotid_ros.identification.prior import believable_prior
 from robotid_ros.model.inertia import pseudo_inertia
 from robotid_ros.model.robot_model import RobotModel
 
@@ -245,41 +243,6 @@ def physical_parameters(
         error_ratio=float(np.sqrt(max(_misfit(objective, x, square), 0.0) / least)),
         iterations=total,
     )
-
-
-def bodies(
-    base: BaseParameters,
-    model: RobotModel,
-    friction: FrictionModel,
-    precision: Array,
-    prior: Prior | None,
-    *,
-    described: bool = True,
-) -> Callable[[Information], Array]:
-    """Return a solver from Gram matrices to the base and friction parameters (P,) of bodies that can exist.
-
-    Parameters
-    ----------
-    base : BaseParameters
-    model : RobotModel
-    friction : FrictionModel
-    precision : ndarray, shape (n,)
-        Weight of each joint's equations.
-    prior : Prior or None
-        What counts beside the data.
-    described : bool
-        See :func:`physical_parameters`.
-    """
-
-    def solved(info: Information) -> Array:
-        matrix, vector = info.normal(precision)
-        square = float(info.gram[:, -1, -1] @ precision)
-        if prior is not None:
-            square += prior.add(matrix, vector)
-        found = physical_parameters(matrix, vector, square, base.map, model, friction=friction, described=described)
-        return np.concatenate([base.map @ found.standard(rotor_inertia=base.rotor_inertia), found.linear.ravel()])
-
-    return solved
 
 
 def _misfit(objective: _Objective, x: Array, square: float) -> float:

@@ -9,7 +9,7 @@
 
 """Prior of the inertial parameters: those of the robot description, with an uncertainty."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 

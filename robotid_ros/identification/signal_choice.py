@@ -226,7 +226,10 @@ def choose_bandwidth(terms: Terms, samples: Samples) -> tuple[float | None, Deci
     subject = 'torque bandwidth'
     longest = max(samples.runs, key=len)
     band = motion_band(samples.dq[longest.start : longest.stop], longest.rate)
-    slowest, fastest = max(_SLOWEST * band, _SLOWEST_BANDWIDTH), min(_FASTEST, *(0.2 * run.rate for run in samples.runs))
+    slowest, fastest = (
+        max(_SLOWEST * band, _SLOWEST_BANDWIDTH),
+        min(_FASTEST, *(0.2 * run.rate for run in samples.runs)),
+    )
     if fastest <= 1.2 * slowest:
         return None, Decision(subject=subject, chosen='not limited')
     label = groups(samples, GROUPS)

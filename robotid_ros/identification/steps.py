@@ -32,7 +32,7 @@ from robotid_ros.identification.judge import GROUPS, groups
 from robotid_ros.identification.least_squares import normal_equations
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.model_choice import choose_signals_and_model, samples_of_datasets, without_ripple
-from robotid_ros.identification.physical import PhysicalFit, bodies, physical_parameters
+from robotid_ros.identification.physical import PhysicalFit, physical_parameters
 from robotid_ros.identification.plausibility import (
     contradiction,
     doubts,
@@ -230,7 +230,7 @@ def conclude(
             base_values=base.map @ physical.standard(rotor_inertia=config.rotor_inertia),
             friction_parameters=np.concatenate([physical.linear, shape], axis=1),
         )
-    if config.estimator == 'physical' or fit.consistent:
+    if config.estimator == 'physical':
         fit = solid
         chosen = f'physically consistent; {physical.error_ratio:.4f} times the unconstrained torque error'
         decisions = (*decisions, Decision(subject='parameters', chosen=chosen))
@@ -314,12 +314,7 @@ def held_out(fit: TorqueFit, rows: Rows, model: RobotModel) -> tuple[Metrics, Ar
     rigid = base.regressor(samples.q, samples.dq, samples.ddq)
     own = samples.friction_columns(fit.friction, fit.friction_parameters[:, linear:], rigid @ fit.base_values)
     label = groups(samples, GROUPS)
-    if fit.consistent:
-        solve = bodies(base, model, fit.friction, fit.precision, fit.prior, described=fit.described)
-    else:
-        solve = partial(
-            solved, precision=fit.precision, friction=fit.friction if fit.bounded else None, prior=fit.prior
-        )
+    solve = partial(solved, precision=fit.precision, friction=fit.friction if fit.bounded else None, prior=fit.prior)
     found = Bench.of(samples, label, rigid, own).without(solve)
     values, friction = found[:, : rigid.shape[2]], found[:, rigid.shape[2] :].reshape(len(found), samples.n, linear)
     # Each sample with what all other groups gave.
@@ -426,5 +421,5 @@ def consistent(
         model,
         friction=fit.friction,
         regularisation=config.regularisation if config.regularisation > 0.0 else None,
-        described=fit.described,
+        described=fit.prior is not None and fit.prior.strength > 0.0,
     )

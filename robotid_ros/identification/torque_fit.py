@@ -51,11 +51,6 @@ class TorqueFit:
         Friction of joints that stand.
     prior : Prior or None
         What counts beside the data.
-    consistent : bool
-        Whether the parameters are to be physically consistent.
-    described : bool
-        Whether the description's weight counts for physically consistent parameters too, which their divergence
-        already draws to the description.
     search : ndarray or None, shape (cycles + 1,)
         Relative squared error of a search before its first cycle and after each.
     """
@@ -74,8 +69,6 @@ class TorqueFit:
     reason: str = ''
     rest: RestFriction | None = None
     prior: Prior | None = None
-    consistent: bool = False
-    described: bool = False
     search: Array | None = None
 
     @property
@@ -113,7 +106,11 @@ def predicted_torque(
         [N m]
     """
     torque = np.empty_like(samples.q)
-    samples = samples if samples.slide is not None and friction.presliding is not None else samples.sliding(friction.presliding)
+    samples = (
+        samples
+        if samples.slide is not None and friction.presliding is not None
+        else samples.sliding(friction.presliding)
+    )
     if rest is not None and samples.slide is not None:
         rest = replace(rest, speed=np.where(np.isnan(samples.slide[0, :, 0]), rest.speed, 0.0))
     speed = samples.dq if rest is None else rest.friction_speed(samples.dq)
