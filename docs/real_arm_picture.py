@@ -9,8 +9,8 @@
 
 """Draws the torque of the real UR10 before and after its identification, from what the latter wrote to a folder.
 
-    robotid identify RECORDING --robot RECORDING/ur10.urdf --train-fraction 0.5 --out FOLDER
-    python docs/real_arm_picture.py RECORDING/ur10.urdf FOLDER
+robotid identify RECORDING --robot RECORDING/ur10.urdf --train-fraction 0.5 --out FOLDER
+python docs/real_arm_picture.py RECORDING/ur10.urdf FOLDER
 """
 
 import sys

@@ -90,7 +90,9 @@ def _require_time(node: Node, controller: str, simulated: bool | None) -> None:
 def _parameters(node: Node, controller: str) -> dict[str, Any]:
     """Return those of the parameters above that a node has; none where it does not answer."""
     listed = call_service(node, ListParameters, f'{controller}/list_parameters', ListParameters.Request())
-    names = [name for name in (_REPLACEMENT, _INTERPOLATION, _TIME) if listed is not None and name in listed.result.names]
+    names = [
+        name for name in (_REPLACEMENT, _INTERPOLATION, _TIME) if listed is not None and name in listed.result.names
+    ]
     if not names:
         return {}
     answer = call_service(node, GetParameters, f'{controller}/get_parameters', GetParameters.Request(names=names))
