@@ -76,6 +76,7 @@ DECIDED = (
 # arm can be damaged by it.
 IN_GAZEBO = {
     'joint_state_timeout': 60.0,
+    'stale_after': 60.0,
     'controller_timeout': 20.0,
     'start_timeout': 20.0,
     'tracking_tolerance': 0.6,

@@ -90,7 +90,7 @@ def test_a_design_is_answered_and_saved(world, user):
     *_, saved = world
     answer = user.call('/excitation/design')
     assert answer.success
-    assert '58 base parameters' in answer.message
+    assert '40 base parameters and 18 of friction and offset' in answer.message
     design = load_excitation(saved)
     assert float(user.value('condition_number')) == pytest.approx(design.excitation.condition, rel=1e-3)
     assert design.trajectory.period == 2.0

@@ -75,7 +75,7 @@ def planar_torque(q, dq, ddq):
 
 def test_ur10e_reaches_the_condition_number_asked_for(ur10e_design):
     si, scaled = observation_condition(ur10e(), ur10e_design.trajectory)
-    assert ur10e_design.base_parameters == 58
+    assert (ur10e_design.base_parameters, ur10e_design.friction_parameters) == (58, 18)
     assert si < 36.0
     assert scaled < 7.5
     assert ur10e_design.excitation.condition == pytest.approx(si, rel=0.01)

@@ -17,8 +17,11 @@ from ros_helpers import NodeProcess, ros_environment
 pytest.importorskip('rclpy', reason='needs the ros extra')
 pytestmark = pytest.mark.ros
 
+import rclpy  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue  # noqa: E402
 from excitation_user import JOINTS, NODE, User, arguments  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
+from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
@@ -131,6 +134,24 @@ def test_somebody_else_who_can_command_the_arm_is_named(ready):
     user.until(lambda: '/user can command the arm too' in refusal(user), 'the other is seen')
     user.node.destroy_publisher(other)
     user.until(lambda: 'can command' not in refusal(user), 'the other is gone')
+
+
+def test_a_controller_that_reads_another_clock_is_named(ready):
+    user, _ = ready
+    simulated = [Parameter('use_sim_time', value=True)]
+    controller = rclpy.create_node('controller', context=user.context, parameter_overrides=simulated)
+    controller.create_subscription(JointTrajectory, '/joint_trajectory', lambda _: None, 10)
+    user.executor.add_node(controller)
+    try:
+        said = []
+        user.until(lambda: 'no controller' not in (said.append(refusal(user)) or said[-1]), 'the controller is seen')
+        assert '/controller runs on simulated time (use_sim_time: true) and this node on this computer' in said[-1]
+        clock = controller.create_publisher(Clock, '/clock', 10)  # who sets the clock does not read it
+        user.until(lambda: 'does not say how it replaces' in refusal(user), 'it is the one that sets the clock')
+        controller.destroy_publisher(clock)
+    finally:
+        user.executor.remove_node(controller)
+        controller.destroy_node()
 
 
 def test_a_speed_scaling_topic_that_is_silent_is_refused(ready):

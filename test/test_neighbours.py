@@ -128,7 +128,7 @@ def test_the_plots_are_named_after_the_joints_they_show() -> None:
     joints = RobotModel.from_urdf(UR10E).joint_names
     for k, joint in enumerate(joints):
         panel = FOXGLOVE['configById'][f'Plot!torque{k}']
-        assert panel['title'].startswith(f'{joint}:')
+        assert panel['foxglovePanelTitle'].startswith(f'{joint}:')
         assert {re.search(r'\[(\d)\]', each['value'])[1] for each in panel['paths']} == {str(k)}
 
 

@@ -182,7 +182,7 @@ def test_the_stop_is_grey_with_the_reason_until_it_can_be_answered(browser: Chro
 
 def _message(*, stoppable: bool) -> dict[str, object]:
     nodes = [{'name': 'excitation', 'level': 'ok', 'message': 'idle', 'details': []}]
-    motion = {'joints': [], 'limits': [], 'notes': [], 'reports': False}
+    motion = {'joints': [], 'units': [], 'limits': [], 'notes': [], 'reports': False}
     motion |= {name: [] for name in ('t', 'position', 'reference', 'effort')}
     samples: dict[str, list[float]] = {'t': [], 'measured': [], 'predicted': []}
     found = {'nodes': nodes, 'stoppable': stoppable, 'progress': None, 'fitted': False, 'motion': motion}

@@ -47,7 +47,9 @@ class ExcitationDesign:
     limits : JointLimits
         Limits of the check, scaling included.
     base_parameters : int
-        Number of base parameters.
+        Number of base parameters, the columns of friction and offset among them.
+    friction_parameters : int
+        How many of them are friction and offset.
     peaks : tuple of Peak
         How close it comes to every bound.
     interrupted : bool
@@ -62,6 +64,7 @@ class ExcitationDesign:
     config: ExcitationConfig
     limits: JointLimits
     base_parameters: int
+    friction_parameters: int = 0
     peaks: tuple[Peak, ...] = ()
     interrupted: bool = False
     evaluations: int = 0
@@ -71,11 +74,18 @@ class ExcitationDesign:
         """The active bounds: reached within one per cent of their range."""
         return tuple(peak for peak in self.peaks if peak.excess > -_ACTIVE)
 
+    @property
+    def counted(self) -> str:
+        """How many parameters the motion is for, as an identification counts them."""
+        friction = self.friction_parameters
+        text = f'{self.base_parameters - friction} base parameters'
+        return f'{text} and {friction} of friction and offset' if friction else text
+
     def summary(self) -> str:
         """Return the result in a few sentences: criteria, size of the problem, active limits."""
         found = self.excitation
         lines = [
-            f'{self.base_parameters} base parameters, {self.trajectory.harmonics} harmonics',
+            f'{self.counted}, {self.trajectory.harmonics} harmonics',
             f'period {self.trajectory.period:g} s',
             f'condition number {found.condition:.4g} (SI), {found.condition_scaled:.4g} (columns scaled)',
             f'ln det of the information matrix {found.log_det:.4g}',
@@ -108,6 +118,7 @@ def design_to_dict(design: ExcitationDesign) -> dict[str, Any]:
         'criterion': design.config.criterion,
         'criteria': asdict(design.excitation),
         'base_parameters': design.base_parameters,
+        'friction_parameters': design.friction_parameters,
         'seed': design.config.seed,
         'interrupted': design.interrupted,
         'evaluations': design.evaluations,
@@ -145,6 +156,7 @@ def design_from_dict(content: Mapping[str, Any]) -> ExcitationDesign:
             config=ExcitationConfig.from_dict(content['settings']),
             limits=limits,
             base_parameters=int(content['base_parameters']),
+            friction_parameters=int(content.get('friction_parameters', 0)),
             peaks=tuple(_peak(entry) for entry in content.get('active', ())),
             interrupted=bool(content.get('interrupted', False)),
             evaluations=int(content.get('evaluations', 0)),

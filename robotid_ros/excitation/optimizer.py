@@ -453,6 +453,7 @@ def optimize_excitation(
         config=config,
         limits=limits,
         base_parameters=len(observation.base.independent),
+        friction_parameters=int((observation.base.independent >= model.n * (10 + config.rotor_inertia)).sum()),
         peaks=tuple(peaks),
         interrupted=interrupted,
         evaluations=evaluations,

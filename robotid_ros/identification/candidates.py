@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from robotid_ros.arrays import BoolArray
+from robotid_ros.dynamics import BaseParameters
 from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.decision import Alternative, Decision
@@ -104,6 +105,7 @@ def weighted_terms(chosen: Chosen, model: RobotModel, config: IdentificationConf
     if chosen.terms is not None:
         return chosen.terms
     base, choice = chosen.rows.base, chosen.choice
+    assert isinstance(base, BaseParameters)
     described = description_prior(model, base, rotor_inertia=config.rotor_inertia)
     return Terms(base=base, friction=choice.friction, shape=choice.shape, described=described)
 

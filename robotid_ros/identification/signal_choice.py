@@ -44,7 +44,7 @@ _PER_UNKNOWN = 20  # equations; with fewer, a recording fits any delay
 
 
 def usual_cutoff(datasets: Sequence[Dataset]) -> float | None:
-    """Return fifteen times the band of the motion [Hz], at most as fast as the recordings allow; None without a filter."""
+    """Return fifteen times the motion's band [Hz], at most as fast as recordings allow; None without a filter."""
     free = [dataset for dataset in datasets if dataset.unfiltered is not None]
     if not free:
         return None

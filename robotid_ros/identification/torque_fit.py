@@ -106,11 +106,8 @@ def predicted_torque(
         [N m]
     """
     torque = np.empty_like(samples.q)
-    samples = (
-        samples
-        if samples.slide is not None and friction.presliding is not None
-        else samples.sliding(friction.presliding)
-    )
+    if samples.slide is None or friction.presliding is None:
+        samples = samples.sliding(friction.presliding)
     if rest is not None and samples.slide is not None:
         rest = replace(rest, speed=np.where(np.isnan(samples.slide[0, :, 0]), rest.speed, 0.0))
     speed = samples.dq if rest is None else rest.friction_speed(samples.dq)

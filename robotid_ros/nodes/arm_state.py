@@ -143,7 +143,8 @@ class ArmState:
         """Return the measured position, shape (n,); an ExcitationError where it is missing, broken or old."""
         config = read_parameters(self._node, WatchdogConfig)
         if self._latest is None:
-            raise ExcitationError(f'no usable joint state: {self.problem}')
+            hint = '; a simulated world that was reset has to be started anew' if self.time.simulated else ''
+            raise ExcitationError(f'no usable joint state: {self.problem}{hint}')
         position, received = self._latest
         age = time.monotonic() - received
         if age > config.joint_state_timeout:

@@ -33,7 +33,7 @@ from robotid_ros.nodes.publishing import publish
 
 _ANSWER = 2.0
 """How long a controller may take to answer [s]."""
-_REPLACEMENT, _INTERPOLATION = 'allow_trajectory_replacement', 'interpolation_method'
+_REPLACEMENT, _INTERPOLATION, _TIME = 'allow_trajectory_replacement', 'interpolation_method', 'use_sim_time'
 _POLL = 0.05
 _STATE_PERIOD = 0.02
 """Of the controller states that are looked at [s]."""
@@ -54,10 +54,11 @@ def replacement(node: Node, controllers: Sequence[str]) -> str:
     Raises
     ------
     ExcitationError
-        If none tells, or it does not interpolate.
+        If none tells, it does not interpolate, or its time is not that of this node.
     """
     for controller in controllers:
         known = _parameters(node, controller)
+        _require_time(node, controller, known.get(_TIME))
         if known.get(_INTERPOLATION) == 'none':
             raise ExcitationError(
                 f'{controller} does not interpolate (interpolation_method: none): it would leap from point to point; '
@@ -74,10 +75,24 @@ def replacement(node: Node, controllers: Sequence[str]) -> str:
     )
 
 
+def _require_time(node: Node, controller: str, simulated: bool | None) -> None:
+    """Refuse a controller that reads another clock: it would take every trajectory for one that is over, or far off."""
+    here = bool(node.get_parameter(_TIME).value)
+    if simulated in (None, here) or controller in node_names(node.get_publishers_info_by_topic('/clock')):
+        return  # whoever sets the clock does not read it
+    ours, theirs = ('simulated time', "this computer's clock")[:: 1 if here else -1]
+    raise ExcitationError(
+        f'{controller} runs on {theirs} (use_sim_time: {str(simulated).lower()}) and this node on {ours}: it would '
+        f'refuse every trajectory, or run it at another time; give both the same use_sim_time'
+    )
+
+
 def _parameters(node: Node, controller: str) -> dict[str, Any]:
     """Return those of the parameters above that a node has; none where it does not answer."""
     listed = call_service(node, ListParameters, f'{controller}/list_parameters', ListParameters.Request())
-    names = [name for name in (_REPLACEMENT, _INTERPOLATION) if listed is not None and name in listed.result.names]
+    names = [
+        name for name in (_REPLACEMENT, _INTERPOLATION, _TIME) if listed is not None and name in listed.result.names
+    ]
     if not names:
         return {}
     answer = call_service(node, GetParameters, f'{controller}/get_parameters', GetParameters.Request(names=names))

@@ -319,7 +319,8 @@ class IdentificationNode(Node):
             self._status.set(DiagnosticStatus.WARN, f'stop_parameters: {cause}')
             return
         self._values |= {'worst_parameter': name, 'worst_deviation': deviation, 'deviation_asked': config.stop_when}
-        text = f'{len(self._session.datasets)} recordings; {estimate.relative_error:.1f} % of the torque unexplained'
+        unexplained = f'{estimate.relative_error:.1f} % of the torque unexplained so far'
+        text = f'{len(self._session.datasets)} recordings; {unexplained}'
         level = DiagnosticStatus.OK if excited else DiagnosticStatus.WARN
         self._status.set(level, text if excited else f'{text}; the motion does not excite all parameters')
         known = 0.0 < deviation <= config.stop_when and self._periods > 1  # the noise of one period is not known

@@ -93,13 +93,17 @@ class LoopClient:
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)
         self.status: dict[str, DiagnosticStatus] = {}
+        self._went_on = 0.0  # when a status last told progress
         for name in nodes:
             self._node.create_subscription(
                 DiagnosticStatus, f'{name}/status', lambda message, name=name: self._keep(name, message), 10
             )
 
     def _keep(self, name: str, message: DiagnosticStatus) -> None:
+        before = self.status_value(name, 'share')
         self.status[name] = message
+        if self.status_value(name, 'share') != before:
+            self._went_on = time.monotonic()
 
     def status_value(self, node: str, key: str) -> str | None:
         """Return one value of a node's last status, or None while there is none."""
@@ -126,11 +130,14 @@ class LoopClient:
         return self._node
 
     def wait(self, condition: Callable[[], bool], what: str, deadline: float) -> None:
-        """Handle messages until a condition holds; a ServiceError after ``deadline`` seconds."""
-        end = time.monotonic() + deadline
+        """Handle messages until a condition holds; a ServiceError after ``deadline`` seconds without progress.
+
+        Progress is a change of ``share`` in a status: how long a design or an identification takes is the computer's.
+        """
+        begun = time.monotonic()
         while not condition():
             self._watch()
-            if time.monotonic() > end:
+            if time.monotonic() > max(begun, self._went_on) + deadline:
                 raise ServiceError(f'{what} did not happen within {deadline:g} s')
             self._executor.spin_once(timeout_sec=0.1)
 

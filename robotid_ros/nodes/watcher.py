@@ -68,6 +68,7 @@ class Motion:
     def __init__(self) -> None:
         self.joint_names: tuple[str, ...] = ()
         self.limits: dict[str, tuple[float, float]] = {}
+        self.sliding: set[str] = set()  # joints that count in m
         self.reference: tuple[float, Array, Array] | None = None  # its first instant, times and positions of a period
         self.samples: deque[MotionSample] = deque(maxlen=_SAMPLES)
         self.reports = False
@@ -197,9 +198,9 @@ class Watcher(Node):
     def _on_description(self, message: String) -> None:
         assert self.motion is not None
         try:
-            self.motion.limits = {
-                joint.name: (joint.lower, joint.upper) for joint in parse_urdf(message.data).joints.values()
-            }
+            joints = parse_urdf(message.data).joints.values()
+            self.motion.limits = {joint.name: (joint.lower, joint.upper) for joint in joints}
+            self.motion.sliding = {joint.name for joint in joints if joint.kind == 'prismatic'}
         except ModelError as cause:
             self.get_logger().warning(f'no limits are drawn: {cause}')
 
@@ -324,7 +325,7 @@ def _message(
     ]
     return {
         'nodes': [
-            {'name': n.name, 'level': n.level, 'message': n.message, 'details': status_details(n.values)} for n in nodes
+            {'name': n.name, 'level': n.level, 'message': n.message, 'details': status_details(n)} for n in nodes
         ],
         'stoppable': watcher.stoppable,
         'progress': progress_share(nodes[0].values),
@@ -346,10 +347,12 @@ def _motion_message(motion: Motion | None, samples: list[MotionSample], start: f
     samples = [sample for sample in samples if len(sample[1]) == len(names)]
     limits = [(-np.inf, np.inf) if motion is None else motion.limits.get(name, (-np.inf, np.inf)) for name in names]
     deviations = [] if motion is None else motion.deviations()
+    units = ['m' if motion is not None and name in motion.sliding else 'rad' for name in names]
     return {
         'joints': list(names),
         'limits': [[end if np.isfinite(end) else None for end in ends] for ends in limits],
-        'notes': [f'off its reference by {deviation:.2g}' for deviation in deviations],
+        'units': units,
+        'notes': [f'off its reference by {each:.2g} {unit}' for each, unit in zip(deviations, units, strict=False)],
         'reports': motion is not None and motion.reports,
         't': [round(sample[0] - start, 3) for sample in samples],
         'position': [sample[1] for sample in samples],

@@ -79,7 +79,7 @@ def _report(
         kind='Excitation',
         title=model.name,
         summary=f'A Fourier trajectory of {design.trajectory.harmonics} harmonics that repeats after '
-        f'{number(design.trajectory.period)} s and shows {design.base_parameters} base parameters. '
+        f'{number(design.trajectory.period)} s and shows {design.counted}. '
         'Drag to turn the arm, scroll to come closer.',
         verdict=_verdict(model, design, motion, bodies),
         facts=_facts(design, motion),

@@ -147,39 +147,43 @@ def render_watch(
         mark = f'\033[{code}m{sign}\033[0m' if colour else sign
         head = f' {node.name:<15}{node.message or "no status yet"}'
         lines.append(mark + _cut(head, width - 1))
-        lines += [_cut(f'{"":17}{line}', width) for line in status_details(node.values)]
+        lines += [_cut(f'{"":17}{line}', width) for line in status_details(node)]
     if fit is not None:
         lines += ['', *(_cut(line, width) for line in _fit_lines(fit))]
     return '\n'.join(lines)
 
 
-def status_details(values: Mapping[str, str]) -> list[str]:
-    """Return the values of a status in words, a line each."""
-    lines = []
+def status_details(node: NodeStatus) -> list[str]:
+    """Return the values of a status in words, a line each, without what its message says already."""
+    values, lines = node.values, []
+
+    def new(*phrases: str) -> str:
+        return ', '.join(phrase for phrase in phrases if phrase and phrase not in node.message)
+
     share = progress_share(values)
     if share is not None:
         elapsed, duration = float(values['elapsed']), float(values['duration'])
-        lines.append(f'{values.get("phase", "")}  {_bar(share)} {max(elapsed, 0.0):.0f} of {duration:.0f} s'.lstrip())
-        error = values.get('tracking_error')
+        bar = f'{_bar(share)} {max(elapsed, 0.0):.0f} of {duration:.0f} s'
+        lines.append(f'{new(values.get("phase", ""))}  {bar}'.lstrip())
+        error = _number(values, 'tracking_error')
         if error is not None:
-            lines.append(f'tracking error {error} rad')
+            lines.append(f'tracking error {error:.2g} rad')
     if 'rate' in values:
         faults = ', '.join(f'{values[name]} {name.replace("_", " ")}' for name in FAULTS if name in values)
-        lines.append(f'{values["rate"]} Hz, {values.get("messages", "0")} messages, {faults or "no gaps"}')
+        lines.append(new(f'{values["rate"]} Hz', f'{values.get("messages", "0")} messages', faults or 'no gaps'))
     if 'periods_averaged' in values:
-        lines.append(f'{values["periods_averaged"]} periods averaged, {values["periods_left_out"]} left out')
-    if 'relative_error' in values:
-        lines.append(
-            f'{values["relative_error"]} % of the torque unexplained, condition number '
-            f'{values.get("condition_number", "?")}{_change(values)}'
-        )
+        lines.append(new(f'{values["periods_averaged"]} periods averaged', f'{values["periods_left_out"]} left out'))
+    error = _number(values, 'relative_error')
+    if error is not None:
+        condition = f'condition number {values.get("condition_number", "?")}'
+        lines.append(new(f'{error:.1f} % of the torque unexplained', condition, _change(values)))
     if 'worst_parameter' in values:
         name = values['worst_parameter']
         asked = _number(values, 'deviation_asked')
         wanted = f', asked {values["deviation_asked"]} %' if asked else ''
         known = f'{name} {values.get(f"parameter/{name}", "")}'
         lines.append(f'least known: {known}, deviation {values["worst_deviation"]} %{wanted}')
-    return lines
+    return [line for line in lines if line]
 
 
 def progress_share(values: Mapping[str, str]) -> float | None:
@@ -193,7 +197,7 @@ def progress_share(values: Mapping[str, str]) -> float | None:
 def _change(values: Mapping[str, str]) -> str:
     """Return how far the last recording moved the estimate; nothing where it is the first."""
     change = _number(values, 'change')
-    return '' if change is None or not np.isfinite(change) else f', last change {values["change"]}'
+    return '' if change is None or not np.isfinite(change) else f'last change {values["change"]}'
 
 
 def _fit_lines(fit: JointFit) -> list[str]:

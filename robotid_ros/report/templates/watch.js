@@ -26,7 +26,7 @@ robotid.ready.then(() => {
         panel.append(title, chart);
         place.append(panel);
         Plotly.newPlot(chart, curves.map(each => curve(...each)),
-          framed({xaxis: axisTitle('time [s]'), yaxis: axisTitle(unit), shapes: shapes[j] || []}), config);
+          framed({xaxis: axisTitle('time [s]'), yaxis: axisTitle(unit[j]), shapes: shapes[j] || []}), config);
         return {chart, note: title.lastChild};
       });
       return panels;
@@ -85,7 +85,7 @@ robotid.ready.then(() => {
   let predicted = false;
   live.follow(message => {
     const moved = message.motion;
-    extend(motion, [moved.joints, 'position [rad or m]', [['measured', '#848e9a'], ['reference', '#0072b2', 'dash']],
+    extend(motion, [moved.joints, moved.units.map(unit => `position [${unit}]`), [['measured', '#848e9a'], ['reference', '#0072b2', 'dash']],
       moved.limits.map(ends => ends.filter(end => end !== null).map(limit))],
     moved.notes, moved.t, [moved.position, moved.reference], message.everything);
     const anew = message.everything || message.fitted !== predicted;
@@ -93,10 +93,10 @@ robotid.ready.then(() => {
     if (predicted) {
       byId('waiting').hidden = true;
       const {t, measured, predicted: model} = message.samples;
-      extend(torque, [message.joints, 'torque [N·m]', [['measured', '#848e9a'], ['predicted', '#0072b2']], []], message.notes, t, [measured, model], anew);
+      extend(torque, [message.joints, message.joints.map(() => 'torque [N·m]'), [['measured', '#848e9a'], ['predicted', '#0072b2']], []], message.notes, t, [measured, model], anew);
     } else {
       const reporting = moved.effort.some(row => row !== null) || moved.reports;
-      extend(torque, [reporting ? moved.joints : [], 'effort as reported', [['reported', '#848e9a']], []], [], moved.t, [moved.effort], anew);
+      extend(torque, [reporting ? moved.joints : [], moved.joints.map(() => 'effort as reported'), [['reported', '#848e9a']], []], [], moved.t, [moved.effort], anew);
     }
     if (message.history) history = message.history;
     ask();
