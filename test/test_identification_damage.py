@@ -124,15 +124,25 @@ def test_a_late_torque_is_that_of_the_training_never_of_what_judges(late: str) -
     assert [each.subject for each in result.decisions].count('delay of the torque') == 1
 
 
-def test_without_another_motion_the_error_there_is_told_and_a_short_motion_refused() -> None:
+def test_without_another_motion_the_error_there_is_told() -> None:
     model, data = RobotModel.from_urdf(TWO_LINKS), recorded(5)
     result = identify(data, model)
     assert result.usable
     told, elsewhere = result.metrics['held_out'], validate(result, model, recorded(25))
     assert 0.7 < told.relative_error_total / elsewhere.relative_error_total < 1.4
-    short = identify(data.select(np.arange(60)), model)
-    assert not short.usable
-    assert 'too short' in short.reason
+
+
+def test_a_short_motion_is_usable_only_where_another_one_is_predicted() -> None:
+    """0.6 s of an arm of which no mass is known, the third of each, or all: 0.6 to 38 % are unexplained elsewhere."""
+    model, verdicts = RobotModel.from_urdf(TWO_LINKS), []
+    for seed in range(5):
+        for known in (0.0, 0.3, 1.0):
+            arm = replace(model, inertial=known * model.inertial)
+            short = identify(recorded(seed).select(np.arange(60)), arm)
+            elsewhere = validate(short, arm, recorded(seed + 30)).relative_error_total
+            assert not short.usable or elsewhere < 25.0
+            verdicts.append(short.usable)
+    assert 0.2 < np.mean(verdicts) < 0.8
 
 
 def test_several_recordings_have_one_delay() -> None:
@@ -148,10 +158,10 @@ def test_a_spring_is_found_where_there_is_one_and_nowhere_else() -> None:
     result = identify(recorded(4, spring=np.array([0.0, 6.0])), model)
     at = result.friction_names.index('stiffness')
     stiffness, deviation = result.friction_values[:, at], result.friction_std[:, at]
-    assert stiffness[0] == 0.0
+    assert abs(stiffness[0]) < max(4.0 * deviation[0], 0.06)
     assert abs(stiffness[1] - 6.0) < max(4.0 * deviation[1], 0.06)
     assert 0.0 < deviation[1] < 0.1
-    assert 'stiffness' not in identify(recorded(4), model).friction_names
+    assert np.abs(identify(recorded(4), model).friction_values[:, at]).max() < 0.06
 
 
 def test_two_recordings_together_are_no_worse_than_one() -> None:

@@ -26,7 +26,7 @@ weight: one minus the share of their variance that the data leave. A kind of ter
 without bound, and is gone.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -101,7 +101,7 @@ def weigh(
     alpha, strength, precision = np.full(k, _FIRST), 1.0, 20.0 / power
     if start is not None:
         alpha[: len(start.alpha)], strength, precision = start.alpha[:k], start.strength, start.precision
-    prior = described
+    prior, told = described, float(b)
     for iteration in range(_ITERATIONS if start is None else _STEPS):
         own = np.where(seen, np.minimum(alpha, _GONE) * share, 1.0 / power[:, None])
         if without is not None:
@@ -129,6 +129,8 @@ def weigh(
         precision = updated
         if settled and iteration > 3:
             break
+    # The mean of the description's variance, which few parameters tell, is larger than its mode.
+    prior = replace(prior, precision=max(told - 2.0, 1.0) / max(told, 1.0) * prior.precision)
     return Weights(prior=prior, precision=precision, alpha=alpha, strength=strength)
 
 

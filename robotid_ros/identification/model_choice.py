@@ -120,18 +120,26 @@ def choose_signals_and_model(
             samples = plain(listed)
             terms = terms.seen(few_of(terms.past(samples)))
     bandwidth = config.torque_bandwidth if config.torque_bandwidth > 0.0 else None
-    if config.automatic and config.torque_bandwidth == 0.0:
-        report(0.05, 'find the bandwidth of the torque')
-        bandwidth, decision = choose_bandwidth(terms, few_of(terms.past(samples)))
-        decisions.append(decision)
-    delay = 0.0
-    if config.automatic:
-        report(0.3, 'look for a delay of the torque')
-        delay, decision = choose_delay(
-            listed, terms, lambda some: few_of(terms.past(plain(some)).with_bandwidth(bandwidth), _FEWER)
+    delay, still = 0.0, listed
+
+    def late(bandwidth: float | None) -> tuple[float, Decision]:
+        return choose_delay(
+            still, terms, lambda some: few_of(terms.past(plain(some)).with_bandwidth(bandwidth), _FEWER)
         )
-        listed = like_training(listed, None, delay)
+
+    if config.automatic:
+        report(0.05, 'look for a delay of the torque')
+        delay, decision = late(bandwidth)
+        listed = like_training(still, None, delay)
         samples = plain(listed)
+        if config.torque_bandwidth == 0.0:
+            report(0.2, 'find the bandwidth of the torque')
+            bandwidth, found = choose_bandwidth(terms, few_of(terms.past(samples)))
+            decisions.append(found)
+        if bandwidth is not None and config.torque_bandwidth == 0.0:  # a slow torque hides how late it is
+            delay, decision = late(bandwidth)
+            listed = like_training(still, None, delay)
+            samples = plain(listed)
         decisions.append(decision)
     samples = samples.with_bandwidth(bandwidth)
     data = Data(datasets=tuple(listed), samples=samples, cutoff=cutoff, delay=delay, decisions=tuple(decisions))
