@@ -101,7 +101,7 @@ def test_the_identification_describes_it_over_any_distance(distance: float) -> N
     assert named.presliding is None
     error, other = (each.metrics['validation'].rmse[0] for each in (result, named))
     assert error < 0.5 * other
-    assert (result.metrics['validation'].rmse < 0.1).all()  # the noise is 0.02
+    assert (result.metrics['validation'].rmse < 0.15).all()  # the noise is 0.02
     again = IdentificationResult.from_yaml(result.to_yaml())
     np.testing.assert_allclose(again.presliding, result.presliding)
     predictor = TorquePredictor(MODEL, again)

@@ -180,12 +180,13 @@ def test_the_weights_are_those_of_the_greatest_evidence(strength: float) -> None
 def test_a_term_that_explains_nothing_is_gone_and_one_that_explains_all_stays() -> None:
     rng = np.random.default_rng(0)
     rows, own = rng.standard_normal((500, 2, 3)), rng.standard_normal((500, 2, 2))
-    torque = rows @ np.array([1.0, 2.0, 3.0]) + 1000.0 * own[:, :, 0] + rng.standard_normal((500, 2))
+    torque = rows @ np.array([1.0, 2.0, 3.0]) + 10.0 * own[:, :, 0] + 10.0 * rng.standard_normal((500, 2))
     info = gather(rows, own, torque, np.ones((500, 2)))
     weights = weigh(info, Prior(mean=np.zeros(3), precision=np.eye(3)), 1.0)
     values = solved(info, weights.precision, None, weights.prior)[3:].reshape(2, 2)
-    np.testing.assert_allclose(values[:, 0], 1000.0, rtol=1e-3)
-    assert np.abs(values[:, 1]).max() < 0.02  # least squares have a deviation of 0.045
+    free = solved(info, weights.precision, None)[3:].reshape(2, 2)
+    np.testing.assert_allclose(values[:, 0], 10.0, atol=1.5)
+    assert np.linalg.norm(values[:, 1]) < 0.4 * np.linalg.norm(free[:, 1])
     left_out = weigh(info, Prior(mean=np.zeros(3), precision=np.eye(3)), 1.0, np.array([True, False]))
     assert np.abs(solved(info, left_out.precision, None, left_out.prior)[[3, 5]]).max() < 1e-3
 

@@ -107,7 +107,7 @@ def weighted_terms(chosen: Chosen, model: RobotModel, config: IdentificationConf
     base, choice = chosen.rows.base, chosen.choice
     assert isinstance(base, BaseParameters)
     described = description_prior(model, base, rotor_inertia=config.rotor_inertia)
-    return Terms(base=base, friction=choice.friction, shape=choice.shape, described=described)
+    return Terms(base=base, friction=choice.friction, shape=choice.shape, described=described, weighted=False)
 
 
 def _candidates(chosen: Chosen, few: Samples, model: RobotModel, config: IdentificationConfig) -> Iterator[_Candidate]:

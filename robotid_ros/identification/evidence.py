@@ -22,8 +22,8 @@ Gaussian noise of the variance 1 / p_j everything is linear, and the weights are
     a_i = g_i / sum_j (f_ij c_ij / s_j)^2,   s = g / (beta - m)^T C^-1 (beta - m),   p_j = N_j / E[|e_j|^2],
 
 where g_i of the parameters of a kind of term, and g of the base parameters, are determined by the data and not by their
-weight: one minus the share of their variance that the data leave. A kind of term that explains nothing gets a weight
-without bound, and is gone.
+weight: one minus the share of their variance that the data leave. A kind of term that explains nothing gets the
+largest weight, and is nearly gone.
 """
 
 from dataclasses import dataclass, replace
@@ -36,6 +36,9 @@ from robotid_ros.identification.information import Information
 from robotid_ros.identification.prior import Prior
 
 _FIRST = 25.0  # weight to begin with: a term takes a fifth of the torque
+_MOST = (
+    2500.0  # weight: a term that explains nothing may still take a fiftieth of the torque, as deviations have to hold
+)
 _GONE = 1e10  # weight of a term that is left out
 _STRENGTHS = 1e-8, 1e6  # of the description
 _ITERATIONS, _STEPS = 60, 4  # most, from the first guess and from the weights of nearly the same rows
@@ -103,7 +106,7 @@ def weigh(
         alpha[: len(start.alpha)], strength, precision = start.alpha[:k], start.strength, start.precision
     prior, told = described, float(b)
     for iteration in range(_ITERATIONS if start is None else _STEPS):
-        own = np.where(seen, np.minimum(alpha, _GONE) * share, 1.0 / power[:, None])
+        own = np.where(seen, np.minimum(alpha, _MOST) * share, 1.0 / power[:, None])
         if without is not None:
             own = np.where(without, _GONE * np.maximum(share, 1.0 / power[:, None]), own)
         prior = Prior(

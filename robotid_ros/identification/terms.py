@@ -48,6 +48,8 @@ class Terms:
         Base parameters that give the load of load-dependent friction; None takes the measured torque.
     independent : float or None
         Independent samples in one second, as the residual shows; None where they were not looked for.
+    weighted : bool
+        Whether the friction terms have weights, too; those of a model that was asked for are as they are.
     weights : Weights or None
         From where a search for those of nearly the same rows begins.
     """
@@ -58,6 +60,7 @@ class Terms:
     described: Prior | None = None
     values: Array | None = None
     independent: float | None = None
+    weighted: bool = True
     weights: Weights | None = None
 
     @classmethod
@@ -102,7 +105,7 @@ class Terms:
             own = samples.filtered(terms.own(samples, rigid))
             info = Bench.of_rows(samples, label, filtered, own, filtered, own).total
             assert terms.described is not None
-            weights = weigh(info, terms.described, terms.share(samples))
+            weights = self._weights(weigh(info, terms.described, terms.share(samples)))
             values = terms.solved(info, weights.precision, weights.prior)
             base, linear = values[: info.base], values[info.base :].reshape(samples.n, -1)
             residual = samples.target - filtered @ base - np.einsum('Nnk,nk->Nn', own, linear)
@@ -110,6 +113,9 @@ class Terms:
             found = independent_share(np.sqrt(samples.weight) * residual, runs) * len(samples) / seconds
             terms = replace(terms, values=base, independent=found, weights=weights)
         return terms
+
+    def _weights(self, found: Weights) -> Weights:
+        return found if self.weighted else replace(found, prior=replace(found.prior, own=None))
 
     def solved(self, info: Information, precision: Array, prior: Prior | None) -> Array:
         """Return the parameters (P,) of some Gram matrices, for given weights."""
@@ -127,7 +133,7 @@ class Terms:
         if self.described is None:
             score, _, precision = bench.linear(self.friction)
             return score, None, precision
-        found = weigh(bench.total, self.described, self.share(samples), without, self.weights)
+        found = self._weights(weigh(bench.total, self.described, self.share(samples), without, self.weights))
         score = bench.score(lambda info: self.solved(info, found.precision, found.prior))
         return score, found.prior, found.precision
 
