@@ -323,6 +323,7 @@ def test_design_and_process_write_what_they_say(tmp_path: Path, files: dict[str,
         '3',
         '--jobs',
         '1',
+        '--start-at-rest',
     ]
     assert main([*arguments, '--out', str(out), '--csv', str(tmp_path / 'period.csv'), '--rate', '50']) == 0
     design = yaml.safe_load(out.read_text(encoding='utf-8'))

@@ -242,7 +242,7 @@ def test_a_design_with_room_can_be_stopped_everywhere(latency):
 
 def test_a_design_up_to_its_position_limits_cannot_but_its_stops_say_so():
     """The path turns at the limit with all the acceleration there is; see docs/stopping.md."""
-    stops = list(stops_of_the_packaged_arm(0.1, position_margin=0.0))
+    stops = list(stops_of_the_packaged_arm(0.1, position_margin=0.0, start_at_rest=True))
     broken = [plan for plan, _ in stops if plan.breaks]
     assert 0.01 < len(broken) / len(stops) < 0.1
     assert all(plan.breaks.startswith("position of joint 'shoulder_lift_joint'") for plan in broken)

@@ -523,7 +523,8 @@ def test_levels_of_recordings_take_the_place_of_the_residuals(tmp_path: Path) ->
                         client.executor.spin_once(timeout_sec=0.02)
                         answer = client.seen.get('/identification/contact_torque')
                         if answer is not None and answer.header.stamp == state.header.stamp:
-                            touched |= np.array(answer.effort) != 0.0
+                            # A state that is lost on the way looks like a step until the filters have forgotten it.
+                            touched |= (np.array(answer.effort) != 0.0) & (k > 60)
                             break
                     if k == 100:
                         assert not touched.any()

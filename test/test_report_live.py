@@ -295,7 +295,7 @@ def test_torque_and_convergence_of_a_real_identification_are_drawn(browser: Chro
                 client.averaged.publish(averaged(run, 10.0 * run))
                 client.until(lambda run=run: client.status.get('recordings') == str(run), 'a recording')
                 wait_until(
-                    lambda run=run: browser.evaluate("document.getElementById('convergence').data[0].x.length") == run,
+                    lambda run=run: browser.evaluate("document.getElementById('convergence').data[0].x.at(-1)") == run,
                     'the convergence is drawn',
                 )
             shown = browser.evaluate("document.getElementById('convergence').data.map(t => [...t.y])")
