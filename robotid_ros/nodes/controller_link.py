@@ -28,7 +28,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from robotid_ros.arrays import Array, require_names
 from robotid_ros.errors import DataError, ExcitationError
-from robotid_ros.nodes.conversions import node_names, seconds
+from robotid_ros.nodes.conversions import seconds
 from robotid_ros.nodes.publishing import publish
 
 _ANSWER = 2.0
