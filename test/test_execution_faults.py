@@ -243,7 +243,7 @@ def test_a_design_with_room_can_be_stopped_everywhere(latency):
 
 def test_a_run_up_to_its_position_limits_is_refused():
     """The path turns at the limit with all the acceleration there is; see docs/stopping.md."""
-    with pytest.raises(ExcitationError, match="no stop at t = .* position of joint 'shoulder_lift_joint' is"):
+    with pytest.raises(ExcitationError, match=r"no stop at t = .* position of joint 'shoulder_lift_joint' is"):
         list(stops_of_the_packaged_arm(0.1, position_margin=0.0))
 
 

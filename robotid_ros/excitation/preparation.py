@@ -74,7 +74,7 @@ def reference_check(model: RobotModel, config: ExcitationConfig) -> ReferenceChe
 
 def arm_check(model: RobotModel, config: ExcitationConfig) -> ReferenceCheck:
     """Return what stops keep where none keeps the settings' limits: all that the arm has, in the same places."""
-    full = {name: 1.0 for name in ('velocity_scaling', 'acceleration_scaling', 'jerk_scaling', 'torque_scaling')}
+    full = dict.fromkeys(('velocity_scaling', 'acceleration_scaling', 'jerk_scaling', 'torque_scaling'), 1.0)
     return reference_check(model, replace(config, **full))
 
 

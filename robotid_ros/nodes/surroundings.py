@@ -189,7 +189,9 @@ class Surroundings:
             return
         mine = {name.rpartition('/')[2] for name in self._commanders.controllers()}
         states = {item.key.removesuffix('.state'): item.value for status in told for item in status.values}
-        self._inactive = next((f'{name} is {states[name]}' for name in mine if states.get(name, _ACTIVE) != _ACTIVE), '')
+        self._inactive = next(
+            (f'{name} is {states[name]}' for name in mine if states.get(name, _ACTIVE) != _ACTIVE), ''
+        )
 
     def mode_problem(self) -> str:
         """Return why the arm does not follow in the mode that it is in, '' where it does."""
