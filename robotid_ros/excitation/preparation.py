@@ -74,8 +74,8 @@ def reference_check(model: RobotModel, config: ExcitationConfig) -> ReferenceChe
 
 def arm_check(model: RobotModel, config: ExcitationConfig) -> ReferenceCheck:
     """Return what stops keep where none keeps the settings' limits: all that the arm has, in the same places."""
-    full = dict.fromkeys(('velocity_scaling', 'acceleration_scaling', 'jerk_scaling', 'torque_scaling'), 1.0)
-    return reference_check(model, replace(config, **full))
+    full = replace(config, velocity_scaling=1.0, acceleration_scaling=1.0, jerk_scaling=1.0, torque_scaling=1.0)
+    return reference_check(model, full)
 
 
 def clear_poses(model: RobotModel, config: ExcitationConfig, count: int) -> Array:

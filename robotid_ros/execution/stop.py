@@ -152,8 +152,8 @@ def _feasible(
 ) -> list[MoveToRest]:
     """Return moves of some durations from the shortest on that keeps velocity and acceleration from all starts.
 
-    ``goals``, shape (D, n), belong to the durations ``times``, shape (D,) [s]. Where none keeps them, the durations are those about the one that
-    breaks them least.
+    ``goals``, shape (D, n), belong to the durations ``times``, shape (D,) [s]. Where none keeps them, the durations are
+    those about the one that breaks them least.
     """
     excess = _joint_excess(starts, times, goals, velocity, braking)
     kept = excess <= 0.0
