@@ -125,8 +125,8 @@ class Surroundings:
     """Watches them while an arm moves.
 
     Topics that are '' are not watched; the states that a controller manager tells on ``/diagnostics`` always are. The
-    topic of the speed scaling carries ``std_msgs/Float64`` (100 is full speed), that of the program ``std_msgs/Bool``: a
-    driver says with it that its robot takes commands, which is false in a protective stop, with brakes locked, or while
+    topic of the speed scaling carries ``std_msgs/Float64`` (100 is full speed), that of the program ``std_msgs/Bool``:
+    a driver says with it that its robot takes commands, which is false in a protective stop, with brakes locked, or while
     the program on the robot is paused.
 
     What was said last holds, whenever it came: :meth:`require` refuses a start for it, and :meth:`look`, which calls
