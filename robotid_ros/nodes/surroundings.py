@@ -126,8 +126,8 @@ class Surroundings:
 
     Topics that are '' are not watched; the states that a controller manager tells on ``/diagnostics`` always are. The
     topic of the speed scaling carries ``std_msgs/Float64`` (100 is full speed), that of the program ``std_msgs/Bool``:
-    a driver says with it that its robot takes commands, which is false in a protective stop, with brakes locked, or while
-    the program on the robot is paused.
+    a driver says with it that its robot takes commands, which is false in a protective stop, with brakes locked, or
+    while the program on the robot is paused.
 
     What was said last holds, whenever it came: :meth:`require` refuses a start for it, and :meth:`look`, which calls
     ``report`` with what ends a run, looks at it each time. So nothing is lost that comes between the two.
