@@ -39,14 +39,14 @@ def stops_along(
     """Yield moments of a reference [s], denser where it is fast or turns, and the stop of an arm that is there."""
     times = np.linspace(begin, end, max(2, round((end - begin) / 0.01)))
     _, velocity, acceleration = reference.evaluate(times)
-    limits = check.limits
+    limits, shown = check.limits, np.abs(acceleration).max(axis=0)
     pace = np.abs(velocity / limits.velocity).max(axis=1) + np.abs(acceleration / limits.acceleration).max(axis=1)
     passed = np.concatenate([[0.0], np.cumsum(0.5 * (pace[1:] + pace[:-1]) * np.diff(times))])
     for time in np.interp(np.arange(0.5 * _STEP, passed[-1], _STEP), passed, times):
         led = [motion_at(reference, min(time + part * _LATENCY, reference.duration)) for part in (0.5, 0.0, 1.0)]
         starts = [*(replace(motion, acceleration=None) for motion in led), *led]
         path = reference, min(time + 0.5 * _LATENCY, reference.duration)
-        yield float(time), plan_stop(starts, check, path, harder=arm)
+        yield float(time), plan_stop(starts, check, path, shown=shown, harder=arm)
 
 
 def require_room(
