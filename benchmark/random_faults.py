@@ -253,6 +253,56 @@ def _request(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
     return {'request': fault.at}
 
 
+def _swapped(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    order = rng.permutation(6)
+
+    def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
+        names = order[order < len(q)]
+        return q[names], v[names], e, t
+
+    return _shown(fault, change)
+
+
+def _out_of_order(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    """Messages of up to some time ago, with their own stamps, or with the present one: repeated, late or shuffled."""
+    back, restamped, share = int(10.0 ** rng.uniform(0.0, 2.0)), bool(rng.integers(2)), rng.uniform(0.05, 1.0)
+    kept: list[tuple[Array, Array, Any, float]] = []
+
+    def change(loop: Loop, q: Array, v: Array, e: Any, t: Any) -> Any:
+        kept.append((q, v, e, t))
+        if rng.uniform() > share:
+            return q, v, e, t
+        old = kept[max(0, len(kept) - 1 - int(rng.integers(back + 1)))]
+        return (*old[:3], t) if restamped else old
+
+    return _shown(fault, change)
+
+
+def _no_velocity(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    return _shown(fault, lambda loop, q, v, e, t: (q, None, e, t))
+
+
+def _clock_again(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    """The clock jumps once more while the arm is stopped for the first jump, or for a request."""
+    again, asked = float(10.0 ** rng.uniform(-2.0, 5.0) * rng.choice([-1.0, 1.0])), bool(rng.integers(2))
+
+    def change(loop: Loop) -> None:
+        first = 0.0 if asked else fault.size
+        loop.clock_error = first + (again if loop.now > fault.at + 0.15 else 0.0)
+
+    return {'fault': change, 'request': fault.at if asked else np.inf}
+
+
+def _scaling_and_back(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
+    scaling, lasts = float(rng.choice([0.0, rng.uniform(0.0, 1.0)])), float(10.0 ** rng.uniform(-1.5, 0.5))
+
+    def change(loop: Loop) -> None:
+        loop.controller.speed_scaling = scaling if loop.now < fault.at + lasts else 1.0
+
+    fault.size = scaling
+    return {'fault': change, 'feedback': bool(rng.integers(2))}
+
+
 def _noise(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
     size = abs(fault.size)
 
@@ -290,6 +340,11 @@ _KINDS: dict[str, Callable[[np.random.Generator, Fault], dict[str, Any]]] = {
     'a joint is blocked': _blocked,
     'a stop is asked for': _request,
     'noise': _noise,
+    'joints are swapped': _swapped,
+    'messages are out of order': _out_of_order,
+    'velocities vanish': _no_velocity,
+    'the clock jumps again': _clock_again,
+    'speed scaling, and back': _scaling_and_back,
     'the node is killed': _dead,
 }
 

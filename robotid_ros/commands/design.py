@@ -19,8 +19,9 @@ from robotid_ros.commands.options import add_robot_arguments, load_config, load_
 from robotid_ros.commands.terminal import progress_bar
 from robotid_ros.data import Recording, write_csv
 from robotid_ros.errors import DataError, MissingDependencyError
-from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
+from robotid_ros.excitation import ExcitationConfig, FourierTrajectory
 from robotid_ros.excitation.design import save_excitation
+from robotid_ros.execution.stopping_room import stoppable_design
 from robotid_ros.files import require_folder
 from robotid_ros.jobs import engine
 from robotid_ros.model.packaged import arm_file
@@ -47,7 +48,7 @@ def _run(options: argparse.Namespace) -> int:
     if not 1.0 <= options.rate <= 1e5:
         raise DataError(f'--rate: expected 1 to 100000 Hz, got {options.rate:g}')
     with engine(options.dask), progress_bar('design') as progress:
-        design = optimize_excitation(model, settings, progress=progress)
+        design = stoppable_design(model, settings, progress=progress)
     save_excitation(design, options.out)
     print(design.summary())
     print(f'written: {options.out}')

@@ -72,6 +72,12 @@ def reference_check(model: RobotModel, config: ExcitationConfig) -> ReferenceChe
     return ReferenceCheck(model=model, limits=limits, constraints=constraints, observation=observation)
 
 
+def arm_check(model: RobotModel, config: ExcitationConfig) -> ReferenceCheck:
+    """Return what stops keep where none keeps the settings' limits: all that the arm has, in the same places."""
+    full = replace(config, velocity_scaling=1.0, acceleration_scaling=1.0, jerk_scaling=1.0, torque_scaling=1.0)
+    return reference_check(model, full)
+
+
 def clear_poses(model: RobotModel, config: ExcitationConfig, count: int) -> Array:
     """Return poses within the limits that are off the ground, the walls and the arm itself, of ``count`` drawn.
 

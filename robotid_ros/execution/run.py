@@ -20,6 +20,7 @@ from robotid_ros.excitation.friction_sweep import FrictionSweep
 from robotid_ros.excitation.pose_tour import PoseTour
 from robotid_ros.excitation.reference import Chain, FourierRun, Reference, ReferenceCheck, Rest, SpedUp, approach
 from robotid_ros.execution.path_stop import plan_path_stop, stop_durations
+from robotid_ros.execution.stopping_room import require_room
 from robotid_ros.execution.windows import KnotPlan, WindowPlan
 from robotid_ros.settings import Settings, setting
 
@@ -77,6 +78,8 @@ class RunPlan:
         Of the motion; the whole length of a friction sweep [s].
     motion : Reference
         What is repeated, from the beginning of a period.
+    arm : ReferenceCheck or None
+        What a stop keeps where none keeps the limits of the run.
     """
 
     joint_names: tuple[str, ...]
@@ -86,6 +89,7 @@ class RunPlan:
     end: float
     period: float
     motion: Reference
+    arm: ReferenceCheck | None = None
 
     def phase(self, time: float) -> str:
         """Return 'ramp', 'period k' or 'end' for a time from the start of the run [s]."""
@@ -110,10 +114,12 @@ def plan_run(
     motion: FourierTrajectory | FrictionSweep | PoseTour,
     check: ReferenceCheck,
     config: RunConfig | None = None,
+    arm: ReferenceCheck | None = None,
 ) -> RunPlan:
     """Plan a run from where the arm stands, shape (n,) [rad or m], and check all of it, the way to the start too.
 
-    If any part breaks a limit, the error names the part, limit, joint and time.
+    If any part breaks a limit, or cannot be stopped inside the limits of place, the error names the part, limit, joint
+    and time. ``arm`` has the limits of the arm itself, which a stop may use where a run keeps to a part of them.
     """
     config = RunConfig() if config is None else config
     names = check.model.joint_names
@@ -146,6 +152,8 @@ def plan_run(
     )
     windows = WindowPlan(reference, check, knots)
     windows.require_stops(begin + min(_LOOKED_AT * period, middle.duration))
+    for since, until in ((0.0, begin + min(period, middle.duration)), (begin + middle.duration, reference.duration)):
+        require_room(reference, check, arm, since, until)
     return RunPlan(
         joint_names=names,
         reference=reference,
@@ -154,6 +162,7 @@ def plan_run(
         end=begin + middle.duration,
         period=period,
         motion=repeated,
+        arm=arm,
     )
 
 

@@ -40,8 +40,8 @@ _LONGER = (1.0, 1.2, 1.5, 2.0)
 """Candidates, relative to the shortest time that keeps the joint limits."""
 _SAMPLES = 16
 """Per candidate: 50 ms apart in a stop of 0.8 s."""
-_AT_ONCE = 2
-"""So many candidates are checked in one batch: mostly the first one does, and four take more than twice as long."""
+_IN_SIGHT = 4.0
+"""Candidates last up to so many times what braking, and the way between the starts, take of the slowest joint."""
 _MEASURED = 3
 """So many starts, the first, are checked against all limits; all of them against those of the joints."""
 _CHECKED = quintic_basis(np.linspace(0.0, 1.0, 13))[1:]
@@ -55,6 +55,7 @@ class StopPlan:
     move: MoveToRest
     starts: tuple[JointMotion, ...]
     breaks: str = ''
+    added: Array | None = None  # normalised, to each bound, shape (B,); None where it keeps all limits
 
     def fastest(self, time: float) -> Array:
         """Return the highest speed of each joint after a time [s], over all starts, shape (n,) [rad/s or m/s]."""
@@ -69,6 +70,7 @@ def plan_stop(
     path: tuple[Reference, float] | None = None,
     back_to: Array | None = None,
     shown: Array | None = None,
+    harder: ReferenceCheck | None = None,
 ) -> StopPlan:
     """Return the quickest stop of an arm that keeps all limits, or else the one with the least way.
 
@@ -86,43 +88,54 @@ def plan_stop(
         others [rad or m].
     shown : ndarray, shape (n,), optional
         Accelerations of the run itself, which a joint without a limit brakes with too [rad/s^2 or m/s^2].
+    harder : ReferenceCheck, optional
+        What counts where nothing keeps ``check``: the limits of the arm itself, where a run keeps to a part of them.
     """
     first, limits = starts[0], check.limits
     gentle = np.maximum(GENTLE_BRAKING, 0.0 if shown is None else 1.2 * shown)
     allowed = np.maximum(limits.allowed('acceleration', first.position, -first.velocity), _LEAST_BRAKING)
     braking = np.where(np.isfinite(allowed), allowed, gentle)
+    times = _durations(starts, braking)
     ends: list[Array] = []
     if path is not None:
         reference, place = path
-        ends.append(reference.evaluate(np.minimum(place + 0.5 * _TIMES, reference.duration))[0])
-    straight = first.position + 0.5 * _TIMES[:, None] * first.velocity
+        ends.append(reference.evaluate(np.minimum(place + 0.5 * times, reference.duration))[0])
+    straight = first.position + 0.5 * times[:, None] * first.velocity
     inside = _inside(straight, first.position, limits)
     ends += [inside] if np.array_equal(inside, straight) else [inside, straight]
     if back_to is not None:
         ends = [np.where(np.isfinite(back_to), back_to, goals) for goals in ends]
-    families = [_feasible(starts, goals, limits.velocity, braking) for goals in ends]
+    families = [_feasible(starts, times, goals, limits.velocity, braking) for goals in ends]
     quickest = families[-1][0].duration
     longest = max(1.5 * quickest, min(2.5 * quickest, _USUALLY_LONGEST))
     moves = [move for family in families for move in family if move.duration <= longest]
     moves.sort(key=lambda move: move.duration)  # stable: along the path before straight ahead
     added: list[Array] = []
-    while len(added) < len(moves):
-        excess = _added(check, moves[len(added) : len(added) + _AT_ONCE], starts[:_MEASURED])
-        clear = np.flatnonzero(excess.max(axis=1) <= 0.0)
-        if len(clear):
-            return StopPlan(move=moves[len(added) + int(clear[0])], starts=tuple(starts))
-        added += list(excess)
+    for move in moves:  # one by one: mostly the first one does
+        added.append(_added(check, move, starts[:_MEASURED]))
+        if added[-1].max() <= 0.0:
+            return StopPlan(move=move, starts=tuple(starts))
+    if harder is not None:
+        return plan_stop(starts, harder, path, back_to, shown)
     ways = [float(np.abs(move.goal - first.position).sum()) for move in moves]
     k = int(np.argmin(ways))
-    return StopPlan(move=moves[k], starts=tuple(starts), breaks=check.spell(added[k]))
+    return StopPlan(move=moves[k], starts=tuple(starts), breaks=check.spell(added[k]), added=added[k])
 
 
-def _added(check: ReferenceCheck, moves: Sequence[MoveToRest], starts: Sequence[JointMotion]) -> Array:
-    """Return what moves add to the normalised excesses over all bounds, from the worst of some starts, shape (M, B)."""
+def _added(check: ReferenceCheck, move: MoveToRest, starts: Sequence[JointMotion]) -> Array:
+    """Return what a move adds to the normalised excesses over all bounds, from the worst of some starts, shape (B,)."""
     s = np.linspace(0.0, 1.0, _SAMPLES)
-    motions = [replace(move, start=start).evaluate(move.duration * s) for move in moves for start in starts]
-    result: Array = np.max(np.split(check.added_by(motions), len(moves)), axis=1)
+    motions = [replace(move, start=start).evaluate(move.duration * s) for start in starts]
+    result: Array = check.added_by(motions).max(axis=0)
     return result
+
+
+def _durations(starts: Sequence[JointMotion], braking: Array) -> Array:
+    """Return the durations that candidates are made of [s]."""
+    apart = np.ptp([start.position for start in starts], axis=0)
+    speed = np.abs([start.velocity for start in starts]).max(axis=0)
+    slowest = float(np.maximum(1.5 * speed / braking, np.sqrt(6.0 * apart / braking)).max())
+    return _TIMES[: np.searchsorted(_TIMES, _IN_SIGHT * max(slowest, _SHORTEST)) + 1]
 
 
 def _inside(goals: Array, position: Array, limits: JointLimits) -> Array:
@@ -134,32 +147,36 @@ def _inside(goals: Array, position: Array, limits: JointLimits) -> Array:
     return result
 
 
-def _feasible(starts: Sequence[JointMotion], goals: Array, velocity: Array, braking: Array) -> list[MoveToRest]:
+def _feasible(
+    starts: Sequence[JointMotion], times: Array, goals: Array, velocity: Array, braking: Array
+) -> list[MoveToRest]:
     """Return moves of some durations from the shortest on that keeps velocity and acceleration from all starts.
 
-    ``goals``, shape (D, n), belong to ``_TIMES``. Where none keeps them, the durations are those about the one that
-    breaks them least.
+    ``goals``, shape (D, n), belong to the durations ``times``, shape (D,) [s]. Where none keeps them, the durations are
+    those about the one that breaks them least.
     """
-    excess = _joint_excess(starts, goals, velocity, braking)
+    excess = _joint_excess(starts, times, goals, velocity, braking)
     kept = excess <= 0.0
     shortest = int(np.argmax(kept) if kept.any() else np.argmin(excess))
-    wanted = np.searchsorted(_TIMES, _TIMES[shortest] * np.array(_LONGER) - 1e-9)
-    wanted = np.unique(np.minimum(wanted, len(_TIMES) - 1))
+    wanted = np.searchsorted(times, times[shortest] * np.array(_LONGER) - 1e-9)
+    wanted = np.unique(np.minimum(wanted, len(times) - 1))
     return [
-        MoveToRest(start=starts[0], goal=goals[k], duration=float(_TIMES[k]))
+        MoveToRest(start=starts[0], goal=goals[k], duration=float(times[k]))
         for k in wanted.tolist()
         if k == shortest or excess[k] <= max(0.0, float(excess[shortest]))
     ]
 
 
-def _joint_excess(starts: Sequence[JointMotion], goals: Array, velocity: Array, braking: Array) -> Array:
+def _joint_excess(
+    starts: Sequence[JointMotion], durations: Array, goals: Array, velocity: Array, braking: Array
+) -> Array:
     """Return by how much the worst start breaks a velocity or acceleration limit, relative, shape (D,)."""
     still = np.zeros_like(goals[0])
     position, speed, gain = (
         np.array([still if value is None else value for value in values])
         for values in zip(*((start.position, start.velocity, start.acceleration) for start in starts), strict=True)
     )
-    times = _TIMES[:, None, None]
+    times = durations[:, None, None]
     parts = np.empty((3, len(goals), *position.shape))
     parts[0], parts[1], parts[2] = goals[:, None] - position, times * speed, times**2 * gain
     fast, hard = (np.abs(basis @ parts.reshape(3, -1)).max(axis=0).reshape(parts.shape[1:]) for basis in _CHECKED)

@@ -358,7 +358,7 @@ class Supervisor:
             starts.append(JointMotion(position=then[0][0], velocity=then[1][0], acceleration=then[2][0]))
         path = None if near is None else (reference, min(max(time - near + 0.5 * latency, 0.0), reference.duration))
         back_to = following.efforts.clear if following.pushing and following.efforts is not None else None
-        return plan_stop(starts, self.plan.windows.check, path, back_to, self._shown)
+        return plan_stop(starts, self.plan.windows.check, path, back_to, self._shown, self.plan.arm)
 
     def _gone_on(self, motion: JointMotion, seen: JointMotion, led: JointMotion, straight: JointMotion) -> JointMotion:
         """Return where joints are later: those that go along their path are where it leads, off it as before.

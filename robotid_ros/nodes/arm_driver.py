@@ -284,7 +284,9 @@ class ArmDriver:
             remark = self.state.clock_remark(run.config.clock_tolerance)
         sees = self.state.problem if run.reason.startswith('no joint state') else ''
         breaks = f'the stop breaks a limit: {run.breaks}' if run.breaks else ''
-        return '; '.join(filter(None, (run.reason, remark, sees, *self._after, breaks)))
+        mode = self.surroundings.mode_problem()  # what ended a run early may be told only now
+        mode = '' if mode == run.reason else mode
+        return '; '.join(filter(None, (run.reason, remark, sees, mode, *self._after, breaks)))
 
     @staticmethod
     def _level(run: Supervisor) -> bytes:

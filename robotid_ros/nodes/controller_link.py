@@ -39,15 +39,6 @@ _STATE_PERIOD = 0.02
 """Of the controller states that are looked at [s]."""
 
 
-def controllers_of(node: Node, topic: str, action: str, *, by_action: bool) -> list[str]:
-    """Return the nodes that take trajectories on a topic, or serve an action."""
-    if by_action:
-        found = node.get_publishers_info_by_topic(f'{node.resolve_service_name(action)}/_action/feedback')
-    else:
-        found = node.get_subscriptions_info_by_topic(topic)
-    return sorted(set(node_names(found)))
-
-
 def replacement(node: Node, controllers: Sequence[str]) -> str:
     """Return 'immediate' or 'blend', as the first controller that tells says; off the executor's thread.
 

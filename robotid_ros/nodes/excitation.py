@@ -34,23 +34,23 @@ from robotid_ros.excitation import (
     ExcitationConfig,
     ExcitationDesign,
     load_excitation,
-    optimize_excitation,
     save_excitation,
 )
 from robotid_ros.excitation.design import design_to_dict
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep, FrictionSweepConfig, friction_sweep, sweep_start
 from robotid_ros.excitation.pose_tour import PoseTour, PoseTourConfig, pose_tour
-from robotid_ros.excitation.preparation import design_limits, reference_check, validation_config
+from robotid_ros.excitation.preparation import arm_check, design_limits, reference_check, validation_config
 from robotid_ros.excitation.workspace import workspace_constraints
 from robotid_ros.execution.run import RunConfig, RunPlan, plan_run
+from robotid_ros.execution.stopping_room import stoppable_design
 from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.execution.windows import Window
 from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.nodes.action_link import ActionLink
 from robotid_ros.nodes.arm_driver import ArmDriver
-from robotid_ros.nodes.controller_link import ControllerLink, TopicLink, controllers_of, replacement
+from robotid_ros.nodes.controller_link import ControllerLink, TopicLink, replacement
 from robotid_ros.nodes.conversions import LATCHED, action_name
 from robotid_ros.nodes.excitation_config import (
     ActionLinkConfig,
@@ -139,8 +139,8 @@ class ExcitationNode(Node):
     def _other_commanders(self) -> Commanders:
         topic, acts = 'joint_trajectory', self._config.controller_interface == 'action'
         named = self._config.follow_joint_trajectory_action
-        self._action = named or action_name(self.resolve_topic_name(topic))
-        return Commanders(self, topic, self._action, publishes=not acts, acts=acts)
+        action = named or action_name(self.resolve_topic_name(topic))
+        return Commanders(self, topic, action, publishes=not acts, acts=acts)
 
     def _second(self, reason: str) -> None:
         raise ExcitationError(reason)
@@ -280,7 +280,7 @@ class ExcitationNode(Node):
                     seed=config.seed,
                     progress=progress,
                 )
-            return optimize_excitation(model, config, progress=progress, cancelled=self._cancelled.is_set)
+            return stoppable_design(model, config, progress=progress, cancelled=self._cancelled.is_set)
 
         design: ExcitationDesign = await self._worker.run(work)
         if self._cancelled.is_set():
@@ -372,10 +372,9 @@ class ExcitationNode(Node):
             self._link.require_controller(self._config.controller_timeout, self._cancelled)
             run = run_config
             if run.trajectory_replacement == 'auto':
-                by_action = self._config.controller_interface == 'action'
-                controllers = controllers_of(self, 'joint_trajectory', self._action, by_action=by_action)
-                run = replace(run, trajectory_replacement=replacement(self, controllers))
-            plan = plan_run(position, motion, reference_check(model, config), run)
+                run = replace(run, trajectory_replacement=replacement(self, self._commanders.controllers()))
+            arm = arm_check(model, config)
+            plan = plan_run(position, motion, reference_check(model, config), run, arm)
             return plan, plan.windows.window(0)
 
         plan, first = await self._worker.run(work)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from uuid import uuid4
 
-from diagnostic_msgs.msg import DiagnosticStatus
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile
@@ -35,6 +35,8 @@ _SILENT = 5.0
 _SETTLED = 2.0
 """How long a recorder may still speak of what was before [s]."""
 _REFERENCE = '~/reference'
+_MANAGER, _ACTIVITY, _ACTIVE = 'controller_manager', 'Controllers Activity', 'active'
+"""Of ros2_control: its node, what it calls the states of its controllers on /diagnostics, and the one that follows."""
 _FULL_SPEED = 100.0
 _SCALING_TOLERANCE = 0.1
 """Deviation of the speed scaling that a run goes on with [%]: 1 ms of delay in a second."""
@@ -66,6 +68,14 @@ class Commanders:
         # Every client of an action, and nobody else, subscribes to its feedback.
         clients = _others(node, node.get_subscriptions_info_by_topic(self._feedback), own=self._acts)
         return publishers | clients
+
+    def controllers(self) -> list[str]:
+        """Return the nodes that take this node's trajectories."""
+        if self._acts:
+            found = self._node.get_publishers_info_by_topic(self._feedback)
+        else:
+            found = self._node.get_subscriptions_info_by_topic(self._topic)
+        return sorted(set(node_names(found)))
 
     def accept(self) -> list[str]:
         """Take those that are there now for no reason to stop, and return their names."""
@@ -114,9 +124,10 @@ class Claim:
 class Surroundings:
     """Watches them while an arm moves.
 
-    Topics that are '' are not watched. The one of the speed scaling carries ``std_msgs/Float64`` (100 is full speed),
-    that of the program ``std_msgs/Bool``: a driver says with it that its robot takes commands, which is false in a
-    protective stop, with brakes locked, or while the program on the robot is paused.
+    Topics that are '' are not watched; the states that a controller manager tells on ``/diagnostics`` always are. The
+    topic of the speed scaling carries ``std_msgs/Float64`` (100 is full speed), that of the program ``std_msgs/Bool``:
+    a driver says with it that its robot takes commands, which is false in a protective stop, with brakes locked, or
+    while the program on the robot is paused.
 
     What was said last holds, whenever it came: :meth:`require` refuses a start for it, and :meth:`look`, which calls
     ``report`` with what ends a run, looks at it each time. So nothing is lost that comes between the two.
@@ -139,7 +150,9 @@ class Surroundings:
         self.scaling_sight: Sight | None = None
         self._recorder: DiagnosticStatus | None = None
         self._heard = self._begun = self._looked = -float('inf')
+        self._inactive = ''
         node.create_subscription(DiagnosticStatus, 'recorder/status', self._on_recorder, 10)
+        node.create_subscription(DiagnosticArray, '/diagnostics', self._on_diagnostics, 10)
         if speed_scaling_topic:
             node.create_subscription(Float64, speed_scaling_topic, self._on_scaling, 10)
         if program_running_topic:
@@ -170,8 +183,21 @@ class Surroundings:
     def _on_program(self, message: Bool) -> None:
         self._runs = message.data
 
-    def _mode_problem(self) -> str:
+    def _on_diagnostics(self, message: DiagnosticArray) -> None:
+        """Take in the states of controllers, which a controller manager tells once a second; two would be mixed up."""
+        told = [status for status in message.status if status.name.endswith(_ACTIVITY)]
+        if not told or self._node.get_node_names().count(_MANAGER) > 1:
+            return
+        mine = {name.rpartition('/')[2] for name in self._commanders.controllers()}
+        states = {item.key.removesuffix('.state'): item.value for status in told for item in status.values}
+        self._inactive = next(
+            (f'{name} is {states[name]}' for name in mine if states.get(name, _ACTIVE) != _ACTIVE), ''
+        )
+
+    def mode_problem(self) -> str:
         """Return why the arm does not follow in the mode that it is in, '' where it does."""
+        if self._inactive:
+            return f'the controller {self._inactive}: activate it'
         if not abs(self._speed - _FULL_SPEED) <= _SCALING_TOLERANCE:
             return f'the controller runs at {self._speed:g} % of its speed, which stretches time; set it to 100 %'
         if not self._runs:
@@ -183,7 +209,7 @@ class Surroundings:
 
     def require(self) -> None:
         """Refuse, with an ExcitationError, to begin in a mode in which the arm would not follow."""
-        problem = self._mode_problem()
+        problem = self.mode_problem()
         if problem:
             raise ExcitationError(problem)
 
@@ -196,7 +222,7 @@ class Surroundings:
 
     def look(self) -> None:
         """Report what ends a run; called often."""
-        problem = self._mode_problem()  # as it is now, whenever it was told
+        problem = self.mode_problem()  # as it is now, whenever it was told
         if problem:
             self._report(problem)
             return

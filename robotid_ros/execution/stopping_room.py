@@ -1,0 +1,94 @@
+# Copyright 2026 robotid_ros maintainers
+#
+# Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+# the License. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on an
+# "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+# specific language governing permissions and limitations under the License.
+
+"""Room to stop: from every moment of a motion, a stop has to exist that stays inside the limits of place."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from robotid_ros.errors import ExcitationError
+from robotid_ros.excitation import ExcitationConfig, ExcitationDesign, optimize_excitation
+from robotid_ros.excitation.preparation import arm_check, reference_check
+from robotid_ros.excitation.reference import FourierRun, Reference, ReferenceCheck
+from robotid_ros.execution.delay import motion_at
+from robotid_ros.execution.stop import StopPlan, plan_stop
+from robotid_ros.model import RobotModel
+
+_LATENCY = 0.1
+"""What a message takes at most by default [s]: a stop may begin anywhere in it."""
+_STEP = 0.1
+"""Moments are as far apart at full velocity or full acceleration, and at half that distance at both [s]."""
+_PLACES = ('rad', 'm')
+"""Units of bounds that are of a place; the others are those of a motion."""
+_ROUNDS = 4
+_LEAST_MARGIN = 0.02
+
+
+def stops_along(
+    reference: Reference, check: ReferenceCheck, arm: ReferenceCheck | None, begin: float, end: float
+) -> Iterator[tuple[float, StopPlan]]:
+    """Yield moments of a reference [s], denser where it is fast or turns, and the stop of an arm that is there."""
+    times = np.linspace(begin, end, max(2, round((end - begin) / 0.01)))
+    _, velocity, acceleration = reference.evaluate(times)
+    limits, shown = check.limits, np.abs(acceleration).max(axis=0)
+    pace = np.abs(velocity / limits.velocity).max(axis=1) + np.abs(acceleration / limits.acceleration).max(axis=1)
+    passed = np.concatenate([[0.0], np.cumsum(0.5 * (pace[1:] + pace[:-1]) * np.diff(times))])
+    for time in np.interp(np.arange(0.5 * _STEP, passed[-1], _STEP), passed, times):
+        led = [motion_at(reference, min(time + part * _LATENCY, reference.duration)) for part in (0.5, 0.0, 1.0)]
+        starts = [*(replace(motion, acceleration=None) for motion in led), *led]
+        path = reference, min(time + 0.5 * _LATENCY, reference.duration)
+        yield float(time), plan_stop(starts, check, path, shown=shown, harder=arm)
+
+
+def require_room(
+    reference: Reference, check: ReferenceCheck, arm: ReferenceCheck | None, begin: float, end: float
+) -> None:
+    """Refuse a reference with a moment from which every stop leaves the limits of place, naming the worst.
+
+    Position, ground, clearance and workspace are limits of place. ``arm`` has those that stops keep where none keeps
+    ``check``.
+    """
+    places = np.array([bound.unit in _PLACES for part in check.constraints for bound in part.bounds])
+    worst, when = np.zeros(len(places)), 0.0
+    for time, plan in stops_along(reference, check, arm, begin, end):
+        if plan.breaks:
+            added = np.where(places, plan.added, 0.0)
+            if added.max(initial=0.0) > worst.max(initial=0.0):
+                worst, when = added, time
+    if worst.any():
+        raise ExcitationError(
+            f'no stop at t = {when:.2f} s keeps the arm inside: {check.spell(worst)}; design with more position_margin '
+            'or clearance, or a lower velocity_scaling'
+        )
+
+
+def stoppable_design(model: RobotModel, config: ExcitationConfig, **options: Any) -> ExcitationDesign:
+    """Return the best design of which every moment has room to stop; see :func:`optimize_excitation`.
+
+    Where the best one has not, it is searched for again with twice the ``position_margin`` and ``clearance``. The
+    last one is returned as it is: a start refuses what cannot be stopped.
+    """
+    check, arm = reference_check(model, config), arm_check(model, config)
+    for _ in range(_ROUNDS):
+        design = optimize_excitation(model, config, **options)
+        if design.interrupted:
+            break
+        trajectory = design.trajectory
+        run = FourierRun(trajectory=trajectory, duration=2.0 * trajectory.period)
+        try:
+            require_room(run, check, arm, 0.0, trajectory.period)
+        except ExcitationError:
+            margin = min(max(2.0 * config.position_margin, _LEAST_MARGIN), 0.5)
+            config = replace(config, position_margin=margin, clearance=2.0 * config.clearance)
+            continue
+        break
+    return design
