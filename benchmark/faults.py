@@ -31,11 +31,12 @@ from benchmark.fault_loop import STEP, Loop
 from benchmark.random_faults import JOINT_BOUNDS, Outcome, draw, run_fault
 from robotid_ros.arrays import Array
 from robotid_ros.demo.processes import die_with_parent
-from robotid_ros.excitation import ExcitationConfig, optimize_excitation
+from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.excitation.motion import Motion
 from robotid_ros.excitation.preparation import reference_check
 from robotid_ros.excitation.reference import ReferenceCheck
 from robotid_ros.execution.run import RunConfig, RunPlan, plan_run
+from robotid_ros.execution.stopping_room import stoppable_design
 from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.model.packaged import arm_file
 from robotid_ros.model.robot_config import RobotConfig, configured_arm
@@ -79,7 +80,7 @@ def clearance(check: ReferenceCheck, positions: Array) -> float:
 def random_faults(count: int, seed: int) -> list[Outcome]:
     """Run faults drawn at random on the packaged UR10e, and print what became of each kind."""
     model, config, check = arm()
-    trajectory = optimize_excitation(model, config).trajectory
+    trajectory = stoppable_design(model, config).trajectory
     start = trajectory.position([0.0])[0]
     run = RunConfig(periods=3, settling_time=0.3, ramp_velocity=1.0)
     plans = [plan_run(start, trajectory, check, replace(run, trajectory_replacement=k)) for k in ('immediate', 'blend')]
@@ -192,7 +193,7 @@ def press(joint: int, plan: RunPlan, tolerance: float) -> Press:
 def walls() -> list[tuple[Press, Press]]:
     """Let each joint of the packaged UR10e meet a wall, without the watch of efforts and with it; print the table."""
     model, config, check = arm()
-    trajectory = optimize_excitation(model, replace(config, period=_WALL_PERIOD)).trajectory
+    trajectory = stoppable_design(model, replace(config, period=_WALL_PERIOD)).trajectory
     run = RunConfig(periods=3, settling_time=0.3, ramp_velocity=1.0)
     plan = plan_run(trajectory.position([0.0])[0], trajectory, check, run)
     pairs = [(press(j, plan, 0.0), press(j, plan, 1.0)) for j in range(model.n)]

@@ -226,11 +226,11 @@ def test_both_interfaces_of_a_controller_stand_side_by_side() -> None:
 def test_a_joint_that_meets_a_wall_lets_go_only_where_its_effort_is_watched() -> None:
     pytest.importorskip('mujoco', reason='needs the sim extra')
     from benchmark.faults import arm, press
-    from robotid_ros.excitation import optimize_excitation
     from robotid_ros.execution.run import RunConfig, plan_run
+    from robotid_ros.execution.stopping_room import stoppable_design
 
     model, config, check = arm()
-    trajectory = optimize_excitation(model, replace(config, period=5.0, iterations=8)).trajectory
+    trajectory = stoppable_design(model, replace(config, period=5.0, iterations=8)).trajectory
     run = RunConfig(periods=3, settling_time=0.3, ramp_velocity=1.0)
     plan = plan_run(trajectory.position([0.0])[0], trajectory, check, run)
     without, watched = (press(2, plan, tolerance) for tolerance in (0.0, 1.0))

@@ -595,7 +595,7 @@ def plan_run(position, *rest, plan_run=excitation.plan_run, calls=[]):
     position += 0.02 * (len(calls) == 1)  # as if it had been measured elsewhere
     return plan
 
-excitation.optimize_excitation, Following.receive, excitation.plan_run = broken, receive, plan_run
+excitation.stoppable_design, Following.receive, excitation.plan_run = broken, receive, plan_run
 excitation.main()
 """
 

@@ -25,6 +25,7 @@ from robotid_ros.excitation.preparation import clear_pose, design_limits, refere
 from robotid_ros.excitation.reference import Chain, FourierRun, Move, Rest, SlowedDown, SpedUp, move_duration
 from robotid_ros.excitation.workspace import workspace_constraints
 from robotid_ros.execution.run import RunConfig, plan_run
+from robotid_ros.execution.stopping_room import stoppable_design
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import arm_file
 
@@ -241,7 +242,7 @@ def test_a_slow_arm_gets_the_time_it_needs_to_stop():
     model = planar_arm(3, limits=limits(3, 3.0, 2.0, 0.8))
     config = ExcitationConfig(period=20.0, starts=1, iterations=60)
     check = reference_check(model, config)
-    trajectory = optimize_excitation(model, config).trajectory
+    trajectory = stoppable_design(model, config).trajectory
     assert np.abs(trajectory.velocity(trajectory.sample_times(100.0))).max() > 0.8  # more than a second of braking
     plan = plan_run(trajectory.position([0.0])[0], trajectory, check, replace(RUN, periods=3))
     for window in list(plan.windows)[::5]:

@@ -61,7 +61,7 @@ def test_with_room_it_can_be_stopped_everywhere_and_every_stop_stays_inside():
             way = replace(plan.move, start=start).evaluate(np.linspace(0.0, plan.move.duration, 100))[0]
             assert np.abs(way).max() <= check.limits.upper[0] + 1e-3
         seen += 1
-    assert seen > 20
+    assert seen >= 20
 
 
 def test_a_run_that_keeps_to_a_part_of_the_limits_is_stopped_by_all_of_them_where_that_part_is_not_enough():

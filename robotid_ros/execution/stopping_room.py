@@ -60,7 +60,7 @@ def require_room(
     places = np.array([bound.unit in _PLACES for part in check.constraints for bound in part.bounds])
     worst, when = np.zeros(len(places)), 0.0
     for time, plan in stops_along(reference, check, arm, begin, end):
-        if plan.breaks:
+        if plan.added is not None:
             added = np.where(places, plan.added, 0.0)
             if added.max(initial=0.0) > worst.max(initial=0.0):
                 worst, when = added, time
