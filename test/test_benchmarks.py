@@ -230,7 +230,7 @@ def test_a_joint_that_meets_a_wall_lets_go_only_where_its_effort_is_watched() ->
     from robotid_ros.execution.stopping_room import stoppable_design
 
     model, config, check = arm()
-    trajectory = stoppable_design(model, replace(config, period=5.0, iterations=8)).trajectory
+    trajectory = stoppable_design(model, replace(config, period=5.0)).trajectory
     run = RunConfig(periods=3, settling_time=0.3, ramp_velocity=1.0)
     plan = plan_run(trajectory.position([0.0])[0], trajectory, check, run)
     without, watched = (press(2, plan, tolerance) for tolerance in (0.0, 1.0))

@@ -29,8 +29,9 @@ _STEP = 0.1
 """Moments are as far apart at full velocity or full acceleration, and at half that distance at both [s]."""
 _PLACES = ('rad', 'm')
 """Units of bounds that are of a place; the others are those of a motion."""
-_ROUNDS = 4
-_LEAST_MARGIN = 0.02
+_ROUNDS = 6
+_LEAST_MARGIN, _LARGEST_MARGIN = 0.02, 0.1
+_SLOWER = 0.8
 
 
 def stops_along(
@@ -74,8 +75,9 @@ def require_room(
 def stoppable_design(model: RobotModel, config: ExcitationConfig, **options: Any) -> ExcitationDesign:
     """Return the best design of which every moment has room to stop; see :func:`optimize_excitation`.
 
-    Where the best one has not, it is searched for again with twice the ``position_margin`` and ``clearance``. The
-    last one is returned as it is: a start refuses what cannot be stopped.
+    Where the best one has not, it is searched for again with twice the ``position_margin`` and four fifths of the
+    speed: the way that braking takes falls with its square, so that this ends. The last one is returned as it is: a
+    start refuses what cannot be stopped.
     """
     check, arm = reference_check(model, config), arm_check(model, config)
     for _ in range(_ROUNDS):
@@ -87,8 +89,8 @@ def stoppable_design(model: RobotModel, config: ExcitationConfig, **options: Any
         try:
             require_room(run, check, arm, 0.0, trajectory.period)
         except ExcitationError:
-            margin = min(max(2.0 * config.position_margin, _LEAST_MARGIN), 0.5)
-            config = replace(config, position_margin=margin, clearance=2.0 * config.clearance)
+            margin = min(max(2.0 * config.position_margin, _LEAST_MARGIN), max(_LARGEST_MARGIN, config.position_margin))
+            config = replace(config, position_margin=margin, velocity_scaling=_SLOWER * config.velocity_scaling)
             continue
         break
     return design
