@@ -77,7 +77,7 @@ class Loop:
         self.rng = np.random.default_rng(0)
         self.messages, self.track, self.led, self.orders, self.arrivals = [], [], [], [], []
         self.stopped_at, self.rested_at, self.took = np.inf, np.inf, []
-        self.now, self.dead = -0.5, False
+        self.now, self.dead, self._scaling = -0.5, False, self.controller.speed_scaling
 
     @property
     def clock(self):
@@ -159,6 +159,9 @@ class Loop:
             self.led.append(q[0])
         else:
             self._move_plant()
+        if self.controller.speed_scaling != self._scaling:
+            self._scaling = self.controller.speed_scaling
+            self.arrivals.append(self.now)
         self.track.append((self.now, *self.position))
 
     def _move_plant(self):

@@ -191,10 +191,12 @@ def _other(rng: np.random.Generator, fault: Fault) -> dict[str, Any]:
         if done:
             return
         done.append(True)
-        goal = loop.position + moved * rng.standard_normal(len(loop.position))
+        way = moved * rng.standard_normal(len(loop.position))
+        goal = loop.position + way
         zero = np.zeros(len(goal)).tolist()
+        needs = float(np.sqrt(6.0 * np.abs(way) / loop.plan.windows.check.limits.acceleration).max())
         loop.controller.command(
-            loop.model.joint_names, None, [CommandPoint(takes, goal.tolist(), zero, zero)], loop.now,
+            loop.model.joint_names, None, [CommandPoint(max(takes, needs), goal.tolist(), zero, zero)], loop.now,
             (loop.position, loop.velocity),
         )  # fmt: skip
         loop.supervisor.report('/other can command the arm too now')
@@ -364,7 +366,8 @@ def run_fault(fault: Fault, plan: RunPlan, **controller: Any) -> Outcome:
     for moment in loop.arrivals:
         k = int(np.searchsorted(track[:, 0], moment - 1e-9))
         own[max(k - _TAKEOVER, 0) : k + _TAKEOVER] = True
-    begun = np.arange(len(acceleration)) + 2 >= np.searchsorted(track[:, 0], min(loop.stopped_at, track[-1, 0]))
+    taken = min((moment for moment in loop.arrivals if moment >= loop.stopped_at), default=loop.stopped_at)
+    begun = np.arange(len(acceleration)) + 2 >= np.searchsorted(track[:, 0], min(taken, track[-1, 0]))
     relative = np.abs(acceleration) / limits.acceleration
     free = relative[begun & ~own]
     steps = np.abs(np.diff(led, n=2, axis=0))[own & begun]
@@ -419,4 +422,6 @@ def _wrong(loop: Loop, outcome: Outcome, last: float) -> str:
         return f'rest {braked:.2f} s after the last stop'
     if outcome.acceleration > 1.1:
         return f'acceleration {outcome.acceleration:.2f} times its limit'
+    if outcome.excess > 0.0 and not supervisor.breaks:
+        return f'a limit of place was broken by {outcome.excess:.3f}, and nothing was said'
     return ''

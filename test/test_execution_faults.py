@@ -30,7 +30,7 @@ from robotid_ros.execution.joint_motion import JointMotion, MoveToRest
 from robotid_ros.execution.run import RunConfig, plan_run
 from robotid_ros.execution.run_clock import RunClock
 from robotid_ros.execution.sight import Sight
-from robotid_ros.execution.stop import plan_stop
+from robotid_ros.execution.stop import PathPlace, plan_stop
 
 MODES = {'measured': {}, 'commanded': {'from_command': True}, 'blend': {'blend': True}}
 modes = st.sampled_from(sorted(MODES))
@@ -225,7 +225,7 @@ def stops_of_the_packaged_arm(latency, **design):
         led = [motion_at(reference, time + part * latency) for part in (0.5, 0.0, 1.0)]
         measured = [replace(motion, acceleration=None) for motion in led]
         starts = [*measured, *led]
-        plan = plan_stop(starts, check, (reference, time + 0.5 * latency))
+        plan = plan_stop(starts, check, PathPlace(reference=reference, time=time + 0.5 * latency, along=np.ones(6, dtype=bool)))
         ways = (
             replace(plan.move, start=start).evaluate(np.linspace(0.0, plan.move.duration, 100))[0] for start in starts
         )

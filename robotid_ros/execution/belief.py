@@ -154,9 +154,10 @@ class Belief:
         return self.time - self._unsound > _SOUND and self.time - self.place_time <= _SOUND
 
     @property
-    def lies(self) -> bool:
-        """Whether a joint has jumped as no drive can, and has not come back."""
-        return bool((np.abs(self._lie) > _NOISE).any())
+    def lying(self) -> BoolArray:
+        """Which joints have jumped as no drive can, and have not come back, shape (n,): where they are is not seen."""
+        result: BoolArray = np.abs(self._lie) > _NOISE
+        return result
 
     def silence(self, now: float, allowed: float) -> str | None:
         """Return a sentence if a joint was not believed for longer than ``allowed`` [s], else None."""

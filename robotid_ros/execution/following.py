@@ -215,7 +215,7 @@ class Following:
         if np.isneginf(belief.place_time):
             return 0.0
         when, distance = belief.place_time, self.config.path_distance
-        delay = None if belief.lies else self._delay(belief.motion, when, distance, at_speed=True)
+        delay = None if belief.lying.any() else self._delay(belief.motion, when, distance, at_speed=True)
         if delay is None:
             return None
         if known:

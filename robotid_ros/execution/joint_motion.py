@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, BoolArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +40,13 @@ class JointMotion:
             position=self.position + time * (self.velocity + 0.5 * change),
             velocity=self.velocity + change,
             acceleration=self.acceleration,
+        )
+
+    def where(self, kept: BoolArray, other: 'JointMotion') -> 'JointMotion':
+        """Return the joints that are kept, shape (n,), and those of another motion; its acceleration is not known."""
+        return JointMotion(
+            position=np.where(kept, self.position, other.position),
+            velocity=np.where(kept, self.velocity, other.velocity),
         )
 
 
@@ -72,6 +79,11 @@ class MoveToRest:
         parts = np.array([way, duration * self.start.velocity, duration**2 * acceleration])
         moved, velocity, acceleration = (basis @ parts for basis in quintic_basis(s))
         return self.start.position + moved, velocity / duration, acceleration / duration**2
+
+    def at(self, time: float) -> JointMotion:
+        """Return the motion at a time from its beginning [s]; after its end, rest."""
+        position, velocity, acceleration = self.evaluate([min(time, self.duration)])
+        return JointMotion(position=position[0], velocity=velocity[0], acceleration=acceleration[0])
 
 
 def quintic_basis(s: Array) -> tuple[Array, Array, Array]:

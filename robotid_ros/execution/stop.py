@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.excitation.reference import Reference, ReferenceCheck
 from robotid_ros.execution.joint_motion import JointMotion, MoveToRest, quintic_basis
 from robotid_ros.model.joint_limits import JointLimits
@@ -32,10 +32,11 @@ _SHARE = 0.95
 """Part of the acceleration limits that is used: the rest is for what the arm does besides."""
 _MARGIN = 0.01
 """Distance from a position limit that a stop ends at, where it can [rad or m]: a start is not refused there."""
-_SHORTEST, _LONGEST = 0.1, 8.0
+_SHORTEST, _LONGEST = 0.2, 8.0
+"""Somebody else may have set an arm at rest in motion while the message was on its way: 0.2 s bear that [s]."""
 _USUALLY_LONGEST = 1.1
 """A stop may take 1.5 times as long as braking has to, or 2.5 times where that is less than this [s]."""
-_TIMES = np.geomspace(_SHORTEST, _LONGEST, 44)
+_TIMES = np.geomspace(_SHORTEST, _LONGEST, 37)
 _LONGER = (1.0, 1.2, 1.5, 2.0)
 """Candidates, relative to the shortest time that keeps the joint limits."""
 _SAMPLES = 16
@@ -46,6 +47,20 @@ _MEASURED = 3
 """So many starts, the first, are checked against all limits; all of them against those of the joints."""
 _CHECKED = quintic_basis(np.linspace(0.0, 1.0, 13))[1:]
 """Where velocities and accelerations of all candidates are looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathPlace:
+    """Where an arm is on a path, and which joints move along it, shape (n,): one that is held does not."""
+
+    reference: Reference
+    time: float
+    along: BoolArray
+
+    def ahead(self, times: Array) -> Array:
+        """Return the places that times after this one lead to, shape (K, n)."""
+        places: Array = self.reference.evaluate(np.clip(self.time + times, 0.0, self.reference.duration))[0]
+        return places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +82,7 @@ class StopPlan:
 def plan_stop(
     starts: Sequence[JointMotion],
     check: ReferenceCheck,
-    path: tuple[Reference, float] | None = None,
+    path: PathPlace | None = None,
     back_to: Array | None = None,
     shown: Array | None = None,
     harder: ReferenceCheck | None = None,
@@ -80,9 +95,8 @@ def plan_stop(
         What the arm, or its controller, may do when the stop takes effect, the most likely first.
     check : ReferenceCheck
         The limits to keep. A limit that is broken where the arm is counts for what the stop adds.
-    path : tuple of Reference and float, optional
-        The path that the arm is on, and the place of the first start on it [s]: stops that end on the path are tried
-        before those that end straight ahead.
+    path : PathPlace, optional
+        Where the first start is on its path: stops that end on the path are tried before those that end straight ahead.
     back_to : ndarray, shape (n,), optional
         Where joints come to rest, instead of as soon as they can: places that they have just passed; NaN for the
         others [rad or m].
@@ -96,13 +110,13 @@ def plan_stop(
     allowed = np.maximum(limits.allowed('acceleration', first.position, -first.velocity), _LEAST_BRAKING)
     braking = np.where(np.isfinite(allowed), allowed, gentle)
     times = _durations(starts, braking)
-    ends: list[Array] = []
-    if path is not None:
-        reference, place = path
-        ends.append(reference.evaluate(np.minimum(place + 0.5 * times, reference.duration))[0])
-    straight = first.position + 0.5 * times[:, None] * first.velocity
+    places = np.array([start.position for start in starts])
+    middle = 0.5 * (places.min(axis=0) + places.max(axis=0))  # what holds a joint lets its controller's reference go on
+    straight = middle + 0.5 * times[:, None] * first.velocity
     inside = _inside(straight, first.position, limits)
-    ends += [inside] if np.array_equal(inside, straight) else [inside, straight]
+    ends = [inside] if np.array_equal(inside, straight) else [inside, straight]
+    if path is not None:
+        ends.insert(0, np.where(path.along, path.ahead(0.5 * times), inside))
     if back_to is not None:
         ends = [np.where(np.isfinite(back_to), back_to, goals) for goals in ends]
     families = [_feasible(starts, times, goals, limits.velocity, braking) for goals in ends]

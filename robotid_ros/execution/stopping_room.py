@@ -20,7 +20,7 @@ from robotid_ros.excitation import ExcitationConfig, ExcitationDesign, optimize_
 from robotid_ros.excitation.preparation import arm_check, reference_check
 from robotid_ros.excitation.reference import FourierRun, Reference, ReferenceCheck
 from robotid_ros.execution.delay import motion_at
-from robotid_ros.execution.stop import StopPlan, plan_stop
+from robotid_ros.execution.stop import PathPlace, StopPlan, plan_stop
 from robotid_ros.model import RobotModel
 
 _LATENCY = 0.1
@@ -46,7 +46,7 @@ def stops_along(
     for time in np.interp(np.arange(0.5 * _STEP, passed[-1], _STEP), passed, times):
         led = [motion_at(reference, min(time + part * _LATENCY, reference.duration)) for part in (0.5, 0.0, 1.0)]
         starts = [*(replace(motion, acceleration=None) for motion in led), *led]
-        path = reference, min(time + 0.5 * _LATENCY, reference.duration)
+        path = PathPlace(reference=reference, time=time + 0.5 * _LATENCY, along=np.ones(len(shown), dtype=bool))
         yield float(time), plan_stop(starts, check, path, shown=shown, harder=arm)
 
 

@@ -19,14 +19,14 @@ from enum import Enum
 
 import numpy as np
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.execution.effort_watch import EffortWatch
 from robotid_ros.execution.following import Following
 from robotid_ros.execution.joint_motion import JointMotion, MoveToRest
 from robotid_ros.execution.run import RunPlan
 from robotid_ros.execution.run_clock import RunClock
 from robotid_ros.execution.sight import Sight
-from robotid_ros.execution.stop import StopPlan, plan_stop
+from robotid_ros.execution.stop import PathPlace, StopPlan, plan_stop
 from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.execution.windows import Window
 
@@ -142,7 +142,7 @@ class Supervisor:
         self.wanted: int | None = 1 if plan.windows.count > 1 else None
         self._supplied: Window | None = None
         self._astray_since = np.inf
-        self._leads_until = first.until
+        self._leading = [Order(window=first)]
         self._looked: float | None = None
         self._excused = False
         self._stop: StopPlan | None = None
@@ -193,6 +193,11 @@ class Supervisor:
         """Take in why the arm has to be stopped, seen by anybody; the first reason counts."""
         if self.state is State.RUNNING and self._problem is None:
             self._problem = problem, fault
+
+    @property
+    def _leads_until(self) -> float:
+        last = self._leading[-1]
+        return last.window.until + last.shift
 
     @property
     def urgent(self) -> bool:
@@ -262,7 +267,8 @@ class Supervisor:
             return []
         self._astray_since = np.inf
         order = Order(window=self._supplied, shift=shift)
-        self._supplied, self._leads_until = None, order.window.until + shift
+        self._supplied = None
+        self._leading = [each for each in self._leading if each.window.times[-1] + each.shift > time] + [order]
         self.wanted = self.wanted + 1 if self.wanted + 1 < windows.count else None
         return [order]
 
@@ -305,6 +311,7 @@ class Supervisor:
         belief = self.following.belief
         if self._stop is None or self.stops >= _MOST_STOPS or not belief.sound or belief.place_time <= self._sent:
             return False
+        speed = np.where(belief.lying, 0.0, speed)  # another joint's motion, perhaps
         move = self._stop.move
         ago = min(belief.place_time, time) - self._sent - self._latency - _SLACK_TIME
         if ago > move.duration + _OVERDUE:
@@ -342,32 +349,54 @@ class Supervisor:
             motion, age = following.reference(0.0), 0.0
         else:
             motion, age = belief.motion, max(time - belief.place_time, 0.0)
+        then = None
+        if self._stop is not None:  # it may be on its way; a joint that lies is thought to obey it
+            then = self._stop.move.at(max(time - self._sent, 0.0))
+            motion = motion.where(~belief.lying, self._stop.move.at(max(time - age - self._sent, 0.0)))
         # The path was checked: an arm that is a little off it does best to end there too, and goes on much like it.
         near = None if following.pushing else following.path_place(2.0 * self.config.tracking_tolerance)
         steps = [part * latency for part in (0.5, 0.0, 1.0)]
         starts = [motion.after(min(age, _UNSEEN) + step) for step in steps]
+        path = None
         if near is not None:
             seen = following.reference(time - age - near)
+            along = np.abs(motion.velocity - seen.velocity) <= _SLACK + _SLACK_RELATIVE * np.abs(seen.velocity)
             led = [following.reference(time - near + step) for step in steps]
-            starts = [self._gone_on(motion, seen, ref, straight) for ref, straight in zip(led, starts, strict=True)]
-        scheduled = [following.reference(time + step) for step in (0.0, 0.5 * latency, latency)]
+            path = PathPlace(reference=reference, time=time - near + 0.5 * latency, along=along)
+            starts = [self._gone_on(along, motion, seen, ref, straight) for ref, straight in zip(led, starts, strict=True)]
+        explains = min(reversed(self._leading), key=lambda order: self._unlike(order, motion, time - age))
+        scheduled = [self._led(explains, time + step) for step in (0.0, 0.5 * latency, latency)]
         if np.abs(scheduled[0].position - starts[1].position).max() < 2.0 * self.config.tracking_tolerance:
             starts += scheduled
-        if self._stop is not None:  # the one before may be on its way
-            then = self._stop.move.evaluate(np.minimum(time - self._sent, self._stop.move.duration))
-            starts.append(JointMotion(position=then[0][0], velocity=then[1][0], acceleration=then[2][0]))
-        path = None if near is None else (reference, min(max(time - near + 0.5 * latency, 0.0), reference.duration))
+        if then is not None:
+            starts.append(then)
         back_to = following.efforts.clear if following.pushing and following.efforts is not None else None
         return plan_stop(starts, self.plan.windows.check, path, back_to, self._shown, self.plan.arm)
 
-    def _gone_on(self, motion: JointMotion, seen: JointMotion, led: JointMotion, straight: JointMotion) -> JointMotion:
-        """Return where joints are later: those that go along their path are where it leads, off it as before.
+    def _led(self, order: Order, time: float) -> JointMotion:
+        """Return where a message leads at a time: along the path, and then to rest."""
+        window, elapsed = order.window, time - order.shift
+        if elapsed < window.until:
+            return self.following.reference(elapsed)
+        rows = window.position, window.velocity, window.acceleration
+        position, velocity, acceleration = (
+            np.array([np.interp(elapsed, window.times, column) for column in each.T]) for each in rows
+        )
+        return JointMotion(position=position, velocity=velocity, acceleration=acceleration)
+
+    def _unlike(self, order: Order, motion: JointMotion, time: float) -> float:
+        """Return how far from where a message leads a motion is: the last messages may have been lost."""
+        return float(np.abs(self._led(order, time).position - motion.position).max())
+
+    def _gone_on(
+        self, along: BoolArray, motion: JointMotion, seen: JointMotion, led: JointMotion, straight: JointMotion
+    ) -> JointMotion:
+        """Return where joints are later: those that go ``along`` their path are where it leads, off it as before.
 
         A motion was at the place of the path that ``seen`` is, which goes on to ``led``; ``straight`` is that motion
         later. A controller that blends begins at its own reference, and knows the acceleration there.
         """
         away, faster = motion.position - seen.position, motion.velocity - seen.velocity
-        along = np.abs(faster) <= _SLACK + _SLACK_RELATIVE * np.abs(seen.velocity)
         own = along & (np.abs(away) <= self.config.path_distance) & self.plan.windows.knots.blend
         away, faster = np.where(own, 0.0, [away, faster])
         return JointMotion(
