@@ -364,10 +364,10 @@ class Supervisor:
             led = [following.reference(time - near + step) for step in steps]
             path = PathPlace(reference=reference, time=time - near + 0.5 * latency, along=along)
             starts = [self._gone_on(along, motion, seen, ref, straight) for ref, straight in zip(led, starts, strict=True)]
-        explains = min(reversed(self._leading), key=lambda order: self._unlike(order, motion, time - age))
-        scheduled = [self._led(explains, time + step) for step in (0.0, 0.5 * latency, latency)]
-        if np.abs(scheduled[0].position - starts[1].position).max() < 2.0 * self.config.tracking_tolerance:
-            starts += scheduled
+        last, explains = self._leading[-1], min(self._leading, key=lambda order: self._unlike(order, starts[1], time))
+        for order in (last,) if last is explains else (last, explains):
+            if self._unlike(order, starts[1], time) < 2.0 * self.config.tracking_tolerance:
+                starts += [self._led(order, time + step) for step in (0.0, 0.5 * latency, latency)]
         if then is not None:
             starts.append(then)
         back_to = following.efforts.clear if following.pushing and following.efforts is not None else None
@@ -385,7 +385,7 @@ class Supervisor:
         return JointMotion(position=position, velocity=velocity, acceleration=acceleration)
 
     def _unlike(self, order: Order, motion: JointMotion, time: float) -> float:
-        """Return how far from where a message leads a motion is: the last messages may have been lost."""
+        """Return how far from where a message leads a motion is [rad or m]: the last messages may have been lost."""
         return float(np.abs(self._led(order, time).position - motion.position).max())
 
     def _gone_on(
