@@ -37,8 +37,10 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from benchmark.faults import arm, clearance
+from benchmark.random_faults import too_fast
 from robotid_ros.demo.processes import die_with_parent, isolated_environment
-from robotid_ros.excitation import optimize_excitation, save_excitation
+from robotid_ros.excitation import save_excitation
+from robotid_ros.execution.stopping_room import stoppable_design
 from robotid_ros.model.packaged import arm_file
 from robotid_ros.nodes.loop_client import introduce
 
@@ -83,11 +85,12 @@ class Seen:
 class Stack:
     """A controller, the excitation node, and between them a relay of the joint states that can lie."""
 
-    def __init__(self, controller: str, interface: str, folder: Path) -> None:
+    def __init__(self, controller: str, interface: str, folder: Path, robot: Path) -> None:
         self.controller, self.interface, self.folder = controller, interface, folder
-        self.model, config, self.check = arm()
+        self.robot = str(robot)
+        self.model, config, self.check = arm(robot)
         self.joints = list(self.model.joint_names)
-        design = optimize_excitation(self.model, config)
+        design = stoppable_design(self.model, config)
         self.file = folder / 'excitation.yaml'
         save_excitation(design, self.file)
         self.start = design.trajectory.position([0.0])[0]
@@ -121,7 +124,7 @@ class Stack:
         else:
             self._launch(
                 'arm', [sys.executable, '-m', 'robotid_ros.nodes.simulated_arm', '--ros-args', '--params-file',
-                        str(arm_file('ur10e').with_suffix('.yaml')), '-p', 'robot:=ur10e',
+                        self.robot, '-p', 'robot:=ur10e',
                         '-p', f'initial_position:={self.start.tolist()}', '-p', 'publish_rate:=250.0'],
             )  # fmt: skip
         self.start_recorder()
@@ -174,7 +177,7 @@ class Stack:
         self._launch(
             name,
             [sys.executable, '-m', 'robotid_ros.nodes.excitation', '--ros-args', '--params-file',
-             str(arm_file('ur10e').with_suffix('.yaml')), *arguments, '-r', 'joint_states:=/shown', '-r',
+             self.robot, *arguments, '-r', 'joint_states:=/shown', '-r',
              f'joint_trajectory:={self.topic}'],
         )  # fmt: skip
 
@@ -183,7 +186,7 @@ class Stack:
         self._launch(
             'recorder',
             [sys.executable, '-m', 'robotid_ros.nodes.recorder', '--ros-args', '--params-file',
-             str(arm_file('ur10e').with_suffix('.yaml')), '-p', f'urdf_file:={arm_file("ur10e")}', '-p',
+             self.robot, '-p', f'urdf_file:={arm_file("ur10e")}', '-p',
              f'output_folder:={self.folder / "recordings"}', '-p', 'effort:=unknown', '-r', 'joint_states:=/shown'],
         )  # fmt: skip
 
@@ -471,7 +474,9 @@ def _acceleration(stack: Stack, begun: float) -> tuple[str, str]:
     smooth = np.array([np.interp(grid, times, column) for column in places.T]).T
     bend = np.abs(np.diff(smooth, n=2, axis=0)) / 0.02**2
     limit = stack.check.limits.acceleration
-    return f'{float((bend / limit).max()):.2f}', f'{1e3 * step:.1f}'
+    fast = too_fast(stack.check.limits, smooth[1:], np.diff(smooth, axis=0) / 0.02)
+    told = '' if fast < 0.1 else f' ({100.0 * fast:.0f} % of its limit too fast)'
+    return f'{float((bend / limit).max()):.2f}', f'{1e3 * step:.1f}{told}'
 
 
 def _recover(stack: Stack, name: str) -> None:
@@ -533,7 +538,7 @@ def _version() -> str | None:
     return None
 
 
-def run_all(controllers: list[str] | None, interfaces: list[str], only: str, seed: int) -> int:
+def run_all(controllers: list[str] | None, interfaces: list[str], only: str, seed: int, robot: Path) -> int:
     """Run all faults on the controllers that are found, print a table for each, and return how many rows failed.
 
     What is missing for the real one is said; where it was asked for, that counts as a failure.
@@ -557,7 +562,7 @@ def run_all(controllers: list[str] | None, interfaces: list[str], only: str, see
             print(f'\n{controller}, {interface}; load {os.getloadavg()[0]:.1f}; logs in {folder}\n')
             print('| fault | stopping after | rest after | way | reference | clear by | status |')
             print('|---|---|---|---|---|---|---|', flush=True)
-            stack = Stack(controller, interface, folder)
+            stack = Stack(controller, interface, folder, robot)
             try:
                 rng = np.random.default_rng(seed)
                 for name, inject in _lies(rng, stack).items():

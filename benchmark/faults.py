@@ -18,14 +18,17 @@ fault, what its reference did, how near it came to the ground and itself, and wh
 import argparse
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import yaml
 
 from benchmark.fault_loop import STEP, Loop
 from benchmark.random_faults import JOINT_BOUNDS, Outcome, draw, run_fault
@@ -42,15 +45,27 @@ from robotid_ros.model.packaged import arm_file
 from robotid_ros.model.robot_config import RobotConfig, configured_arm
 
 _PERIOD = 3.0
-_MOVES = 0.02
-"""Speed above which a joint moves [rad/s]."""
-_SAMPLE = 0.01
-"""Step to which what was seen is brought, for accelerations [s]."""
+_SLOPE, _OFFSET = 5.0, 0.3
+"""Of velocity limits that fall towards the joint limits, |dq| <= sqrt(slope * distance) - offset [rad/s^2, rad/s]."""
 
 
-def arm() -> tuple[Any, ExcitationConfig, ReferenceCheck]:
+def robot_file(*, falling: bool) -> Path:
+    """Return the robot configuration of the packaged UR10e, or a copy whose velocity limits fall as an FR3's do."""
+    own = arm_file('ur10e').with_suffix('.yaml')
+    if not falling:
+        return own
+    content = yaml.safe_load(own.read_text(encoding='utf-8'))
+    limits = content['/**']['ros__parameters']['limits']
+    limits |= {'velocity_slope': _SLOPE, 'velocity_offset': _OFFSET}
+    limits |= {'velocity_lower_end': dict(limits['lower']), 'velocity_upper_end': dict(limits['upper'])}
+    copy = Path(tempfile.mkdtemp(prefix='faults-')) / 'falling.yaml'
+    copy.write_text(yaml.safe_dump(content), encoding='utf-8')
+    return copy
+
+
+def arm(robot: Path | None = None) -> tuple[Any, ExcitationConfig, ReferenceCheck]:
     """Return the packaged UR10e over its ground, with the settings of a short design."""
-    content = RobotConfig.from_yaml(arm_file('ur10e').with_suffix('.yaml'))
+    content = RobotConfig.from_yaml(robot_file(falling=False) if robot is None else robot)
     model = configured_arm(str(arm_file('ur10e')), content)
     config = ExcitationConfig(
         **{**content.design, 'period': _PERIOD, 'harmonics': 4, 'starts': 1, 'iterations': 40},
@@ -77,9 +92,9 @@ def clearance(check: ReferenceCheck, positions: Array) -> float:
 # -- faults drawn at random ------------------------------------------------------------------------------
 
 
-def random_faults(count: int, seed: int) -> list[Outcome]:
+def random_faults(count: int, seed: int, robot: Path | None = None) -> list[Outcome]:
     """Run faults drawn at random on the packaged UR10e, and print what became of each kind."""
-    model, config, check = arm()
+    model, config, check = arm(robot)
     trajectory = stoppable_design(model, config).trajectory
     start = trajectory.position([0.0])[0]
     run = RunConfig(periods=3, settling_time=0.3, ramp_velocity=1.0)
@@ -228,6 +243,7 @@ def main() -> int:
     parser.add_argument('--interface', nargs='+', default=['topic', 'action'], help='topic, action')
     parser.add_argument('--load', type=int, default=0, metavar='N', help='busy processes beside')
     parser.add_argument('--only', default='', help='only faults with this in their names')
+    parser.add_argument('--falling', action='store_true', help='velocity limits that fall towards the joint limits')
     options = parser.parse_args()
     with busy(options.load):
         return run(options)
@@ -249,14 +265,14 @@ def busy(number: int) -> Iterator[None]:
 
 def run(options: argparse.Namespace) -> int:
     """Run what is asked for; 1 if something happened that must not."""
-    wrong = 0
+    wrong, robot = 0, robot_file(falling=options.falling)
     if options.random:
-        wrong += sum(bool(outcome.wrong) for outcome in random_faults(options.random, options.seed))
+        wrong += sum(bool(outcome.wrong) for outcome in random_faults(options.random, options.seed, robot))
     if options.wall:
         wrong += sum('presses on something' not in pair[1].reason for pair in walls())
     if options.nodes:
         bench = import_module('benchmark.fault_stack')
-        wrong += bench.run_all(options.controller, options.interface, options.only, options.seed)
+        wrong += bench.run_all(options.controller, options.interface, options.only, options.seed, robot)
     return 1 if wrong else 0
 
 

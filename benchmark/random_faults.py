@@ -20,6 +20,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.excitation.motion import Motion
 from robotid_ros.execution.run import RunPlan
 from robotid_ros.execution.supervisor import State
+from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.simulation.trajectory_follower import CommandPoint
 
 _TAKEOVER = 3
@@ -48,7 +49,7 @@ class Outcome:
     ``reaction`` and ``rest`` are times from the fault to the stop and to the last motion [s], ``way`` the largest way
     of a joint after it [rad or m], ``acceleration`` the largest of the reference relative to the limits, without the
     steps of the controller itself, of which ``step`` is the largest [rad or m], ``excess`` the largest normalised
-    excess over position limits and clearances, ``wrong`` what must not happen.
+    excess over position limits and clearances, ``fast`` that over velocity limits, ``wrong`` what must not happen.
     """
 
     fault: Fault
@@ -59,6 +60,7 @@ class Outcome:
     acceleration: float
     step: float
     excess: float
+    fast: float
     took: float
     text: str
     wrong: str
@@ -370,6 +372,7 @@ def run_fault(fault: Fault, plan: RunPlan, **controller: Any) -> Outcome:
     begun = np.arange(len(acceleration)) + 2 >= np.searchsorted(track[:, 0], min(taken, track[-1, 0]))
     relative = np.abs(acceleration) / limits.acceleration
     free = relative[begun & ~own]
+    speeds = np.diff(led, axis=0)[1:][begun & ~own] / STEP
     steps = np.abs(np.diff(led, n=2, axis=0))[own & begun]
     excess = _excess(plan, track[after, 1:])
     last = loop.last_motion(_STILL)
@@ -382,12 +385,19 @@ def run_fault(fault: Fault, plan: RunPlan, **controller: Any) -> Outcome:
         acceleration=float(free.max(initial=0.0)),
         step=float(steps.max(initial=0.0)),
         excess=excess,
+        fast=too_fast(limits, led[2:][begun & ~own], speeds),
         took=max(loop.took, default=0.0),
         text=supervisor.reason,
         wrong='',
     )
     outcome.wrong = _wrong(loop, outcome, last)
     return outcome
+
+
+def too_fast(limits: JointLimits, positions: Array, velocities: Array) -> float:
+    """Return by which part of its limit a velocity exceeds what is allowed at its position, at most; shape (K, n)."""
+    allowed = limits.allowed('velocity', positions, velocities)
+    return float(((np.abs(velocities) - allowed) / limits.velocity).max(initial=-1.0))
 
 
 def _excess(plan: RunPlan, positions: Array) -> float:
@@ -422,6 +432,8 @@ def _wrong(loop: Loop, outcome: Outcome, last: float) -> str:
         return f'rest {braked:.2f} s after the last stop'
     if outcome.acceleration > 1.1:
         return f'acceleration {outcome.acceleration:.2f} times its limit'
+    if outcome.fast > 0.1:
+        return f'a velocity is {100.0 * outcome.fast:.0f} % of its limit over what is allowed there'
     if outcome.excess > 0.0 and not supervisor.breaks:
         return f'a limit of place was broken by {outcome.excess:.3f}, and nothing was said'
     return ''

@@ -225,7 +225,9 @@ def stops_of_the_packaged_arm(latency, **design):
         led = [motion_at(reference, time + part * latency) for part in (0.5, 0.0, 1.0)]
         measured = [replace(motion, acceleration=None) for motion in led]
         starts = [*measured, *led]
-        plan = plan_stop(starts, check, PathPlace(reference=reference, time=time + 0.5 * latency, along=np.ones(6, dtype=bool)))
+        plan = plan_stop(
+            starts, check, PathPlace(reference=reference, time=time + 0.5 * latency, along=np.ones(6, dtype=bool))
+        )
         ways = (
             replace(plan.move, start=start).evaluate(np.linspace(0.0, plan.move.duration, 100))[0] for start in starts
         )

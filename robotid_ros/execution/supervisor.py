@@ -363,7 +363,9 @@ class Supervisor:
             along = np.abs(motion.velocity - seen.velocity) <= _SLACK + _SLACK_RELATIVE * np.abs(seen.velocity)
             led = [following.reference(time - near + step) for step in steps]
             path = PathPlace(reference=reference, time=time - near + 0.5 * latency, along=along)
-            starts = [self._gone_on(along, motion, seen, ref, straight) for ref, straight in zip(led, starts, strict=True)]
+            starts = [
+                self._gone_on(along, motion, seen, ref, straight) for ref, straight in zip(led, starts, strict=True)
+            ]
         last, explains = self._leading[-1], min(self._leading, key=lambda order: self._unlike(order, starts[1], time))
         for order in (last,) if last is explains else (last, explains):
             if self._unlike(order, starts[1], time) < 2.0 * self.config.tracking_tolerance:
