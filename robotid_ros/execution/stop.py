@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.excitation.reference import Reference, ReferenceCheck
@@ -72,10 +73,10 @@ class StopPlan:
     breaks: str = ''
     added: Array | None = None  # normalised, to each bound, shape (B,); None where it keeps all limits
 
-    def fastest(self, time: float) -> Array:
-        """Return the highest speed of each joint after a time [s], over all starts, shape (n,) [rad/s or m/s]."""
-        ways = (replace(self.move, start=start).evaluate([time])[1][0] for start in self.starts)
-        result: Array = np.abs(list(ways)).max(axis=0)
+    def fastest(self, times: ArrayLike) -> Array:
+        """Return the highest speed of each joint at some times [s], over all starts, shape (n,) [rad/s or m/s]."""
+        ways = [replace(self.move, start=start).evaluate(times)[1] for start in self.starts]
+        result: Array = np.abs(ways).max(axis=(0, 1))
         return result
 
 

@@ -313,12 +313,13 @@ class Supervisor:
             return False
         speed = np.where(belief.lying, 0.0, speed)  # another joint's motion, perhaps
         move = self._stop.move
-        ago = min(belief.place_time, time) - self._sent - self._latency - _SLACK_TIME
+        sent_ago = min(belief.place_time, time) - self._sent
+        ago = sent_ago - self._latency - _SLACK_TIME
         if ago > move.duration + _OVERDUE:
             return bool(speed.max() > _RESTING_SPEED)
         if ago < 0.0:
             return False
-        planned = self._stop.fastest(min(ago, move.duration))
+        planned = self._stop.fastest(np.minimum(np.linspace(ago, sent_ago, 4), move.duration))  # it began in between
         return bool((speed > _SLACK + (1.0 + _SLACK_RELATIVE) * planned).any())
 
     def _stop_order(self, time: float, now: float) -> Order:
