@@ -73,6 +73,10 @@ class StopPlan:
     breaks: str = ''
     added: Array | None = None  # normalised, to each bound, shape (B,); None where it keeps all limits
 
+    def ways(self, time: float) -> list[JointMotion]:
+        """Return what it leads to after a time [s], from all starts."""
+        return [replace(self.move, start=start).at(time) for start in self.starts]
+
     def fastest(self, times: ArrayLike) -> Array:
         """Return the highest speed of each joint at some times [s], over all starts, shape (n,) [rad/s or m/s]."""
         ways = [replace(self.move, start=start).evaluate(times)[1] for start in self.starts]

@@ -350,9 +350,7 @@ class Supervisor:
             motion, age = following.reference(0.0), 0.0
         else:
             motion, age = belief.motion, max(time - belief.place_time, 0.0)
-        then = None
-        if self._stop is not None:  # it may be on its way; a joint that lies is thought to obey it
-            then = self._stop.move.at(max(time - self._sent, 0.0))
+        if self._stop is not None:  # a joint that lies is thought to obey it
             motion = motion.where(~belief.lying, self._stop.move.at(max(time - age - self._sent, 0.0)))
         # The path was checked: an arm that is a little off it does best to end there too, and goes on much like it.
         near = None if following.pushing else following.path_place(2.0 * self.config.tracking_tolerance)
@@ -371,8 +369,8 @@ class Supervisor:
         for order in (last,) if last is explains else (last, explains):
             if self._unlike(order, starts[1], time) < 2.0 * self.config.tracking_tolerance:
                 starts += [self._led(order, time + step) for step in (0.0, 0.5 * latency, latency)]
-        if then is not None:
-            starts.append(then)
+        if self._stop is not None:  # the one before may be on its way
+            starts += self._stop.ways(max(time - self._sent, 0.0))
         back_to = following.efforts.clear if following.pushing and following.efforts is not None else None
         return plan_stop(starts, self.plan.windows.check, path, back_to, self._shown, self.plan.arm)
 
