@@ -73,8 +73,12 @@ def reference_check(model: RobotModel, config: ExcitationConfig) -> ReferenceChe
 
 
 def arm_check(model: RobotModel, config: ExcitationConfig) -> ReferenceCheck:
-    """Return what stops keep where none keeps the settings' limits: all that the arm has, in the same places."""
+    """Return what stops keep where none keeps the settings' limits: all that the arm has, at half the clearance.
+
+    A motion may run along its clearance, and a stop leaves the motion's path: it needs some of it.
+    """
     full = replace(config, velocity_scaling=1.0, acceleration_scaling=1.0, jerk_scaling=1.0, torque_scaling=1.0)
+    full = replace(full, clearance=0.5 * config.clearance)
     return reference_check(model, full)
 
 

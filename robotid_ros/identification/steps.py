@@ -148,7 +148,7 @@ def identify(
     report(0.7, 'estimate parameters')
     fit, estimated = estimate(chosen, arm, config)
     decisions = (*decisions, *chosen.choice.decisions, *estimated)
-    if config.automatic:
+    if config.automatic and fit.friction.presliding is None:  # else it knows what is left of the last motion
         fit, rest = with_rest(fit, chosen.rows, config)
         decisions = (*decisions, rest)
     report(0.85, 'make the parameters physically consistent')
