@@ -184,6 +184,18 @@ def test_wheels_are_no_part_of_the_arm_and_of_two_arms_one_is_named():
         assert RobotModel.from_urdf(both, tip='a_l2').joint_names == ('lift', 'a_j0', 'a_j1', 'a_j2')
 
 
+@pytest.mark.parametrize('wanted', [('b_j0', 'b_j1', 'b_j2'), ('lift', 'b_j2'), ('b_j1',), ('head_j0',)])
+def test_of_two_arms_the_one_with_the_joints_that_are_wanted_is_taken(wanted):
+    torso = (link('base'), link('torso'), joint('lift', 'base', 'torso', 'prismatic'), *arm_of(1, 'head', 'torso'))
+    fingers = (*arm_of(1, 'left', 'b_l2'), *arm_of(1, 'right', 'b_l2'))
+    both = urdf(*torso, *arm_of(3, 'a', 'torso'), *arm_of(3, 'b', 'torso'), *fingers)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', ModelWarning)  # of the joints that are not
+        model = RobotModel.from_urdf(both, joints=wanted)
+    assert model.joint_names == wanted
+    assert model.tip_name == ('head_l0' if wanted == ('head_j0',) else 'b_l2')
+
+
 def test_mimic_joints_beside_the_chain_do_no_harm():
     finger = joint('finger', 'b', 'f1', 'prismatic')
     other = joint('other', 'b', 'f2', 'prismatic', LIMIT + '<mimic joint="finger"/>')

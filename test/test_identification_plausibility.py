@@ -23,7 +23,9 @@ from robotid_ros.dynamics import base_parameters
 from robotid_ros.errors import IdentificationError, ModelWarning
 from robotid_ros.identification import IdentificationConfig, identify
 from robotid_ros.identification.friction_choice import with_ripple_shown
+from robotid_ros.identification.judge import groups
 from robotid_ros.identification.plausibility import contradiction, held_joints
+from robotid_ros.identification.ripple import strongest_ripple
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.terms import Terms
 from robotid_ros.model import RobotModel
@@ -191,6 +193,16 @@ def test_a_ripple_is_found_where_there_is_one(frequency: float) -> None:
     found = _with_ripple(samples_of(dataset(model, motion, torque + wave / (1.0 + (pace / 20.0) ** 4) + noise)))
     assert found[0] == pytest.approx(frequency, abs=1.5)
     assert found[1] == 0.0
+
+
+def test_what_bends_once_over_a_small_range_is_no_ripple() -> None:
+    model, motion, torque = measured()
+    samples = samples_of(dataset(model, motion, torque))
+    samples = replace(samples, q=0.1 * samples.q / np.ptp(samples.q, axis=0))
+    own = np.ones((len(samples), 2, 1))
+    found = strongest_ripple(samples, np.sin(50.0 * samples.q), own, 20.0, groups(samples, 4))
+    assert found.shape == (5, 2)
+    assert (found > 180.0).all()  # three waves in 0.1 rad; a sine of 50/rad has less than one
 
 
 def _with_ripple(samples: Samples) -> np.ndarray:

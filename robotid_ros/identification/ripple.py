@@ -17,6 +17,7 @@ from robotid_ros.identification.samples import Samples
 
 _FREQUENCIES = (20.0, 1000.0)  # 1/rad: 2 N of a gear of 10 to 4 N of one of 250
 _MOST = 1500  # frequencies tried at most
+_PERIODS = 3.0  # in the joint's range at least: a slower wave is a trend, which ends where the range does
 _BLOCK = 250  # frequencies computed at a time
 
 
@@ -47,7 +48,8 @@ def strongest_ripple(samples: Samples, residual: Array, own: Array, limit: float
     frequency = np.zeros((count + 1, samples.n))
     for j in range(samples.n):
         spread = float(np.ptp(samples.q[:, j]))
-        size = min(int((_FREQUENCIES[1] - _FREQUENCIES[0]) * spread / 1.5), _MOST)
+        slowest = max(_FREQUENCIES[0], 2.0 * np.pi * _PERIODS / max(spread, 1e-9))
+        size = min(int((_FREQUENCIES[1] - slowest) * spread / 1.5), _MOST)
         if size < 2 or not residual[:, j].any():
             continue
         root = np.sqrt(samples.weight[:, j, None])
@@ -55,7 +57,7 @@ def strongest_ripple(samples: Samples, residual: Array, own: Array, limit: float
         inverse = np.linalg.pinv(columns, rcond=1e-9)
         target = residual[:, j, None] * root
         target -= columns @ (inverse @ target)
-        grid = np.linspace(*_FREQUENCIES, size)
+        grid = np.linspace(slowest, _FREQUENCIES[1], size)
         q, dq = samples.q[:, j, None], samples.dq[:, j, None]
         turns = np.exp(1j * (grid[:_BLOCK] - grid[0]) * q)  # the grid is even, so that all blocks share these
         sums = np.empty((count, 5, size))

@@ -80,15 +80,20 @@ class _Test:
         )
         size = float(np.linalg.norm(samples.target)) / max(float(expected), 1e-300)
         self.mean, self.deviation = size * self.mean, size * self.deviation
+        self.models: dict[bytes, RobotModel] = {}
         torque, range_ = np.sqrt(np.mean(samples.target**2, axis=0)), np.maximum(np.std(samples.q, axis=0), 0.1)
         self.spring = np.maximum(_SPRING * torque / range_, 1e-12)
+
+    def model(self, gravity: Array) -> RobotModel:
+        """Return the arm under some gravity, the same one each time: its recursion is prepared once."""
+        return self.models.setdefault(gravity.tobytes(), replace(self.described, gravity=gravity))
 
     def rows(self, setup: SetUp, added: Array | None = None) -> tuple[Array, Array]:
         """Return the rows, shape (n, N, m), of links, rotors, friction, offset and spring, and the torque (n, N)."""
         samples, drives = self.samples, setup.drives
         q = samples.q @ setup.position.T + setup.zero
         dq, ddq = samples.dq @ setup.position.T, samples.ddq @ setup.position.T
-        rigid = full_regressor(setup.model(self.described), q, dq, ddq)
+        rigid = full_regressor(self.model(setup.gravity), q, dq, ddq)
         at_motors = [ddq @ drives.T, np.sign(dq @ drives.T), dq @ drives.T, np.ones_like(dq), q - q.mean(axis=0)]
         parts = [rigid.transpose(1, 0, 2)]
         parts += [drives.T[:, None, :] * signal for signal in at_motors]
@@ -176,12 +181,7 @@ class _Test:
             q = self.samples.q @ setup.position.T + setup.zero
             still = np.zeros_like(q)
             bends = [
-                (
-                    full_regressor(
-                        replace(setup.model(self.described), gravity=size * direction), q, still, still, part='gravity'
-                    )
-                    @ inertial
-                ).T
+                (full_regressor(self.model(size * direction), q, still, still, part='gravity') @ inertial).T
                 for direction in across
             ]
             wide = np.concatenate([rows, np.stack(bends, axis=-1)], axis=2)

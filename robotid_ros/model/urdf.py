@@ -10,7 +10,7 @@
 """A serial arm from a URDF's tree: the chain, locked joints and lumped links."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +41,7 @@ def _robot_model(
     text: str, tip: str | None, joints: Sequence[str] | None, base: str | None, gravity: Sequence[float]
 ) -> RobotModel:
     tree = parse_urdf(text)
-    chain = _chain(tree, base, tip)
+    chain = _chain(tree, base, tip, set() if joints is None or isinstance(joints, str) else set(joints))
     base_name = chain[0].parent if chain else (base or tree.root)
     tip_name = chain[-1].child if chain else (tip or tree.root)
     moving = _moving_joints(tree, chain, joints)
@@ -84,14 +84,14 @@ def _robot_model(
     )
 
 
-def _chain(tree: UrdfTree, base: str | None, tip: str | None) -> list[UrdfJoint]:
-    """Return the joints from base to tip, fixed ones included."""
+def _chain(tree: UrdfTree, base: str | None, tip: str | None, wanted: Set[str]) -> list[UrdfJoint]:
+    """Return the joints from base to tip, fixed ones included; without a tip, along the joints that are wanted."""
     for role, link in (('base', base), ('tip', tip)):
         if link is not None and link not in tree.inertials:
             raise ModelError(f"{role} link '{link}' is not in the URDF; it has: {', '.join(tree.inertials)}")
     start = base or tree.root
     if tip is None:
-        return _chain_to_branching(tree, start)
+        return _chain_to_branching(tree, start, wanted)
     parent_joint = {joint.child: joint for joint in tree.joints.values()}
     chain: list[UrdfJoint] = []
     link = tip
@@ -103,11 +103,12 @@ def _chain(tree: UrdfTree, base: str | None, tip: str | None) -> list[UrdfJoint]
     return chain[::-1]
 
 
-def _chain_to_branching(tree: UrdfTree, start: str, count: int = 0) -> list[UrdfJoint]:
+def _chain_to_branching(tree: UrdfTree, start: str, wanted: Set[str], count: int = 0) -> list[UrdfJoint]:
     """Follow the arm past a head or wheels to its flange or gripper; ``count`` joints of it are before the start.
 
-    Where several branches move, the arm goes on along the one with the most joints, if these are at least as many as
-    it has until there; shorter ones are the fingers of a gripper, where it ends.
+    Where several branches move, the arm goes on along the only one with joints that are wanted. Otherwise it is the one
+    with the most joints, if these are at least as many as it has until there; shorter ones are the fingers of a
+    gripper, where it ends.
     """
     lengths: dict[str, int] = {}  # joints that move one after the other from each on, dependent ones aside
     for joint in reversed(_below(tree, tree.children[start])):
@@ -117,11 +118,14 @@ def _chain_to_branching(tree: UrdfTree, start: str, count: int = 0) -> list[Urdf
     link = start
     while moving := [joint for joint in tree.children[link] if _moves_below(tree, joint)]:
         moving.sort(key=lambda joint: -lengths[joint.name])
+        leading = [joint for joint in moving if any(each.name in wanted for each in _below(tree, [joint]))]
+        if len(leading) == 1:
+            moving = leading
         if len(moving) > 1:
             longest = lengths[moving[0].name]
             equal = [joint for joint in moving if lengths[joint.name] == longest]
             if len(equal) > 1 and longest > count:
-                arms = [[each, *_chain_to_branching(tree, each.child, count + 1)] for each in equal]
+                arms = [[each, *_chain_to_branching(tree, each.child, wanted, count + 1)] for each in equal]
                 ends = [next(each.child for each in reversed(arm) if each.kind in MOVING) for arm in arms]
                 raise ModelError(
                     f"several parts move below link '{link}'; name the tip link of one, such as {', '.join(ends[:20])}"
