@@ -164,6 +164,44 @@ def test_a_stop_that_is_lost_is_repeated(mode):
 
 
 @pytest.mark.parametrize('mode', sorted(MODES))
+@pytest.mark.parametrize('joint', range(3))
+def test_a_joint_that_is_held_is_not_led_on_along_its_path(mode, joint):
+    """What it presses with grows with the way that its controller leads it on."""
+    held = {}
+
+    def hold(loop):
+        held.setdefault('place', float(loop.position[joint]))
+        held.setdefault('side', float(np.sign(loop.velocity[joint])))
+
+    def blocked(position):
+        if held:
+            position = position.copy()
+            position[joint] = held['side'] * min(held['side'] * position[joint], held['side'] * held['place'])
+        return position
+
+    run = loop(mode, fault=hold, at=MOMENT, blocked=blocked).run()
+    led = held['side'] * (np.array(run.led)[:, joint] - held['place'])
+    when = np.array([row[0] for row in run.track])
+    assert run.reason
+    assert led.max() < led[when <= run.stopped_at].max() + 0.4
+    assert abs(led[-1]) < 0.2
+    assert run.last_motion() < run.stopped_at + 1.3
+
+
+@settings(deadline=None, max_examples=8)
+@given(mode=modes, moment=st.floats(PLAN.begin, PLAN.end), order=st.permutations(range(3)))
+def test_joints_with_exchanged_names_are_no_witnesses_for_another_stop(mode, moment, order):
+    def exchange(position, velocity, clock):
+        return position[list(order)], velocity[list(order)], None, clock
+
+    run = loop(mode, shown=lies(exchange, moment)).run()
+    if 'jumps' in run.reason:
+        assert run.supervisor.stops == 1
+        assert run.last_motion() < run.stopped_at + 1.0
+        assert_within_limits(run, moment)
+
+
+@pytest.mark.parametrize('mode', sorted(MODES))
 def test_a_lost_window_is_without_effect_and_more_end_at_rest(mode):
     due = PLAN.windows.due(8)
     one = loop(mode, lose=lambda order, now: not order.stop and due - 0.1 < now < due + 0.1).run()
