@@ -188,17 +188,17 @@ def test_a_joint_that_is_held_is_not_led_on_along_its_path(mode, joint):
     assert run.last_motion() < run.stopped_at + 1.3
 
 
-@settings(deadline=None, max_examples=8)
-@given(mode=modes, moment=st.floats(PLAN.begin, PLAN.end), order=st.permutations(range(3)))
-def test_joints_with_exchanged_names_are_no_witnesses_for_another_stop(mode, moment, order):
+@pytest.mark.parametrize('order', [(1, 0, 2), (1, 2, 0), (2, 1, 0)])
+@pytest.mark.parametrize('moment', np.linspace(PLAN.begin + 0.5, PLAN.begin + 2.5, 3).tolist())
+def test_joints_with_exchanged_names_are_no_witnesses_for_another_stop(order, moment):
     def exchange(position, velocity, clock):
         return position[list(order)], velocity[list(order)], None, clock
 
-    run = loop(mode, shown=lies(exchange, moment)).run()
-    if 'jumps' in run.reason:
-        assert run.supervisor.stops == 1
-        assert run.last_motion() < run.stopped_at + 1.0
-        assert_within_limits(run, moment)
+    run = loop('commanded', shown=lies(exchange, moment)).run()
+    assert 'jumps' in run.reason
+    assert run.supervisor.stops == 1
+    assert run.last_motion() < run.stopped_at + 1.0
+    assert_within_limits(run, moment)
 
 
 @pytest.mark.parametrize('mode', sorted(MODES))
