@@ -420,12 +420,15 @@ def _row(stack: Stack, name: str, inject: Callable[[], object], rng: np.random.G
     clock = time.time()
     inject()
     stopped: float | None = None
+    look = begun + 2.5  # not at every message: that would keep the relay from its work
     while time.monotonic() < begun + 9.0:
         stack.executor.spin_once(timeout_sec=0.01)
         if stopped is None and (stack.value('state') in ('stopping', 'stopped') or 'stop' in stack.text):
             stopped = time.monotonic() - begun
-        if _last_motion(stack) < time.monotonic() - _STILL_FOR - 0.6 and time.monotonic() > begun + 2.5:
-            break
+        if time.monotonic() > look:
+            look += 0.3
+            if _last_motion(stack) < time.monotonic() - _STILL_FOR - 0.6:
+                break
     goes_on = (
         stack.value('state') == 'running'
         and 'excitation' in stack.processes

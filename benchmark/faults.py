@@ -253,7 +253,8 @@ def main() -> int:
 def busy(number: int) -> Iterator[None]:
     """Keep processes busy meanwhile."""
     loops = [
-        subprocess.Popen([sys.executable, '-c', 'while True: pass'], preexec_fn=die_with_parent) for _ in range(number)
+        subprocess.Popen([sys.executable, '-c', 'while True: pass'], preexec_fn=die_with_parent, start_new_session=True)
+        for _ in range(number)
     ]
     try:
         yield

@@ -15,7 +15,7 @@ from time import process_time
 import numpy as np
 import pytest
 from excitation_helpers import limits, planar_arm
-from execution_loop import BLEND_PLAN, CHECK, MODEL, PLAN, STEP, Loop, State, assert_within_limits
+from execution_loop import BLEND_PLAN, CHECK, EPOCH, MODEL, PLAN, STEP, Loop, State, assert_within_limits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -161,6 +161,48 @@ def test_a_stop_that_is_lost_is_repeated(mode):
     assert run.supervisor.stops == 2
     assert run.supervisor.state is State.RESTED
     assert run.last_motion() < MOMENT + 1.3
+
+
+@pytest.mark.parametrize('mode', sorted(MODES))
+@pytest.mark.parametrize('joint', range(3))
+def test_a_joint_that_is_held_is_not_led_on_along_its_path(mode, joint):
+    """What it presses with grows with the way that its controller leads it on."""
+    held = {}
+
+    def hold(loop):
+        held.setdefault('place', float(loop.position[joint]))
+        held.setdefault('side', float(np.sign(loop.velocity[joint])))
+
+    def blocked(position):
+        if held:
+            position = position.copy()
+            position[joint] = held['side'] * min(held['side'] * position[joint], held['side'] * held['place'])
+        return position
+
+    run = loop(mode, fault=hold, at=MOMENT, blocked=blocked).run()
+    led = held['side'] * (np.array(run.led)[:, joint] - held['place'])
+    when = np.array([row[0] for row in run.track])
+    assert run.reason
+    assert led.max() < led[when <= run.stopped_at].max() + 0.4
+    assert abs(led[-1]) < 0.2
+    assert run.last_motion() < run.stopped_at + 1.3
+
+
+@pytest.mark.parametrize('mode', sorted(MODES))
+@pytest.mark.parametrize('speed', [-1.0, 1.0])
+def test_a_joint_that_lies_and_seems_to_move_on_is_stopped_once(mode, speed):
+    """It shows the motion of another joint, perhaps: names that were exchanged."""
+
+    def change(position, velocity, clock):
+        position[1] += speed * (1.0 + clock - EPOCH - MOMENT)
+        velocity[1] = speed
+        return position, velocity, None, clock
+
+    run = loop(mode, shown=lies(change)).run()
+    assert 'jumps' in run.reason
+    assert run.supervisor.stops == 1
+    assert run.last_motion() < MOMENT + 1.0
+    assert_within_limits(run, MOMENT)
 
 
 @pytest.mark.parametrize('mode', sorted(MODES))
