@@ -18,8 +18,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.chain import Part, checked_output, checked_samples, moving
-from robotid_ros.dynamics.compiled_recursion import packed_arm, recursion, single_torque
-from robotid_ros.dynamics.numpy_recursion import torque_kernel
+from robotid_ros.dynamics.recursion import packed_arm, recursion, single_torque, torque_kernel
 from robotid_ros.model import RobotModel
 
 

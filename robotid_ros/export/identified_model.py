@@ -15,7 +15,7 @@ import numpy as np
 from robotid_ros.dynamics import MinimalModel, minimal_model
 from robotid_ros.dynamics.codegen.expression import Op
 from robotid_ros.dynamics.codegen.minimal_model import JointFriction
-from robotid_ros.dynamics.codegen.source_parts import as_comment
+from robotid_ros.dynamics.codegen.source import as_comment
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction.terms import Functions
 from robotid_ros.identification import IdentificationResult, TorquePredictor

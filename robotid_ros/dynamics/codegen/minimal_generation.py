@@ -23,13 +23,11 @@ import scipy.linalg
 from robotid_ros.arrays import Array, IntArray, frozen_array
 from robotid_ros.dynamics.base_parameter_set import BaseParameters, base_parameters
 from robotid_ros.dynamics.codegen.cache import content_key, load_arrays, save_arrays
-from robotid_ros.dynamics.codegen.coefficients import Coefficients
-from robotid_ros.dynamics.codegen.common_factors import factored
-from robotid_ros.dynamics.codegen.coupled_drives import at_joints
 from robotid_ros.dynamics.codegen.expression import Expression, Graph, Op
 from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock
 from robotid_ros.dynamics.codegen.minimal_model import JointFriction, MinimalModel
 from robotid_ros.dynamics.codegen.minimal_search import shortest_form, trace_torques
+from robotid_ros.dynamics.codegen.rewriting import Coefficients, at_joints, factored
 from robotid_ros.dynamics.codegen.symbolic_regressor import motion_inputs
 from robotid_ros.dynamics.standard_regressor import drive_symbols
 from robotid_ros.errors import ModelError
