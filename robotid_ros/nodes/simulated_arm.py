@@ -44,9 +44,9 @@ from robotid_ros.nodes.runtime import run_node, steady_timer
 from robotid_ros.nodes.simulated_arm_action import FollowedGoal, TrajectoryActionServer
 from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, SimulatedFaults, build_parts
 from robotid_ros.simulation import CommandPoint, write_truth
+from robotid_ros.simulation.controller import GoalEnd, GoalVerdict
 from robotid_ros.simulation.floating_plant import FloatingPlant
 from robotid_ros.simulation.plant import Wall
-from robotid_ros.simulation.trajectory_follower import GoalEnd, GoalVerdict
 
 _NANOSECONDS = 1_000_000_000
 
@@ -276,7 +276,7 @@ class SimulatedArm(Node):
                 goal.verdict = GoalVerdict(GoalEnd.INVALID_GOAL, str(refusal))
             return
         if goal is not None:
-            goal.follow(self._parts.plant.joint_names, (now if start is None else start) + points[-1].time)
+            goal.end = (now if start is None else start) + points[-1].time
             self._goal = goal
         self.get_logger().debug(f'trajectory of {len(points)} points over {points[-1].time:.3f} s taken over')
 
