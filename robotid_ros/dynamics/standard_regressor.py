@@ -22,7 +22,7 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.chain import Part, checked_output, checked_samples, moving
 from robotid_ros.dynamics.codegen.kernel import Single
-from robotid_ros.dynamics.recursion import (
+from robotid_ros.dynamics.newton_euler import (
     chosen_columns,
     packed_arm,
     recursion,

@@ -13,7 +13,7 @@
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.export.arm import require_masses
+from robotid_ros.export.identified import require_masses
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 
@@ -71,7 +71,7 @@ def friction(dq):
 
 
 def pinocchio_source(arm: RobotModel, *, name: str) -> str:
-    """Return the text of the module ``name`` for an arm of :func:`robotid_ros.export.arm.identified_arm`.
+    """Return the text of the module ``name`` for an arm of :func:`robotid_ros.export.identified.identified_arm`.
 
     Raises
     ------

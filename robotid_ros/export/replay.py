@@ -21,7 +21,7 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data import Dataset
 from robotid_ros.dynamics import full_regressor, inverse_dynamics
 from robotid_ros.errors import DataError
-from robotid_ros.export.arm import identified_arm
+from robotid_ros.export.identified import identified_arm
 from robotid_ros.export.mjcf import mjcf_of
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel

@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.export.arm import require_masses
+from robotid_ros.export.identified import require_masses
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 from robotid_ros.model.transforms import rpy_of_rotation, rpy_rotation
@@ -36,7 +36,7 @@ def sdf_of(arm: RobotModel) -> str:
     Parameters
     ----------
     arm : RobotModel
-        See :func:`robotid_ros.export.arm.identified_arm`.
+        See :func:`robotid_ros.export.identified.identified_arm`.
 
     Raises
     ------

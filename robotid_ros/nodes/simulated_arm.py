@@ -45,8 +45,7 @@ from robotid_ros.nodes.simulated_arm_action import FollowedGoal, TrajectoryActio
 from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, SimulatedFaults, build_parts
 from robotid_ros.simulation import CommandPoint, write_truth
 from robotid_ros.simulation.controller import GoalEnd, GoalVerdict
-from robotid_ros.simulation.floating_plant import FloatingPlant
-from robotid_ros.simulation.plant import Wall
+from robotid_ros.simulation.plant import FloatingPlant, Wall
 
 _NANOSECONDS = 1_000_000_000
 
@@ -285,10 +284,7 @@ class SimulatedArm(Node):
             raise self._failure
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node until it is told to stop."""
-    return run_node(SimulatedArm, args)
-
+main = partial(run_node, SimulatedArm)
 
 if __name__ == '__main__':
     sys.exit(main())

@@ -33,7 +33,7 @@ from robotid_ros.simulation.controller import (
     GoalTolerances,
     GoalVerdict,
 )
-from robotid_ros.simulation.floating_plant import FloatingPlant
+from robotid_ros.simulation.plant import FloatingPlant
 
 _MONITOR_PERIOD = 0.05  # the controller's action_monitor_rate
 

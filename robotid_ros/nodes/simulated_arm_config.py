@@ -33,7 +33,7 @@ from robotid_ros.simulation import (
     start_position,
 )
 from robotid_ros.simulation.controller import SimulatedController
-from robotid_ros.simulation.floating_plant import FloatingPlant
+from robotid_ros.simulation.plant import FloatingPlant
 
 if TYPE_CHECKING:
     from robotid_ros.free_floating import SensorNoise
