@@ -19,7 +19,6 @@ from scipy.optimize import nnls
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import DataError
-from robotid_ros.signals.filtering import zero_phase_low_pass
 
 # Longest delay that is looked for [s]: position interfaces of arms take 2 to 50 ms.
 LONGEST_DELAY = 0.1
@@ -169,8 +168,7 @@ def identify_drives(recorded: Dataset, command: Array, bodies: Array, bias: Arra
         """Return a signal as the measured motion is filtered."""
         if recorded.cutoff >= _FILTERED * recorded.rate:
             return signal
-        parts = [signal[recorded.trajectory == run] for run in np.unique(recorded.trajectory)]
-        return np.concatenate([zero_phase_low_pass(part, recorded.rate, recorded.cutoff) for part in parts])
+        return recorded.low_passed(signal, recorded.cutoff)
 
     ones = np.ones_like(bodies)
     rubs = seen(np.tanh(recorded.dq / _SLOW))
