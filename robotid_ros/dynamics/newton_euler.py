@@ -36,11 +36,19 @@ from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import transform_inertial_parameters
 
 _DRIVES = ('Ia', 'Fv', 'Fc', 'offset')
+_LIBRARIES = {  # for batches, and for one sample at a time: name, definitions, functions
+    False: ('recursion', '', ('recursion_torque', 'recursion_regressor')),
+    True: (
+        'recursion_sample',
+        '#define LANES 1\n',
+        ('sample_torque_from_python', 'sample_regressor_from_python'),
+    ),
+}
 
 
 def recursion(name: str) -> CompiledKernel | None:
-    """Return ``recursion_torque`` or ``recursion_regressor``; None without a compiler."""
-    library = _library(os.environ.get('ROBOTID_NO_COMPILER', ''))
+    """Return a function of recursion.c; None without a compiler."""
+    library = _library(name in _LIBRARIES[True][2], os.environ.get('ROBOTID_NO_COMPILER', ''))
     return None if library is None else library[name]
 
 
@@ -48,33 +56,19 @@ def recursion(name: str) -> CompiledKernel | None:
 def single_torque(model: RobotModel, falls: bool, rotor_inertia: bool, friction: bool) -> Single:
     """Return the torque of one sample, see :func:`single_sample`; arguments as below."""
     arm = packed_arm(model, falls, rotor_inertia, friction)
-    return single_sample(lambda: _sample('sample_torque_from_python'), arm, model.n, (1, model.n))
+    return single_sample(lambda: recursion('sample_torque_from_python'), arm, model.n, (1, model.n))
 
 
 def single_regressor(model: RobotModel, columns: Sequence[int], drives: tuple[str, ...]) -> Single:
     """Return the regressor's columns for one sample, see :func:`single_sample`."""
     constants = np.concatenate([packed_arm(model), chosen_columns(model, columns, drives)])
     shape = (1, model.n, len(columns))
-    return single_sample(lambda: _sample('sample_regressor_from_python'), constants, model.n, shape)
+    return single_sample(lambda: recursion('sample_regressor_from_python'), constants, model.n, shape)
 
 
-def _sample(name: str) -> CompiledKernel | None:
-    library = _sample_library(os.environ.get('ROBOTID_NO_COMPILER', ''))
-    return None if library is None else library[name]
-
-
-@lru_cache(maxsize=2)
-def _library(_: str) -> dict[str, CompiledKernel] | None:
-    return _compiled('recursion', '', ('recursion_torque', 'recursion_regressor'))
-
-
-@lru_cache(maxsize=2)
-def _sample_library(_: str) -> dict[str, CompiledKernel] | None:
-    functions = ('sample_torque_from_python', 'sample_regressor_from_python')
-    return _compiled('recursion_sample', '#define LANES 1\n', functions)
-
-
-def _compiled(name: str, definitions: str, functions: tuple[str, ...]) -> dict[str, CompiledKernel] | None:
+@lru_cache(maxsize=4)
+def _library(one_sample: bool, _: str) -> dict[str, CompiledKernel] | None:
+    name, definitions, functions = _LIBRARIES[one_sample]
     source = definitions + Path(__file__).with_name('recursion.c').read_text(encoding='ascii')
     return compiled_kernels(name, hashlib.sha256(source.encode()).hexdigest(), lambda: source, functions)
 
