@@ -458,12 +458,8 @@ class SimulatedController:
 
     Parameters
     ----------
-    joint_names : sequence of str
-        The controller's n joints.
-    position : ndarray, shape (n,)
-        Held until the first trajectory [rad or m].
-    blend : bool
-        Replace as the newest controllers do (``allow_trajectory_replacement``).
+    joint_names, position, blend
+        See :class:`TrajectoryFollower`.
     from_command : bool
         Begin a new trajectory at the last command (``interpolate_from_desired_state``), not at the measured state.
     velocity_limits : ndarray, shape (n,), optional

@@ -147,10 +147,8 @@ def identify_drives(recorded: Dataset, command: Array, bodies: Array, bias: Arra
 
     Parameters
     ----------
-    recorded : Dataset
-        Measured motion; the first LONGEST_DELAY of each run is left out.
-    command : ndarray, shape (N, n)
-        Commanded positions [rad].
+    recorded, command
+        See :func:`identify_servo`.
     bodies, bias : ndarray, shape (N, n)
         b and h [N m].
 
