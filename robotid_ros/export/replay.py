@@ -280,9 +280,7 @@ def _by_servo(
     if predictor is None:
         bodies = inverse_dynamics(arm, early.q, early.dq, early.ddq, rotor_inertia=False)
         servo, gearing = identify_drives(early, told, bodies, bias)
-        arm = arm.with_inertial(
-            arm.inertial, rotor_inertia=gearing.rotor_inertia, friction=gearing.friction, damping=gearing.damping
-        )
+        arm = arm.with_inertial(arm.inertial, **gearing)
     else:
         torque = early.tau_filtered if has_torque else predictor.torque(early.q, early.dq, early.ddq)
         servo = identify_servo(early, told, torque, bias)
