@@ -30,33 +30,16 @@ _STOPPED_VELOCITY = 0.01  # the controller's stopped_velocity_tolerance [rad/s o
 _ERASED = -1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrajectoryPoints:
-    """Points of a trajectory of n joints; rows of NaN stand for what a point does not hold.
+class TrajectoryPoints(NamedTuple):
+    """K points of a trajectory of n joints; rows of NaN stand for what a point does not hold.
 
-    Attributes
-    ----------
-    time : ndarray, shape (K,)
-        Strictly increasing [s].
-    position : ndarray, shape (K, n)
-        [rad or m]
-    velocity, acceleration : ndarray, shape (K, n)
-        [rad/s, rad/s^2; or m]; NaN rows where a point has none.
+    Times, shape (K,), strictly increase [s]; the others have the shape (K, n) [rad, rad/s, rad/s^2; or m].
     """
 
     time: Array
     position: Array
     velocity: Array
     acceleration: Array
-
-    def preceded_by(self, time: float, q: Array, dq: Array, ddq: Array) -> 'TrajectoryPoints':
-        """Return the points with one more before them."""
-        return TrajectoryPoints(
-            time=np.concatenate([[time], self.time]),
-            position=np.vstack([q, self.position]),
-            velocity=np.vstack([dq, self.velocity]),
-            acceleration=np.vstack([ddq, self.acceleration]),
-        )
 
 
 class Spline:
@@ -222,8 +205,9 @@ class TrajectoryFollower:
             if state is None or handover > now or (self._blend and self._blendable):
                 q, dq, ddq = self._evaluate(np.array([handover]))
                 state = q[0], dq[0], ddq[0]
-            taken = taken.preceded_by(handover - begin, *state)
-        spline = Spline(replace(taken, time=taken.time + begin))
+            times = np.append(handover - begin, taken.time)
+            taken = TrajectoryPoints(times, *map(np.vstack, zip(state, taken[1:], strict=True)))
+        spline = Spline(taken._replace(time=taken.time + begin))
         self._paths = [*(path for path in self._paths if path[0] < handover), (handover, spline)]
         self._blendable = len(points) > 1
 
