@@ -21,8 +21,7 @@ from robotid_ros.execution.run import RunPlan
 from robotid_ros.execution.run_clock import RunClock
 from robotid_ros.execution.supervisor import State, Supervisor
 from robotid_ros.execution.watchdog import WatchdogConfig
-from robotid_ros.simulation.simulated_controller import SimulatedController
-from robotid_ros.simulation.trajectory_follower import CommandPoint
+from robotid_ros.simulation.controller import CommandPoint, SimulatedController
 
 STEP = 0.008
 EPOCH, BOOT = 1000.0, 50.0

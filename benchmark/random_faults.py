@@ -21,7 +21,7 @@ from robotid_ros.excitation.motion import Motion
 from robotid_ros.execution.run import RunPlan
 from robotid_ros.execution.supervisor import State
 from robotid_ros.model.joint_limits import JointLimits
-from robotid_ros.simulation.trajectory_follower import CommandPoint
+from robotid_ros.simulation.controller import CommandPoint
 
 _TAKEOVER = 3
 """Samples about a takeover that count as the controller's own step."""

@@ -28,8 +28,8 @@ from scipy.spatial.transform import Rotation
 from robotid_ros.cli import main
 from robotid_ros.dynamics import base_parameters, inverse_dynamics
 from robotid_ros.errors import IdentificationError, ModelError, ModelWarning
-from robotid_ros.export.arm import identified_arm, loss_of
 from robotid_ros.export.formats import FORMATS, export
+from robotid_ros.export.identified import identified_arm, loss_of
 from robotid_ros.export.mjcf import mjcf_of, mjcf_with
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel

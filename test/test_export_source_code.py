@@ -27,7 +27,7 @@ from identification_helpers import UR10E, dataset
 from robotid_ros.cli import main
 from robotid_ros.dynamics.codegen.compiler import find_compiler
 from robotid_ros.errors import IdentificationError
-from robotid_ros.export.identified_model import identified_model, require_usable
+from robotid_ros.export.identified import identified_model, require_usable
 from robotid_ros.export.source_code import write_code
 from robotid_ros.friction import FRICTION_MODELS
 from robotid_ros.identification import TorquePredictor

@@ -23,7 +23,7 @@ from robotid_ros.free_floating import read_mission, simulate
 
 pytest.importorskip('mujoco', reason='needs the sim extra')
 
-from robotid_ros.simulation.floating_plant import FloatingPlant
+from robotid_ros.simulation.plant import FloatingPlant
 
 MISSION = read_mission()
 

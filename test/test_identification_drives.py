@@ -21,8 +21,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import IdentificationError, ModelError
-from robotid_ros.export.arm import identified_arm, loss_of
-from robotid_ros.export.identified_model import identified_model
+from robotid_ros.export.identified import identified_arm, identified_model, loss_of
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, TorquePredictor, identify
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.model import RobotConfig, RobotModel

@@ -18,7 +18,7 @@ from scipy.interpolate import BPoly, CubicHermiteSpline, interp1d
 
 from robotid_ros.errors import DataError
 from robotid_ros.simulation import CommandPoint, TrajectoryFollower
-from robotid_ros.simulation.trajectory_follower import Spline, TrajectoryPoints
+from robotid_ros.simulation.controller import Spline, TrajectoryPoints
 
 JOINTS = ('a', 'b')
 finite = st.floats(-3.0, 3.0, allow_subnormal=False)

@@ -9,28 +9,43 @@
 
 """Goals are judged as a joint_trajectory_controller judges them."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
 from robotid_ros.errors import DataError
-from robotid_ros.simulation.trajectory_follower import GoalEnd, GoalMonitor, GoalTolerances, ToleranceRequest
+from robotid_ros.simulation.controller import GoalEnd, GoalTolerances, GoalVerdict
 
 NAMES = ('turn', 'luff')
 STILL = np.zeros(2)
 
 
-def monitor(path=(), goal=(), time=0.0) -> GoalMonitor:
-    tolerances = GoalTolerances.usual(2).requested(NAMES, path, goal, time)
-    return GoalMonitor(NAMES, tolerances, end=2.0)
+class Request(NamedTuple):
+    """The fields of control_msgs/msg/JointTolerance."""
+
+    name: str
+    position: float
+    velocity: float
+
+
+class Goal:
+    """A goal whose trajectory ends at 2 s."""
+
+    def __init__(self, path=(), goal=(), time=0.0) -> None:
+        self.tolerances = GoalTolerances.usual(2).requested(NAMES, path, goal, time)
+
+    def judge(self, now: float, position_error: np.ndarray, velocity_error: np.ndarray) -> GoalVerdict | None:
+        return self.tolerances.judge(NAMES, now - 2.0, position_error, velocity_error)
 
 
 def test_no_tolerance_means_no_limit_on_the_way() -> None:
-    assert monitor().judge(1.0, np.array([9.0, -9.0]), np.array([9.0, 9.0])) is None
+    assert Goal().judge(1.0, np.array([9.0, -9.0]), np.array([9.0, 9.0])) is None
 
 
 @pytest.mark.parametrize('sign', [-1.0, 1.0])
 def test_a_joint_beyond_its_path_tolerance_ends_the_goal(sign: float) -> None:
-    watch = monitor(path=[ToleranceRequest('luff', 0.1, 0.5)])
+    watch = Goal(path=[Request('luff', 0.1, 0.5)])
     assert watch.judge(1.0, sign * np.array([9.0, 0.099]), sign * np.array([9.0, 0.49])) is None
     end, text = watch.judge(1.0, sign * np.array([0.0, 0.11]), STILL)
     assert end is GoalEnd.PATH_TOLERANCE_VIOLATED
@@ -41,7 +56,7 @@ def test_a_joint_beyond_its_path_tolerance_ends_the_goal(sign: float) -> None:
 
 
 def test_a_goal_succeeds_at_its_end_and_at_rest() -> None:
-    watch = monitor(goal=[ToleranceRequest('turn', 0.05, 0.0)], time=0.5)
+    watch = Goal(goal=[Request('turn', 0.05, 0.0)], time=0.5)
     assert watch.judge(1.999, STILL, STILL) is None
     assert watch.judge(2.0, np.array([0.06, 0.0]), STILL) is None
     assert watch.judge(2.0, STILL, np.array([0.0, 0.011])) is None  # stopped_velocity_tolerance
@@ -49,18 +64,18 @@ def test_a_goal_succeeds_at_its_end_and_at_rest() -> None:
 
 
 def test_a_goal_that_is_not_reached_in_time_ends() -> None:
-    watch = monitor(goal=[ToleranceRequest('turn', 0.05, 0.0)], time=0.5)
+    watch = Goal(goal=[Request('turn', 0.05, 0.0)], time=0.5)
     away = np.array([0.06, 0.0])
     assert watch.judge(2.5, away, STILL) is None
     end, text = watch.judge(2.6, away, STILL)
     assert end is GoalEnd.GOAL_TOLERANCE_VIOLATED
     assert text == "joint 'turn' is 0.06 away from the end (allowed: 0.05), 0.600 s after the end (allowed: 0.5 s)"
-    patient = monitor(goal=[ToleranceRequest('turn', 0.05, 0.0)])
+    patient = Goal(goal=[Request('turn', 0.05, 0.0)])
     assert patient.judge(1e6, away, STILL) is None  # no time given: for ever
 
 
 def test_a_tolerance_can_be_taken_away() -> None:
-    watch = monitor(goal=[ToleranceRequest('luff', 0.0, -1.0)])
+    watch = Goal(goal=[Request('luff', 0.0, -1.0)])
     assert watch.judge(2.0, STILL, np.array([0.0, 5.0])).end is GoalEnd.SUCCESSFUL
     assert watch.judge(2.0, STILL, np.array([5.0, 0.0])) is None
 
@@ -68,13 +83,13 @@ def test_a_tolerance_can_be_taken_away() -> None:
 @pytest.mark.parametrize(
     ('request_', 'message'),
     [
-        (ToleranceRequest('wrist', 0.1, 0.0), "path_tolerance: joint 'wrist' is not one of turn, luff"),
-        (ToleranceRequest('luff', -0.5, 0.0), "position of joint 'luff' in path_tolerance: expected a positive number"),
+        (Request('wrist', 0.1, 0.0), "path_tolerance: joint 'wrist' is not one of turn, luff"),
+        (Request('luff', -0.5, 0.0), "position of joint 'luff' in path_tolerance: expected a positive number"),
     ],
 )
-def test_tolerances_that_make_no_sense_are_refused(request_: ToleranceRequest, message: str) -> None:
+def test_tolerances_that_make_no_sense_are_refused(request_: Request, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        monitor(path=[request_])
+        Goal(path=[request_])
 
 
 def test_the_codes_are_those_of_the_action() -> None:

@@ -133,7 +133,8 @@ class TestFile:
         np.testing.assert_array_equal(again.model.inertial, truth.model.inertial)
         np.testing.assert_array_equal(again.model.rotor_inertia, truth.model.rotor_inertia)
         np.testing.assert_array_equal(again.torque_constant, truth.torque_constant)
-        assert again.drive.as_mapping() == truth.drive.as_mapping()
+        for name in ('load_friction', 'ripple', 'compliance', 'delay'):
+            np.testing.assert_array_equal(getattr(again.drive, name), getattr(truth.drive, name))
         assert np.abs(again.model.placements - MODEL.placements).max() > 1e-3
         for name in JointFriction.names():
             np.testing.assert_array_equal(getattr(again.friction, name), getattr(truth.friction, name))

@@ -14,7 +14,7 @@ import argparse
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.options import add_robot_arguments, load_config, load_robot
 from robotid_ros.commands.terminal import progress_bar
-from robotid_ros.export.identified_model import described_model, identified_model, require_usable
+from robotid_ros.export.identified import described_model, identified_model, require_usable
 from robotid_ros.export.source_code import LANGUAGES, write_code
 from robotid_ros.files import output_folder
 from robotid_ros.identification import IdentificationResult

@@ -13,10 +13,9 @@ import argparse
 from pathlib import Path
 
 from robotid_ros.commands.command import Command
-from robotid_ros.errors import MissingDependencyError
+from robotid_ros.commands.terminal import page_written, verdict_text
 from robotid_ros.files import require_folder
 from robotid_ros.identification import IdentificationResult
-from robotid_ros.report import write_report
 from robotid_ros.report.compare import comparison_report
 
 
@@ -30,16 +29,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     require_folder(options.out)
     report = comparison_report([(_name(path), IdentificationResult.load(path)) for path in options.results])
-    assert report.verdict is not None
-    print(report.summary)
-    print(f'\n{report.verdict.headline}')
-    for reason in report.verdict.reasons:
-        print(reason)
-    try:
-        write_report(report, options.out)
-        print(f'\nwritten: {options.out}')
-    except MissingDependencyError as cause:
-        print(f'\nno page: {cause}')
+    print(f'{verdict_text(report.summary, report)}\n\n{page_written(report, options.out)}')
     return 0
 
 

@@ -16,15 +16,14 @@ from pathlib import Path
 from robotid_ros.commands.command import Command, add_settings, number, settings_from
 from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments
 from robotid_ros.commands.sources import source_of
-from robotid_ros.commands.terminal import progress_bar, report_table
-from robotid_ros.errors import DataError, MissingDependencyError, RobotIdError
+from robotid_ros.commands.terminal import page_written, progress_bar, report_table, verdict_text
+from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.files import output_folder
 from robotid_ros.fleet import Entry, Outcome, Task, entries_of, fleet_report, identify_fleet, write_table
 from robotid_ros.fleet.outcome import keep
 from robotid_ros.identification import IdentificationConfig
 from robotid_ros.jobs import engine
-from robotid_ros.report import write_report
-from robotid_ros.report.content import Report, Table
+from robotid_ros.report.content import Table
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,14 +69,10 @@ def _run(options: argparse.Namespace) -> int:
         if isinstance(task, Outcome):
             keep(task, folder, '')
     report = fleet_report(outcomes, options.recordings.resolve().name)
-    print(_text(report))
+    arms = next(item for item in report.sections[0].items if isinstance(item, Table))
+    print(verdict_text(report_table(arms), report))
     write_table(outcomes, folder / 'fleet.csv')
-    print(f'\nwritten: {folder / "fleet.csv"}')
-    try:
-        write_report(report, folder / 'fleet.html')
-        print(f'written: {folder / "fleet.html"}')
-    except MissingDependencyError as cause:
-        print(f'no page: {cause}')
+    print(f'\nwritten: {folder / "fleet.csv"}\n{page_written(report, folder / "fleet.html")}')
     return 0 if all(outcome.usable for outcome in outcomes) else 1
 
 
@@ -101,13 +96,6 @@ def _task(entry: Entry, options: argparse.Namespace, config: IdentificationConfi
         topic=options.topic,
         command=shlex.join(['robotid', *options.words]),
     )
-
-
-def _text(report: Report) -> str:
-    """Return the table of the arms and the verdict as lines for a terminal."""
-    table = next(item for item in report.sections[0].items if isinstance(item, Table))
-    assert report.verdict is not None
-    return '\n'.join((report_table(table), '', report.verdict.headline, *report.verdict.reasons))
 
 
 COMMAND = Command(

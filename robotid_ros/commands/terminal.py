@@ -13,10 +13,13 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from robotid_ros.arrays import Array
+from robotid_ros.errors import MissingDependencyError
 from robotid_ros.identification import IdentificationResult, Metrics
 from robotid_ros.progress import Progress
+from robotid_ros.report import Report, write_report
 from robotid_ros.report.content import Table
 from robotid_ros.report.subject import parameters_of
 
@@ -42,6 +45,21 @@ def report_table(table: Table) -> str:
     heads = [f'{column.name} [{column.unit}]' if column.unit else column.name for column in table.columns]
     sides = ['>' if column.numeric else '<' for column in table.columns]
     return text_table([head.lower() for head in heads], table.rows, ''.join(sides))
+
+
+def verdict_text(before: str, report: Report) -> str:
+    """Return the verdict of a report as lines below some others."""
+    assert report.verdict is not None
+    return '\n'.join((before, '', report.verdict.headline, *report.verdict.reasons))
+
+
+def page_written(report: Report, path: Path) -> str:
+    """Write the page of a report and return a line that says so, or why there is none."""
+    try:
+        write_report(report, path)
+        return f'written: {path}'
+    except MissingDependencyError as cause:
+        return f'no page: {cause}'
 
 
 def joint_table(joints: Sequence[str], columns: Mapping[str, Array], digits: int = 3) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray, frozen_array
+from robotid_ros.arrays import Array, IntArray, frozen_array, require_names
 from robotid_ros.errors import DataError
 from robotid_ros.signals.filtering import settling_samples, zero_phase_low_pass
 
@@ -126,6 +126,23 @@ class Dataset:
             sources=tuple(self.sources[k] for k in kept),
             unfiltered=None,
         )
+
+    def of_joints(self, joints: tuple[str, ...]) -> 'Dataset':
+        """Return the columns of some joints, in the order asked for; a DataError names one that is not there."""
+        index = require_names(joints, self.joint_names, 'joint', 'the recording', DataError)
+        return replace(
+            self,
+            joint_names=joints,
+            **{name: getattr(self, name)[:, index] for name in _COLUMNS[1:]},
+            noise_std=None if self.noise_std is None else self.noise_std[index],
+            effort=tuple(self.effort[k] for k in index) if self.effort else (),
+            unfiltered=None,
+        )
+
+    def low_passed(self, signal: Array, cutoff: float) -> Array:
+        """Return a signal of all samples, shape (N, ...), through a zero-phase low-pass [Hz], run by run."""
+        parts = [signal[self.trajectory == run] for run in np.unique(self.trajectory)]
+        return np.concatenate([zero_phase_low_pass(part, self.rate, cutoff) for part in parts])
 
     def trajectories(self) -> 'list[Dataset]':
         """Return the runs, one dataset each."""

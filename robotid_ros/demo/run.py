@@ -195,14 +195,7 @@ def _capture(
     try:
         client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description', STARTUP)
         training = _run_trajectory(client, settings, 'training', (0.04, 0.5), step)
-        # The average is a large message: the answer of the recorder overtakes it.
-        client.wait(
-            lambda: (
-                client.status_value('identification', 'periods') == client.status_value('recorder', 'periods_averaged')
-            ),
-            'the average of all periods',
-            STARTUP,
-        )
+        client.wait_for_average(STARTUP)
         step(0.52, 'identify')
         text = client.call('/identification/identify', SOLVE)
         validation = _run_trajectory(client, settings, 'validation', (0.6, 0.95), step)

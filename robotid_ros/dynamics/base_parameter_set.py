@@ -25,7 +25,7 @@ from robotid_ros.dynamics.chain import checked_samples, sample_motion
 from robotid_ros.dynamics.codegen.cache import content_key
 from robotid_ros.dynamics.codegen.kernel import KernelStore
 from robotid_ros.dynamics.codegen.symbolic_regressor import regressor_gradient_function
-from robotid_ros.dynamics.compiled_recursion import single_regressor
+from robotid_ros.dynamics.newton_euler import single_regressor
 from robotid_ros.dynamics.standard_regressor import (
     Columns,
     column_names,

@@ -14,13 +14,140 @@ manipulators", J. Dyn. Sys. Meas. Control 102 (1980); with inertias about the fr
 W. Khalil and E. Dombre, "Modeling, Identification and Control of Robots" (2002), eq. 9.86-9.91.
 """
 
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.dynamics.chain import Part, checked_output, checked_samples, moving
-from robotid_ros.dynamics.compiled_recursion import packed_arm, recursion, single_torque
-from robotid_ros.dynamics.numpy_recursion import torque_kernel
+from robotid_ros.dynamics.chain import Part, aligned_chain, checked_output, checked_samples, moving
+from robotid_ros.dynamics.codegen.compiler import CompiledKernel, compiled_kernels
+from robotid_ros.dynamics.codegen.expression import Graph, Number
+from robotid_ros.dynamics.codegen.function import GraphFunction, InputBlock
+from robotid_ros.dynamics.codegen.kernel import NumpyKernel, Single, single_sample
+from robotid_ros.dynamics.codegen.minimal_frames import minimal_chain
+from robotid_ros.dynamics.codegen.minimal_recursion import PSEUDO_NAMES, Form, TorqueTracer, pseudo_parameter_map
+from robotid_ros.dynamics.codegen.symbolic_regressor import combined, motion_inputs, regressor_function
 from robotid_ros.model import RobotModel
+from robotid_ros.model.inertia import transform_inertial_parameters
+
+_DRIVES = ('Ia', 'Fv', 'Fc', 'offset')
+_LIBRARIES = {  # for batches, and for one sample at a time: name, definitions, functions
+    False: ('recursion', '', ('recursion_torque', 'recursion_regressor')),
+    True: (
+        'recursion_sample',
+        '#define LANES 1\n',
+        ('sample_torque_from_python', 'sample_regressor_from_python'),
+    ),
+}
+
+
+def recursion(name: str) -> CompiledKernel | None:
+    """Return a function of recursion.c; None without a compiler."""
+    library = _library(name in _LIBRARIES[True][2], os.environ.get('ROBOTID_NO_COMPILER', ''))
+    return None if library is None else library[name]
+
+
+@lru_cache(maxsize=64)
+def single_torque(model: RobotModel, falls: bool, rotor_inertia: bool, friction: bool) -> Single:
+    """Return the torque of one sample, see :func:`single_sample`; arguments as below."""
+    arm = packed_arm(model, falls, rotor_inertia, friction)
+    return single_sample(lambda: recursion('sample_torque_from_python'), arm, model.n, (1, model.n))
+
+
+def single_regressor(model: RobotModel, columns: Sequence[int], drives: tuple[str, ...]) -> Single:
+    """Return the regressor's columns for one sample, see :func:`single_sample`."""
+    constants = np.concatenate([packed_arm(model), chosen_columns(model, columns, drives)])
+    shape = (1, model.n, len(columns))
+    return single_sample(lambda: recursion('sample_regressor_from_python'), constants, model.n, shape)
+
+
+@lru_cache(maxsize=4)
+def _library(one_sample: bool, _: str) -> dict[str, CompiledKernel] | None:
+    name, definitions, functions = _LIBRARIES[one_sample]
+    source = definitions + Path(__file__).with_name('recursion.c').read_text(encoding='ascii')
+    return compiled_kernels(name, hashlib.sha256(source.encode()).hexdigest(), lambda: source, functions)
+
+
+@lru_cache(maxsize=64)
+def packed_arm(model: RobotModel, falls: bool = True, rotor_inertia: bool = False, friction: bool = False) -> Array:
+    """Return an arm as recursion.c reads it, with gravity, the model's rotor inertia and prior friction or not."""
+    n, chain = model.n, aligned_chain(model)
+    joints = np.concatenate(
+        [np.array(chain.revolute)[:, None], chain.rotations.reshape(n, 9), chain.offsets, chain.slides], axis=1
+    )
+    none = np.zeros(n)
+    parts = [
+        [n, not np.array_equal(model.coupling, np.eye(n))],
+        chain.start if falls else np.zeros(3),
+        joints,
+        np.einsum('kij,kj->ki', chain.to_aligned, model.inertial),
+        model.coupling,
+        model.rotor_inertia if rotor_inertia else none,
+        model.damping if friction else none,
+        model.friction if friction else none,
+        [_terms(weights) for link in chain.to_aligned for weights in link.T],
+    ]
+    packed = np.concatenate([np.ravel(part) for part in parts]).astype(np.float64)
+    packed.flags.writeable = False
+    return packed
+
+
+def _terms(weights: Array) -> Array:
+    """Return how many weights are not zero, then their places and values, in 21 numbers."""
+    places, terms = np.flatnonzero(weights), np.zeros(1 + 2 * len(weights))
+    terms[0], terms[1 : 1 + 2 * len(places)] = len(places), np.column_stack([places, weights[places]]).ravel()
+    return terms
+
+
+@lru_cache(maxsize=64)
+def chosen_columns(model: RobotModel, columns: Sequence[int], drives: tuple[str, ...]) -> Array:
+    """Return the chosen columns of the regressor, see :func:`regressor_columns`, as recursion.c reads them."""
+    n = model.n
+    place = np.full(14 * n, -1.0)
+    for position, column in enumerate(columns):
+        block, joint = divmod(column, n)
+        place[column if block < 10 else (10 + _DRIVES.index(drives[block - 10])) * n + joint] = position
+    return np.concatenate([[len(columns)], np.array(aligned_chain(model).aligned), place]).astype(np.float64)
+
+
+@lru_cache(maxsize=32)
+def torque_kernel(model: RobotModel, falls: bool) -> tuple[NumpyKernel, Array]:
+    """Return a function of q, dq, ddq and parameters to the torques of the rigid links, and the model's parameters."""
+    model, n = model if falls else _weightless(model), model.n
+    chain, graph = minimal_chain(model), Graph()
+    motion = [combined(model.coupling, graph.inputs(k * n, n)) for k in range(3)]
+    links: list[dict[str, Number]] = [
+        dict(zip(PSEUDO_NAMES, graph.inputs(3 * n + 10 * k, 10), strict=True)) for k in range(n)
+    ]
+    form = Form((0,) * len(chain.groups), (False,) * n, (True,) * n, (False,) * n)
+    torques = TorqueTracer(graph, chain, form, motion, links).torques()
+    at_joints = combined(model.coupling.T, [torque + graph.constant(0.0) for torque in torques])
+    function = GraphFunction(
+        name='torque',
+        graph=graph,
+        inputs=(*motion_inputs(n), InputBlock('parameters', 10 * n, shared=True)),
+        references=tuple(torque.reference for torque in at_joints),
+    )
+    own = [
+        transform_inertial_parameters(pi, frame[:3, :3], frame[:3, 3])
+        for pi, frame in zip(model.inertial, chain.frames, strict=True)
+    ]
+    return NumpyKernel(function), np.ravel(np.array(own) @ pseudo_parameter_map().T)
+
+
+@lru_cache(maxsize=32)
+def regressor_kernel(model: RobotModel, columns: tuple[int, ...], drives: tuple[str, ...], falls: bool) -> NumpyKernel:
+    """Return a function of q, dq and ddq to some columns of the full regressor, row by row; arguments as above."""
+    return NumpyKernel(regressor_function(model if falls else _weightless(model), drives, columns))
+
+
+def _weightless(model: RobotModel) -> RobotModel:
+    return replace(model, gravity=np.zeros(3))
 
 
 def inverse_dynamics(

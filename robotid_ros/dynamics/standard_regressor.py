@@ -22,8 +22,13 @@ import numpy as np
 from robotid_ros.arrays import Array
 from robotid_ros.dynamics.chain import Part, checked_output, checked_samples, moving
 from robotid_ros.dynamics.codegen.kernel import Single
-from robotid_ros.dynamics.compiled_recursion import chosen_columns, packed_arm, recursion, single_regressor
-from robotid_ros.dynamics.numpy_recursion import regressor_kernel
+from robotid_ros.dynamics.newton_euler import (
+    chosen_columns,
+    packed_arm,
+    recursion,
+    regressor_kernel,
+    single_regressor,
+)
 from robotid_ros.errors import DataError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import INERTIAL_NAMES

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from robotid_ros.errors import ModelError
-from robotid_ros.export.arm import identified_arm, loss_of
-from robotid_ros.export.identified_model import identified_model, require_usable
+from robotid_ros.export.identified import identified_arm, identified_model, loss_of, require_usable
 from robotid_ros.export.mjcf import mjcf_of, mjcf_with
 from robotid_ros.export.pinocchio_model import pinocchio_source
 from robotid_ros.export.ros2_control import package_files

@@ -19,7 +19,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
-from robotid_ros.export.arm import require_masses
+from robotid_ros.export.identified import require_masses
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters, transform_inertial_parameters
 from robotid_ros.model.kinematics import link_transforms
@@ -42,7 +42,7 @@ def mjcf_of(arm: RobotModel, servo: Servo | None = None) -> str:
     Parameters
     ----------
     arm : RobotModel
-        See :func:`robotid_ros.export.arm.identified_arm`.
+        See :func:`robotid_ros.export.identified.identified_arm`.
     servo : Servo, optional
         In place of motors: a position and a velocity actuator for each joint, with the identified gains. What MuJoCo's
         actuators have no place for, the delay, the play and the added torque, stands in a comment.

@@ -12,8 +12,7 @@
 
 import numpy as np
 
-from robotid_ros.arrays import Array
-from robotid_ros.export.arm import require_masses
+from robotid_ros.export.identified import require_masses
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 
@@ -71,7 +70,7 @@ def friction(dq):
 
 
 def pinocchio_source(arm: RobotModel, *, name: str) -> str:
-    """Return the text of the module ``name`` for an arm of :func:`robotid_ros.export.arm.identified_arm`.
+    """Return the text of the module ``name`` for an arm of :func:`robotid_ros.export.identified.identified_arm`.
 
     Raises
     ------
@@ -88,18 +87,14 @@ def pinocchio_source(arm: RobotModel, *, name: str) -> str:
             arm.joint_names[i],
             arm.joint_types[i],
             arm.link_names[i],
-            _plain(arm.axes[i]),
-            _plain(arm.placements[i]),
+            arm.axes[i].tolist(),
+            arm.placements[i].tolist(),
             float(mass[i]),
-            _plain(com[i]),
-            _plain(tensor[i]),
+            com[i].tolist(),
+            tensor[i].tolist(),
             *(float(number) for number in numbers),
             *(float(limit) if np.isfinite(limit) else None for limit in limits),
         )
         rows.append(f'    {row!a},')
-    gravity = ascii(_plain(arm.gravity))
+    gravity = ascii(arm.gravity.tolist())
     return _TEXT.format(joints='\n'.join(rows), gravity=gravity, robot=ascii(arm.name), name=name)
-
-
-def _plain(values: Array) -> object:
-    return np.asarray(values, dtype=float).tolist()

@@ -17,16 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import Array, require_names
 from robotid_ros.data import Dataset
 from robotid_ros.dynamics import full_regressor, inverse_dynamics
 from robotid_ros.errors import DataError
-from robotid_ros.export.arm import identified_arm
+from robotid_ros.export.identified import identified_arm
 from robotid_ros.export.mjcf import mjcf_of
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
 from robotid_ros.reading import read_yaml, refusing
-from robotid_ros.signals.filtering import zero_phase_low_pass
 from robotid_ros.simulation.replay import MotionError, motion_error, replayed, windows_of
 from robotid_ros.simulation.servo import Servo, identify_drives, identify_servo
 
@@ -226,24 +225,16 @@ def replay(
     if command is None and result is None:
         raise DataError('an arm that is not identified is replayed through its servos: give the commanded positions')
     predictor = None if result is None else TorquePredictor(model, result)  # refuses the result of another arm
-    missing = [name for name in model.joint_names if name not in dataset.joint_names]
-    if missing:
-        raise DataError(f"joint '{missing[0]}' is not in the recording; it has: {', '.join(dataset.joint_names)}")
+    columns = require_names(model.joint_names, dataset.joint_names, 'joint', 'the recording', DataError)
     if predictor is not None:
         (dataset,) = predictor.in_arm_coordinates(dataset)
-    columns = [dataset.joint_names.index(name) for name in model.joint_names]
-
-    def part(rows: IntArray) -> Dataset:
-        kept = dataset.select(rows)
-        signals = {name: getattr(kept, name)[:, columns] for name in ('q', 'dq', 'ddq', 'tau', 'tau_filtered')}
-        return replace(kept, joint_names=model.joint_names, noise_std=None, **signals)
-
+    recorded = dataset.of_joints(model.joint_names)
     if command is not None:
-        early, late = part(np.arange(len(dataset) // 2)), part(np.arange(len(dataset) // 2, len(dataset)))
+        half, rows = len(recorded) // 2, np.arange(len(recorded))
+        halves = recorded.select(rows[:half]), recorded.select(rows[half:])
         seconds = SERVO_WINDOW if window is None else window
-        return _by_servo(model, predictor, (early, late), command[:, columns], seconds, has_torque=has_torque)
+        return _by_servo(model, predictor, halves, command[:, columns], seconds, has_torque=has_torque)
     assert predictor is not None
-    recorded = part(np.arange(len(dataset)))
     return _by_torque(model, predictor, recorded, TORQUE_WINDOW if window is None else window)
 
 
@@ -266,7 +257,7 @@ def _by_torque(model: RobotModel, predictor: TorquePredictor, recorded: Dataset,
         described=error(model, recorded.tau),
         identified=error(arm, given),
         whole=error(arm, given - (whole - own)),
-        possible=None if bandwidth is None else error(arm, _limited(own, recorded, bandwidth)),
+        possible=None if bandwidth is None else error(arm, recorded.low_passed(own, bandwidth)),
         bandwidth=bandwidth,
         parts={name: error(arm, own + part) for name, part in parts.items()},
     )
@@ -289,9 +280,7 @@ def _by_servo(
     if predictor is None:
         bodies = inverse_dynamics(arm, early.q, early.dq, early.ddq, rotor_inertia=False)
         servo, gearing = identify_drives(early, told, bodies, bias)
-        arm = arm.with_inertial(
-            arm.inertial, rotor_inertia=gearing.rotor_inertia, friction=gearing.friction, damping=gearing.damping
-        )
+        arm = arm.with_inertial(arm.inertial, **gearing)
     else:
         torque = early.tau_filtered if has_torque else predictor.torque(early.q, early.dq, early.ddq)
         servo = identify_servo(early, told, torque, bias)
@@ -358,7 +347,7 @@ def _parts(
     """
 
     def seen(torque: Array) -> Array:
-        return torque if bandwidth is None else _limited(torque, recorded, bandwidth)
+        return torque if bandwidth is None else recorded.low_passed(torque, bandwidth)
 
     motion = recorded.q, recorded.dq, recorded.ddq
     whole, rigid = identified
@@ -396,9 +385,3 @@ def _offset(result: IdentificationResult) -> Array:
     if 'offset' not in result.friction_names:
         return np.zeros(len(result.joint_names))
     return result.friction_values[:, result.friction_names.index('offset')]
-
-
-def _limited(torque: Array, recorded: Dataset, bandwidth: float) -> Array:
-    """Return a torque (N, n) through a low-pass, run by run."""
-    parts = [torque[recorded.trajectory == run] for run in np.unique(recorded.trajectory)]
-    return np.concatenate([zero_phase_low_pass(part, recorded.rate, bandwidth) for part in parts])

@@ -20,7 +20,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.export.identified_model import identified_model
+from robotid_ros.export.identified import identified_model
 from robotid_ros.export.source_code import identifier
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel

@@ -17,11 +17,11 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.export.arm import require_masses
+from robotid_ros.export.identified import require_masses
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
-from robotid_ros.model.transforms import rpy_of_rotation, rpy_rotation
-from robotid_ros.model.urdf_tree import parse_urdf
+from robotid_ros.model.transforms import rpy_of_rotation
+from robotid_ros.model.urdf_tree import origin_of, parse_urdf
 from robotid_ros.simulation.mjcf import spelled
 
 _FIXED = 'fixed_to_world'
@@ -36,7 +36,7 @@ def sdf_of(arm: RobotModel) -> str:
     Parameters
     ----------
     arm : RobotModel
-        See :func:`robotid_ros.export.arm.identified_arm`.
+        See :func:`robotid_ros.export.identified.identified_arm`.
 
     Raises
     ------
@@ -144,25 +144,16 @@ def _shape(element: ElementTree.Element, kind: str, name: str, frame: Array) -> 
     shape = None if geometry is None else next(iter(geometry), None)
     if shape is None:
         return []
-    origin = element.find('origin')
-    pose = np.eye(4)
-    if origin is not None:
-        pose[:3, 3] = _triple(origin.get('xyz'), '0 0 0')
-        pose[:3, :3] = rpy_rotation(*_triple(origin.get('rpy'), '0 0 0'))[:3, :3]
     inside = ''.join(
         f'<{key}>{escape(value)}</{key}>'
         for key, value in (('uri' if key == 'filename' else key, value) for key, value in shape.attrib.items())
     )
     return [
         f'      <{kind} name={quoteattr(name)}>',
-        f'        <pose>{_pose(frame @ pose)}</pose>',
+        f'        <pose>{_pose(frame @ origin_of(element, name))}</pose>',
         f'        <geometry><{shape.tag}>{inside}</{shape.tag}></geometry>',
         f'      </{kind}>',
     ]
-
-
-def _triple(text: str | None, default: str) -> list[float]:
-    return [float(part) for part in (text or default).split()]
 
 
 def _pose(transform: Array) -> str:

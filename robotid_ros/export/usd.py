@@ -16,7 +16,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
-from robotid_ros.export.arm import require_masses
+from robotid_ros.export.identified import require_masses
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 from robotid_ros.model.kinematics import link_transforms
@@ -35,7 +35,7 @@ def usd_of(arm: RobotModel, servo: Servo | None = None) -> str:
     Parameters
     ----------
     arm : RobotModel
-        See :func:`robotid_ros.export.arm.identified_arm`.
+        See :func:`robotid_ros.export.identified.identified_arm`.
     servo : Servo, optional
         Its stiffness and damping; without one the drives have none. What drives have no place for, delay and added
         torque, stands in a comment.

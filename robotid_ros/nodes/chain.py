@@ -307,14 +307,7 @@ class _Chain:
         client.require_healthy('recorder')
         client.wait(lambda: self._count(counted) > before, 'the recording reaching the identification', PATIENCE)
         if kind == 'excitation':
-            client.wait(
-                lambda: (
-                    client.status_value('identification', 'periods')
-                    == client.status_value('recorder', 'periods_averaged')
-                ),
-                'the average of all periods',
-                PATIENCE,
-            )
+            client.wait_for_average(PATIENCE)
 
     def _count(self, name: str) -> int:
         return int(self.client.status_value('identification', name) or 0)

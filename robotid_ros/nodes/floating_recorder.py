@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -191,10 +191,7 @@ def _type_name(kind: Any) -> str:
     return f'{kind.__module__.split(".")[0]}/msg/{kind.__name__}'
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node until it is told to stop."""
-    return run_node(FloatingRecorder, args)
-
+main = partial(run_node, FloatingRecorder)
 
 if __name__ == '__main__':
     sys.exit(main())

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -465,7 +466,7 @@ class IdentificationNode(Node):
 def _generated(
     model: RobotModel, result: IdentificationResult, folder: Path, progress: Progress
 ) -> tuple[MinimalModel, tuple[Path, ...]]:
-    from robotid_ros.export.identified_model import identified_model  # late: few ask for it
+    from robotid_ros.export.identified import identified_model  # late: few ask for it
     from robotid_ros.export.source_code import write_code
 
     minimal = identified_model(model, result, progress=progress)
@@ -473,10 +474,7 @@ def _generated(
     return minimal, write_code(minimal, folder / 'code', 'c')
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node; see ``ros2 run robotid_ros identification``."""
-    return run_node(IdentificationNode, args)
-
+main = partial(run_node, IdentificationNode)
 
 if __name__ == '__main__':
     sys.exit(main())

@@ -141,6 +141,14 @@ class LoopClient:
                 raise ServiceError(f'{what} did not happen within {deadline:g} s')
             self._executor.spin_once(timeout_sec=0.1)
 
+    def wait_for_average(self, deadline: float) -> None:
+        """Wait until the identification has all periods: the average is a large message, which answers overtake."""
+        self.wait(
+            lambda: self.status_value('identification', 'periods') == self.status_value('recorder', 'periods_averaged'),
+            'the average of all periods',
+            deadline,
+        )
+
     def call(self, service: str, deadline: float) -> str:
         """Call a Trigger service and return its message; a ServiceError if it fails, or does not answer in time."""
         response = self._request(Trigger, service, Trigger.Request(), deadline)

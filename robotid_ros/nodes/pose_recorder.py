@@ -18,7 +18,7 @@ calibrate`` does, with the calibrated arm on ``~/robot_description``.
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -229,10 +229,7 @@ def _tf_message() -> Any:
     return TFMessage
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node until it is told to stop."""
-    return run_node(PoseRecorder, args)
-
+main = partial(run_node, PoseRecorder)
 
 if __name__ == '__main__':
     sys.exit(main())

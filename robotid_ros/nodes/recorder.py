@@ -20,7 +20,7 @@ currents, of the joints whose effort is one), ``~/noise`` (latched: standard dev
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -452,10 +452,7 @@ class Recorder(Node):
         self._status.send(level, text, values)
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node."""
-    return run_node(Recorder, args)
-
+main = partial(run_node, Recorder)
 
 if __name__ == '__main__':
     sys.exit(main())

@@ -44,9 +44,8 @@ from robotid_ros.nodes.runtime import run_node, steady_timer
 from robotid_ros.nodes.simulated_arm_action import FollowedGoal, TrajectoryActionServer
 from robotid_ros.nodes.simulated_arm_config import SimulatedArmConfig, SimulatedFaults, build_parts
 from robotid_ros.simulation import CommandPoint, write_truth
-from robotid_ros.simulation.floating_plant import FloatingPlant
-from robotid_ros.simulation.plant import Wall
-from robotid_ros.simulation.trajectory_follower import GoalEnd, GoalVerdict
+from robotid_ros.simulation.controller import GoalEnd, GoalVerdict
+from robotid_ros.simulation.plant import FloatingPlant, Wall
 
 _NANOSECONDS = 1_000_000_000
 
@@ -276,7 +275,7 @@ class SimulatedArm(Node):
                 goal.verdict = GoalVerdict(GoalEnd.INVALID_GOAL, str(refusal))
             return
         if goal is not None:
-            goal.follow(self._parts.plant.joint_names, (now if start is None else start) + points[-1].time)
+            goal.end = (now if start is None else start) + points[-1].time
             self._goal = goal
         self.get_logger().debug(f'trajectory of {len(points)} points over {points[-1].time:.3f} s taken over')
 
@@ -285,10 +284,7 @@ class SimulatedArm(Node):
             raise self._failure
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node until it is told to stop."""
-    return run_node(SimulatedArm, args)
-
+main = partial(run_node, SimulatedArm)
 
 if __name__ == '__main__':
     sys.exit(main())

@@ -28,14 +28,12 @@ from robotid_ros.free_floating import FloatingMeasurement, SensorNoise
 from robotid_ros.nodes.conversions import action_name, control_msgs, seconds, time_message
 from robotid_ros.nodes.publishing import insist, publish
 from robotid_ros.nodes.runtime import steady_timer
-from robotid_ros.simulation.floating_plant import FloatingPlant
-from robotid_ros.simulation.trajectory_follower import (
+from robotid_ros.simulation.controller import (
     GoalEnd,
-    GoalMonitor,
     GoalTolerances,
     GoalVerdict,
-    ToleranceRequest,
 )
+from robotid_ros.simulation.plant import FloatingPlant
 
 _MONITOR_PERIOD = 0.05  # the controller's action_monitor_rate
 
@@ -91,15 +89,12 @@ class FollowedGoal:
     """A goal that was accepted: the executor's thread makes and ends it, the physics fill in the rest."""
 
     handle: Any
+    joint_names: Sequence[str]
     tolerances: GoalTolerances
     ended: Future
-    monitor: GoalMonitor | None = None
+    end: float | None = None  # of its trajectory, once that was taken over [s]
     latest: _Observation | None = None
     verdict: GoalVerdict | None = None
-
-    def follow(self, joint_names: Sequence[str], end: float) -> None:
-        """Begin to judge: the trajectory has been taken over and ends at ``end`` [s]."""
-        self.monitor = GoalMonitor(joint_names, self.tolerances, end)
 
     def observe(
         self, now: float, stamp: float, desired: tuple[Array, Array, Array], position: Array, velocity: Array
@@ -110,8 +105,9 @@ class FollowedGoal:
         desired position, velocity and acceleration [rad, rad/s, rad/s^2; or m], and measured position and velocity.
         """
         self.latest = _Observation(stamp, desired, position, velocity)
-        if self.monitor is not None and self.verdict is None:
-            self.verdict = self.monitor.judge(now, desired[0] - position, desired[1] - velocity)
+        if self.end is not None and self.verdict is None:
+            errors = desired[0] - position, desired[1] - velocity
+            self.verdict = self.tolerances.judge(self.joint_names, now - self.end, *errors)
         return self.verdict
 
 
@@ -164,7 +160,8 @@ class TrajectoryActionServer:
     def _accept(self, handle: Any) -> None:
         if self._goal is not None:
             self._end('abort', GoalVerdict(GoalEnd.INVALID_GOAL, 'Current goal preempted by new incoming action.'))
-        goal = FollowedGoal(handle=handle, tolerances=self._tolerances(handle.request), ended=Future())
+        tolerances = self._tolerances(handle.request)
+        goal = FollowedGoal(handle=handle, joint_names=self._joint_names, tolerances=tolerances, ended=Future())
         self._goal = goal
         self._follow(handle.request.trajectory, goal)
         handle.execute(partial(self._carry_out, ended=goal.ended))
@@ -172,12 +169,9 @@ class TrajectoryActionServer:
 
     def _tolerances(self, request: Any) -> GoalTolerances:
         usual = GoalTolerances.usual(len(self._joint_names))
-        path, goal = (
-            [ToleranceRequest(item.name, item.position, item.velocity) for item in items]
-            for items in (request.path_tolerance, request.goal_tolerance)
-        )
+        asked = request.path_tolerance, request.goal_tolerance, seconds(request.goal_time_tolerance)
         try:
-            return usual.requested(self._joint_names, path, goal, seconds(request.goal_time_tolerance))
+            return usual.requested(self._joint_names, *asked)
         except DataError as problem:
             self._node.get_logger().error(f'the tolerances of a goal are left aside: {problem}')
             return usual

@@ -10,7 +10,7 @@
 """Parameters of the simulated arm, and the arm, sensors and follower they describe."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,11 +32,11 @@ from robotid_ros.simulation import (
     prior_friction,
     start_position,
 )
-from robotid_ros.simulation.floating_plant import FloatingPlant
-from robotid_ros.simulation.simulated_controller import SimulatedController
+from robotid_ros.simulation.controller import SimulatedController
+from robotid_ros.simulation.plant import FloatingPlant
 
 if TYPE_CHECKING:
-    from robotid_ros.free_floating import Mission, SensorNoise
+    from robotid_ros.free_floating import SensorNoise
 
 _DEFAULT_ROBOT = 'ur10e'
 
@@ -212,7 +212,20 @@ def build_parts(config: SimulatedArmConfig, robot: RobotConfig | None) -> Simula
     if config.mission:
         from robotid_ros.free_floating import read_mission  # late: few robots float
 
-        return _floating_parts(config, read_mission(config.mission), steps)
+        mission = read_mission(config.mission)
+        model, noise = mission.true_robot.model, mission.noise
+        return _assembled(
+            config,
+            noise=(noise.joint_position, noise.joint_velocity),
+            description=mission.robot.arm.source or '',
+            truth=nominal_truth(model),
+            plant=FloatingPlant(model, rate=config.physics_rate, bandwidth=config.bandwidth),
+            start=_initial_position(config.initial_position or tuple(mission.start.tolist()), model),
+            sensor_rng=np.random.default_rng(config.seed),
+            shows_current=np.zeros(model.n, dtype=bool),
+            steps=steps,
+            base_noise=noise,
+        )
     wanted = config.robot or (robot.urdf if robot is not None else None) or _DEFAULT_ROBOT
     model = configured_arm(arm_description(wanted), robot, tip=config.tip)
     constants = robot.torque_constants if robot is not None else {}
@@ -247,65 +260,47 @@ def build_parts(config: SimulatedArmConfig, robot: RobotConfig | None) -> Simula
         torque_noise=config.torque_noise * effort,
         rng=torque_rng,
     )
-    start = _initial_position(config.initial_position, model)
     meaning = robot.effort if robot is not None else {}
-    parts = SimulatedArmParts(
+    return _assembled(
+        config,
+        noise=(config.position_noise, config.velocity_noise),
         description=model.source or '',
         truth=truth,
         plant=plant,
-        sensors=Sensors.typical(
-            model,
-            truth.drive_gain,
-            encoder_bits=config.encoder_bits,
-            position_noise=config.position_noise,
-            velocity_noise=config.velocity_noise,
-            effort_noise=config.effort_noise,
-        ),
-        controller=_controller(config, model, start),
+        start=_initial_position(config.initial_position, model),
         sensor_rng=sensor_rng,
         shows_current=np.array([meaning.get(name, config.effort_content) == 'current' for name in model.joint_names]),
         steps=steps,
     )
-    still = np.zeros((1, model.n))
-    plant.reset(parts.of_links((start[None], still, still))[0])
-    return parts
 
 
-def _controller(config: SimulatedArmConfig, model: RobotModel, start: Array) -> SimulatedController:
-    return SimulatedController(
-        model.joint_names,
-        start,
-        blend=config.trajectory_replacement == 'blend',
-        from_command=config.interpolate_from == 'commanded',
-        velocity_limits=model.limits.velocity if config.enforce_limits else None,
-    )
-
-
-def _floating_parts(config: SimulatedArmConfig, mission: 'Mission', steps: int) -> SimulatedArmParts:
-    """Return a free-floating robot with its true target, and the sensors of its mission."""
-    model, noise = mission.true_robot.model, mission.noise
-    truth = nominal_truth(model)
-    plant = FloatingPlant(model, rate=config.physics_rate, bandwidth=config.bandwidth)
-    start = _initial_position(config.initial_position or tuple(mission.start.tolist()), model)
-    plant.reset(start)
-    return SimulatedArmParts(
-        description=mission.robot.arm.source or '',
+def _assembled(
+    config: SimulatedArmConfig, *, noise: tuple[float, float], truth: ArmTruth, start: Array, **others: Any
+) -> SimulatedArmParts:
+    """Return the parts of an arm at rest where it starts; the noise is that of positions and velocities."""
+    model = others['plant'].nominal
+    parts = SimulatedArmParts(
         truth=truth,
-        plant=plant,
         sensors=Sensors.typical(
             model,
             truth.drive_gain,
             encoder_bits=config.encoder_bits,
-            position_noise=noise.joint_position,
-            velocity_noise=noise.joint_velocity,
+            position_noise=noise[0],
+            velocity_noise=noise[1],
             effort_noise=config.effort_noise,
         ),
-        controller=_controller(config, model, start),
-        sensor_rng=np.random.default_rng(config.seed),
-        shows_current=np.zeros(model.n, dtype=bool),
-        steps=steps,
-        base_noise=noise,
+        controller=SimulatedController(
+            model.joint_names,
+            start,
+            blend=config.trajectory_replacement == 'blend',
+            from_command=config.interpolate_from == 'commanded',
+            velocity_limits=model.limits.velocity if config.enforce_limits else None,
+        ),
+        **others,
     )
+    still = np.zeros((1, model.n))
+    parts.plant.reset(parts.of_links((start[None], still, still))[0])
+    return parts
 
 
 def _initial_position(given: tuple[float, ...], model: RobotModel) -> Array:

@@ -14,7 +14,7 @@ It follows ``joint_states`` and ``robot_description`` and publishes ``measured_p
 """
 
 import sys
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,10 +68,7 @@ class SimulatedTracker(Node):
         publish(self._publisher, measured)
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node until it is told to stop."""
-    return run_node(SimulatedTracker, args)
-
+main = partial(run_node, SimulatedTracker)
 
 if __name__ == '__main__':
     sys.exit(main())

@@ -61,7 +61,8 @@ def arm_bodies(model: RobotModel, folder: Path | None = None) -> tuple[tuple[Bod
                 failed = failed or ' '.join(str(cause).split())
                 continue
             if pieces:
-                bodies.append(_joined(name, link, pieces))
+                vertices, faces = _trimesh().util.append_faces(*zip(*pieces, strict=True))
+                bodies.append(Body(name=name, link=link, vertices=vertices, faces=faces))
                 break
         else:
             if failed:
@@ -185,16 +186,6 @@ def _reduced(vertices: Array, faces: IntArray) -> tuple[Array, IntArray]:
             return means, joined[apart][kept]
         cells = int(cells / 1.3)
     return vertices, faces
-
-
-def _joined(name: str, link: int, pieces: list[tuple[Array, IntArray]]) -> Body:
-    starts = np.cumsum([0, *(len(vertices) for vertices, _ in pieces)])
-    return Body(
-        name=name,
-        link=link,
-        vertices=np.concatenate([vertices for vertices, _ in pieces]),
-        faces=np.concatenate([faces + start for (_, faces), start in zip(pieces, starts, strict=False)]),
-    )
 
 
 def _capsule(model: RobotModel, capsule: Capsule) -> Body:

@@ -33,10 +33,9 @@ from robotid_ros.report.content import (
     usable,
     words,
 )
-from robotid_ros.report.parameters import interval_chart
+from robotid_ros.report.parameters import NORMAL_95, interval_chart
 from robotid_ros.report.plot import Chart, Role, axis, dots, line, rule, spread
 
-_NORMAL_95 = 1.96
 _ROWS = 14
 _SCALES = {'m': ('mm', 1e3, 'Lengths'), 'rad': ('mrad', 1e3, 'Angles')}
 
@@ -265,7 +264,7 @@ def _correction_items(result: CalibrationResult, estimated: list[ParameterEstima
             columns=words('Parameter', 'Reason'),
             rows=tuple((p.name, p.reason) for p in fixed),
         )
-    share = 100.0 * sum(abs(p.correction) > _NORMAL_95 * (p.std or np.inf) for p in estimated) / max(len(estimated), 1)
+    share = 100.0 * sum(abs(p.correction) > NORMAL_95 * (p.std or np.inf) for p in estimated) / max(len(estimated), 1)
     yield f'{percent(share, 0)} of the estimated parameters differ from their nominal value beyond doubt.'
 
 

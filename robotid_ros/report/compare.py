@@ -37,7 +37,7 @@ from robotid_ros.report.content import (
 )
 from robotid_ros.report.parameters import by_link, short_name
 from robotid_ros.report.plot import Chart, axis, curve, rule
-from robotid_ros.report.subject import judged, parameters_of
+from robotid_ros.report.subject import judged, parameters_of, velocity_steps
 
 _FALSE_ALARM = 0.01  # chance that any parameter of an unchanged arm is said to have moved
 _CAUSES = (
@@ -215,7 +215,7 @@ def _parameter_items(
 
 def _friction_figure(results: Sequence[tuple[str, IdentificationResult]]) -> Figure:
     first = results[0][1]
-    speed = np.sinh(np.linspace(-4.0, 4.0, 161)) / np.sinh(4.0) * _FASTEST
+    speed = velocity_steps() * _FASTEST
     velocity = np.repeat(speed[:, None], len(first.joint_names), axis=1)
     curves = [
         result.friction.torque(velocity, result.friction_values, np.zeros_like(velocity), None) for _, result in results

@@ -228,15 +228,7 @@ def trajectory_report(
     for (title, of), values, bound in zip(kinds, trajectory.evaluate(time), bounds, strict=True):
         shared = bound is not None and np.isfinite(bound).all() and np.ptp(bound) == 0.0
         rules = [rule('y', sign * float(bound[0])) for sign in (-1.0, 1.0)] if shared and bound is not None else []
-        charts.append(
-            Chart(
-                title=title,
-                note=f'up to {number(np.abs(values).max())} {of}',
-                traces=_curves(time, values, joint_names),
-                layout={'xaxis': axis('time [s]'), 'yaxis': axis(of), 'shapes': rules, 'meta': 'linked'},
-                height=320,
-            )
-        )
+        charts.append(_over_time(title, of, time, values, joint_names, rules))
     figure = Figure(
         name='motion',
         caption='One period of the motion',
@@ -284,28 +276,26 @@ def _base_figure(measurement: FloatingMeasurement) -> Figure:
     else:
         twist = measurement.base_twist
         shown = (('Base velocity', 'mm/s', 1e3 * twist[:, :3]), ('Base rate', '°/s', np.degrees(twist[:, 3:])))
-    charts = tuple(
-        Chart(
-            title=title,
-            note=f'up to {number(np.abs(values).max())} {of}',
-            traces=_curves(measurement.time, values, ('x', 'y', 'z')),
-            layout={'xaxis': axis('time [s]'), 'yaxis': axis(of), 'meta': 'linked'},
-            height=320,
-        )
-        for title, of, values in shown
-    )
     return Figure(
         name='base_motion',
         caption='The base reacts to the arm',
         reading='Against the first sample. The more the base moves, the better the target is determined.',
-        charts=charts,
+        charts=tuple(_over_time(title, of, measurement.time, values, 'xyz') for title, of, values in shown),
         wide=True,
     )
 
 
-def _curves(time: Array, values: Array, names: Sequence[str]) -> tuple[Trace, ...]:
+def _over_time(
+    title: str, of: str, time: Array, values: Array, names: Sequence[str], rules: Sequence[Trace] = ()
+) -> Chart:
     """Return one curve for each column, in colours of its own."""
-    return tuple(curve(k, time, values[:, k], name) for k, name in enumerate(names))
+    return Chart(
+        title=title,
+        note=f'up to {number(np.abs(values).max())} {of}',
+        traces=tuple(curve(k, time, values[:, k], name) for k, name in enumerate(names)),
+        layout={'xaxis': axis('time [s]'), 'yaxis': axis(of), 'shapes': rules, 'meta': 'linked'},
+        height=320,
+    )
 
 
 def _values(body: RigidBody) -> Array:

@@ -19,7 +19,7 @@ from robotid_ros.report.content import Figure, Level, Table, number, percent, qu
 from robotid_ros.report.plot import Chart, Trace, axis, intervals, rule
 from robotid_ros.report.subject import Subject
 
-_NORMAL_95 = 1.96
+NORMAL_95 = 1.96
 _GOOD_SHARE, FAIR_SHARE = 10.0, 50.0  # one deviation in percent of the value: known well, and hardly
 STRONG_CORRELATION = 0.9
 _LEVEL_COLOURS: dict[Level, str] = {'good': '#007d5d', 'caution': '#b07a00', 'bad': '#c0391b'}
@@ -80,7 +80,7 @@ def link_figure(subject: Subject) -> Figure:
                     'xaxis': axis('change [σ]', domain=[0.0, 0.47], **_STRETCHED_TICKS),
                     'xaxis2': axis('σ [% of value]', domain=[0.53, 1.0], log=True, limits=(0.05, 2e3), **_SHARE_TICKS),
                     'yaxis': axis(rows=labels, showgrid=False),
-                    'shapes': [rule('x', float(_stretched(np.array(sign * _NORMAL_95)))) for sign in (-1.0, 1.0)],
+                    'shapes': [rule('x', float(_stretched(np.array(sign * NORMAL_95)))) for sign in (-1.0, 1.0)],
                     'bargap': 0.35,
                 },
                 height=90 + 22 * max(len(members), 3),
@@ -168,7 +168,7 @@ def correlation_figure(names: Sequence[str], correlation: Array) -> Figure:
 
 def interval_chart(title: str, rows: Sequence[str], of: str, values: Array, std: Array) -> Chart:
     """Return one chart of values with 95 % intervals, a row for each, arrays of shape (p,), in a unit as printed."""
-    half = np.where(np.isfinite(std), _NORMAL_95 * std, np.nan)
+    half = np.where(np.isfinite(std), NORMAL_95 * std, np.nan)
     clear = int(np.sum(np.abs(values) > half))
     return Chart(
         title=title,

@@ -20,7 +20,6 @@ from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.samples import joint_columns
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.report.content import units_of
 from robotid_ros.report.plot import spread
@@ -92,7 +91,8 @@ class Subject:
 def predicted_run(title: str, datasets: Dataset | Sequence[Dataset], predictor: TorquePredictor) -> Run:
     """Return recordings as one, with columns in the model's order, and what the model predicts for them."""
     listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
-    ordered = concatenate([_ordered(dataset, predictor.model) for dataset in listed])
+    predicted = predictor.measured_torque(listed)  # first, for it refuses data of other joints
+    ordered = concatenate([dataset.of_joints(predictor.model.joint_names) for dataset in listed])
     load = predictor.rigid_torque(ordered.q, ordered.dq, ordered.ddq)
     # A simulator's effort may hold no friction, whatever its description says: the nearer of both is what was known.
     rigid = inverse_dynamics(predictor.model, ordered.q, ordered.dq, ordered.ddq)
@@ -101,22 +101,20 @@ def predicted_run(title: str, datasets: Dataset | Sequence[Dataset], predictor: 
     return Run(
         title=title,
         dataset=ordered,
-        predicted=predictor.measured_torque(listed),
+        predicted=predicted,
         friction=predictor.friction_torque(ordered.dq, load),
         described=nearer,
     )
 
 
-def _ordered(dataset: Dataset, model: RobotModel) -> Dataset:
-    columns = joint_columns(dataset, model)
-    signals = {name: getattr(dataset, name)[:, columns] for name in ('q', 'dq', 'ddq', 'tau', 'tau_filtered')}
-    noise = None if dataset.noise_std is None else dataset.noise_std[columns]
-    return replace(dataset, joint_names=model.joint_names, noise_std=noise, **signals)
-
-
 def described_torque(model: RobotModel, q: Array, dq: Array, ddq: Array) -> Array:
     """Return the torque of the robot description, its rotors and friction included, shape (N, n) [N m or N]."""
     return inverse_dynamics(model, q, dq, ddq) + described_friction(model, dq)
+
+
+def velocity_steps() -> Array:
+    """Return 161 parts of the largest speed, -1 to 1, dense around zero, where friction bends."""
+    return np.asarray(np.sinh(np.linspace(-4.0, 4.0, 161)) / np.sinh(4.0))
 
 
 def described_friction(model: RobotModel, dq: Array) -> Array:

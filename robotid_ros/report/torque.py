@@ -29,7 +29,7 @@ from robotid_ros.report.content import (
     words,
 )
 from robotid_ros.report.plot import Chart, axis, band, dots, intervals, line, rule, spread
-from robotid_ros.report.subject import Run, Subject, described_friction
+from robotid_ros.report.subject import Run, Subject, described_friction, velocity_steps
 
 _BINS = 15
 _LINEAR = {'coulomb', 'viscous', 'offset'}
@@ -215,8 +215,7 @@ def friction_figure(subject: Subject) -> Figure:
     """
     run, model, truth = subject.training, subject.model, None
     dataset = run.dataset
-    steps = np.sinh(np.linspace(-4.0, 4.0, 161)) / np.sinh(4.0)  # dense around zero, where friction bends
-    velocity = steps[:, None] * np.abs(dataset.dq).max(axis=0)
+    velocity = velocity_steps()[:, None] * np.abs(dataset.dq).max(axis=0)
     carried = np.abs(subject.predictor.rigid_torque(dataset.q, dataset.dq, dataset.ddq))
     load = np.broadcast_to(np.median(carried, axis=0), velocity.shape)
     curve = subject.predictor.motor_friction(velocity, load)

@@ -55,22 +55,10 @@ def prior_factors(torque: Array, prior: Array, velocity: Array, acceleration: Ar
 def check_motor_side(
     torque: Array, prior: Array, velocity: Array, acceleration: Array, joint_names: Sequence[str]
 ) -> tuple[str, ...]:
-    """Compare measured torques with those of a prior model.
+    """Compare measured torques with those of a prior model; return one sentence per joint that looks wrong.
 
-    The factor of each joint (:func:`prior_factors`) should be near one, and near those of the other joints.
-
-    Parameters
-    ----------
-    torque, prior : ndarray, shape (N, n)
-        Measured, and predicted by the prior model [N m].
-    velocity, acceleration : ndarray, shape (N, n)
-        [rad/s, rad/s^2]
-    joint_names : sequence of str
-
-    Returns
-    -------
-    tuple of str
-        One sentence per joint that looks wrong.
+    The factor of each joint should be near one, and near those of the other joints; arguments as in
+    :func:`prior_factors`.
     """
     factors = prior_factors(torque, prior, velocity, acceleration)
     sentences = []

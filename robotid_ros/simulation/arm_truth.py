@@ -79,19 +79,6 @@ class Drive:
         """Return ``count`` drives that show the torque of their joints as it is."""
         return cls(load_friction=np.zeros(count), ripple=np.zeros(count), compliance=np.zeros(count))
 
-    @classmethod
-    def from_mapping(cls, values: Mapping[str, Any]) -> 'Drive':
-        """Return the drives that :meth:`as_mapping` wrote."""
-        parts = {name: np.array(values[name], dtype=float) for name in ('load_friction', 'ripple', 'compliance')}
-        return cls(**parts, delay=float(values['delay']))
-
-    def as_mapping(self) -> dict[str, Any]:
-        """Return plain numbers, in the order of the joints."""
-        parts: dict[str, Any] = {
-            name: getattr(self, name).tolist() for name in ('load_friction', 'ripple', 'compliance')
-        }
-        return {**parts, 'delay': float(self.delay)}
-
     def load_torque(self, dq: Array, load: Array) -> Array:
         """Return the friction of the load, mu |load| tanh(dq / 0.01), shape (..., n) [N m or N]."""
         torque: Array = self.load_friction * np.abs(load) * np.tanh(dq / _SLIP)
@@ -323,7 +310,7 @@ def write_truth(path: str | Path, truth: ArmTruth) -> None:
         'gear_ratio': per_joint(model.gear_ratio),
         'torque_constant': per_joint(truth.torque_constant),
         'placements': model.placements.tolist(),
-        'drive': truth.drive.as_mapping(),
+        'drive': {name: np.asarray(getattr(truth.drive, name)).tolist() for name in Drive.__slots__},
         'provenance': dict(truth.provenance),
     }
     write_text(Path(path).expanduser(), yaml.safe_dump(document, sort_keys=False))
@@ -357,7 +344,7 @@ def read_truth(path: str | Path, model: RobotModel) -> ArmTruth:
                 gravity=np.array(document['gravity'], dtype=float),
                 placements=np.array(document['placements'], dtype=float),
             ),
-            drive=Drive.from_mapping(document['drive']),
+            drive=Drive(**document['drive']),
             friction=JointFriction.from_mapping(document['friction'], model.joint_names),
             torque_constant=per_joint('torque_constant'),
             provenance=document.get('provenance', {}),

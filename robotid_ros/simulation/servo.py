@@ -19,7 +19,6 @@ from scipy.optimize import nnls
 from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import DataError
-from robotid_ros.signals.filtering import zero_phase_low_pass
 
 # Longest delay that is looked for [s]: position interfaces of arms take 2 to 50 ms.
 LONGEST_DELAY = 0.1
@@ -74,23 +73,6 @@ class Servo:
         return _delayed(command, self.delay, rate)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gearing:
-    """What a joint's motor and gear add to the bodies; shapes (n,).
-
-    Attributes
-    ----------
-    rotor_inertia : ndarray
-        [kg m^2, or kg]
-    friction, damping : ndarray
-        Coulomb [N m] and viscous [N m s/rad].
-    """
-
-    rotor_inertia: Array
-    friction: Array
-    damping: Array
-
-
 def identify_servo(recorded: Dataset, command: Array, torque: Array, bias: Array) -> Servo:
     """Return the servos that explain the torque best.
 
@@ -132,8 +114,11 @@ def identify_servo(recorded: Dataset, command: Array, torque: Array, bias: Array
     return Servo(stiffness=stiffness, damping=damping, share=share, offset=offset, play=play, delay=delay, match=match)
 
 
-def identify_drives(recorded: Dataset, command: Array, bodies: Array, bias: Array) -> tuple[Servo, Gearing]:
+def identify_drives(recorded: Dataset, command: Array, bodies: Array, bias: Array) -> tuple[Servo, dict[str, Array]]:
     """Return the servos and the gearing that explain a motion, of which no torque was measured.
+
+    The gearing is what motor and gear add to the bodies, by the names of :class:`RobotModel`: rotor_inertia [kg m^2, or
+    kg], Coulomb friction [N m] and viscous damping [N m s/rad], each of shape (n,).
 
     The bodies of the description tell the scale of all torques. With their torque b, and that of gravity, Coriolis and
     centrifugal forces h,
@@ -148,10 +133,8 @@ def identify_drives(recorded: Dataset, command: Array, bodies: Array, bias: Arra
 
     Parameters
     ----------
-    recorded : Dataset
-        Measured motion; the first LONGEST_DELAY of each run is left out.
-    command : ndarray, shape (N, n)
-        Commanded positions [rad].
+    recorded, command
+        See :func:`identify_servo`.
     bodies, bias : ndarray, shape (N, n)
         b and h [N m].
 
@@ -169,8 +152,7 @@ def identify_drives(recorded: Dataset, command: Array, bodies: Array, bias: Arra
         """Return a signal as the measured motion is filtered."""
         if recorded.cutoff >= _FILTERED * recorded.rate:
             return signal
-        parts = [signal[recorded.trajectory == run] for run in np.unique(recorded.trajectory)]
-        return np.concatenate([zero_phase_low_pass(part, recorded.rate, recorded.cutoff) for part in parts])
+        return recorded.low_passed(signal, recorded.cutoff)
 
     ones = np.ones_like(bodies)
     rubs = seen(np.tanh(recorded.dq / _SLOW))
@@ -224,7 +206,7 @@ def identify_drives(recorded: Dataset, command: Array, bodies: Array, bias: Arra
         delay=delay,
         match=100.0 * (1.0 - np.sqrt(left)),
     )
-    return servo, Gearing(rotor_inertia=rotor, friction=friction, damping=viscous)
+    return servo, {'rotor_inertia': rotor, 'friction': friction, 'damping': viscous}
 
 
 def _kept(recorded: Dataset, command: Array) -> Array:

@@ -17,9 +17,9 @@ import numpy as np
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import DataError
 from robotid_ros.model import RobotModel
+from robotid_ros.simulation.controller import Spline, TrajectoryPoints
 from robotid_ros.simulation.plant import Plant
 from robotid_ros.simulation.sensors import PlantMotion, Sensors
-from robotid_ros.simulation.trajectory_follower import Spline, TrajectoryPoints
 
 if TYPE_CHECKING:
     from robotid_ros.data import Recording

@@ -222,7 +222,29 @@ class Graph:
             return (self.first[node], self.second[node])
         return (self.first[node],) if kind >= Op.SIN else ()
 
-    def copied(self, node: int, arguments: Sequence[int], into: 'Graph') -> int:
+    def rewritten(
+        self,
+        order: Iterable[int],
+        outputs: Iterable[int],
+        into: 'Graph',
+        instead: Callable[[int, Callable[[int], int]], int | None],
+    ) -> tuple[int, ...]:
+        """Return the outputs in another graph, made node by node in a given order.
+
+        Where ``instead`` returns a reference there, that takes the place of a node; it gets the node and a function
+        from references of this graph to those of the other.
+        """
+        made: dict[int, int] = {}
+
+        def moved(reference: int) -> int:
+            return made[reference >> 1] ^ (reference & 1)
+
+        for node in order:
+            other = instead(node, moved)
+            made[node] = self._copied(node, list(map(moved, self.arguments(node))), into) if other is None else other
+        return tuple(map(moved, outputs))
+
+    def _copied(self, node: int, arguments: Sequence[int], into: 'Graph') -> int:
         """Return the reference to a node's operation in another graph, on references there."""
         kind = self.kind[node]
         if kind == Op.CONSTANT:

@@ -91,14 +91,13 @@ class GraphFunction:
 
 def with_numbers(function: GraphFunction, name: str, values: Array) -> GraphFunction:
     """Return a function with numbers for its last inputs, which all samples share; what becomes constant is folded."""
-    old, graph, made = function.graph, Graph(), dict[int, int]()
-    first = len(function.input_places) - len(values)
-    for node in function.schedule:
-        if old.kind[node] == Op.INPUT and old.first[node] >= first:
-            made[node] = graph.constant_reference(float(values[old.first[node] - first]))
-        else:
-            made[node] = old.copied(node, [made[a >> 1] ^ (a & 1) for a in old.arguments(node)], graph)
-    references = tuple(made[reference >> 1] ^ (reference & 1) for reference in function.references)
+    old, graph, first = function.graph, Graph(), len(function.input_places) - len(values)
+
+    def number(node: int, _: object) -> int | None:
+        place = old.first[node] - first
+        return graph.constant_reference(float(values[place])) if old.kind[node] == Op.INPUT and place >= 0 else None
+
+    references = old.rewritten(function.schedule, function.references, graph, number)
     return GraphFunction(name=name, graph=graph, inputs=function.inputs[:-1], references=references)
 
 

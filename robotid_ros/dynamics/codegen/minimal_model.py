@@ -17,14 +17,19 @@ import numpy as np
 from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.dynamics.base_parameter_set import BaseParameters
 from robotid_ros.dynamics.chain import checked_output, checked_samples
-from robotid_ros.dynamics.codegen.c_source import c_header, c_source, cpp_header
 from robotid_ros.dynamics.codegen.compiler import CompiledKernel
-from robotid_ros.dynamics.codegen.coupled_drives import at_joints
 from robotid_ros.dynamics.codegen.expression import Expression, Number, OperationCount
 from robotid_ros.dynamics.codegen.function import GraphFunction
 from robotid_ros.dynamics.codegen.kernel import KernelStore, single_function
-from robotid_ros.dynamics.codegen.python_source import python_source
-from robotid_ros.dynamics.codegen.source_parts import GeneratedCode, as_comment
+from robotid_ros.dynamics.codegen.rewriting import at_joints
+from robotid_ros.dynamics.codegen.source import (
+    GeneratedCode,
+    as_comment,
+    c_header,
+    c_source,
+    cpp_header,
+    python_source,
+)
 from robotid_ros.dynamics.codegen.symbolic_regressor import regressor_function
 from robotid_ros.dynamics.standard_regressor import drive_symbols
 from robotid_ros.errors import ModelError

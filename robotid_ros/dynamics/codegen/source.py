@@ -7,14 +7,113 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Standalone C99, or one C++ header, of a minimal model: no allocation, no state, tables const."""
+"""Standalone source of a minimal model: C99 or one C++ header (no allocation, no state, tables const), or Python."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 
+import numpy as np
+
+from robotid_ros.arrays import Array
 from robotid_ros.dynamics.codegen.expression import Op
-from robotid_ros.dynamics.codegen.function import SINES_COSINES, GraphFunction, literal, statements, value_of
-from robotid_ros.dynamics.codegen.source_parts import REST, GeneratedCode, as_comment, joint_units, used_inputs
+from robotid_ros.dynamics.codegen.function import (
+    SINES_COSINES,
+    GraphFunction,
+    literal,
+    statements,
+    value_of,
+    with_numbers,
+)
 from robotid_ros.errors import ModelError
+from robotid_ros.model import RobotModel
+
+SUMMARY = {
+    'inverse_dynamics': 'Joint torques that make the arm move as given, {friction}.',
+    'default_inverse_dynamics': 'The same of the parameters of the tables, with all that is constant folded: faster.',
+    'rigid_body': 'The same without friction and offsets: inertia, Coriolis and centrifugal forces, gravity.',
+    'gravity': 'Joint torques that hold the arm at rest against gravity.',
+    'friction': 'Joint torques of friction and offsets alone; load is the torque of rigid_body.',
+    'recorded_torque': 'The measured torque: with the friction of joints at rest, against their last direction.',
+    'regressor': 'Regressor of the base parameters, which come first among the parameters.',
+}
+
+REST = (
+    'recorded_torque is inverse_dynamics with the friction of joints at rest, which measured torque contains and a',
+    'feed-forward should not. direction: 1 or -1, in which the joint last moved at its rest_speed or faster, 0 before;',
+    'the caller keeps it.',
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratedCode:
+    """Contents of a source file.
+
+    Attributes
+    ----------
+    model : RobotModel
+    names, units : tuple of str, length p
+        Of the parameters: base parameters, then those of friction.
+    parameters : ndarray, shape (p,)
+        Values for the tables.
+    base : int
+        Number of base parameters among them.
+    coefficient_map : ndarray, shape (m, p)
+    functions : mapping of str to GraphFunction
+        By the names in SUMMARY.
+    friction : str
+        "with friction (...)" or "without friction".
+    rest : ndarray, shape (n, 2), optional
+        Of joints at rest: see :class:`~robotid_ros.dynamics.codegen.minimal_model.JointFriction`.
+    """
+
+    model: RobotModel
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    parameters: Array
+    base: int
+    coefficient_map: Array
+    functions: Mapping[str, GraphFunction]
+    friction: str
+    rest: Array | None = None
+
+    @property
+    def c_functions(self) -> dict[str, GraphFunction]:
+        """The functions of C and C++: these, and the inverse dynamics of the arm's own parameters."""
+        name, whole = 'default_inverse_dynamics', self.functions['inverse_dynamics']
+        folded = with_numbers(whole, name, self.coefficients)
+        return {'inverse_dynamics': whole, name: folded, **self.functions}
+
+    @property
+    def coefficients(self) -> Array:
+        """Values of the coefficients, shape (m,)."""
+        return np.asarray(self.coefficient_map @ self.parameters)
+
+    def summary(self, function: str) -> str:
+        """Return a sentence that says what a function returns."""
+        return SUMMARY[function].format(friction=self.friction)
+
+
+def as_comment(text: str) -> str:
+    """Return a name that is safe in a comment or a string: letters, digits and some signs."""
+    return re.sub(r'[^A-Za-z0-9_ .,:+()\[\]-]', '_', text)[:200]
+
+
+def used_inputs(function: GraphFunction) -> set[int]:
+    """Return which input blocks a function reads."""
+    graph = function.graph
+    return {function.input_places[graph.first[node]][0] for node in function.schedule if graph.kind[node] == Op.INPUT}
+
+
+def joint_units(model: RobotModel) -> list[str]:
+    """Return for each joint a line with its name and the units of q, dq, ddq and tau."""
+    units = {
+        'revolute': 'q [rad], dq [rad/s], ddq [rad/s^2], tau [N*m]',
+        'prismatic': 'q [m], dq [m/s], ddq [m/s^2], tau [N]',
+    }
+    names = (as_comment(name) for name in model.joint_names)
+    return [f'{name}: {units[kind]}' for name, kind in zip(names, model.joint_types, strict=True)]
+
 
 _INCLUDES = ('#include <float.h>', '#include <math.h>', '#include <string.h>')
 _LAYOUT = ' Row by row: tau[i] = sum over k of regressor_rows[i * BASE_PARAMETERS + k] * parameters[k].'
@@ -217,3 +316,66 @@ def _function(function: GraphFunction, signature: str, name: str) -> list[str]:
     lines += [f'    {out}[{k}] = {value_of(function, r)};' for k, r in enumerate(function.references)]
     lines += [f'    (void){block.name};' for k, block in enumerate(function.inputs) if k not in used]
     return [*lines, '}']
+
+
+def python_source(code: GeneratedCode) -> str:
+    """Return the module; see :meth:`MinimalModel.python_source`."""
+    parameters = zip(code.names, code.units, code.parameters, strict=True)
+    lines = [
+        f'"""Dynamics of the arm \'{as_comment(code.model.name)}\', generated by robotid_ros.',
+        '',
+        f'inverse_dynamics returns the torque {code.friction}.',
+        *(() if code.rest is None else (*REST, '')),
+        'Arrays have one column per joint and any leading axes. Joints:',
+        '',
+        *(f'    {line}' for line in joint_units(code.model)),
+        '"""',
+        '',
+        'import numpy as np',
+        '',
+        '# Base parameters, then those of friction.',
+        'PARAMETERS = np.array([',
+        *(f'    {float(value)!r},  # {name} [{unit}]' for name, unit, value in parameters),
+        '])',
+        '',
+        '# Coefficients from parameters: (row, column, weight).',
+        '_WEIGHTS = [',
+        *(f'    ({i}, {j}, {float(code.coefficient_map[i, j])!r}),' for i, j in np.argwhere(code.coefficient_map)),
+        ']',
+        '',
+        '',
+        'def coefficients(parameters):',
+        '    """Return the coefficients of the formulas, linear in the parameters."""',
+        f'    result = np.zeros({len(code.coefficient_map)})',
+        '    for row, column, weight in _WEIGHTS:',
+        '        result[row] += weight * parameters[column]',
+        '    return result',
+        '',
+        '',
+        'COEFFICIENTS = coefficients(PARAMETERS)',
+    ]
+    if code.rest is not None:
+        lines.append(f'rest_speed = np.array({code.rest[:, 0].tolist()!r})')
+    for key, function in code.functions.items():
+        shape = (code.model.n, code.base) if key == 'regressor' else (code.model.n,)
+        lines += ['', '', *_python_function(key, function, shape, code.summary(key))]
+    return '\n'.join(lines) + '\n'
+
+
+def _python_function(name: str, function: GraphFunction, shape: tuple[int, ...], summary: str) -> list[str]:
+    blocks = sorted(function.inputs, key=lambda block: block.shared)
+    arguments = [f'{b.name}=COEFFICIENTS' if b.shared else b.name for b in blocks]
+
+    def read(number: int) -> str:
+        block, column = function.input_places[number]
+        given = function.inputs[block]
+        return f'{given.name}[{column}]' if given.shared else f'{given.name}[..., {column}]'
+
+    lines = [f'def {name}({", ".join(arguments)}):', f'    """{summary}"""']
+    lines += [f'    {line}' for line in statements(function, read, 'python')]
+    lines.append(f'    result = np.zeros({function.inputs[0].name}.shape[:-1] + {shape!r})')
+    for k, reference in enumerate(function.references):
+        if not function.graph.is_zero(reference):
+            index = ', '.join(str(i) for i in np.unravel_index(k, shape))
+            lines.append(f'    result[..., {index}] = {value_of(function, reference)}')
+    return [*lines, '    return result']

@@ -7,20 +7,17 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Follow trajectory messages by the rules of ros2_control's joint_trajectory_controller.
+"""A simulated joint_trajectory_controller: it interpolates, judges goals, holds, scales and clamps as ros2_control's.
 
-The rules were read in the controller's source (ros-controls/ros2_controllers, joint_trajectory_controller, checked at
-6.9.0 and at its master of August 2026). The simulated controller refuses a little more, because a real drive would;
-:meth:`TrajectoryFollower.command` says what.
-
-The rules were read in the controller's source (ros-controls/ros2_controllers,
-joint_trajectory_controller, ``tolerances.hpp`` and ``update``, at 6.9.0).
+The rules were read in the controller's source (ros-controls/ros2_controllers, joint_trajectory_controller: ``update``,
+``on_activate``, ``on_deactivate`` and ``tolerances.hpp``, at 6.9.0 and at its master of August 2026). The simulated
+controller refuses a little more, because a real drive would; :meth:`TrajectoryFollower.command` says what.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -33,33 +30,16 @@ _STOPPED_VELOCITY = 0.01  # the controller's stopped_velocity_tolerance [rad/s o
 _ERASED = -1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrajectoryPoints:
-    """Points of a trajectory of n joints; rows of NaN stand for what a point does not hold.
+class TrajectoryPoints(NamedTuple):
+    """K points of a trajectory of n joints; rows of NaN stand for what a point does not hold.
 
-    Attributes
-    ----------
-    time : ndarray, shape (K,)
-        Strictly increasing [s].
-    position : ndarray, shape (K, n)
-        [rad or m]
-    velocity, acceleration : ndarray, shape (K, n)
-        [rad/s, rad/s^2; or m]; NaN rows where a point has none.
+    Times, shape (K,), strictly increase [s]; the others have the shape (K, n) [rad, rad/s, rad/s^2; or m].
     """
 
     time: Array
     position: Array
     velocity: Array
     acceleration: Array
-
-    def preceded_by(self, time: float, q: Array, dq: Array, ddq: Array) -> 'TrajectoryPoints':
-        """Return the points with one more before them."""
-        return TrajectoryPoints(
-            time=np.concatenate([[time], self.time]),
-            position=np.vstack([q, self.position]),
-            velocity=np.vstack([dq, self.velocity]),
-            acceleration=np.vstack([ddq, self.acceleration]),
-        )
 
 
 class Spline:
@@ -225,8 +205,9 @@ class TrajectoryFollower:
             if state is None or handover > now or (self._blend and self._blendable):
                 q, dq, ddq = self._evaluate(np.array([handover]))
                 state = q[0], dq[0], ddq[0]
-            taken = taken.preceded_by(handover - begin, *state)
-        spline = Spline(replace(taken, time=taken.time + begin))
+            times = np.append(handover - begin, taken.time)
+            taken = TrajectoryPoints(times, *map(np.vstack, zip(state, taken[1:], strict=True)))
+        spline = Spline(taken._replace(time=taken.time + begin))
         self._paths = [*(path for path in self._paths if path[0] < handover), (handover, spline)]
         self._blendable = len(points) > 1
 
@@ -341,10 +322,10 @@ class GoalVerdict(NamedTuple):
     text: str
 
 
-class ToleranceRequest(NamedTuple):
-    """Tolerance of one joint in a goal: 0 keeps the controller's own, -1 removes it."""
+class ToleranceRequest(Protocol):
+    """``control_msgs/msg/JointTolerance``, of one joint in a goal: 0 keeps the controller's own, -1 removes it."""
 
-    joint: str
+    name: str
     position: float
     velocity: float
 
@@ -397,14 +378,44 @@ class GoalTolerances:
         }
         for kind, requests in (('path', path), ('goal', goal)):
             for request in requests:
-                if request.joint not in joint_names:
-                    raise DataError(f"{kind}_tolerance: joint '{request.joint}' is not one of {', '.join(joint_names)}")
-                k = list(joint_names).index(request.joint)
+                if request.name not in joint_names:
+                    raise DataError(f"{kind}_tolerance: joint '{request.name}' is not one of {', '.join(joint_names)}")
+                k = list(joint_names).index(request.name)
                 for part in ('position', 'velocity'):
                     column = columns[f'{kind}_{part}']
-                    what = f"{part} of joint '{request.joint}' in {kind}_tolerance"
+                    what = f"{part} of joint '{request.name}' in {kind}_tolerance"
                     column[k] = _resolved(column[k], getattr(request, part), what)
         return replace(self, **columns, time=_resolved(self.time, time, 'goal_time_tolerance'))
+
+    def judge(
+        self, joint_names: Sequence[str], late: float, position_error: Array, velocity_error: Array
+    ) -> GoalVerdict | None:
+        """Return how a goal ends at a control step, ``late`` seconds after its last point, or None where it goes on.
+
+        Errors are those of position and velocity, desired less measured, shape (n,) [rad, rad/s; or m].
+        """
+
+        def excess(error: Array, allowed: Array, what: str) -> str:
+            beyond = np.flatnonzero((allowed > 0.0) & (np.abs(error) > allowed))
+            if len(beyond) == 0:
+                return ''
+            k = int(beyond[0])
+            return f"joint '{joint_names[k]}' is {abs(error[k]):.4g} {what} (allowed: {allowed[k]:g})"
+
+        if late < 0.0:
+            problem = excess(position_error, self.path_position, 'away from the trajectory') or excess(
+                velocity_error, self.path_velocity, 'off its velocity'
+            )
+            return GoalVerdict(GoalEnd.PATH_TOLERANCE_VIOLATED, problem) if problem else None
+        problem = excess(position_error, self.goal_position, 'away from the end') or excess(
+            velocity_error, self.goal_velocity, 'off its velocity'
+        )
+        if not problem:
+            return GoalVerdict(GoalEnd.SUCCESSFUL, 'Goal successfully reached!')
+        if 0.0 < self.time < late:
+            text = f'{problem}, {late:.3f} s after the end (allowed: {self.time:g} s)'
+            return GoalVerdict(GoalEnd.GOAL_TOLERANCE_VIOLATED, text)
+        return None
 
 
 def _resolved(own: float, requested: float, what: str) -> float:
@@ -417,45 +428,129 @@ def _resolved(own: float, requested: float, what: str) -> float:
     raise DataError(f"{what}: expected a positive number, 0 (the controller's own) or -1 (none), got {requested:g}")
 
 
-class GoalMonitor:
-    """Judges one goal, control step after control step.
+class SimulatedController:
+    """Follows trajectories as a controller does, with path tolerance, speed scaling, deactivation and clamping.
+
+    Attributes
+    ----------
+    active : bool
+        An inactive controller ignores trajectories, and the arm keeps the last command.
+    speed_scaling : float
+        Trajectory time per time, 0 to 1.
+    path_tolerance : float
+        How far a joint may be from its reference before the controller holds it where it is [rad or m]; 0: any.
 
     Parameters
     ----------
-    joint_names : sequence of str
-    tolerances : GoalTolerances
-    end : float
-        Time of the last point [s].
+    joint_names, position, blend
+        See :class:`TrajectoryFollower`.
+    from_command : bool
+        Begin a new trajectory at the last command (``interpolate_from_desired_state``), not at the measured state.
+    velocity_limits : ndarray, shape (n,), optional
+        What the commands are clamped to, as by ``enforce_command_limits`` [rad/s or m/s].
     """
 
-    def __init__(self, joint_names: Sequence[str], tolerances: GoalTolerances, end: float) -> None:
-        self._names, self._tolerances, self._end = tuple(joint_names), tolerances, end
+    def __init__(
+        self,
+        joint_names: Sequence[str],
+        position: Array,
+        *,
+        blend: bool = False,
+        from_command: bool = False,
+        velocity_limits: Array | None = None,
+    ) -> None:
+        self.follower = TrajectoryFollower(joint_names, position, blend=blend)
+        self.active, self.speed_scaling, self.path_tolerance = True, 1.0, 0.0
+        self._blend, self._from_command, self._limits = blend, from_command, velocity_limits
+        self._behind = 0.0
+        self._commanded = np.array(position, dtype=float)
+        self._previous: float | None = None
+        self._measured_at: float | None = None
+        self._holding = True
 
-    def judge(self, now: float, position_error: Array, velocity_error: Array) -> GoalVerdict | None:
-        """Return how the goal ends at a control step [s], or None where it goes on.
+    def command(
+        self,
+        joint_names: Sequence[str],
+        start: float | None,
+        points: Sequence[CommandPoint],
+        now: float,
+        measured: tuple[Array, Array] | None = None,
+    ) -> None:
+        """Take over a new trajectory; see :meth:`TrajectoryFollower.command`.
 
-        Errors are those of position and velocity, desired less measured, shape (n,) [rad, rad/s; or m].
+        Parameters
+        ----------
+        measured : tuple of ndarray, each of shape (n,), optional
+            Position and velocity at the first instant of the last sampling: there the new trajectory begins.
+
+        Raises
+        ------
+        DataError
+            If the controller is not active, or refuses the trajectory.
         """
-        allowed = self._tolerances
-        if now < self._end:
-            problem = self._excess(position_error, allowed.path_position, 'away from the trajectory') or self._excess(
-                velocity_error, allowed.path_velocity, 'off its velocity'
-            )
-            return GoalVerdict(GoalEnd.PATH_TOLERANCE_VIOLATED, problem) if problem else None
-        problem = self._excess(position_error, allowed.goal_position, 'away from the end') or self._excess(
-            velocity_error, allowed.goal_velocity, 'off its velocity'
-        )
-        if not problem:
-            return GoalVerdict(GoalEnd.SUCCESSFUL, 'Goal successfully reached!')
-        if 0.0 < allowed.time < now - self._end:
-            text = f'{problem}, {now - self._end:.3f} s after the end (allowed: {allowed.time:g} s)'
-            return GoalVerdict(GoalEnd.GOAL_TOLERANCE_VIOLATED, text)
-        return None
+        if not self.active:
+            raise DataError('the controller is not active')
+        if self._blend:
+            begin = None if start is None else max(start, now) - self._behind
+            self.follower.command(joint_names, begin, points, now - self._behind)
+        else:
+            state = None
+            if measured is not None and not self._from_command:
+                position, velocity = measured
+                since = 0.0 if self._measured_at is None else now - self._measured_at
+                state = (position + since * velocity, velocity, np.zeros_like(position))
+            elif self._behind:
+                state = self._state(now)
+            self.follower.command(joint_names, start, points, now, state)
+            self._behind, self._previous = 0.0, now  # a new trajectory begins in time, whatever the scaling
+        self._holding = False
 
-    def _excess(self, error: Array, allowed: Array, what: str) -> str:
-        """Return a sentence on the first joint beyond its tolerance, '' where there is none."""
-        beyond = np.flatnonzero((allowed > 0.0) & (np.abs(error) > allowed))
-        if len(beyond) == 0:
-            return ''
-        k = int(beyond[0])
-        return f"joint '{self._names[k]}' is {abs(error[k]):.4g} {what} (allowed: {allowed[k]:g})"
+    def _state(self, now: float) -> tuple[Array, Array, Array]:
+        q, dq, ddq = self.follower.sample(np.array([now - self._behind]))
+        return q[0], dq[0], ddq[0]  # in the trajectory's own time, as the controller keeps them
+
+    def hold(self, position: Array, now: float) -> None:
+        """Hold the arm at a position, at once and at any speed."""
+        follower = self.follower
+        follower.command(follower.joint_names, None, [CommandPoint(0.0, np.asarray(position).tolist())], now)
+        self._behind, self._holding = 0.0, True
+
+    def set_active(self, active: bool, now: float) -> None:
+        """Activate the controller, which then holds its last command, or deactivate it."""
+        if active and not self.active:
+            self.active = True
+            self.hold(self._commanded, now)
+        self.active = active
+
+    def sample(self, times: Array, measured: Array) -> tuple[Array, Array, Array]:
+        """Return what the drives are told at some instants, q, dq, ddq, each (N, n) [rad, rad/s, rad/s^2; or m].
+
+        Times, shape (N,), increase and are not before those of earlier calls [s]; ``measured``, shape (n,), is the
+        position at the last instant before them [rad or m].
+        """
+        before = times[0] if self._previous is None else self._previous
+        self._previous, self._measured_at = float(times[-1]), float(times[0])
+        if not self.active:
+            q = np.tile(self._commanded, (len(times), 1))
+            return q, np.zeros_like(q), np.zeros_like(q)
+        behind = self._behind + (1.0 - self.speed_scaling) * (times - before)
+        self._behind = float(behind[-1])
+        q, dq, ddq = self.follower.sample(times - behind)
+        dq, ddq = self.speed_scaling * dq, self.speed_scaling**2 * ddq
+        if self.path_tolerance > 0.0 and not self._holding and (np.abs(q[0] - measured) > self.path_tolerance).any():
+            self.hold(measured, float(times[0]))
+            q, dq, ddq = self.follower.sample(times)
+        if self._limits is not None:
+            q, dq, ddq = self._clamped(times, before, q, dq, ddq)
+        self._commanded = q[-1].copy()
+        return q, dq, ddq
+
+    def _clamped(self, times: Array, before: float, q: Array, dq: Array, ddq: Array) -> tuple[Array, Array, Array]:
+        """Return the reference with no step between two instants beyond what the velocity limits allow."""
+        assert self._limits is not None
+        last, clamped = self._commanded, q.copy()
+        for k, step in enumerate(np.diff(times, prepend=before)):
+            clamped[k] = np.clip(q[k], last - self._limits * step, last + self._limits * step)
+            last = clamped[k]
+        changed = np.abs(clamped - q) > 1e-12
+        return clamped, np.where(changed, np.clip(dq, -self._limits, self._limits), dq), np.where(changed, 0.0, ddq)
