@@ -18,7 +18,7 @@ from excitation_helpers import limits, planar_arm
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory
 from robotid_ros.excitation.preparation import arm_check, reference_check
-from robotid_ros.excitation.reference import FourierRun
+from robotid_ros.excitation.reference import FourierRun, Rest
 from robotid_ros.execution.stopping_room import require_room, stoppable_design, stops_along
 
 SWING, RATE = 0.8, 2.0
@@ -69,6 +69,15 @@ def test_a_run_that_keeps_to_a_part_of_the_limits_is_stopped_by_all_of_them_wher
     with pytest.raises(ExcitationError):
         require_room(run, check, None, 0.0, period)
     require_room(run, check, arm, 0.0, period)
+
+
+@pytest.mark.parametrize(('gap', 'run', 'stop'), [(0.045, True, True), (0.03, False, True), (0.015, False, False)])
+def test_a_stop_may_take_half_of_the_clearance_that_a_run_keeps(gap, run, stop):
+    model = planar_arm(1)
+    config = ExcitationConfig(ground=True, ground_height=-0.3, link_radius=0.05, clearance=0.04)
+    low = Rest(position=np.arcsin([(-0.3 + 0.05 + gap) / 0.4]), duration=0.1)  # the tip, by its height
+    assert (reference_check(model, config).excess(low) <= 0.0) == run
+    assert (arm_check(model, config).excess(low) <= 0.0) == stop
 
 
 @pytest.mark.parametrize('seed', range(3))
