@@ -31,24 +31,13 @@ COLUMNS = 'as the columns of CSV say: effort a torque [N m or N], current [A] by
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What the recordings of a command are taken with.
-
-    Attributes
-    ----------
-    model : RobotModel
-    config : RobotConfig or None
-    settings : ProcessingSettings
-    contexts : dict of Path to Context
-        What each recording says.
-    lines : tuple of str
-        What was taken from where, to be printed first.
-    """
+    """What the recordings of a command are taken with."""
 
     model: RobotModel
     config: RobotConfig | None
     settings: ProcessingSettings
-    contexts: dict[Path, Context]
-    lines: tuple[str, ...]
+    contexts: dict[Path, Context]  # what each recording says
+    lines: tuple[str, ...]  # what was taken from where, to be printed first
 
     @property
     def context(self) -> dict[str, object]:

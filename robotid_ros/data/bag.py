@@ -70,21 +70,13 @@ Block = tuple[int, Mapping[str, MessageChunk]]  # how many bytes were read, and 
 class BagFile:
     """A file of MCAP or sqlite3, or the folder of a bag whose messages are compressed one by one.
 
-    Attributes
-    ----------
-    path : Path
-    topics : dict of str to str
-        Types of the topics that have messages.
-    complete : bool
-        Whether it has its end.
-    faults : dict of str to int
-        ``cut_off_bytes`` after the last whole record, ``damaged_chunks`` that were left out,
-        ``absent_messages`` that the summary counts but were not found, ``damaged_databases``.
+    Its faults are ``cut_off_bytes`` after the last whole record, ``damaged_chunks`` that were left out,
+    ``absent_messages`` that the summary counts but were not found, ``damaged_databases``.
     """
 
     path: Path
-    topics: dict[str, str] = field(default_factory=dict)
-    complete: bool = True
+    topics: dict[str, str] = field(default_factory=dict)  # types of those that have messages
+    complete: bool = True  # whether it has its end
     faults: dict[str, int] = field(default_factory=dict)
     _reader: Any = None
     _copy: tempfile.TemporaryDirectory[str] | None = None
@@ -314,22 +306,12 @@ def _reading(path: Path) -> Iterator[None]:
 
 @dataclass(slots=True)
 class Bag:
-    """A bag of one or more data files.
-
-    Attributes
-    ----------
-    path : Path
-    files : list of BagFile
-    names : list of Path
-        The data files as they are on disk.
-    lost : int
-        Messages that the recorder missed, by the publisher's numbers.
-    """
+    """A bag of one or more data files."""
 
     path: Path
     files: list[BagFile]
-    names: list[Path]
-    lost: int = 0
+    names: list[Path]  # the data files as they are on disk
+    lost: int = 0  # messages that the recorder missed, by the publisher's numbers
     _unpacked: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
 
     @classmethod

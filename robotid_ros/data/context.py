@@ -36,25 +36,14 @@ DESCRIPTION = 'robot_description'
 class Context:
     """What is known of a recording besides its signals; empty where nothing says it.
 
-    Attributes
-    ----------
-    description : str
-        The arm as URDF.
-    robot : mapping
-        The robot configuration, as its file holds it.
-    plan : mapping
-        The motion that was planned: ``purpose``, and its ``excitation`` as its file holds it.
-    topics : mapping of str to str
-        Where each part was found in a bag.
-    reference : PeriodicReference or None
-        The first that was announced in a bag; not kept in files.
+    The ``plan`` is the motion that was planned: ``purpose``, and its ``excitation`` as its file holds it.
     """
 
-    description: str = ''
-    robot: Mapping[str, Any] = field(default_factory=dict)
+    description: str = ''  # the arm as URDF
+    robot: Mapping[str, Any] = field(default_factory=dict)  # the robot configuration, as its file holds it
     plan: Mapping[str, Any] = field(default_factory=dict)
-    topics: Mapping[str, str] = field(default_factory=dict)
-    reference: PeriodicReference | None = None
+    topics: Mapping[str, str] = field(default_factory=dict)  # where each part was found in a bag
+    reference: PeriodicReference | None = None  # the first that was announced in a bag; not kept in files
 
     @property
     def purpose(self) -> str:

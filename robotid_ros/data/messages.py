@@ -228,22 +228,11 @@ class CdrReader:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Positions of the fields in a message, and the bytes that are the same in all messages of its kind.
+    """Positions of the fields in a message, and the bytes that are the same in all messages of its kind."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Joints, in the message's order.
-    offsets : tuple of int
-        First byte of positions, velocities and efforts; -1 where that array is empty.
-    fixed : ndarray of int
-        Indices of the bytes that are the layout: encapsulation, strings, lengths.
-    little_endian : bool
-    """
-
-    names: tuple[str, ...]
-    offsets: tuple[int, int, int]
-    fixed: IntArray
+    names: tuple[str, ...]  # joints, in the message's order
+    offsets: tuple[int, int, int]  # first byte of positions, velocities and efforts; -1 where that array is empty
+    fixed: IntArray  # indices of the bytes that are the layout: encapsulation, strings, lengths
     little_endian: bool
 
 
@@ -274,22 +263,13 @@ def decode_layout(data: bytes) -> Layout | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointStateBatch:
-    """M messages as arrays; values that a message did not have are NaN.
+    """M messages as arrays of shape (M, n); values that a message did not have are NaN."""
 
-    Attributes
-    ----------
-    stamp : ndarray of int64, shape (M,)
-        Header stamps [ns].
-    position, velocity, effort : ndarray, shape (M, n)
-    reason : ndarray of uint8, shape (M,)
-        0 for a complete message; 1 undecodable, 2 none of the joints in it, 3 some joint missing.
-    """
-
-    stamp: IntArray
+    stamp: IntArray  # of the headers [ns], shape (M,)
     position: Array
     velocity: Array
     effort: Array
-    reason: ByteArray
+    reason: ByteArray  # shape (M,): COMPLETE, UNDECODABLE, OTHER_JOINTS or INCOMPLETE
 
 
 @dataclass(slots=True)

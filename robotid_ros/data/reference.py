@@ -25,29 +25,16 @@ from robotid_ros.signals.averaging import travel
 class PeriodicReference:
     """One period of a motion that repeats itself.
 
-    Attributes
-    ----------
-    joints : tuple of str
-    period : float
-        [s]
-    start : int
-        Stamp of the start of the first period [ns].
-    sweep : bool
-        Whether it is a friction sweep, which is cut into strokes in place of being averaged.
-    purpose : str
-        Purpose of the run, from the frame of the message's header: ``validation``, for example.
-    travel : ndarray, shape (S,), or None
-        Motion of the joints in each of S equal parts of the period, see
-        :func:`~robotid_ros.signals.averaging.travel` [rad].
-    points : (ndarray of shape (P,), ndarray of shape (P, n)), or None
-        Times from the start [s] and positions [rad or m].
+    ``travel``, shape (S,), is the motion of the joints in each of S equal parts of the period, see
+    :func:`~robotid_ros.signals.averaging.travel` [rad]. ``points`` are times from the start, shape (P,) [s], and
+    positions, shape (P, n) [rad or m].
     """
 
     joints: tuple[str, ...]
-    period: float
-    start: int
-    sweep: bool = False
-    purpose: str = field(default='', compare=False)
+    period: float  # [s]
+    start: int  # stamp of the start of the first period [ns]
+    sweep: bool = False  # whether it is a friction sweep, which is cut into strokes in place of being averaged
+    purpose: str = field(default='', compare=False)  # of the run, from the frame of the message's header: 'validation'
     travel: Array | None = field(default=None, compare=False)
     points: tuple[Array, Array] | None = field(default=None, compare=False)
 

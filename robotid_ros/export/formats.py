@@ -31,14 +31,7 @@ from robotid_ros.simulation.servo import Servo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """What was written, and what the format could not say.
-
-    Attributes
-    ----------
-    paths : tuple of Path
-    statement : str
-        How the torque of the export differs from the identified one, with the number for this arm.
-    """
+    """What was written, and how its torque differs from the identified one, with the number for this arm."""
 
     paths: tuple[Path, ...]
     statement: str

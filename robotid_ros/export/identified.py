@@ -61,23 +61,12 @@ def identified_arm(model: RobotModel, result: IdentificationResult) -> RobotMode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """What a format leaves out of the identified torque, in percent of that torque's root mean square.
-
-    Attributes
-    ----------
-    total : float
-    rotor_inertia : float
-        Of the inertia of rotors that the format cannot hold.
-    friction : float
-        Of friction beyond Coulomb and viscous.
-    physical : float
-        Of base parameters changed so that they belong to real bodies.
-    """
+    """What a format leaves out of the identified torque, in percent of that torque's root mean square."""
 
     total: float
-    rotor_inertia: float
-    friction: float
-    physical: float
+    rotor_inertia: float  # that the format cannot hold
+    friction: float  # beyond Coulomb and viscous
+    physical: float  # of base parameters changed so that they belong to real bodies
 
     def __str__(self) -> str:
         parts = {

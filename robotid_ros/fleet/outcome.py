@@ -39,21 +39,11 @@ _LEAST = 3.0  # % of the torque; below it nothing is worth looking at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """How well the arm's previous result predicts a recording.
+    """How well the arm's previous result predicts a recording."""
 
-    Attributes
-    ----------
-    error : float
-        Of the torque, by the previous result [%].
-    usual : float
-        Error that results of this arm leave of the recordings they were made from [%].
-    cause : str
-        Why it predicts it badly; empty where it does not.
-    """
-
-    error: float
-    usual: float
-    cause: str = ''
+    error: float  # of the torque, by the previous result [%]
+    usual: float  # error that results of this arm leave of the recordings they were made from [%]
+    cause: str = ''  # why it predicts it badly; empty where it does not
 
     @property
     def score(self) -> float:

@@ -40,20 +40,11 @@ def _unset() -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachedLink:
-    """A link of the description that moves rigidly with one joint.
-
-    Attributes
-    ----------
-    name : str
-    placement : ndarray, shape (4, 4)
-        Its frame in the frame of the moving link it belongs to [m].
-    inertial : ndarray, shape (10,)
-        Its inertial parameters in its own frame, as described.
-    """
+    """A link of the description that moves rigidly with one joint."""
 
     name: str
-    placement: Array
-    inertial: Array
+    placement: Array  # of its frame in that of the moving link it belongs to, shape (4, 4) [m]
+    inertial: Array  # in its own frame, as described, shape (10,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

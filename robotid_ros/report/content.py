@@ -73,16 +73,7 @@ def friction_label(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The answer to "can I use this?", as a traffic light with its reason.
-
-    Attributes
-    ----------
-    level : {'good', 'caution', 'bad'}
-    headline : str
-        A few words: "Usable".
-    reasons : tuple of str
-        One sentence each.
-    """
+    """The answer to "can I use this?": a traffic light, a few words ("Usable"), and the reasons, a sentence each."""
 
     level: Level
     headline: str
@@ -98,16 +89,7 @@ def usable(gain: Sequence[str], cautions: Sequence[str]) -> Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """One number that everybody wants to see first.
-
-    Attributes
-    ----------
-    label : str
-    value : str
-        With its unit.
-    note : str
-        What to compare it with.
-    """
+    """One number that everybody wants to see first, with its unit; the note says what to compare it with."""
 
     label: str
     value: str
@@ -116,18 +98,9 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """Charts of one kind side by side, usually one per joint.
+    """Charts of one kind side by side, usually one per joint, each over the whole width where they are ``wide``.
 
-    Attributes
-    ----------
-    name : str
-        For programs.
-    caption : str
-    reading : str
-        One line that says how to read it.
-    charts : tuple of Chart
-    wide : bool
-        Whether each chart takes the whole width.
+    The ``name`` is for programs, ``reading`` one line that says how to read them.
     """
 
     name: str
@@ -161,15 +134,7 @@ def quantities(*heads: str) -> tuple[Column, ...]:
 class Table:
     """Rows of text; the first cell names the row.
 
-    Attributes
-    ----------
-    caption : str
-    columns : tuple of Column
-    rows : tuple of tuple of str
-    levels : tuple of Level or None
-        Traffic light of each row; empty for none.
-    reading : str
-        One line that says how to read it.
+    ``levels`` are the traffic lights of the rows, if they have some, ``reading`` is one line that says how to read it.
     """
 
     caption: str
@@ -192,20 +157,9 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A whole report.
+    """A whole report: what was done (kind: "Dynamic identification") with what (title: the robot's name).
 
-    Attributes
-    ----------
-    kind : str
-        What was done: "Dynamic identification".
-    title : str
-        With what: the robot's name.
-    summary : str
-        One paragraph.
-    verdict : Verdict or None
-        None where there is nothing to judge.
-    facts : tuple of Fact
-    sections : tuple of Section
+    The summary is one paragraph. There is no verdict where there is nothing to judge.
     """
 
     kind: str

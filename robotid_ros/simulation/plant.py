@@ -29,23 +29,14 @@ class Wall:
 
         tau = -(k (q - q_w) + d dq) beyond the wall, never pulling;  0 before it
 
-    Attributes
-    ----------
-    joint : int
-        Index of the joint.
-    position : float
-        q_w [rad or m]
-    side : float
-        +1: the wall is in the way of growing positions, -1: of falling ones.
-    stiffness, damping : float
-        k [N m/rad or N/m] and d [N m s/rad or N s/m]; 2e4 N m/rad is a table of 2e4 N/m at a reach of 1 m.
+    A k of 2e4 N m/rad is a table of 2e4 N/m at a reach of 1 m.
     """
 
-    joint: int
-    position: float
-    side: float
-    stiffness: float = 2e4
-    damping: float = 200.0
+    joint: int  # its index
+    position: float  # q_w [rad or m]
+    side: float  # +1: the wall is in the way of growing positions, -1: of falling ones
+    stiffness: float = 2e4  # k [N m/rad or N/m]
+    damping: float = 200.0  # d [N m s/rad or N s/m]
 
     def torque(self, q: Array, dq: Array) -> float:
         """Return the torque on the joint at positions and velocities of shape (n,) [N m or N]."""

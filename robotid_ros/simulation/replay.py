@@ -31,21 +31,11 @@ _STEP = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MotionError:
-    """How far a simulated motion is from the recorded one.
+    """How far a simulated motion is from the recorded one; arrays of shape (n,)."""
 
-    Attributes
-    ----------
-    rms : ndarray, shape (n,)
-        Root mean square of the difference of positions [rad or m].
-    relative : ndarray, shape (n,)
-        100 |q_sim - q| / |q - q_start| over the windows' samples [%].
-    relative_total : float
-        The same over all joints stacked [%].
-    """
-
-    rms: Array
-    relative: Array
-    relative_total: float
+    rms: Array  # of the difference of positions [rad or m]
+    relative: Array  # 100 |q_sim - q| / |q - q_start| over the windows' samples [%]
+    relative_total: float  # the same over all joints stacked [%]
 
 
 def windows_of(recorded: Dataset, seconds: float) -> list[slice]:

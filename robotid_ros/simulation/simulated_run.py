@@ -44,17 +44,10 @@ class SimulatedRun(PlantMotion):
     """A recording of a simulated arm, and what really happened: the true motion, and torques without noise of a sensor.
 
     ``motor_torque`` is what the drives show, as late as it is seen.
-
-    Attributes
-    ----------
-    recording : Recording
-        What the sensors showed: position, velocity, effort [N m] and current [A].
-    time : ndarray, shape (N,)
-        [s]
     """
 
-    recording: 'Recording'
-    time: Array
+    recording: 'Recording'  # what the sensors showed: position, velocity, effort [N m] and current [A]
+    time: Array  # shape (N,) [s]
 
 
 def simulate_trajectory(

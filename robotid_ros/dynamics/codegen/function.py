@@ -25,15 +25,7 @@ SINES_COSINES = Path(__file__).with_name('sines_cosines.h').read_text(encoding='
 
 @dataclass(frozen=True, slots=True)
 class InputBlock:
-    """Consecutive inputs in one array.
-
-    Attributes
-    ----------
-    name : str
-    width : int
-    shared : bool
-        One row for all samples, shape (width,), instead of (N, width).
-    """
+    """Consecutive inputs in one array, of shape (N, width), or (width,) where one row is shared by all samples."""
 
     name: str
     width: int
@@ -42,23 +34,12 @@ class InputBlock:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GraphFunction:
-    """A graph with named inputs, and outputs that make the rows of one array.
+    """A graph with named inputs, and outputs that make the rows of one array."""
 
-    Attributes
-    ----------
-    name : str
-        A C identifier.
-    graph : Graph
-    inputs : tuple of InputBlock
-        The graph's inputs are numbered through all blocks, in order.
-    references : tuple of int
-        The outputs.
-    """
-
-    name: str
+    name: str  # a C identifier
     graph: Graph
-    inputs: tuple[InputBlock, ...]
-    references: tuple[int, ...]
+    inputs: tuple[InputBlock, ...]  # the graph's inputs are numbered through all blocks, in order
+    references: tuple[int, ...]  # the outputs
 
     @cached_property
     def schedule(self) -> list[int]:

@@ -46,13 +46,8 @@ _ROUND_OFF = 1e-14
 class LocalParameters:
     """Minimal parameters in the minimal frames.
 
-    Attributes
-    ----------
-    columns : ndarray of int, shape (k,)
-        Which of the standard parameters of the minimal frames (PSEUDO_NAMES link by link, then the
-        drives') are kept; the others are zero.
-    map : ndarray, shape (k, p)
-        From the model's standard parameters.
+    ``columns``, shape (k,), says which of the standard parameters of the minimal frames (PSEUDO_NAMES link by link,
+    then the drives') are kept; the others are zero. The ``map``, shape (k, p), is from the model's standard parameters.
     """
 
     columns: IntArray

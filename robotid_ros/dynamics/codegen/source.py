@@ -47,35 +47,17 @@ REST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedCode:
-    """Contents of a source file.
-
-    Attributes
-    ----------
-    model : RobotModel
-    names, units : tuple of str, length p
-        Of the parameters: base parameters, then those of friction.
-    parameters : ndarray, shape (p,)
-        Values for the tables.
-    base : int
-        Number of base parameters among them.
-    coefficient_map : ndarray, shape (m, p)
-    functions : mapping of str to GraphFunction
-        By the names in SUMMARY.
-    friction : str
-        "with friction (...)" or "without friction".
-    rest : ndarray, shape (n, 2), optional
-        Of joints at rest: see :class:`~robotid_ros.dynamics.codegen.minimal_model.JointFriction`.
-    """
+    """Contents of a source file, with p parameters: base parameters, then those of friction."""
 
     model: RobotModel
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of the parameters, as the units
     units: tuple[str, ...]
-    parameters: Array
-    base: int
-    coefficient_map: Array
-    functions: Mapping[str, GraphFunction]
-    friction: str
-    rest: Array | None = None
+    parameters: Array  # values for the tables, shape (p,)
+    base: int  # number of base parameters among them
+    coefficient_map: Array  # shape (m, p)
+    functions: Mapping[str, GraphFunction]  # by the names in SUMMARY
+    friction: str  # 'with friction (...)' or 'without friction'
+    rest: Array | None = None  # of joints at rest, shape (n, 2): see JointFriction
 
     @property
     def c_functions(self) -> dict[str, GraphFunction]:
