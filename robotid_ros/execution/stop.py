@@ -129,12 +129,11 @@ def plan_stop(
     longest = max(1.5 * quickest, min(2.5 * quickest, _USUALLY_LONGEST))
     moves = [move for family in families for move in family if move.duration <= longest]
     moves.sort(key=lambda move: move.duration)  # stable: along the path before straight ahead
-    added = _added(check, moves[:1], starts[:_MEASURED])
-    if added.any() and len(moves) > 1:  # mostly the first one does, and the others take hardly longer than one
-        added = np.concatenate([added, _added(check, moves[1:], starts[:_MEASURED])])
-    kept = np.flatnonzero(~added.any(axis=1))
-    if len(kept):
-        return StopPlan(move=moves[kept[0]], starts=tuple(starts))
+    added: list[Array] = []
+    for move in moves:  # one by one: mostly the first one does
+        added.append(_added(check, move, starts[:_MEASURED]))
+        if added[-1].max() <= 0.0:
+            return StopPlan(move=move, starts=tuple(starts))
     if harder is not None:
         return plan_stop(starts, harder, path, back_to, shown)
     ways = [float(np.abs(move.goal - first.position).sum()) for move in moves]
@@ -142,12 +141,11 @@ def plan_stop(
     return StopPlan(move=moves[k], starts=tuple(starts), breaks=check.spell(added[k]), added=added[k])
 
 
-def _added(check: ReferenceCheck, moves: Sequence[MoveToRest], starts: Sequence[JointMotion]) -> Array:
-    """Return what M moves add to the normalised excesses over B bounds, from the worst of some starts, shape (M, B)."""
+def _added(check: ReferenceCheck, move: MoveToRest, starts: Sequence[JointMotion]) -> Array:
+    """Return what a move adds to the normalised excesses over all bounds, from the worst of some starts, shape (B,)."""
     s = np.linspace(0.0, 1.0, _SAMPLES)
-    motions = [replace(move, start=start).evaluate(move.duration * s) for move in moves for start in starts]
-    added = check.added_by(motions)
-    result: Array = added.reshape(len(moves), len(starts), added.shape[1]).max(axis=1)
+    motions = [replace(move, start=start).evaluate(move.duration * s) for start in starts]
+    result: Array = check.added_by(motions).max(axis=0)
     return result
 
 
