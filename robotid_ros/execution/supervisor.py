@@ -22,7 +22,7 @@ import numpy as np
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.execution.effort_watch import EffortWatch
 from robotid_ros.execution.following import Following
-from robotid_ros.execution.joint_motion import JointMotion, MoveToRest
+from robotid_ros.execution.joint_motion import JointMotion
 from robotid_ros.execution.run import RunPlan
 from robotid_ros.execution.run_clock import RunClock
 from robotid_ros.execution.sight import Sight
@@ -405,11 +405,6 @@ class Supervisor:
             velocity=np.where(along, led.velocity + faster, straight.velocity),
             acceleration=None if led.acceleration is None else np.where(own, led.acceleration, 0.0),
         )
-
-    @property
-    def stop_plan(self) -> MoveToRest | None:
-        """The last stop that was sent."""
-        return None if self._stop is None else self._stop.move
 
     def measured(self) -> tuple[JointMotion, bool | None]:
         """Return what the arm is believed to do, and whether it rests; None: that is not known."""
