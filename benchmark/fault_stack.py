@@ -36,7 +36,7 @@ from std_msgs.msg import Float64, String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from benchmark.faults import arm, clearance
+from benchmark.faults import arm, clearance, robot_file
 from benchmark.random_faults import too_fast
 from robotid_ros.demo.processes import die_with_parent, isolated_environment
 from robotid_ros.excitation import save_excitation
@@ -541,7 +541,9 @@ def _version() -> str | None:
     return None
 
 
-def run_all(controllers: list[str] | None, interfaces: list[str], only: str, seed: int, robot: Path) -> int:
+def run_all(
+    controllers: list[str] | None, interfaces: list[str], only: str, seed: int, robot: Path | None = None
+) -> int:
     """Run all faults on the controllers that are found, print a table for each, and return how many rows failed.
 
     What is missing for the real one is said; where it was asked for, that counts as a failure.
@@ -565,7 +567,7 @@ def run_all(controllers: list[str] | None, interfaces: list[str], only: str, see
             print(f'\n{controller}, {interface}; load {os.getloadavg()[0]:.1f}; logs in {folder}\n')
             print('| fault | stopping after | rest after | way | reference | clear by | status |')
             print('|---|---|---|---|---|---|---|', flush=True)
-            stack = Stack(controller, interface, folder, robot)
+            stack = Stack(controller, interface, folder, robot or robot_file(falling=False))
             try:
                 rng = np.random.default_rng(seed)
                 for name, inject in _lies(rng, stack).items():

@@ -318,7 +318,7 @@ def test_a_stop_that_begins_beyond_a_limit_keeps_the_others():
     """A design at 30 % of the velocity limits, and an arm that somebody else moves at twice that."""
     model = planar_arm(3, limits=limits(3, 2.6, 2.5, 40.0, effort=[100.0, 22.0, 100.0]))
     check = reference_check(model, ExcitationConfig(velocity_scaling=0.3))
-    start = JointMotion(position=np.array([0.0, 0.5 * np.pi, 0.0]), velocity=np.array([0.0, 1.0, 0.0]))
+    start = JointMotion(position=np.array([0.0, 0.5 * np.pi, 0.0]), velocity=np.array([0.0, 1.7, 0.0]))
     plan = plan_stop([start], check)
     torque = inverse_dynamics(model, *plan.move.evaluate(np.linspace(0.0, plan.move.duration, 200)))
     assert plan.breaks == ''
