@@ -20,8 +20,8 @@ import numpy as np
 from benchmark.row import Row
 from benchmark.timing import seconds
 from robotid_ros.calibration import CalibrationConfig, calibrate
-from robotid_ros.calibration.example import example_arm, example_table
 from robotid_ros.calibration.pose_selection import select_poses
+from robotid_ros.simulation.measured_arm import example_arm, example_table
 
 NOISE = 1e-4  # [m] per coordinate
 REACH = {30: 0.10, 100: 0.05}  # [mm]

@@ -25,7 +25,8 @@ LAYERS = [
     {'tables'},
     {'model', 'signals'},
     {'dynamics', 'friction', 'data'},
-    {'excitation', 'identification', 'calibration', 'simulation'},
+    {'excitation', 'identification', 'calibration'},
+    {'simulation'},  # what it measures is what a calibration takes
     {'execution'},
     {'free_floating'},  # its trajectories are those of excitation
     {'export'},

@@ -22,12 +22,12 @@ import robotid_ros
 from robotid_ros.calibration import CalibrationConfig, MeasuredPoints, calibrate
 from robotid_ros.calibration.chain import chain_of_dh
 from robotid_ros.calibration.estimator import ValidatedColumns, folds_of
-from robotid_ros.calibration.example import example_arm, example_table
 from robotid_ros.calibration.pose_selection import random_configurations, select_poses
 from robotid_ros.commands.terminal import report_table
 from robotid_ros.model import RobotModel
 from robotid_ros.model.dh_table import DHTable
 from robotid_ros.report.calibration import accuracy_table
+from robotid_ros.simulation.measured_arm import example_arm, example_table
 
 UR10E = Path(robotid_ros.__file__).parent / 'robots' / 'ur10e.urdf'
 

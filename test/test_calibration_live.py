@@ -18,13 +18,13 @@ import yaml
 from ros_helpers import NodeProcess, ros_environment
 
 from robotid_ros.calibration import calibrate, read_points, select_poses
-from robotid_ros.calibration.example import TrackerConfig, tracked_arm
 from robotid_ros.calibration.pairing import PairingConfig, RestingPairs
 from robotid_ros.calibration.points import write_joints
 from robotid_ros.errors import CalibrationError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.packaged import arm_description
 from robotid_ros.model.transforms import quaternion_of_rotation, rotation_of_vector
+from robotid_ros.simulation.measured_arm import TrackerConfig, tracked_arm
 
 TRACKER = TrackerConfig(seed=3)
 

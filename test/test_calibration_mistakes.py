@@ -23,9 +23,9 @@ from robotid_ros.calibration import (
     read_points,
     write_points,
 )
-from robotid_ros.calibration.example import SimulatedArm, example_arm
 from robotid_ros.errors import CalibrationError, ModelError, RobotIdError
 from robotid_ros.model.dh_table import DHTable, read_dh_file
+from robotid_ros.simulation.measured_arm import SimulatedArm, example_arm
 
 _ROW = '{name: a, theta: 0, d: 0, a: 0, alpha: 0}'
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from robotid_ros.calibration import CalibrationConfig, CalibrationResult, MeasuredPoints, calibrate
 from robotid_ros.calibration.chain import chain_of_dh
-from robotid_ros.calibration.example import example_arm, example_table
 from robotid_ros.calibration.pose_selection import random_configurations
 from robotid_ros.model.dh_table import DHTable
+from robotid_ros.simulation.measured_arm import example_arm, example_table
 
 OFF_AXIS = (0.06, -0.04, 0.11)
 

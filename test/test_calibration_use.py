@@ -22,7 +22,6 @@ from calibration_helpers import dh_poses, measured, random_frame, scara, shift, 
 
 import robotid_ros
 from robotid_ros.calibration import CalibrationConfig, CalibrationResult, calibrate, read_points, write_points
-from robotid_ros.calibration.example import SimulatedArm, example_arm, example_table
 from robotid_ros.calibration.inverse_kinematics import compensated_inverse_kinematics, compensated_joints
 from robotid_ros.calibration.points import read_joints
 from robotid_ros.calibration.pose_selection import sample_workspace, select_poses
@@ -34,6 +33,7 @@ from robotid_ros.model.dh_table import DHTable, read_dh_file
 from robotid_ros.model.transforms import rotation_of_vector
 from robotid_ros.report import can_draw
 from robotid_ros.report.calibration import workspace_report
+from robotid_ros.simulation.measured_arm import SimulatedArm, example_arm, example_table
 
 UR10E_CONFIG = Path(robotid_ros.__file__).parent / 'robots' / 'ur10e.yaml'
 

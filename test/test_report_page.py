@@ -19,7 +19,6 @@ import pytest
 from report_helpers import Chromium, find_chromium, moving_arm
 
 from robotid_ros.calibration import calibrate
-from robotid_ros.calibration.example import example_arm
 from robotid_ros.excitation import FourierTrajectory
 from robotid_ros.free_floating import FreeFloatingRobot, RigidBody, SensorNoise, identify_target, simulate
 from robotid_ros.identification import identify
@@ -27,6 +26,7 @@ from robotid_ros.report import Report, render_report, write_report
 from robotid_ros.report.calibration import calibration_report
 from robotid_ros.report.free_floating import free_floating_report
 from robotid_ros.report.identification import identification_report
+from robotid_ros.simulation.measured_arm import example_arm
 
 pytest.importorskip('plotly', reason='the plot extra is not installed')
 

@@ -29,7 +29,6 @@ from robotid_ros.calibration import (
     select_poses,
     write_points,
 )
-from robotid_ros.calibration.example import example_arm, example_table
 from robotid_ros.calibration.points import ANGLE_UNITS, LENGTH_UNITS, read_joints, write_joints
 from robotid_ros.calibration.result import write_result
 from robotid_ros.commands.command import Command, add_settings, settings_from
@@ -45,6 +44,7 @@ from robotid_ros.model.packaged import arm_file
 from robotid_ros.model.robot_config import RobotConfig, configured_arm
 from robotid_ros.report import can_draw, write_report
 from robotid_ros.report.calibration import accuracy_table, calibration_report, workspace_report
+from robotid_ros.simulation.measured_arm import example_arm, example_table
 
 _CANDIDATES = 2000
 """Poses that are chosen among."""
