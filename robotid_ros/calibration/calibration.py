@@ -23,7 +23,7 @@ from robotid_ros.calibration.joint_terms import joint_terms
 from robotid_ros.calibration.placement import place
 from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.problem import Problem, State
-from robotid_ros.calibration.result import CalibrationResult, Outlier, ParameterEstimate
+from robotid_ros.calibration.result import CalibrationResult
 from robotid_ros.calibration.solver import Fit
 from robotid_ros.calibration.validation import (
     Accuracy,
@@ -41,7 +41,6 @@ from robotid_ros.model.dh_table import DHTable
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
 
-_OUTLIER_WEIGHT = 0.5  # below this weight a measurement counts as an outlier
 _PLENTY = 2.5  # numbers per parameter; with fewer, a warning
 
 
@@ -191,9 +190,10 @@ def calibrate(
         tell(0.2, 'choosing joint terms')
         extended, final = estimator.with_terms(problem, geometric)
         parts = folds_of(problem.q, problem.set_index, _fold_count(problem, can, config.folds), rng)
-        good = final.weights >= _OUTLIER_WEIGHT
-        cross = cross_validate(problem, estimator, parts, good, lambda done: tell(0.3 + 0.6 * done, 'cross-validating'))
-        if cross is None or cross.after_inliers.rms >= cross.geometric_inliers.rms or not extended.terms.terms:
+        cross = cross_validate(
+            problem, estimator, parts, final.inlying, lambda done: tell(0.3 + 0.6 * done, 'cross-validating')
+        )
+        if cross is None or not cross.terms_help or not extended.terms.terms:
             extended, final = problem, geometric
             cross = cross and cross.without_terms()
 
@@ -203,35 +203,15 @@ def calibrate(
         held_out = held_out.for_joints(chain.joint_names)
         apart = evaluate_held_out(held_out, extended, final.state, nominal.state, unknown)
         check_held_out(chain, problem.q, nominal.residual, apart.residual_before)
-    bad = final.weights < _OUTLIER_WEIGHT
-    distance = np.linalg.norm(final.residual[:, :3], axis=1)
-    oriented = problem.oriented
-    flat = final.jacobian.reshape(-1, len(final.free))
-    singular = np.linalg.svd(flat, compute_uv=False)
     return CalibrationResult(
         robot=robot,
         points=points,
         problem=extended,
         fit=final,
         nominal=nominal,
-        parameters=_parameters(extended, final, can),
-        frames=dict(zip(problem.set_names, final.state.frames, strict=True)),
-        tools=dict(zip(problem.point_names, final.state.tools, strict=True)),
-        before=accuracy(nominal.residual, oriented),
-        after=accuracy(final.residual, oriented),
-        before_inliers=accuracy(nominal.residual[~bad], oriented[~bad]) if bad.any() else None,
-        after_inliers=accuracy(final.residual[~bad], oriented[~bad]) if bad.any() else None,
+        can=can,
         cross_validation=cross,
         held_out=apart,
-        outliers=tuple(
-            Outlier(index=int(k), distance=float(distance[k]), weight=float(final.weights[k]))
-            for k in np.flatnonzero(bad)
-        ),
-        identifiable=len(can.free),
-        structural=can.structural,
-        condition_number=float(np.linalg.cond(flat / np.linalg.norm(flat, axis=0))) if can.determined else np.inf,
-        observability_index=float(np.exp(np.mean(np.log(singular))) / np.sqrt(len(problem))) if can.determined else 0.0,
-        determined=can.determined,
         averaged={} if averaged is None else _accuracies_of(averaged, problem, held_out, nominal, unknown),
         warnings=tuple(text for text in (warning, *_warnings(can, config.folds, cross, final)) if text),
     )
@@ -271,22 +251,3 @@ def _warnings(can: Identifiable, folds: int, cross: CrossValidation | None, fina
     if not final.converged:
         warnings.append(f'the iteration did not converge: {final.reason}')
     return warnings
-
-
-def _parameters(problem: Problem, final: Fit, can: Identifiable) -> tuple[ParameterEstimate, ...]:
-    deviations = dict(zip(final.free.tolist(), np.sqrt(np.diag(final.covariance)).tolist(), strict=True))
-    geometry, terms = problem.blocks[2:]
-    nominal = np.concatenate([problem.chain.nominal, np.zeros(terms.stop - terms.start)])
-    values = np.concatenate([final.state.geometry, final.state.coefficients])
-    names, units = problem.names, problem.units
-    return tuple(
-        ParameterEstimate(
-            name=names[column],
-            unit=units[column],
-            nominal=float(nominal[k]),
-            value=float(values[k]),
-            std=deviations.get(column),
-            reason='' if column in deviations else can.reasons.get(column, 'redundant'),
-        )
-        for k, column in enumerate(range(geometry.start, terms.stop))
-    )

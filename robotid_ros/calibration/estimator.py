@@ -11,7 +11,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -80,16 +79,13 @@ def select_terms(
     size = np.sqrt(np.mean(np.square(problem.basis), axis=0))
     prior = np.concatenate([geometric.prior, _LARGEST_OFFSET / np.maximum(size, 1e-12)])
     penalty = geometric.noise**2 / np.square(prior)
-    validations = [ValidatedColumns(design, right, penalty, folds) for folds in splits]
-
     chosen: list[int] = []
     left = [list(group) for group in groups if np.all(size[list(group)] > 1e-9)]
     while left:
         used = [*range(kept), *(kept + k for k in chosen)]
-        offered = [[kept + k for k in group] for group in left]
-        found = [validation.errors(used, offered) for validation in validations]
-        now = np.stack([without for without, _ in found])
-        trials = np.stack([each for _, each in found], axis=1)  # (groups, splits, N)
+        choices = [used, *([*used, *(kept + k for k in group)] for group in left)]
+        errors = np.stack([held_out_errors(design, right, penalty, folds, choices) for folds in splits], axis=1)
+        now, trials = errors[0], errors[1:]  # (splits, N), (groups, splits, N)
         k = int(np.argmin(trials.sum(axis=(1, 2))))
         gain = now - trials[k]
         total = gain.sum(axis=1)
@@ -100,19 +96,10 @@ def select_terms(
     return sorted(chosen)
 
 
-@dataclass(slots=True)
-class _Part:
-    """One fold: the normal equations of the others, and its own rows."""
-
-    members: IntArray
-    normal: Array
-    gradient: Array
-    design: Array  # (rows, columns)
-    right: Array  # (rows,)
-
-
-class ValidatedColumns:
-    """Held-out squared errors of a linear problem with any of its columns.
+def held_out_errors(
+    design: Array, right: Array, penalty: Array, folds: IntArray, choices: Sequence[Sequence[int]]
+) -> Array:
+    """Return the squared errors of all measurements, each predicted from the other folds, for some choices of columns.
 
     Parameters
     ----------
@@ -121,52 +108,27 @@ class ValidatedColumns:
     penalty : ndarray, shape (columns,)
         Added to the diagonal of the normal equations.
     folds : ndarray of int, shape (N,)
+        Those from 0 to their largest.
+    choices : sequence of sequence of int
+
+    Returns
+    -------
+    ndarray, shape (len(choices), N)
     """
-
-    def __init__(self, design: Array, right: Array, penalty: Array, folds: IntArray) -> None:
-        flat = design.reshape(-1, design.shape[2])
-        normal, gradient = flat.T @ flat + np.diag(penalty + 1e-300), flat.T @ right.ravel()
-        scale = 1.0 / np.sqrt(np.maximum(np.diag(normal), 1e-300))
-        self.count = len(right)
-        self.parts: list[_Part] = []
-        for fold in np.unique(folds):
-            members = np.flatnonzero(folds == fold)
-            rows, wanted = design[members].reshape(-1, design.shape[2]), right[members].ravel()
-            self.parts.append(
-                _Part(
-                    members=members,
-                    normal=(normal - rows.T @ rows) * np.outer(scale, scale) + 1e-12 * np.eye(len(scale)),
-                    gradient=(gradient - rows.T @ wanted) * scale,
-                    design=rows * scale,
-                    right=wanted,
-                )
-            )
-
-    def errors(self, columns: list[int], groups: list[list[int]]) -> tuple[Array, Array]:
-        """Return the squared scaled errors of all measurements, predicted from the other folds.
-
-        With the columns alone, shape (N,), and with the columns and one group each, shape (len(groups), N). The normal
-        equations are solved once per fold for the columns in use; each group is added by its Schur complement.
-        """
-        without, each = np.empty(self.count), np.empty((len(groups), self.count))
-        offered = [k for group in groups for k in group]
-        starts = np.cumsum([0, *(len(group) for group in groups)])
-        for part in self.parts:
-            cross = part.normal[np.ix_(columns, offered)]
-            solved = np.linalg.solve(
-                part.normal[np.ix_(columns, columns)], np.column_stack([part.gradient[columns], cross])
-            )
-            used = part.design[:, columns]
-            left = part.right - used @ solved[:, 0]
-            beyond = part.design[:, offered] - used @ solved[:, 1:]
-            schur = part.normal[np.ix_(offered, offered)] - cross.T @ solved[:, 1:]
-            rest = part.gradient[offered] - cross.T @ solved[:, 0]
-            without[part.members] = np.square(left).reshape(len(part.members), -1).sum(axis=1)
-            for g, (first, last) in enumerate(pairwise(starts)):
-                size = np.linalg.lstsq(schur[first:last, first:last], rest[first:last], rcond=1e-9)[0]
-                error = np.square(left - beyond[:, first:last] @ size)
-                each[g, part.members] = error.reshape(len(part.members), -1).sum(axis=1)
-        return without, each
+    members = [folds == fold for fold in range(int(folds.max()) + 1)]
+    grams = np.stack([np.einsum('nmi,nmj->ij', design[rows], design[rows], optimize=True) for rows in members])
+    slopes = np.stack([np.einsum('nmi,nm->i', design[rows], right[rows]) for rows in members])
+    normal = grams.sum(axis=0) - grams + np.diag(penalty)
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(grams.sum(axis=0)) + penalty, 1e-300))
+    normal = normal * np.outer(scale, scale) + 1e-12 * np.eye(len(scale))
+    gradient = (slopes.sum(axis=0) - slopes) * scale
+    errors = np.empty((len(choices), len(right)))
+    for found, choice in zip(errors, choices, strict=True):
+        columns = np.array(choice, dtype=np.int64)
+        solved = np.linalg.solve(normal[:, columns[:, None], columns], gradient[:, columns, None])[..., 0]
+        predicted = (design[:, :, columns] @ (solved * scale[columns])[folds][..., None])[..., 0]
+        found[:] = np.square(right - predicted).sum(axis=1)
+    return errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

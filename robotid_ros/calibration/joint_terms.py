@@ -22,38 +22,24 @@ Every term adds ``coefficient * basis(q)`` to the coordinate of one joint:
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.calibration.chain import KinematicChain
 from robotid_ros.dynamics import inverse_dynamics
-from robotid_ros.errors import CalibrationError
 from robotid_ros.model.robot_model import RobotModel
+
+_HARMONICS = (('eccentricity', 1, ''), ('second_harmonic', 2, '2'))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointTerm:
-    """One basis function of one joint's offset.
-
-    Attributes
-    ----------
-    name : str
-    joint : int
-    function : {'sine', 'cosine', 'torque', 'lever'}
-    target : int
-        For a lever: index of the joint whose origin carries the weight; n is the tip.
-    order : int
-        Of the harmonic.
-    unit : str
-    """
+    """One basis function of one joint's offset: its name, joint, unit, and column among all basis functions."""
 
     name: str
     joint: int
-    function: Literal['sine', 'cosine', 'torque', 'lever']
-    target: int = -1
-    order: int = 1
+    column: int
     unit: str = 'rad'
 
 
@@ -78,21 +64,11 @@ class JointTerms:
 
     def basis(self, q: Array) -> Array:
         """Return the basis functions at N poses, shape (N, T)."""
-        result = np.empty((len(q), len(self.terms)))
-        functions = {term.function for term in self.terms}
         chain_q = q @ self.chain.coupling.T
-        torque = self._torque(q) if 'torque' in functions else chain_q
-        lever = self._levers(q) if 'lever' in functions else np.zeros((len(q), 0, 0))
-        for k, term in enumerate(self.terms):
-            if term.function == 'sine':
-                result[:, k] = np.sin(term.order * chain_q[:, term.joint])
-            elif term.function == 'cosine':
-                result[:, k] = np.cos(term.order * chain_q[:, term.joint])
-            elif term.function == 'torque':
-                result[:, k] = -torque[:, term.joint]
-            else:
-                result[:, k] = lever[:, term.joint, term.target]
-        return result
+        columns = [wave(order * chain_q) for _, order, _ in _HARMONICS for wave in (np.sin, np.cos)]
+        if any(term.column >= 4 * self.chain.n for term in self.terms):
+            columns.append(self._levers(q) if self.model is None else self._torque(self.model, q))
+        return np.hstack(columns)[:, [term.column for term in self.terms]]
 
     def offsets(self, basis: Array, coefficients: Array) -> Array:
         """Return what the terms add to the chain coordinates, shape (N, n), from their basis (N, T)."""
@@ -105,15 +81,13 @@ class JointTerms:
         """Return some of the terms."""
         return replace(self, terms=tuple(self.terms[k] for k in index))
 
-    def _torque(self, q: Array) -> Array:
-        if self.model is None:
-            raise CalibrationError('compliance by torque needs a model with masses')
+    def _torque(self, model: RobotModel, q: Array) -> Array:
+        """Return minus the gravity torque that each joint of the chain holds, shape (N, n)."""
         still = np.zeros_like(q)
-        measured: Array = inverse_dynamics(self.model, q, still, still)
-        return measured @ np.linalg.inv(self.chain.coupling)
+        return np.asarray(-inverse_dynamics(model, q, still, still) @ np.linalg.inv(self.chain.coupling))
 
     def _levers(self, q: Array) -> Array:
-        """Return z_i . ((o_j - o_i) x g/|g|) for every joint i and target j, shape (N, n, n + 1)."""
+        """Return z_i . ((o_j - o_i) x g/|g|) for every joint i and, within it, target j, shape (N, n (n + 1))."""
         pose = self.chain.evaluate(self.chain.nominal, q)
         targets = np.concatenate([pose.joint_origins, pose.position[:, :, None]], axis=2)
         down = self.gravity / np.linalg.norm(self.gravity)
@@ -121,7 +95,7 @@ class JointTerms:
         moment = np.cross(down[None, :, None], pose.joint_axes, axis=1)
         result: Array = np.einsum('nci,ncj->nij', moment, targets)
         result -= np.einsum('nci,nci->ni', moment, pose.joint_origins)[:, :, None]
-        return result
+        return result.reshape(len(q), -1)
 
 
 def joint_terms(
@@ -132,32 +106,24 @@ def joint_terms(
     Without gravity, shape (3,) in the base frame [m/s^2], there is no compliance term; it is of gravity torques where
     the model has masses, of levers elsewhere.
     """
-    terms: list[JointTerm] = []
-    groups: list[tuple[int, ...]] = []
-
-    def put(members: list[JointTerm]) -> None:
-        groups.append(tuple(range(len(terms), len(terms) + len(members))))
-        terms.extend(members)
-
+    n = chain.n
+    groups: list[list[JointTerm]] = []
     massive = model is not None and bool((model.inertial[:, 9] > 0.0).any())
-    heavy = bool(np.linalg.norm(gravity) > 0.0)
+    heavy = 'compliance' in kinds and bool(np.linalg.norm(gravity) > 0.0)
     for i, name in enumerate(chain.joint_names):
         if chain.prismatic[i]:
             continue
-        for kind, order, mark in (('eccentricity', 1, ''), ('second_harmonic', 2, '2')):
+        for kind, order, mark in _HARMONICS:
             if kind in kinds:
-                put(
-                    [
-                        JointTerm(name=f'{name}.sine{mark}', joint=i, function='sine', order=order),
-                        JointTerm(name=f'{name}.cosine{mark}', joint=i, function='cosine', order=order),
-                    ]
-                )
-        if 'compliance' in kinds and heavy and massive:
-            put([JointTerm(name=f'{name}.compliance', joint=i, function='torque', unit='rad/(N*m)')])
-        elif 'compliance' in kinds and heavy:
-            for j in range(i + 1, chain.n + 1):
-                carrier = chain.joint_names[j] if j < chain.n else 'tip'
-                put(
-                    [JointTerm(name=f'{name}.compliance[{carrier}]', joint=i, function='lever', target=j, unit='rad/m')]
-                )
-    return JointTerms(chain=chain, gravity=gravity, model=model if massive else None, terms=tuple(terms)), tuple(groups)
+                waves = enumerate(('sine', 'cosine'), 2 * (order - 1))
+                groups.append([JointTerm(name=f'{name}.{wave}{mark}', joint=i, column=k * n + i) for k, wave in waves])
+        if heavy and massive:
+            groups.append([JointTerm(name=f'{name}.compliance', joint=i, column=4 * n + i, unit='rad/(N*m)')])
+        elif heavy:
+            for j, carrier in list(enumerate((*chain.joint_names, 'tip')))[i + 1 :]:
+                column = 4 * n + i * (n + 1) + j
+                groups.append([JointTerm(name=f'{name}.compliance[{carrier}]', joint=i, column=column, unit='rad/m')])
+    terms = tuple(term for group in groups for term in group)
+    numbers = iter(range(len(terms)))
+    together = tuple(tuple(next(numbers) for _ in group) for group in groups)
+    return JointTerms(chain=chain, gravity=gravity, model=model if massive else None, terms=terms), together

@@ -19,11 +19,12 @@ import yaml
 
 from robotid_ros.arrays import Array
 from robotid_ros.calibration.chain import KinematicChain
+from robotid_ros.calibration.identifiability import Identifiable
 from robotid_ros.calibration.joint_terms import JointTerms
 from robotid_ros.calibration.points import MeasuredPoints
 from robotid_ros.calibration.problem import AXES, Problem
 from robotid_ros.calibration.solver import Fit
-from robotid_ros.calibration.validation import Accuracy, CrossValidation, HeldOut
+from robotid_ros.calibration.validation import Accuracy, CrossValidation, HeldOut, accuracy
 from robotid_ros.errors import CalibrationError
 from robotid_ros.files import write_text
 from robotid_ros.model.dh_table import DHTable
@@ -96,31 +97,12 @@ class CalibrationResult:
     problem : Problem
     fit, nominal : Fit
         Calibrated; and the nominal geometry with best-fit frames and targets.
-    parameters : tuple of ParameterEstimate
-        Geometry and joint terms.
-    frames : mapping of str to ndarray, shape (4, 4)
-        Robot base in the measurement frame, by set.
-    tools : mapping of str to ndarray, shape (4, 4)
-        Target in the tip frame, by target.
-    before, after : Accuracy
-        On the measurements used: nominal geometry in its best-fit frame; calibrated.
-    before_inliers, after_inliers : Accuracy or None
-        The same without outliers, where there are any.
+    can : Identifiable
+        Which parameters the measurements determine.
     cross_validation : CrossValidation or None
     held_out : HeldOut or None
-    outliers : tuple of Outlier
-    identifiable : int
-        Number of independent parameters, frames and targets included.
-    structural : int
-        That number with unlimited poses.
-    condition_number : float
-        Of the column-scaled Jacobian.
-    observability_index : float
-        O1, the geometric mean of the Jacobian's singular values over sqrt(N).
-    determined : bool
-        Whether the poses give more numbers than there are parameters; where not, this is a least-norm answer.
     averaged : mapping of str to Accuracy
-        Of such an answer: the accuracies, by name, of the average of the answers to single measurements instead.
+        Of a least-norm answer: the accuracies, by name, of the average of the answers to single measurements instead.
     warnings : tuple of str
     """
 
@@ -129,23 +111,108 @@ class CalibrationResult:
     problem: Problem = field(repr=False)
     fit: Fit = field(repr=False)
     nominal: Fit = field(repr=False)
-    parameters: tuple[ParameterEstimate, ...]
-    frames: Mapping[str, Array]
-    tools: Mapping[str, Array]
-    before: Accuracy
-    after: Accuracy
-    before_inliers: Accuracy | None
-    after_inliers: Accuracy | None
+    can: Identifiable = field(repr=False)
     cross_validation: CrossValidation | None
     held_out: HeldOut | None
-    outliers: tuple[Outlier, ...]
-    identifiable: int
-    structural: int
-    condition_number: float
-    observability_index: float
-    determined: bool
     averaged: Mapping[str, Accuracy]
     warnings: tuple[str, ...]
+
+    @property
+    def parameters(self) -> tuple[ParameterEstimate, ...]:
+        """Geometry and joint terms."""
+        problem, fit = self.problem, self.fit
+        deviations = dict(zip(fit.free.tolist(), np.sqrt(np.diag(fit.covariance)).tolist(), strict=True))
+        geometry, terms = problem.blocks[2:]
+        nominal = np.concatenate([problem.chain.nominal, np.zeros(terms.stop - terms.start)])
+        values = np.concatenate([fit.state.geometry, fit.state.coefficients])
+        names, units = problem.names, problem.units
+        return tuple(
+            ParameterEstimate(
+                name=names[column],
+                unit=units[column],
+                nominal=float(nominal[k]),
+                value=float(values[k]),
+                std=deviations.get(column),
+                reason='' if column in deviations else self.can.reasons.get(column, 'redundant'),
+            )
+            for k, column in enumerate(range(geometry.start, terms.stop))
+        )
+
+    @property
+    def frames(self) -> dict[str, Array]:
+        """Robot base in the measurement frame, shape (4, 4), by set."""
+        return dict(zip(self.problem.set_names, self.fit.state.frames, strict=True))
+
+    @property
+    def tools(self) -> dict[str, Array]:
+        """Target in the tip frame, shape (4, 4), by target."""
+        return dict(zip(self.problem.point_names, self.fit.state.tools, strict=True))
+
+    @property
+    def before(self) -> Accuracy:
+        """On the measurements used: the nominal geometry in its best-fit frame."""
+        return accuracy(self.nominal.residual, self.problem.oriented)
+
+    @property
+    def after(self) -> Accuracy:
+        """On the measurements used: calibrated."""
+        return accuracy(self.fit.residual, self.problem.oriented)
+
+    @property
+    def before_inliers(self) -> Accuracy | None:
+        """The accuracy before, without outliers, where there are any."""
+        return self._inliers(self.nominal.residual)
+
+    @property
+    def after_inliers(self) -> Accuracy | None:
+        """The accuracy after, without outliers, where there are any."""
+        return self._inliers(self.fit.residual)
+
+    def _inliers(self, residual: Array) -> Accuracy | None:
+        good = self.fit.inlying
+        return None if good.all() else accuracy(residual[good], self.problem.oriented[good])
+
+    @property
+    def outliers(self) -> tuple[Outlier, ...]:
+        """Measurements that got less than half their weight."""
+        distance, weights = np.linalg.norm(self.fit.residual[:, :3], axis=1), self.fit.weights
+        return tuple(
+            Outlier(index=int(k), distance=float(distance[k]), weight=float(weights[k]))
+            for k in np.flatnonzero(~self.fit.inlying)
+        )
+
+    @property
+    def identifiable(self) -> int:
+        """Number of independent parameters, frames and targets included."""
+        return len(self.can.free)
+
+    @property
+    def structural(self) -> int:
+        """That number with unlimited poses."""
+        return self.can.structural
+
+    @property
+    def determined(self) -> bool:
+        """Whether the poses give more numbers than there are parameters; where not, this is a least-norm answer."""
+        return self.can.determined
+
+    @property
+    def condition_number(self) -> float:
+        """Of the column-scaled Jacobian."""
+        flat = self._jacobian
+        return float(np.linalg.cond(flat / np.linalg.norm(flat, axis=0))) if self.determined else np.inf
+
+    @property
+    def observability_index(self) -> float:
+        """O1, the geometric mean of the Jacobian's singular values over sqrt(N)."""
+        if not self.determined:
+            return 0.0
+        singular = np.linalg.svd(self._jacobian, compute_uv=False)
+        return float(np.exp(np.mean(np.log(singular))) / np.sqrt(len(self.problem)))
+
+    @property
+    def _jacobian(self) -> Array:
+        return self.fit.jacobian.reshape(-1, len(self.fit.free))
 
     @property
     def usable(self) -> bool:

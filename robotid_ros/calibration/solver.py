@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import chdtri
 
-from robotid_ros.arrays import Array, IntArray
+from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.calibration.problem import Problem, State
 
 _NOISE_FLOOR = 1e-13  # [m], round-off of a metre-sized arm
@@ -33,6 +33,7 @@ _TUNING_ROUNDS = 3
 _CONVEX_STEPS = 20  # of the convex loss first: from a poor start the redescending one rejects good points
 _SETTLED = 0.01  # squared length of a step in standard deviations
 _WIDEST = 10.0  # times the first guess of the prior deviations
+_OUTLIER_WEIGHT = 0.5  # below this weight a measurement counts as an outlier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +75,12 @@ class Fit:
     converged: bool
     iterations: int
     reason: str
+
+    @property
+    def inlying(self) -> BoolArray:
+        """Which measurements have at least half their weight, shape (N,)."""
+        result: BoolArray = self.weights >= _OUTLIER_WEIGHT
+        return result
 
 
 @dataclass(slots=True)

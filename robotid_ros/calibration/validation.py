@@ -251,58 +251,87 @@ def accuracy(residual: Array, oriented: BoolArray | None = None) -> Accuracy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossValidation:
-    """Accuracy on measurements that the fit had not seen, over all folds.
+    """Measured minus predicted by a fit that had not seen the measurement, over all folds.
 
     Attributes
     ----------
     folds : int
-    before : Accuracy
-        Nominal geometry with frames and targets fitted to the other folds.
-    geometric : Accuracy
-        Calibrated geometry without joint terms.
-    after : Accuracy
-        The model as delivered; joint terms, where there are any, chosen anew in every fold.
-    after_inliers, geometric_inliers : Accuracy
-        Without the outliers of the fit to all measurements.
+    oriented, good : ndarray of bool, shape (N,)
+        Measurements with an orientation; those that are no outliers of the fit to all.
     residual_before, residual_geometric, residual : ndarray, shape (N, 3 or 6)
-        Measured minus predicted; NaN for measurements that no fold could predict.
+        Of the nominal geometry with frames and targets fitted to the other folds; of the calibrated one without joint
+        terms; of the model as delivered, joint terms, where there are any, chosen anew in every fold [m, rad]. NaN for
+        measurements that no fold could predict.
     """
 
     folds: int
-    before: Accuracy
-    geometric: Accuracy
-    after: Accuracy
-    geometric_inliers: Accuracy
-    after_inliers: Accuracy
+    oriented: BoolArray = field(repr=False)
+    good: BoolArray = field(repr=False)
     residual_before: Array = field(repr=False)
     residual_geometric: Array = field(repr=False)
     residual: Array = field(repr=False)
 
+    def _accuracy(self, residual: Array, *, good: bool = False) -> Accuracy:
+        rows = np.isfinite(self.residual[:, 0]) & (self.good | (not good))
+        return accuracy(residual[rows], self.oriented[rows])
+
+    @property
+    def before(self) -> Accuracy:
+        """That of the nominal geometry."""
+        return self._accuracy(self.residual_before)
+
+    @property
+    def geometric(self) -> Accuracy:
+        """That of the calibrated geometry without joint terms."""
+        return self._accuracy(self.residual_geometric)
+
+    @property
+    def after(self) -> Accuracy:
+        """That of the model as delivered."""
+        return self._accuracy(self.residual)
+
+    @property
+    def after_inliers(self) -> Accuracy:
+        """The same without outliers."""
+        return self._accuracy(self.residual, good=True)
+
+    @property
+    def terms_help(self) -> bool:
+        """Whether joint terms lower the error of measurements that are no outliers."""
+        return self.after_inliers.rms < self._accuracy(self.residual_geometric, good=True).rms
+
     def without_terms(self) -> 'CrossValidation':
         """Return the same for a model delivered without joint terms."""
-        return replace(
-            self, after=self.geometric, after_inliers=self.geometric_inliers, residual=self.residual_geometric
-        )
+        return replace(self, residual=self.residual_geometric)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOut:
-    """Accuracy on measurements kept apart.
+    """Measured minus predicted of measurements kept apart.
 
     Attributes
     ----------
-    before, after : Accuracy
+    oriented : ndarray of bool, shape (N,)
     residual_before, residual : ndarray, shape (N, 3 or 6)
     fitted : tuple of str
         Frames and targets that the calibration did not have, and that were therefore fitted to
         these measurements.
     """
 
-    before: Accuracy
-    after: Accuracy
+    oriented: BoolArray = field(repr=False)
     residual_before: Array = field(repr=False)
     residual: Array = field(repr=False)
     fitted: tuple[str, ...] = ()
+
+    @property
+    def before(self) -> Accuracy:
+        """That of the nominal geometry."""
+        return accuracy(self.residual_before, self.oriented)
+
+    @property
+    def after(self) -> Accuracy:
+        """That of the calibrated arm."""
+        return accuracy(self.residual, self.oriented)
 
 
 def cross_validate(
@@ -326,19 +355,12 @@ def cross_validate(
         residuals[1, test] = kept.residual(geometric.state)
         residuals[2, test] = kept.with_terms(extended.terms).residual(final.state)
         report((fold + 1) / count)
-    seen = np.isfinite(residuals[2, :, 0])
-    sound = seen & good
-    if not sound.any():
+    if not (np.isfinite(residuals[2, :, 0]) & good).any():
         return None
-    before, geometry, after = (accuracy(each[seen], problem.oriented[seen]) for each in residuals)
-    geometry_sound, after_sound = (accuracy(each[sound], problem.oriented[sound]) for each in residuals[1:])
     return CrossValidation(
         folds=count,
-        before=before,
-        geometric=geometry,
-        after=after,
-        geometric_inliers=geometry_sound,
-        after_inliers=after_sound,
+        oriented=problem.oriented,
+        good=good,
         residual_before=residuals[0],
         residual_geometric=residuals[1],
         residual=residuals[2],
@@ -373,13 +395,8 @@ def evaluate_held_out(
         known = replace(known, coefficients=known.coefficients if terms is problem.terms else np.zeros(0))
         complete, fitted = _completed(kept, known, unknown)
         residuals.append(kept.residual(complete))
-    oriented = points.has_orientation
     return HeldOut(
-        before=accuracy(residuals[0], oriented),
-        after=accuracy(residuals[1], oriented),
-        residual_before=residuals[0],
-        residual=residuals[1],
-        fitted=tuple(fitted),
+        oriented=points.has_orientation, residual_before=residuals[0], residual=residuals[1], fitted=tuple(fitted)
     )
 
 
