@@ -34,7 +34,7 @@ from robotid_ros.excitation.design import ExcitationDesign
 from robotid_ros.excitation.fourier import FourierTrajectory, fourier_basis, trajectory_extremes
 from robotid_ros.excitation.motion import FourierGrid, Motion, MotionGradient
 from robotid_ros.excitation.observation import Observation, observation_of
-from robotid_ros.excitation.preparation import design_limits, other_constraints
+from robotid_ros.excitation.preparation import design_limits, margin_limits, other_constraints
 from robotid_ros.excitation.verification import Peak, scale_into_joint_limits, scale_into_limits, worst_excesses
 from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
@@ -432,13 +432,8 @@ def optimize_excitation(
     if len(start):
         frozen_array(start, 'start_position', (model.n,), ExcitationError)
     check_reachable(model, limits, config.start_position)
-    # The limits of a design: inside those of the run, but for a start that is given, shape (n,) or (0,).
-    reach = limits.upper - limits.lower
-    room = np.where(np.isfinite(reach), 0.5 * config.position_margin * reach, 0.0)
-    lower, upper = limits.lower + room, limits.upper - room
-    if len(start):
-        lower, upper = np.minimum(lower, start), np.maximum(upper, start)
-    limits = replace(limits, lower=lower, upper=upper, velocity=limits.velocity * (1.0 - config.velocity_margin))
+    limits = margin_limits(limits, config, start)
+    limits = replace(limits, velocity=limits.velocity * (1.0 - config.velocity_margin))
     observation = observation_of(model, config)
     constraints = other_constraints(model, config, limits, observation)
     problem = ExcitationProblem(model, limits, constraints, observation, config)

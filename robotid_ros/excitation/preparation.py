@@ -51,6 +51,19 @@ def design_limits(model: RobotModel, config: ExcitationConfig) -> JointLimits:
     )
 
 
+def margin_limits(limits: JointLimits, config: ExcitationConfig, start: Array) -> JointLimits:
+    """Return the limits that a motion is made for: inside those of its run by ``position_margin``, for stops.
+
+    They contain the start, shape (n,) or (0,), where one is given.
+    """
+    reach = limits.upper - limits.lower
+    room = np.where(np.isfinite(reach), 0.5 * config.position_margin * reach, 0.0)
+    lower, upper = limits.lower + room, limits.upper - room
+    if len(start):
+        lower, upper = np.minimum(lower, start), np.maximum(upper, start)
+    return replace(limits, lower=lower, upper=upper)
+
+
 def other_constraints(
     model: RobotModel, config: ExcitationConfig, limits: JointLimits, observation: Observation
 ) -> list[Constraint]:
