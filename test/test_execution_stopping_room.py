@@ -17,7 +17,7 @@ from excitation_helpers import limits, planar_arm
 
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory
-from robotid_ros.excitation.preparation import arm_check, reference_check
+from robotid_ros.excitation.preparation import arm_check, margin_limits, reference_check
 from robotid_ros.excitation.reference import FourierRun
 from robotid_ros.execution.stopping_room import require_room, stoppable_design, stops_along
 
@@ -79,3 +79,15 @@ def test_designs_of_joints_with_little_range_keep_the_room_themselves(seed):
     design = stoppable_design(model, config)
     run = FourierRun(trajectory=design.trajectory, duration=2.0 * design.trajectory.period)
     require_room(run, reference_check(model, config), arm_check(model, config), 0.0, design.trajectory.period)
+
+
+def test_designs_and_sweeps_are_made_inside_the_limits_of_their_run_but_for_their_start():
+    """A margin of a tenth of the range, 2 rad, is 0.1 rad at each end."""
+    config = ExcitationConfig(position_margin=0.1)
+    closed = limits(2, 1.0, 2.5, 5.0)
+    inside = margin_limits(closed, config, np.zeros(0))
+    np.testing.assert_allclose([inside.lower, inside.upper], [[-0.9, -0.9], [0.9, 0.9]])
+    begun = margin_limits(closed, config, np.array([0.97, -0.2]))
+    np.testing.assert_allclose([begun.lower, begun.upper], [[-0.9, -0.9], [0.97, 0.9]])
+    open_ended = replace(closed, upper=np.array([np.inf, 1.0]))
+    assert margin_limits(open_ended, config, np.zeros(0)).lower.tolist() == [-1.0, -0.9]
