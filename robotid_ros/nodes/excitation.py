@@ -40,7 +40,13 @@ from robotid_ros.excitation.design import design_to_dict
 from robotid_ros.excitation.fourier import FourierTrajectory
 from robotid_ros.excitation.friction_sweep import FrictionSweep, FrictionSweepConfig, friction_sweep, sweep_start
 from robotid_ros.excitation.pose_tour import PoseTour, PoseTourConfig, pose_tour
-from robotid_ros.excitation.preparation import arm_check, design_limits, margin_limits, reference_check, validation_config
+from robotid_ros.excitation.preparation import (
+    arm_check,
+    design_limits,
+    margin_limits,
+    reference_check,
+    validation_config,
+)
 from robotid_ros.excitation.workspace import workspace_constraints
 from robotid_ros.execution.run import RunConfig, RunPlan, plan_run
 from robotid_ros.execution.stopping_room import stoppable_design
