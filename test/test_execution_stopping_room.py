@@ -18,7 +18,6 @@ from excitation_helpers import limits, planar_arm
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory
 from robotid_ros.excitation.preparation import arm_check, margin_limits, reference_check
-from robotid_ros.excitation.preparation import arm_check, margin_limits, reference_check
 from robotid_ros.excitation.reference import FourierRun, Rest
 from robotid_ros.execution.stopping_room import require_room, stoppable_design, stops_along
 

@@ -76,11 +76,15 @@ def stoppable_design(model: RobotModel, config: ExcitationConfig, **options: Any
     """Return the best design of which every moment has room to stop; see :func:`optimize_excitation`.
 
     Where the best one has not, it is searched for again with twice the ``position_margin`` and four fifths of the
-    speed: the way that braking takes falls with its square, so that this ends. The last one is returned as it is: a
-    start refuses what cannot be stopped.
+    speed, with whose square the way that braking takes falls.
+
+    Raises
+    ------
+    ExcitationError
+        If the last one has no room either.
     """
     check, arm = reference_check(model, config), arm_check(model, config)
-    for _ in range(_ROUNDS):
+    for further in reversed(range(_ROUNDS)):
         design = optimize_excitation(model, config, **options)
         if design.interrupted:
             break
@@ -89,6 +93,8 @@ def stoppable_design(model: RobotModel, config: ExcitationConfig, **options: Any
         try:
             require_room(run, check, arm, 0.0, trajectory.period)
         except ExcitationError:
+            if not further:
+                raise
             margin = min(max(2.0 * config.position_margin, _LEAST_MARGIN), max(_LARGEST_MARGIN, config.position_margin))
             config = replace(config, position_margin=margin, velocity_scaling=_SLOWER * config.velocity_scaling)
             continue
