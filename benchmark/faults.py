@@ -36,7 +36,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.demo.processes import die_with_parent
 from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.excitation.motion import Motion
-from robotid_ros.excitation.preparation import reference_check
+from robotid_ros.excitation.preparation import arm_check, reference_check
 from robotid_ros.excitation.reference import ReferenceCheck
 from robotid_ros.execution.run import RunConfig, RunPlan, plan_run
 from robotid_ros.execution.stopping_room import stoppable_design
@@ -98,7 +98,10 @@ def random_faults(count: int, seed: int, robot: Path | None = None) -> list[Outc
     trajectory = stoppable_design(model, config).trajectory
     start = trajectory.position([0.0])[0]
     run = RunConfig(periods=3, settling_time=0.3, ramp_velocity=1.0)
-    plans = [plan_run(start, trajectory, check, replace(run, trajectory_replacement=k)) for k in ('immediate', 'blend')]
+    plans = [
+        plan_run(start, trajectory, check, replace(run, trajectory_replacement=k), arm_check(model, config))
+        for k in ('immediate', 'blend')
+    ]
     outcomes: list[Outcome] = []
     for k in range(seed, seed + count):
         rng, mode = np.random.default_rng(k), k % 3
@@ -210,7 +213,7 @@ def walls() -> list[tuple[Press, Press]]:
     model, config, check = arm()
     trajectory = stoppable_design(model, replace(config, period=_WALL_PERIOD)).trajectory
     run = RunConfig(periods=3, settling_time=0.3, ramp_velocity=1.0)
-    plan = plan_run(trajectory.position([0.0])[0], trajectory, check, run)
+    plan = plan_run(trajectory.position([0.0])[0], trajectory, check, run, arm_check(model, config))
     pairs = [(press(j, plan, 0.0), press(j, plan, 1.0)) for j in range(model.n)]
 
     def span(name: str, side: int, form: str) -> str:
