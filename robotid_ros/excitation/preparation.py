@@ -54,7 +54,7 @@ def design_limits(model: RobotModel, config: ExcitationConfig) -> JointLimits:
 def margin_limits(limits: JointLimits, config: ExcitationConfig, start: Array) -> JointLimits:
     """Return the limits that a motion is made for: inside those of its run by ``position_margin``, for stops.
 
-    They contain the start, shape (n,) or (0,), where one is given.
+    They contain the start, shape (n,) [rad or m], where one is given; shape (0,) otherwise.
     """
     reach = limits.upper - limits.lower
     room = np.where(np.isfinite(reach), 0.5 * config.position_margin * reach, 0.0)
@@ -90,8 +90,14 @@ def arm_check(model: RobotModel, config: ExcitationConfig) -> ReferenceCheck:
 
     A motion may run along its clearance, and a stop leaves the motion's path: it needs some of it.
     """
-    full = replace(config, velocity_scaling=1.0, acceleration_scaling=1.0, jerk_scaling=1.0, torque_scaling=1.0)
-    full = replace(full, clearance=0.5 * config.clearance)
+    full = replace(
+        config,
+        velocity_scaling=1.0,
+        acceleration_scaling=1.0,
+        jerk_scaling=1.0,
+        torque_scaling=1.0,
+        clearance=0.5 * config.clearance,
+    )
     return reference_check(model, full)
 
 

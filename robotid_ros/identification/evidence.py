@@ -36,9 +36,7 @@ from robotid_ros.identification.information import Information
 from robotid_ros.identification.prior import Prior
 
 _FIRST = 25.0  # weight to begin with: a term takes a fifth of the torque
-_MOST = (
-    2500.0  # weight: a term that explains nothing may still take a fiftieth of the torque, as deviations have to hold
-)
+_MOST = 2500.0  # weight: what explains nothing may still take a fiftieth of the torque, as deviations have to hold
 _GONE = 1e10  # weight of a term that is left out
 _STRENGTHS = 1e-8, 1e6  # of the description
 _ITERATIONS, _STEPS = 60, 4  # most, from the first guess and from the weights of nearly the same rows
