@@ -11,8 +11,8 @@
 
 Run as a process of its own. Takes ``joint_trajectory``, publishes ``joint_states``; the topic
 ``fault`` (String) says what goes wrong from now on: none, silent, nan, jump, reorder, deaf,
-unstamped (and deaf), ahead, misses (one trajectory). The service ``report`` (Trigger) answers with what the controller
-commanded since the last report.
+unstamped (and deaf), ahead, misses (the first trajectory of another stamp, which no window of the run is). The service
+``report`` (Trigger) answers with what the controller commanded since the last report.
 """
 
 import json
@@ -40,7 +40,7 @@ class FakeArm(Node):
         self.declare_parameter('interpolation_method', 'splines')  # as a controller that replaces at once
         self.controller = Controller(np.zeros(len(joints)))
         self.fault = 'none'
-        self.held = None
+        self.held = self.stamp = None
         self.clear()
         best_effort = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
         self.states = self.create_publisher(JointState, 'joint_states', 10)
@@ -57,11 +57,12 @@ class FakeArm(Node):
         return self.get_clock().now().nanoseconds * 1e-9
 
     def command(self, message):
-        if self.fault == 'misses':
-            self.fault = 'none'
-            return
-        order = [message.joint_names.index(name) for name in self.joints]
         stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec or self.now()
+        if self.fault == 'misses' and stamp != self.stamp:
+            self.fault = 'missed'
+            return
+        self.stamp = stamp
+        order = [message.joint_names.index(name) for name in self.joints]
         points = message.points
         times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points]
         columns = [

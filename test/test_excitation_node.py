@@ -252,7 +252,7 @@ def test_a_stop_that_the_controller_misses_is_sent_again(user):
     assert user.call('/excitation/stop').success
     user.until_state('stopped')
     assert user.text.startswith('stopped: stopped on request')
-    assert_at_rest_within_limits(user)
+    assert_at_rest_within_limits(user, fault='missed')
 
 
 @pytest.mark.parametrize(
