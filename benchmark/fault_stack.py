@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -85,8 +85,10 @@ class Seen:
 class Stack:
     """A controller, the excitation node, and between them a relay of the joint states that can lie."""
 
-    def __init__(self, controller: str, interface: str, folder: Path, robot: Path) -> None:
-        self.controller, self.interface, self.folder = controller, interface, folder
+    def __init__(
+        self, controller: str, interface: str, folder: Path, robot: Path, settings: Sequence[str] = ()
+    ) -> None:
+        self.controller, self.interface, self.folder, self.settings = controller, interface, folder, settings
         self.robot = str(robot)
         self.model, config, self.check = arm(robot)
         self.joints = list(self.model.joint_names)
@@ -151,7 +153,7 @@ class Stack:
             '    joint_state_broadcaster: {type: joint_state_broadcaster/JointStateBroadcaster}\n'
             f'    {_CONTROLLER}: {{type: {_CONTROLLER}/JointTrajectoryController}}\n'
             f'/**/{_CONTROLLER}:\n  ros__parameters:\n    joints: [{names}]\n    command_interfaces: [position]\n'
-            '    state_interfaces: [position, velocity]\n',
+            '    state_interfaces: [position, velocity]\n' + ''.join(f'    {setting}\n' for setting in self.settings),
             encoding='utf-8',
         )
         self._launch('manager', [str(folder / 'ros2_control_node'), '--ros-args', '--params-file', str(parameters)])
@@ -542,7 +544,12 @@ def _version() -> str | None:
 
 
 def run_all(
-    controllers: list[str] | None, interfaces: list[str], only: str, seed: int, robot: Path | None = None
+    controllers: list[str] | None,
+    interfaces: list[str],
+    only: str,
+    seed: int,
+    robot: Path | None = None,
+    settings: Sequence[str] = (),
 ) -> int:
     """Run all faults on the controllers that are found, print a table for each, and return how many rows failed.
 
@@ -567,7 +574,7 @@ def run_all(
             print(f'\n{controller}, {interface}; load {os.getloadavg()[0]:.1f}; logs in {folder}\n')
             print('| fault | stopping after | rest after | way | reference | clear by | status |')
             print('|---|---|---|---|---|---|---|', flush=True)
-            stack = Stack(controller, interface, folder, robot or robot_file(falling=False))
+            stack = Stack(controller, interface, folder, robot or robot_file(falling=False), settings)
             try:
                 rng = np.random.default_rng(seed)
                 for name, inject in _lies(rng, stack).items():

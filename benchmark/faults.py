@@ -247,6 +247,9 @@ def main() -> int:
     parser.add_argument('--load', type=int, default=0, metavar='N', help='busy processes beside')
     parser.add_argument('--only', default='', help='only faults with this in their names')
     parser.add_argument('--falling', action='store_true', help='velocity limits that fall towards the joint limits')
+    parser.add_argument(
+        '--set', nargs='+', default=[], metavar='"NAME: VALUE"', help="the real controller's parameters"
+    )
     options = parser.parse_args()
     with busy(options.load):
         return run(options)
@@ -276,7 +279,7 @@ def run(options: argparse.Namespace) -> int:
         wrong += sum('presses on something' not in pair[1].reason for pair in walls())
     if options.nodes:
         bench = import_module('benchmark.fault_stack')
-        wrong += bench.run_all(options.controller, options.interface, options.only, options.seed, robot)
+        wrong += bench.run_all(options.controller, options.interface, options.only, options.seed, robot, options.set)
     return 1 if wrong else 0
 
 
