@@ -21,7 +21,13 @@ from hypothesis import strategies as st
 from robotid_ros.errors import ExcitationError
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory, optimize_excitation
 from robotid_ros.excitation.friction_sweep import FrictionSweepConfig, Stroke, friction_sweep, sweep_start
-from robotid_ros.excitation.preparation import clear_pose, design_limits, reference_check, validation_config
+from robotid_ros.excitation.preparation import (
+    arm_check,
+    clear_pose,
+    design_limits,
+    reference_check,
+    validation_config,
+)
 from robotid_ros.excitation.reference import Chain, FourierRun, Move, Rest, SlowedDown, SpedUp, move_duration
 from robotid_ros.excitation.workspace import workspace_constraints
 from robotid_ros.execution.run import RunConfig, plan_run
@@ -213,6 +219,38 @@ def test_refusals_name_part_limit_joint_and_time(trajectory, check):
     )
     with pytest.raises(ExcitationError, match="the straight way to the start of the trajectory: z of frame 'tip'"):
         plan_run(np.array([0.0, 0.3, 0.0, 0.0, 0.0, 0.0]), resting, floor, RUN)
+
+
+def test_a_start_where_a_stop_may_end_comes_no_closer_to_anything():
+    """A stop may take half of the clearance: the next run begins there, and its way adds nothing to what is broken."""
+    model, config, strict = MODEL, replace(CONFIG, ground_height=-0.02, link_radius=0.05, clearance=0.03), None
+    strict, arm = reference_check(model, config), arm_check(model, config)
+    goal = clear_pose(model, config)
+    resting = FourierTrajectory(a=np.zeros((6, 2)), b=np.zeros((6, 2)), offset=goal, base_frequency=0.2)
+    rng = np.random.default_rng(5)
+    low, high = np.full(6, -1.5), np.full(6, 1.5)
+    tried = {'inside': 0, 'between': 0, 'beyond': 0}
+    while min(tried.values()) < 3:
+        pose = rng.uniform(low, high)
+        rest = Rest(position=pose, duration=0.1)
+        broken, beyond = strict.excess(rest), arm.excess(rest)
+        kind = 'inside' if broken <= 0.0 else 'between' if beyond <= 0.0 else 'beyond'
+        if tried[kind] >= 3:
+            continue
+        tried[kind] += 1
+        if kind == 'inside':
+            continue
+        with pytest.raises(ExcitationError, match='the straight way to the start'):
+            plan_run(pose, resting, strict, RUN)
+        if kind == 'beyond':
+            with pytest.raises(ExcitationError, match='the straight way to the start'):
+                plan_run(pose, resting, strict, RUN, arm)
+            continue
+        plan = plan_run(pose, resting, strict, RUN, arm)
+        at_first = {peak.bound: max(peak.excess, 0.0) for peak in strict.peaks(rest)}
+        assert max(at_first.values()) > 0.0
+        for peak in strict.peaks(plan.reference):
+            assert peak.excess <= at_first[peak.bound] + 1e-9
 
 
 def test_a_run_that_cannot_be_stopped_within_limits_is_refused():

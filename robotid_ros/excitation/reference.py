@@ -15,7 +15,7 @@ checked.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -42,6 +42,7 @@ _ROUND_OFF = 1e-6
 _CHECK_RATE = 250.0  # [Hz]: 12 mrad apart at 3 rad/s
 _TRIES = 60  # poses to go by
 _COARSE = 20.0  # [Hz], of a first check: 25 mrad apart at the usual 0.5 rad/s
+_REST = 0.01  # [s], of an arm that stands
 
 
 class Reference(Protocol):
@@ -240,12 +241,27 @@ class ReferenceCheck:
         Everything to keep, joint limits included.
     observation : Observation or None
         Needed by torque limits.
+    broken : ndarray, shape (B,), or float
+        Excess over every bound that counts as kept: that of where an arm stands, see :meth:`leaving`.
     """
 
     model: RobotModel
     limits: JointLimits
     constraints: tuple[Constraint, ...]
     observation: Observation | None
+    broken: Array | float = 0.0
+
+    def leaving(self, position: Array, least: 'ReferenceCheck | None') -> 'ReferenceCheck':
+        """Return the limits of an arm that stands where it breaks some: it may not break these further.
+
+        A stop may end closer to something than a motion may come, and the next motion begins there. ``least`` has the
+        limits that every place has to keep, whatever it is for; where ``position``, shape (n,) [rad or m], breaks one
+        of them, or ``least`` is None, nothing is allowed.
+        """
+        rest = Rest(position=position, duration=_REST)
+        if least is None or least.excess(rest) > 0.0:
+            return self
+        return replace(self, broken=np.maximum([peak.excess for peak in self.peaks(rest)], 0.0))
 
     def peaks(self, reference: Reference, *, rate: float = _CHECK_RATE, start: float = 0.0) -> list[Peak]:
         """Return how close a reference comes to every bound, at a rate [Hz]; ``start`` is added to the times [s]."""
@@ -275,7 +291,10 @@ class ReferenceCheck:
                 (position[part], velocity[part], acceleration[part], jerk[part]),
                 regressor_of,
             )
-            yield times[part], np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints])
+            yield (
+                times[part],
+                np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints]) - self.broken,
+            )
 
     def excess(self, reference: Reference, *, rate: float = _CHECK_RATE) -> float:
         """Return the largest normalised excess of a reference over all bounds."""
@@ -292,7 +311,7 @@ class ReferenceCheck:
         regressor_of = None if self.observation is None else self.observation.regressor
         derivatives = position, velocity, acceleration, np.zeros_like(position)
         motion = Motion(self.model, np.zeros(rows * count), derivatives, regressor_of)
-        excess = np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints])
+        excess = np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints]) - self.broken
         excess = excess.reshape(count, rows, -1)
         added: Array = np.maximum((excess - np.maximum(excess[:, :1], 0.0)).max(axis=1), 0.0)
         return np.where(added > _ROUND_OFF, added, 0.0)

@@ -116,14 +116,34 @@ def plan_run(
     config: RunConfig | None = None,
     arm: ReferenceCheck | None = None,
 ) -> RunPlan:
-    """Plan a run from where the arm stands, shape (n,) [rad or m], and check all of it, the way to the start too.
+    """Plan a run from where the arm stands, and check all of it, the way to the start too.
 
-    If any part breaks a limit, or cannot be stopped inside the limits of place, the error names the part, limit, joint
-    and time. ``arm`` has the limits of the arm itself, which a stop may use where a run keeps to a part of them.
+    Parameters
+    ----------
+    position : ndarray, shape (n,)
+        Of the arm, at rest [rad or m].
+    motion : FourierTrajectory, FrictionSweep or PoseTour
+    check : ReferenceCheck
+        The limits of the run.
+    config : RunConfig, optional
+    arm : ReferenceCheck, optional
+        The limits of the arm itself, which a stop may use where a run keeps to a part of them, and within which the
+        run may begin; by default those of the run.
+
+    Returns
+    -------
+    RunPlan
+
+    Raises
+    ------
+    ExcitationError
+        If any part breaks a limit, or cannot be stopped inside the limits of place; it names the part, limit, joint
+        and time.
     """
     config = RunConfig() if config is None else config
     names = check.model.joint_names
     position = _led_inside(position, check)
+    leaving = check.leaving(position, arm)
     if isinstance(motion, FourierTrajectory):
         before, middle, after = _fourier_parts(motion, check, config.periods)
         period = motion.period
@@ -136,7 +156,7 @@ def plan_run(
     first = (before[0] if before else middle).evaluate([0.0])[0][0]
     last_part = after[-1] if after else middle
     last = last_part.evaluate([last_part.duration])[0][0]
-    way = approach(position, first, check, config.ramp_velocity)
+    way = approach(position, first, leaving, config.ramp_velocity)
     for part in (*before, *after):
         check.require(part, 'the way into or out of the periods')
     rest_before = Rest(position=first, duration=config.settling_time)
@@ -150,10 +170,10 @@ def plan_run(
         time=config.window_time,
         blend=config.trajectory_replacement == 'blend',
     )
-    windows = WindowPlan(reference, check, knots)
+    windows = WindowPlan(reference, leaving, knots)
     windows.require_stops(begin + min(_LOOKED_AT * period, middle.duration))
     for since, until in ((0.0, begin + min(period, middle.duration)), (begin + middle.duration, reference.duration)):
-        require_room(reference, check, arm, since, until)
+        require_room(reference, leaving, arm, since, until)
     return RunPlan(
         joint_names=names,
         reference=reference,
