@@ -55,8 +55,14 @@ def replacement(node: Node, controllers: Sequence[str]) -> str:
                 f'{controller} does not interpolate (interpolation_method: none): it would leap from point to point; '
                 'set it to splines'
             )
+        if known.get(_REPLACEMENT):
+            node.get_logger().warning(
+                f'{controller} repeats its last command whenever it takes over a trajectory ({_REPLACEMENT}: true), a '
+                f'step of up to its speed times its period; ros2 param set {controller} {_REPLACEMENT} false avoids it'
+            )
+            return 'blend'
         if _REPLACEMENT in known:
-            return 'blend' if known[_REPLACEMENT] else 'immediate'
+            return 'immediate'
         if _INTERPOLATION in known:  # a joint_trajectory_controller before that parameter
             return 'immediate'
     raise ExcitationError(
