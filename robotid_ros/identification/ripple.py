@@ -46,6 +46,7 @@ def strongest_ripple(samples: Samples, residual: Array, own: Array, limit: float
     """
     count = int(label.max()) + 1
     frequency = np.zeros((count + 1, samples.n))
+    member = (label == np.arange(count)[:, None]).astype(float)
     for j in range(samples.n):
         spread = float(np.ptp(samples.q[:, j]))
         slowest = max(_FREQUENCIES[0], 2.0 * np.pi * _PERIODS / max(spread, 1e-9))
@@ -59,16 +60,18 @@ def strongest_ripple(samples: Samples, residual: Array, own: Array, limit: float
         target -= columns @ (inverse @ target)
         grid = np.linspace(slowest, _FREQUENCIES[1], size)
         q, dq = samples.q[:, j, None], samples.dq[:, j, None]
-        turns = np.exp(1j * (grid[:_BLOCK] - grid[0]) * q)  # the grid is even, so that all blocks share these
+        # The grid is even, so that all blocks share these; single precision is enough to compare frequencies by.
+        turns, damped = np.exp(1j * (grid[:_BLOCK] - grid[0]) * q).astype(np.complex64), dq.astype(np.float32)
         sums = np.empty((count, 5, size))
         for start in range(0, size, _BLOCK):
             part = slice(start, min(start + _BLOCK, size))
-            wave = turns[:, : part.stop - start] * np.exp(1j * grid[start] * q) * _damping(dq, grid[part], limit)
+            wave = turns[:, : part.stop - start] * np.exp(1j * grid[start] * q).astype(np.complex64)
+            wave *= _damping(damped, grid[part].astype(np.float32), np.float32(limit))
             waves = samples.filtered(np.concatenate([wave.imag, wave.real], axis=1)) * root
             waves -= columns @ (inverse @ waves)
             s, c = np.hsplit(waves, 2)
-            products = np.stack([s * s, s * c, c * c, s * target, c * target])
-            sums[:, :, part] = [products[:, label == k].sum(axis=1) for k in range(count)]
+            for k, product in enumerate((s * s, s * c, c * c, s * target, c * target)):
+                sums[:, k, part] = member @ product
         whole = sums.sum(axis=0)
         frequency[:, j] = [grid[np.argmax(_explained(each))] for each in (whole, *(whole - sums))]
     return frequency
@@ -76,7 +79,7 @@ def strongest_ripple(samples: Samples, residual: Array, own: Array, limit: float
 
 def _damping(dq: Array, grid: Array, limit: float) -> Array:
     """Return how much of each frequency passes, shape (N, F), at speeds (N, 1)."""
-    ratio = np.square(grid * dq / (2.0 * np.pi * limit))
+    ratio = np.square(dq / (2.0 * np.pi * limit) * grid)
     return np.asarray(1.0 / (1.0 + ratio * ratio))
 
 

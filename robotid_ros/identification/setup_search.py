@@ -20,9 +20,9 @@ its maximum on a part of the samples; the best challenges what holds so far befo
 (:mod:`robotid_ros.identification.judge`). What wins holds, and the search goes on from there, until nothing wins.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -141,7 +141,7 @@ class _Test:
             matrix = np.tensordot(weight, gram, axes=1) + np.diag(pull)
             matrix[np.diag_indices(m)] += 1e-12 * np.diag(matrix)
             found = non_negative(matrix, weight @ vector + pull * mean, self.bounded(m) & np.full(m, not free))
-            error = np.einsum('p,jpq,q->j', found, gram, found) - 2.0 * vector @ found + square
+            error = (gram @ found) @ found - 2.0 * vector @ found + square
             left = np.maximum(error / np.maximum(count, 1e-300), 1e-9 * power)
             current = current if fixed else 1.0 / left
         cost = 0.5 * share * float(count @ np.log(left)) + 0.5 * float(np.sum(pull * (found - mean) ** 2))
@@ -244,13 +244,14 @@ def find_setup(datasets: Sequence[Dataset], described: RobotModel) -> tuple[SetU
     moments = _moments(datasets, judged)
     for _ in range(_ROUNDS):
         changed = _change(setup, test, label, scores, moments)
-        single = list(_neighbours(setup, screen))
+        single = _by_cost(_neighbours(setup, screen), screen)
         challenger = _challenge(single, setup, scores, screen, test, label, tried)
         if challenger is None and changed is None:
             # Two joints that are both reversed may fit together as they are: none alone helps.
-            single.sort(key=screen.cost)
-            double = [_both(setup, *pair) for pair in combinations(single[:_PAIRED], 2)]
-            challenger = _challenge([each for each in double if each], setup, scores, screen, test, label, tried)
+            pairs = combinations([each for _, each in single[:_PAIRED]], 2)
+            double = (_both(setup, *pair) for pair in pairs)
+            ranked = _by_cost((each for each in double if each is not None), screen)
+            challenger = _challenge(ranked, setup, scores, screen, test, label, tried)
         if changed is not None and (challenger is None or changed[1].value < challenger[1].value):
             setup = replace(setup, findings=(*setup.findings, changed[0]))
             break
@@ -280,8 +281,13 @@ def _wins(new: Score, scores: tuple[Score, Score], of: int, findings: int = 1) -
     return holds.contradicted_by(new, of, findings * _WORTH) and driven.loses_to(new, of)
 
 
+def _by_cost(candidates: Iterable[SetUp], screen: _Test) -> list[tuple[float, SetUp]]:
+    """Return candidates with their costs, the least first."""
+    return sorted(((screen.cost(each), each) for each in candidates), key=lambda pair: pair[0])
+
+
 def _challenge(
-    candidates: Sequence[SetUp],
+    candidates: Sequence[tuple[float, SetUp]],
     setup: SetUp,
     scores: tuple[Score, Score],
     screen: _Test,
@@ -289,11 +295,9 @@ def _challenge(
     label: IntArray,
     tried: list[Alternative],
 ) -> tuple[SetUp, Score] | None:
-    """Return the best of some candidates with its score, where it takes the place of what holds."""
+    """Return the best of some candidates, in the order of their costs, where it takes the place of what holds."""
     least = screen.cost(setup)
-    costs = sorted(((screen.cost(each), k) for k, each in enumerate(candidates)))
-    better = [candidates[k] for cost, k in costs[:_FINALISTS] if cost < least]
-    finalists = [(each, test.score(each, label)) for each in better]
+    finalists = [(each, test.score(each, label)) for cost, each in candidates[:_FINALISTS] if cost < least]
     for each, found in finalists:
         tried.append(Alternative(name='; '.join(one.text for one in each.findings), error=found.rmse))
     if not finalists:
@@ -500,9 +504,19 @@ def _change(
     def since(moment: int) -> Array:
         return (np.arange(count) >= moment).astype(float)[:, None]
 
-    costs = [test.solve(test.normal(*test.rows(setup, since(moment))))[1] for moment, _, _ in moments]
-    if not costs:
+    if not moments:
         return None
+    # What is added is the last link again, from the moment on: all from the Gram matrices of the time between moments.
+    rows, torque = test.rows(setup)
+    edges = [*(moment for moment, _, _ in moments), count]
+    parts = [test.normal(rows, torque, slice(start, stop)) for start, stop in pairwise([0, *edges])]
+    whole, costs = _sum(parts), []
+    last = slice(10 * (test.n - 1), 10 * test.n)
+    for k in range(len(moments)):
+        gram, vector, _, _ = _sum(parts[k + 1 :])
+        wide = np.block([[whole[0], gram[:, :, last]], [gram[:, last], gram[:, last, last]]])
+        longer = np.concatenate([whole[1], vector[:, last]], axis=1)
+        costs.append(test.solve((wide, longer, whole[2], whole[3]))[1])
     moment, seconds, name = moments[int(np.argmin(costs))]
     found = test.score(setup, label, since(moment))
     if not _wins(found, scores, len(costs)):
