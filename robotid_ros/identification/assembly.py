@@ -25,16 +25,18 @@ from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, unit_of
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.decision import Decision
+from robotid_ros.identification.information import BaseRegressor
 from robotid_ros.identification.least_squares import essential_parameters
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.physical import PhysicalFit
-from robotid_ros.identification.plain_friction import plain_friction
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import Samples, as_samples, evenly_weighted
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
 from robotid_ros.identification.verdict import JointVerdict, Use
 from robotid_ros.model.robot_model import RobotModel
+
+_SAMPLES = 20000  # at most
 
 
 def fit_metrics(base: BaseParameters, fit: TorqueFit, model: RobotModel, datasets: Sequence[Dataset]) -> Metrics:
@@ -173,3 +175,48 @@ def provenance_of(
         },
         'seed': config.seed,
     }
+
+
+def plain_friction(
+    base: BaseRegressor,
+    friction: FrictionModel,
+    base_values: Array,
+    friction_parameters: Array,
+    samples: Samples,
+    drives: Array,
+) -> Array:
+    """Return the Coulomb and viscous friction closest to a friction model along a motion.
+
+        min sum w (tau_f(v, load, q) - fc sign v - fv v - o)^2,  fc, fv >= 0
+
+    They differ from the model's own Coulomb and viscous parameters, which are only a part of the friction beside
+    an arctangent, a Stribeck or a load term. The offset o is not returned.
+
+    Parameters
+    ----------
+    base, friction : BaseRegressor, FrictionModel
+    base_values : ndarray, shape (b,)
+    friction_parameters : ndarray, shape (n, k + s)
+    samples : Samples
+        Positions, speeds and loads along the motion.
+    drives : ndarray, shape (n, n)
+        Motors over joints; the friction returned is that of the joints.
+
+    Returns
+    -------
+    ndarray, shape (n, 2)
+        Coulomb friction [N m] and viscous friction [N m s/rad].
+    """
+    from scipy.optimize import nnls  # not at the top: see robotid_ros.signals.filtering
+
+    part = samples.thinned(_SAMPLES)
+    load = base.regressor(part.q, part.dq, part.ddq) @ base_values
+    torque = friction.torque(part.dq, friction_parameters, load, part.q) @ drives
+    speeds = part.dq @ np.linalg.inv(drives).T
+    result = np.empty((part.n, 2))
+    for j in range(part.n):
+        speed, root = speeds[:, j], np.sqrt(part.weight[:, j])
+        ones = np.ones_like(speed)
+        rows = np.stack([np.sign(speed), speed, ones, -ones], axis=1)
+        result[j] = nnls(root[:, None] * rows, root * torque[:, j])[0][:2]
+    return result

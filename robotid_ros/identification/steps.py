@@ -27,8 +27,8 @@ from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.decision import Decision
 from robotid_ros.identification.estimation import estimate
-from robotid_ros.identification.first_answer import first_answer
-from robotid_ros.identification.judge import GROUPS, groups
+from robotid_ros.identification.information import BaseRegressor
+from robotid_ros.identification.judge import GROUPS, REGIONS, groups
 from robotid_ros.identification.least_squares import normal_equations
 from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.model_choice import choose_signals_and_model, samples_of_datasets, without_ripple
@@ -58,6 +58,7 @@ _HELD_OUT_SAMPLES = 4000  # by which a fit without validation is judged
 _OPEN = 100.0  # % of the torque on another motion: parameters that leave as much open as there is
 _STATES, _BEYOND, _LEAST_REACH = 400, 1.5, 0.1  # random states, of this times the range, at least so far [rad or m]
 _AT_REST_SAMPLES, _PLACES = 3000, 10  # samples, and groups of states, over which the error at rest is taken
+_ENOUGH = 3000  # samples, which take a tenth of a second
 
 
 def _after(progress: Progress, first: str, share: float, text: str) -> None:
@@ -423,3 +424,22 @@ def consistent(
         regularisation=config.regularisation if config.regularisation > 0.0 else None,
         described=fit.prior is not None and fit.prior.strength > 0.0,
     )
+
+
+def first_answer(datasets: Sequence[Dataset], model: RobotModel, base: BaseRegressor) -> float:
+    """Return what weighted least squares with Coulomb and viscous friction leave of the torque in states left out [%].
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+    model : RobotModel
+    base : BaseRegressor
+        Of the model at its motors.
+    """
+    samples = evenly_weighted(datasets, model, None).thinned(_ENOUGH)
+    friction = friction_model('coulomb_viscous+offset')
+    own = friction.columns(samples.dq, np.zeros((samples.n, 0)))
+    rigid = base.regressor(samples.q, samples.dq, samples.ddq)
+    score, _, _ = Bench.of(samples, groups(samples, REGIONS), rigid, own).linear(friction)
+    recorded = float(np.sum(samples.weight * samples.measured**2))
+    return 100.0 * float(np.sqrt(score.squares.sum() / max(recorded, 1e-300)))
