@@ -50,6 +50,7 @@ _TURNS = 10  # reversals of all joints through which efforts that never change t
 _UNEXPLAINED = 0.25  # of the torque's variation, which a signed torque that gravity keeps positive does not leave
 _SLIGHT = 0.01  # of a torque, of the samples, and of the error between two findings: as good as none
 _WORTH = float(np.log(1.2))  # fall of L: a wrong set-up costs more than a fifth of the error, chance on real arms less
+_EXACT = 1e-9  # of a torque's square: less is rounding, in which no set-up shows
 _CUTS = 20  # moments in each recording at which its load may change
 
 
@@ -142,7 +143,7 @@ class _Test:
             matrix[np.diag_indices(m)] += 1e-12 * np.diag(matrix)
             found = non_negative(matrix, weight @ vector + pull * mean, self.bounded(m) & np.full(m, not free))
             error = (gram @ found) @ found - 2.0 * vector @ found + square
-            left = np.maximum(error / np.maximum(count, 1e-300), 1e-9 * power)
+            left = np.maximum(error / np.maximum(count, 1e-300), _EXACT * power)
             current = current if fixed else 1.0 / left
         cost = 0.5 * share * float(count @ np.log(left)) + 0.5 * float(np.sum(pull * (found - mean) ** 2))
         return found, cost, current
@@ -164,7 +165,7 @@ class _Test:
             keep = label == k
             error = (torque[:, keep] - rows[:, keep] @ found).T
             weight = self.samples.weight[keep]
-            squares.append(np.sum(weight * error**2, axis=0))
+            squares.append(np.maximum(np.sum(weight * error**2, axis=0), _EXACT * part[2]))
             counts.append(weight.sum(axis=0))
         return Score(squares=np.array(squares), count=np.array(counts))
 
