@@ -44,7 +44,7 @@ from robotid_ros.identification.plausibility import (
 from robotid_ros.identification.rest_choice import with_rest
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.rows import Rows
-from robotid_ros.identification.samples import Samples
+from robotid_ros.identification.samples import Samples, evenly_weighted
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.identification.signal_choice import like_training
