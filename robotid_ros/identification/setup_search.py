@@ -449,8 +449,8 @@ def _couplings(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
             finding = Finding(
                 kind='coordinates',
                 joints=pair,
-                text=f'the efforts are those of coupled motors, and the positions those of the joints: that of {pair[0]} '
-                f'turns with {name}',
+                text='the efforts are those of coupled motors, and the positions those of the joints: that of '
+                f'{pair[0]} turns with {name}',
                 remedy=f'{remedy}, and effort_at: motors',
             )
             yield replace(
