@@ -85,6 +85,29 @@ def _motion_of(data: Dataset) -> tuple[Array, Array, Array]:
     return data.q, data.dq, data.ddq
 
 
+def at_motors(seed: int) -> Dataset:
+    joints = recorded(seed)
+    torque = joints.tau @ np.linalg.inv(DRIVES)  # of rows: tau = tau_motor C
+    return replace(joints, tau=torque, tau_filtered=torque, unfiltered=None)
+
+
+@pytest.mark.parametrize('told', [False, True])
+def test_torques_of_motors_beside_positions_of_joints_are_found_and_can_be_said(told: bool) -> None:
+    model = replace(MODEL, drives=DRIVES) if told else MODEL
+    found = identify(at_motors(0), model, validation=at_motors(1), config=PLAIN)
+    assert not found.usable  # a driver that tells torques of motors would take torques of motors
+    assert 'efforts' in found.reason
+    assert 'effort_at: motors' in found.reason
+    stated = replace(MODEL, drives=DRIVES, effort_at='motors')
+    result = identify(at_motors(0), stated, validation=at_motors(1), config=PLAIN)
+    assert result.usable, result.reason
+    np.testing.assert_allclose(result.friction_values, np.stack([COULOMB, VISCOUS], axis=1), rtol=0.05)
+    motion = fourier_motion(4, np.random.default_rng(2), size=0.8)[1:]
+    predictor = TorquePredictor(MODEL, IdentificationResult.from_yaml(result.to_yaml()))
+    truth = torque_of(*motion, DRIVES)  # of the joints
+    assert np.sqrt(np.mean((predictor.torque(*motion) - truth) ** 2)) < 0.05
+
+
 def test_drives_that_are_not_coupled_stay_so() -> None:
     found = identify(recorded(3, np.eye(4)), MODEL, config=PLAIN)
     assert found.drives is None

@@ -129,6 +129,16 @@ def test_efforts_that_the_driver_has_taken_gravity_out_of_are_told(seed: int) ->
     assert 'currents, or torques of motors' in told[3]
 
 
+def test_currents_whose_constants_differ_are_no_torques_unless_somebody_says_so() -> None:
+    described, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(4)
+    motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
+    current = pinocchio_torque(described, *motion[1:]) * [0.005, 0.008, 0.02, 0.05, 0.3, 4.0]
+    recording = dataset(described, motion, current)
+    told = [contradiction([replace(recording, effort=(meaning,) * 6)], described) for meaning in ('unknown', 'torque')]
+    assert 'currents, or torques of motors' in told[0]
+    assert told[1] == ''
+
+
 def test_slow_motion_of_links_with_wrong_inertias_is_not_taken_for_torque_without_gravity() -> None:
     described, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(1)
     time, q, dq, ddq = fourier_motion(6, rng, size=0.8, seconds=12.0)

@@ -90,7 +90,8 @@ class SetUp:
     def as_described(cls, model: RobotModel) -> 'SetUp':
         """Return the set-up in which the recording is what the description says."""
         eye = np.eye(model.n)
-        return cls(gravity=model.gravity, position=eye, zero=np.zeros(model.n), torque=eye, drives=model.drives)
+        torque = model.drives.T if model.effort_at == 'motors' else eye
+        return cls(gravity=model.gravity, position=eye, zero=np.zeros(model.n), torque=torque, drives=model.drives)
 
     @property
     def changes_coordinates(self) -> bool:
@@ -104,10 +105,11 @@ class SetUp:
         """Why no controller may be fed by a model of this recording, with the remedy, or nothing.
 
         What cannot be undone spoils the model. Where recorded coordinates differ from the description's, the model is
-        right, but in the description's: a torque sent to the arm's driver would have the wrong sign or joint.
+        right, but in the description's: a torque sent to the arm's driver would have the wrong sign or joint. What the
+        configuration says of the efforts, its user knows.
         """
         lost = [f'{each.text}; {each.remedy}' for each in self.findings if not each.undone]
-        if lost or not self.changes_coordinates:
+        if lost or not (self.changes_coordinates and self.findings):
             return '; '.join(lost)
         return (
             f'{"; ".join(f"{each.text}; {each.remedy}" for each in self.findings)}; the model predicts this recording, '

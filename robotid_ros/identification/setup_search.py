@@ -432,6 +432,13 @@ def _zeros(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
 
 
 def _couplings(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
+    eye = np.eye(model.n)
+    if model.has_coupled_drives and np.array_equal(setup.torque, eye):
+        coupled = (model.drives != eye).any(axis=1) | (model.drives != eye).any(axis=0)
+        names = tuple(np.array(model.joint_names)[coupled].tolist())
+        text = f'the efforts of {", ".join(names)} are those of their coupled motors, and the positions of the joints'
+        finding = Finding(kind='coordinates', joints=names, text=text, remedy='set effort_at: motors beside drives')
+        yield replace(setup, torque=model.drives.T, findings=(*setup.findings, finding))
     for k in range(1, model.n):
         if model.joint_types[k - 1 : k + 1] != ('revolute', 'revolute') or setup.drives[k, k - 1] != 0.0:
             continue
@@ -444,6 +451,16 @@ def _couplings(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
             remedy = f'set drives: {{{pair[0]}: {{{pair[1]}: {sign:g}}}}} in the configuration'
             finding = Finding(kind='drives', joints=pair, text=coupled, remedy=remedy)
             yield replace(setup, drives=turn @ setup.drives, findings=(*setup.findings, finding))
+            finding = Finding(
+                kind='coordinates',
+                joints=pair,
+                text='the efforts are those of coupled motors, and the positions those of the joints: that of '
+                f'{pair[0]} turns with {name}',
+                remedy=f'{remedy}, and effort_at: motors',
+            )
+            yield replace(
+                setup, torque=turn.T @ setup.torque, drives=turn @ setup.drives, findings=(*setup.findings, finding)
+            )
             text = f'the positions and torques of {pair[0]} are those of a coupled motor, which turns with {name}'
             finding = Finding(
                 kind='coordinates',

@@ -96,6 +96,9 @@ class RobotConfig(Settings):
     gear_ratios: Mapping[str, float] = setting({}, 'motor turns per joint turn; 1 where not given', range=(1e-6, 1e6))
     limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     drives: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    effort_at: Literal['joints', 'motors'] = setting(
+        'joints', 'where drives are coupled, whose torques or currents the efforts are'
+    )
     design: Mapping[str, Any] = field(default_factory=dict)
     urdf: str | None = setting(None, 'description to use offline')
     base: str | None = setting(None, 'link at the start of the chain')
@@ -279,6 +282,7 @@ class RobotConfig(Settings):
             model,
             limits=self.apply_limits(joints, model.limits),
             drives=self.drive_coupling(joints),
+            effort_at=self.effort_at,
             gear_ratio=np.array([self.gear_ratios.get(name, ratio) for name, ratio in ratios]),
         )
 

@@ -83,6 +83,8 @@ class RobotModel:
     drives : ndarray, shape (n, n)
         Positions of the motors, scaled to the joints, over those of the joints: q_motor = drives @ q. Friction and
         rotors act at the motors. Only the identification reads it; see :meth:`at_motors`.
+    effort_at : str
+        Where drives are coupled, whose torques are recorded: 'joints', or 'motors' (scaled to the joints).
     tip : ndarray, shape (4, 4)
         Tip frame in the frame of the last link.
     base_inertial : ndarray, shape (10,)
@@ -109,6 +111,7 @@ class RobotModel:
     gravity: Array = field(default_factory=lambda: np.array(STANDARD_GRAVITY))
     coupling: Array = field(default_factory=_unset)
     drives: Array = field(default_factory=_unset)
+    effort_at: Literal['joints', 'motors'] = 'joints'
     tip: Array = field(default_factory=lambda: np.eye(4))
     base_inertial: Array = field(default_factory=lambda: np.zeros(10))
     base_name: str = 'base'
@@ -178,7 +181,9 @@ class RobotModel:
         """
         if not self.has_coupled_drives:
             return self
-        return replace(self, coupling=self.coupling @ np.linalg.inv(self.drives), drives=np.eye(self.n))
+        return replace(
+            self, coupling=self.coupling @ np.linalg.inv(self.drives), drives=np.eye(self.n), effort_at='joints'
+        )
 
     @classmethod
     def from_urdf(
