@@ -9,6 +9,7 @@
 
 """From every moment of a run that is started there is a stop inside the limits of place."""
 
+import inspect
 from dataclasses import replace
 
 import numpy as np
@@ -50,6 +51,19 @@ def test_a_sinusoid_that_turns_at_a_limit_has_room_up_to_two_thirds_of_the_accel
     else:
         with pytest.raises(ExcitationError, match=r"no stop at t = .* position of joint 'joint1'.*position_margin"):
             require_room(run, check, arm, 0.0, period)
+
+
+def test_up_to_a_tolerance_of_two_milliradians_a_stop_may_leave_the_limits_and_a_design_may_not():
+    run, check, arm, period = swing(0.0, 0.85)
+    bounds = [bound for part in check.constraints for bound in part.bounds]
+    units, scale = np.array([bound.unit for bound in bounds]), np.array([bound.scale for bound in bounds])
+    plans = [plan for _, plan in stops_along(run, check, arm, 0.0, period) if plan.added is not None]
+    out = max((plan.added * scale)[units == 'rad'].max() for plan in plans)
+    require_room(run, check, arm, 0.0, period, tolerance=1.01 * out)
+    for tolerance in (0.99 * out, 0.0):
+        with pytest.raises(ExcitationError, match='no stop'):
+            require_room(run, check, arm, 0.0, period, tolerance=tolerance)
+    assert inspect.signature(require_room).parameters['tolerance'].default == pytest.approx(2e-3)
 
 
 def test_with_room_it_can_be_stopped_everywhere_and_every_stop_stays_inside():

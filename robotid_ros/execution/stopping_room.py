@@ -29,6 +29,8 @@ _STEP = 0.1
 """Moments are as far apart at full velocity or full acceleration, and at half that distance at both [s]."""
 _PLACES = ('rad', 'm')
 """Units of bounds that are of a place; the others are those of a motion."""
+_BETWEEN = 2e-3
+"""What a start may find beyond its design's check, which looked at other moments [rad or m]."""
 _ROUNDS = 6
 _LEAST_MARGIN, _LARGEST_MARGIN = 0.02, 0.1
 _SLOWER = 0.8
@@ -51,18 +53,25 @@ def stops_along(
 
 
 def require_room(
-    reference: Reference, check: ReferenceCheck, arm: ReferenceCheck | None, begin: float, end: float
+    reference: Reference,
+    check: ReferenceCheck,
+    arm: ReferenceCheck | None,
+    begin: float,
+    end: float,
+    tolerance: float = _BETWEEN,
 ) -> None:
     """Refuse a reference with a moment from which every stop leaves the limits of place, naming the worst.
 
-    Position, ground, clearance and workspace are limits of place. ``arm`` has those that stops keep where none keeps
-    ``check``.
+    Position, ground, clearance and workspace are limits of place; a stop may leave them by ``tolerance`` [rad or m].
+    ``arm`` has those that stops keep where none keeps ``check``.
     """
-    places = np.array([bound.unit in _PLACES for part in check.constraints for bound in part.bounds])
+    bounds = [bound for part in check.constraints for bound in part.bounds]
+    places = np.array([bound.unit in _PLACES for bound in bounds])
+    slight = tolerance / np.array([bound.scale for bound in bounds])
     worst, when = np.zeros(len(places)), 0.0
     for time, plan in stops_along(reference, check, arm, begin, end):
         if plan.added is not None:
-            added = np.where(places, plan.added, 0.0)
+            added = np.where(places & (plan.added > slight), plan.added, 0.0)
             if added.max(initial=0.0) > worst.max(initial=0.0):
                 worst, when = added, time
     if worst.any():
@@ -91,7 +100,7 @@ def stoppable_design(model: RobotModel, config: ExcitationConfig, **options: Any
         trajectory = design.trajectory
         run = FourierRun(trajectory=trajectory, duration=2.0 * trajectory.period)
         try:
-            require_room(run, check, arm, 0.0, trajectory.period)
+            require_room(run, check, arm, 0.0, trajectory.period, tolerance=0.0)
         except ExcitationError:
             if not further:
                 raise
