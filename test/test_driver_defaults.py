@@ -21,10 +21,11 @@ from robotid_ros.model.robot_config import DESIGN_KEYS
 
 ROOT = Path(__file__).parents[1]
 READ: dict[str, Any] = yaml.safe_load((Path(__file__).parent / 'driver_defaults.yaml').read_text())
-STANDARD = {  # names that hold where a driver does not say others
+STANDARD = {  # what holds where a driver does not say others
     'joint_states_topic': '/joint_states',
     'robot_description_topic': '/robot_description',
     'joint_trajectory_topic': '/{controller}/joint_trajectory',
+    'effort_at': 'joints',
 }
 
 
