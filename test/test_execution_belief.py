@@ -51,6 +51,18 @@ def test_a_velocity_is_measured_or_the_slope_of_the_positions():
 
 
 @settings(deadline=None, max_examples=60)
+@given(gaps=st.lists(st.floats(0.16, 4.0), min_size=1, max_size=5), phase=st.floats(0.0, 6.0))
+def test_a_mean_over_a_long_gap_is_no_velocity(gaps, phase):
+    """Where joint states were lost, the joint may have turned back since: what is measured now counts."""
+    belief, speed, time = Belief(NAMES, FASTEST), 0.3, 0.0
+    for gap in gaps:
+        time += gap
+        place, velocity = speed * np.sin(time + phase), speed * np.cos(time + phase)
+        assert belief.receive(np.array([0.3, place]), np.array([0.0, velocity]), time, 50.0 + time) is None
+        assert belief.motion.velocity[1] == pytest.approx(velocity, abs=1e-12)
+
+
+@settings(deadline=None, max_examples=60)
 @given(size=st.floats(-2.0, 300.0), sign=st.sampled_from([-1.0, 1.0]))
 def test_the_larger_a_lie_the_less_it_moves_the_belief(size, sign):
     """From a tenth of a radian to 1e300: the place is where it was, and goes on with what later readings move by."""

@@ -31,6 +31,7 @@ from robotid_ros.execution.run import RunConfig, plan_run
 from robotid_ros.execution.run_clock import RunClock
 from robotid_ros.execution.sight import Sight
 from robotid_ros.execution.stop import PathPlace, plan_stop
+from robotid_ros.execution.watchdog import WatchdogConfig
 
 MODES = {'measured': {}, 'commanded': {'from_command': True}, 'blend': {'blend': True}}
 modes = st.sampled_from(sorted(MODES))
@@ -73,6 +74,23 @@ def test_a_velocity_that_is_told_wrong_now_and_then_stops_nothing(seed, mode):
         return position, velocity * (rng.uniform(0.3, 1.7, len(velocity)) if wrong else 1.0), None, clock
 
     run = loop(mode, shown=lies(glitch, -0.5)).run()
+    assert run.stop is None, run.reason
+    assert run.supervisor.state is State.RESTED
+
+
+@settings(deadline=None, max_examples=5)
+@given(seed=st.integers(0, 10**6), mode=modes, feedback=st.booleans())
+def test_joint_states_that_are_lost_in_bursts_stop_nothing_where_they_may_miss(seed, mode, feedback):
+    rng = np.random.default_rng(seed)
+    longest, gone = rng.uniform(0.1, 1.5), [-0.5]
+    while gone[-1] < PLAN.reference.duration:
+        gone += (gone[-1] + np.cumsum(rng.uniform([0.3, 0.03], [1.0, longest]))).tolist()
+
+    def shown(loop, position, velocity, effort):
+        return None if np.searchsorted(gone, loop.now, 'right') % 2 == 0 else (position, velocity, effort, loop.clock)
+
+    config = WatchdogConfig(joint_state_timeout=5.0)
+    run = loop(mode, feedback=feedback, shown=shown, config=config).run()
     assert run.stop is None, run.reason
     assert run.supervisor.state is State.RESTED
 

@@ -33,6 +33,8 @@ _SPAN = 0.3
 """How long readings are kept [s]."""
 _SLOPE = 0.03
 """Length of motion from which a velocity is computed [s]."""
+GOES_ON = 0.15
+"""How long a joint is thought to go on as it did [s]: a mean over longer is no velocity."""
 _STILL_FOR = 0.2
 """How long joints must have kept their places to count as resting [s]."""
 _STILL = 2e-3
@@ -105,7 +107,8 @@ class Belief:
         good = plausible & ~unlike
         both = np.minimum(np.abs(told), np.abs(slope))
         self.shown_speed = np.where(sane & np.isfinite(slope), np.nan_to_num(both), 0.0)
-        told = np.where(sane & (witness | ~np.isfinite(slope)), told, slope)
+        known = np.isfinite(slope) & (over <= GOES_ON)
+        told = np.where(sane & (witness | ~known), told, slope)
         value = np.clip(np.nan_to_num(np.where(np.isfinite(told), told, slope)), -self._fastest, self._fastest)
         self._place, self._velocity = np.where(good, self._track, self._place), np.where(good, value, self._velocity)
         self._came = np.where(good, now, self._came)

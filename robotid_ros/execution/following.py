@@ -86,10 +86,10 @@ class Following:
         place = self.belief.motion.position
         expected = self.reference(time - self.config.tracking_delay)
         return (
-            self._watch_effort(expected, effort, time - self.config.tracking_delay)
+            self._confirm(place, expected.position, _SHOWS, 'the arm')
+            or self._watch_effort(expected, effort, time - self.config.tracking_delay)
             or self._watch_limits(place)
             or self._compare(place, expected.position)
-            or self._confirm(place, expected.position, _SHOWS, 'the arm')
             or self._watch_delay(expected, time)
         )
 

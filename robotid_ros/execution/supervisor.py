@@ -20,6 +20,7 @@ from enum import Enum
 import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray
+from robotid_ros.execution.belief import GOES_ON
 from robotid_ros.execution.effort_watch import EffortWatch
 from robotid_ros.execution.following import Following
 from robotid_ros.execution.joint_motion import JointMotion
@@ -30,8 +31,6 @@ from robotid_ros.execution.stop import PathPlace, StopPlan, plan_stop
 from robotid_ros.execution.watchdog import WatchdogConfig
 from robotid_ros.execution.windows import Window
 
-_UNSEEN = 0.15
-"""How long an arm that is not on its path is thought to go on as it did [s]."""
 _REPEAT = 0.3
 """Least time between two stops, so that the one before can show [s]."""
 _SLACK, _SLACK_RELATIVE, _SLACK_TIME = 0.15, 0.2, 0.05
@@ -45,13 +44,15 @@ _MOVES = 0.02
 _ARRIVED, _HELD = 3e-3, 0.8
 """Distance from a stop's end within which rest is believed at once [rad or m], and how long it takes elsewhere [s]."""
 _ENDING = 1.0
-"""How long after the end of its run an arm may come to rest [s]."""
+"""How long after the end of its run joint states may show an arm that moves [s]."""
 _LATE_STAMP = 0.5
 """How late a joint state may be by its stamp, beyond the clock tolerance [s]."""
 _ASTRAY = 0.05
-"""How long an arm has to be off its path until the next piece is given up: one velocity that is wrong may be [s]."""
+"""How long joint states have to show an arm off its path until the next piece is given up: one velocity that is wrong
+may be [s]."""
 _MOST_STOPS = 6
 """An arm that has not obeyed as many is not led by this node; windows end at rest by themselves long before."""
+_TOO_LATE = 'the next piece of the trajectory is too late: this computer is too busy'
 _ENOUGH_TOLD = 4.0
 """States of the controller a second that are enough to compare it with the run: the joint states show the arm [Hz]."""
 _SAMPLE = 0.02
@@ -132,7 +133,7 @@ class Supervisor:
         self.state, self.reason, self.fault = State.RUNNING, '', False
         self._latency, self._steady = latency, steady
         over = config.joint_state_timeout
-        self.joint_sight = Sight('joint states', over, silence=_UNSEEN)
+        self.joint_sight = Sight('joint states', over, silence=GOES_ON)
         self.controller_sight = Sight('states of the controller', over, enough=_ENOUGH_TOLD)
         self.sights: list[Sight] = [self.joint_sight, self.controller_sight]
         self._effort_sight = Sight('efforts', over)
@@ -171,6 +172,8 @@ class Supervisor:
             self._effort_sight.saw(now, usable=bool(np.isfinite(effort).all()))
         elif self._effort_sight.on:
             self._effort_sight.saw(now, usable=False)
+        if self._led_to_rest(time):  # and that is what it does, whatever the path says
+            self.report(_TOO_LATE)
         said = self.following.receive(position, velocity, time, now, effort)
         # Where the clock is at fault, what seems to be wrong with the arm is its fault too.
         text = self.clock.problem or '; '.join(filter(None, (said, problem)))
@@ -182,7 +185,7 @@ class Supervisor:
         self.controller_sight.saw(now)
         time, _ = self.clock.place(stamp, self.config.clock_tolerance, self.config.clock_tolerance + _LATE_STAMP)
         if self.state is not State.RUNNING:
-            if self.following.belief.silence(now, _UNSEEN):  # the controller measures too
+            if self.following.belief.silence(now, GOES_ON):  # the controller measures too
                 self.following.belief.receive(actual, None, time, now)
         else:
             said = self.following.receive_feedback(desired, actual, time)
@@ -198,6 +201,10 @@ class Supervisor:
     def _leads_until(self) -> float:
         last = self._leading[-1]
         return last.window.until + last.shift
+
+    def _led_to_rest(self, time: float) -> bool:
+        """Return whether the last piece that was sent leads to rest by then, and another should have come."""
+        return self.wanted is not None and time > self._leads_until
 
     @property
     def urgent(self) -> bool:
@@ -244,7 +251,7 @@ class Supervisor:
         if not problem and over >= 0.0:
             if self._rest_seen(self.plan.reference.duration):
                 self.state = State.RESTED
-            elif over > _ENDING:
+            elif self.following.belief.time - self.plan.reference.duration > _ENDING:
                 problem = 'the arm was not seen to rest at the end of its run'
         if problem:
             self.report(problem)
@@ -254,15 +261,16 @@ class Supervisor:
         windows = self.plan.windows
         if self.state is not State.RUNNING or self.wanted is None or time < windows.due(self.wanted):
             return []
-        if time + self._latency > self._leads_until:
-            self.report('the next piece of the trajectory is too late: this computer is too busy')
+        if self._led_to_rest(time + self._latency):
+            self.report(_TOO_LATE)
             return []
         if self._supplied is None:
             return []
         shift = self.following.shift(time)
         if shift is None:
-            self._astray_since = min(self._astray_since, time)
-            if time - self._astray_since > _ASTRAY:
+            seen = self.following.belief.time
+            self._astray_since = min(self._astray_since, seen)
+            if seen - self._astray_since > _ASTRAY:
                 self.report('the arm, or what its controller leads it to, is off the path where the next piece begins')
             return []
         self._astray_since = np.inf
@@ -355,7 +363,7 @@ class Supervisor:
         # The path was checked: an arm that is a little off it does best to end there too, and goes on much like it.
         near = None if following.pushing else following.path_place(2.0 * self.config.tracking_tolerance)
         steps = [part * latency for part in (0.5, 0.0, 1.0)]
-        starts = [motion.after(min(age, _UNSEEN) + step) for step in steps]
+        starts = [motion.after(min(age, GOES_ON) + step) for step in steps]
         path = None
         if near is not None:
             seen = following.reference(time - age - near)
