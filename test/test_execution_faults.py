@@ -235,6 +235,21 @@ def test_a_lost_window_is_without_effect_and_more_end_at_rest(mode):
 
 
 @pytest.mark.parametrize('mode', sorted(MODES))
+def test_an_arm_that_rests_for_want_of_a_piece_is_not_blamed(mode):
+    """A computer that is too busy sends nothing for three seconds, and then sees the arm where its last window ends."""
+
+    def starve(loop):
+        supervisor, loop.fault = loop.supervisor, lambda loop: None
+        work, until = supervisor.tick, loop.now + 3.0
+        supervisor.tick = lambda *args, **kept: work(*args, **kept) if loop.now > until else []
+
+    run = loop(mode, fault=starve, at=MOMENT).run()
+    assert 'this computer is too busy' in run.reason
+    assert run.supervisor.state is State.RESTED
+    assert_within_limits(run, -0.5)
+
+
+@pytest.mark.parametrize('mode', sorted(MODES))
 def test_a_lost_start_is_said_within_a_second(mode):
     run = loop(mode, lose_first=True).run()
     assert run.stopped_at < 1.0
