@@ -104,6 +104,31 @@ def test_friction_that_turns_over_earlier_or_later_than_a_period_before_is_no_pu
     assert told(np.where(pushes, 3.0 * torque, torque)) != {None}
 
 
+@pytest.mark.parametrize('seed', range(20))
+def test_a_torque_that_nobody_saw_a_period_before_is_no_push(seed):
+    """Joint states get lost for up to a fifth of the period, in which the effort reverses and comes back."""
+    rng = np.random.default_rng(seed)
+    motion = replace(TRAJECTORY, base_frequency=10.0 ** rng.uniform(-1.0, 0.3) * TRAJECTORY.base_frequency)
+    plan = replace(PLAN, motion=motion, period=motion.period, begin=0.0, end=3.0 * motion.period)
+    times = np.arange(0.0, plan.end, 10.0 ** rng.uniform(-2.7, -1.5))
+    lost = np.zeros(len(times), dtype=bool)
+    for begin in rng.uniform(0.0, plan.end, 12):
+        lost |= (begin < times) & (times < begin + rng.uniform(0.0, 0.2) * plan.period)
+    times = times[~lost]
+    _, speed, acceleration = motion.evaluate(times)
+    torque = 10.0 ** rng.uniform(-1.0, 2.0, 3) * acceleration + rng.normal(0.0, 1e-3, acceleration.shape)
+
+    def told(efforts):
+        watch = EffortWatch(plan, UNKNOWN, 1.0)
+        rest = JointMotion(position=np.zeros(3), velocity=np.zeros(3))
+        does = (replace(rest, velocity=row) for row in speed)
+        return {watch.receive(*now, effort) for *now, effort in zip(times, repeat(rest), does, efforts, strict=False)}
+
+    assert told(torque) == {None}
+    pressed = torque + np.where(times[:, None] > 1.7 * plan.period, np.abs(torque).max(axis=0), 0.0)
+    assert told(pressed) != {None}
+
+
 def test_efforts_that_say_nothing_stop_nothing():
     """As those of ros2_control's mock hardware, which are all 1, and of drivers that leave some out."""
     assert watched(np.ones_like(MOTION[0])) is None

@@ -18,6 +18,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.dynamics import inverse_dynamics
+from robotid_ros.execution.belief import GOES_ON
 from robotid_ros.execution.joint_motion import JointMotion
 from robotid_ros.execution.run import RunPlan
 
@@ -55,7 +56,8 @@ class EffortWatch:
     - from the second period on the period before: ``|tau - tau(t - T)| < 0.1 tau_max + 6 s``, with the standard
       deviation s of the noise. A model is not needed, nor the unit of the effort. Where the joint was slow then, or
       was not seen, it may be any effort of that stretch and its edges: friction turns over when the joint does, which
-      a slow one does not do to the moment, and what a lost joint state would have shown lies between its neighbours.
+      a slow one does not do to the moment, and what a lost joint state would have shown lies between its neighbours,
+      where these are not far apart.
 
     Where an effort limit or a torque constant is missing, so are the first two. A joint that is beyond its effort
     limit before the run begins has another unit or a wrong limit, and the first bound does not count for it.
@@ -164,6 +166,10 @@ class EffortWatch:
         away = np.empty_like(mean)
         # A moment that was not seen then lies between the one before and the one after it.
         last, first = (np.searchsorted(self._seen, k, side) for side in ('right', 'left'))
+        unseen = self._seen[first % len(self._seen)] - self._seen[last - 1]
+        if unseen % bins * _BIN > GOES_ON:  # it may have been anything
+            self._runs['period'][:] = 0
+            return None
         for j, effort in enumerate(self._before.T):
             begin, end = last - 1 - self._since[last - 1, j], first + self._until[first % len(self._seen), j]
             near = effort[np.arange(begin, end + 1) % len(effort)]

@@ -41,7 +41,9 @@ _GAP = 1e-4  # of the misfit: a divergence that weighs less is only a barrier
 _LEAST = 1e-8  # of the misfit: smallest gamma that is tried
 _LEAST_USUAL = 1e-2  # smallest x0 of what must be positive [kg m^2, N m, N m s/rad]
 _RISE = 5e-5  # of the torque error, which the largest gamma may cause: as near to the best as a semidefinite program
-_DESCRIBED = 1.0  # gamma beside a prior: as much as one observation; with less, noise makes bodies of hundreds of kilograms
+_DESCRIBED = (
+    1.0  # gamma beside a prior: as much as one observation; with less, noise makes bodies of hundreds of kilograms
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
