@@ -95,6 +95,18 @@ def test_joint_states_that_are_lost_in_bursts_stop_nothing_where_they_may_miss(s
     assert run.supervisor.state is State.RESTED
 
 
+@pytest.mark.parametrize('mode', sorted(MODES))
+def test_the_end_of_a_run_is_judged_by_what_was_seen_of_it(mode):
+    end = PLAN.reference.duration
+
+    def shown(loop, position, velocity, effort):
+        return None if end - 0.5 < loop.now < end + 1.5 else (position, velocity, effort, loop.clock)
+
+    run = loop(mode, shown=shown, config=WatchdogConfig(joint_state_timeout=5.0)).run()
+    assert run.stop is None, run.reason
+    assert run.rested_at > end + 1.5
+
+
 @settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 10**6), mode=modes, latency=st.floats(0.002, 0.05))
 def test_no_random_fault_is_an_exception(seed, mode, latency):
