@@ -247,11 +247,12 @@ class Supervisor:
         if not problem and not excused:
             problem = self.following.belief.silence(now, self.config.joint_state_timeout) or ''
             problem = problem or next(filter(None, (sight.problem(now) for sight in self.sights)), '')
-        over = time - self.plan.reference.duration
-        if not problem and over >= 0.0:
-            if self._rest_seen(self.plan.reference.duration):
+        end, belief = self.plan.reference.duration, self.following.belief
+        if not problem and time >= end:
+            rests = belief.resting(end)
+            if rests:
                 self.state = State.RESTED
-            elif self.following.belief.time - self.plan.reference.duration > _ENDING:
+            elif rests is False and belief.time - end > _ENDING:
                 problem = 'the arm was not seen to rest at the end of its run'
         if problem:
             self.report(problem)
