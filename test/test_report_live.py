@@ -241,7 +241,7 @@ def test_the_stop_button_stops_a_moving_arm(browser: Chromium, tmp_path: Path) -
                     take = {'width': width, 'height': 1400, 'deviceScaleFactor': 1, 'mobile': width < 600}
                     browser.call('Emulation.setDeviceMetricsOverride', **take)
                     charts = '[...document.querySelectorAll(".js-plotly-plot")]'
-                    fits = f'{charts}.every(e => e._fullLayout.width <= e.clientWidth + 1)'
+                    fits = f'{charts}.every(e => !e.clientWidth || e._fullLayout.width <= e.clientWidth + 1)'
                     wait_until(lambda fits=fits: bool(browser.evaluate(fits)), 'the charts fit')
                     shot = base64.b64decode(browser.call('Page.captureScreenshot')['data'])
                     (Path(os.environ['ROBOTID_PICTURES']) / f'live-{width}.png').write_bytes(shot)
