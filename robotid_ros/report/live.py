@@ -61,7 +61,8 @@ _HEADERS = {
 _BODY = """<header><p class="kind">Watching</p><h1>robotid</h1></header>
 <form class="stopbar" id="stopbar" method="post" action="stop"><button type="submit" id="stop">Stop the arm</button>
 <div><p id="answer" role="status"></p>
-<p id="last"><noscript>Without scripts this page shows no state of the nodes; the stop works.</noscript></p></div></form>
+<p id="last"><noscript>Without scripts this page shows no state of the nodes; the stop works.</noscript></p>
+</div></form>
 <script>
 $stop
 </script>
@@ -72,7 +73,8 @@ $stop
 <section><h2>Effort and torque</h2><p class="reading" id="waiting">Efforts are shown as the joint states report them;
 measured and predicted torque, once the identification has a result.</p>
 <figure><figcaption></figcaption><div class="panels" id="torque"></div></figure></section>
-<section id="converging" hidden><h2>Convergence</h2><p class="reading">After each averaged recording: what the model leaves of the torque,
+<section id="converging" hidden><h2>Convergence</h2>
+<p class="reading">After each averaged recording: what the model leaves of the torque,
 the median deviation of the parameters, and how far the last recording moved them.</p>
 <figure><figcaption></figcaption><div class="panels wide"><div class="panel"><div id="convergence" style="height:280px"
 role="img" aria-label="Convergence of the identification over the recordings"></div></div></div></figure></section>
