@@ -152,8 +152,8 @@ def good_for(result: IdentificationResult) -> Table:
     """Return what the model is good for, each with its number."""
     return Table(
         caption='What the model is good for',
-        columns=words('Use', 'Good', 'Because'),
-        rows=tuple((use.name, 'yes' if use.good else 'no', sentence(use.text)) for use in result.good_for),
+        columns=words('Use', 'Answer'),
+        rows=tuple((use.name, f'{"Yes" if use.good else "No"}: {sentence(use.text)}') for use in result.good_for),
         levels=tuple('good' if use.good else 'bad' for use in result.good_for),
     )
 
