@@ -265,9 +265,9 @@ class _Chain:
                 PATIENCE,
             )
         self._tell('identify', 'identifying')
-        ended = client.status_value(recorder, 'identifications')
+        answered = client.status_value(recorder, 'identifications')
         client.call(f'{recorder}/identify', ALWAYS)
-        client.wait(lambda: client.status_value(recorder, 'identifications') != ended, 'its status', PATIENCE)
+        client.wait(lambda: client.status_value(recorder, 'identifications') != answered, 'its status', PATIENCE)
         self._finish(f'{client.status[recorder].message}; the result is on {recorder}/result')
 
     def _arm_is_there(self) -> bool:
