@@ -95,7 +95,7 @@ def test_the_server_has_one_route_that_does_something_and_asks_where_it_comes_fr
         assert pressed.count == 3
         for method, path in (('GET', '/stop'), ('POST', '/'), ('POST', '/start'), ('GET', '/../setup.py')):
             assert _request(server.address, method, path, {'Origin': own})[0] in (404, 405)
-        with pytest.raises(DataError, match='give another --port'):
+        with pytest.raises(DataError, match='a free --port'):
             LiveServer(_never, lambda: None, port=port)
     finally:
         server.close()
