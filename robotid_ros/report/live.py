@@ -269,8 +269,8 @@ class LiveServer:
             sockets = bind_sockets(port, address)
         except OSError as cause:
             raise DataError(
-                f'cannot listen on {address}:{port}: {cause.strerror}; give an --address of this machine and a free --port '
-                '(0: any)'
+                f'cannot listen on {address}:{port}: {cause.strerror}; give an --address of this machine and a '
+                'free --port (0: any)'
             ) from cause
         local = all(ip_address(each.getsockname()[0]).is_loopback for each in sockets)
         first = ip_address(sockets[0].getsockname()[0])
