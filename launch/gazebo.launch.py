@@ -78,6 +78,7 @@ IN_GAZEBO = {
     'joint_state_timeout': 60.0,
     'stale_after': 60.0,
     'controller_timeout': 20.0,
+    'stamp_error': 0.05,  # those of /clock, over a bridge
     'start_timeout': 20.0,
     'tracking_tolerance': 0.6,
     'path_distance': 0.3,

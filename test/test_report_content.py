@@ -26,7 +26,7 @@ from robotid_ros.identification.decision import Alternative, Decision
 from robotid_ros.identification.verdict import JointVerdict
 from robotid_ros.model import RobotModel
 from robotid_ros.report import Report, Table
-from robotid_ros.report.content import integer, number, percent, unit
+from robotid_ros.report.content import Item, integer, number, percent, unit
 from robotid_ros.report.identification import identification_report
 from robotid_ros.report.plot import Chart, Trace, envelope, spread
 from robotid_ros.report.subject import predicted_run
@@ -153,6 +153,22 @@ def test_much_worse_validation_and_bad_excitation_get_amber(identified: Identifi
     assert any('undetermined' in reason for reason in reasons)
 
 
+def _items(report: Report, title: str) -> tuple[Item, ...]:
+    (found,) = (section.items for section in report.sections if section.title == title)
+    return found
+
+
+def test_the_first_table_says_what_the_model_is_good_for(identified: Identified) -> None:
+    *_, result = identified
+    (table,) = _report(identified).sections[0].items
+    assert isinstance(table, Table)
+    assert [row[0] for row in table.rows] == [use.name for use in result.good_for]
+    assert all(
+        row[1].startswith('Yes: ' if use.good else 'No: ') for row, use in zip(table.rows, result.good_for, strict=True)
+    )
+    assert [level == 'good' for level in table.levels] == [use.good for use in result.good_for]
+
+
 def test_an_error_that_is_all_noise_is_green(identified: Identified) -> None:
     model, training, validation, result = identified
     metrics = result.metrics['validation']
@@ -163,7 +179,7 @@ def test_an_error_that_is_all_noise_is_green(identified: Identified) -> None:
         training,
         validation=replace(validation, noise_std=metrics.rmse * [1.0, 1.0, 1.0, 1.0, 1.0, 0.1]),
     )
-    table = next(item for item in report.sections[1].items if isinstance(item, Table))
+    table = next(item for item in _items(report, 'Torque') if isinstance(item, Table))
     assert table.levels == ('good', 'good', 'good', 'good', 'good', 'bad', None)
     assert [column.name for column in table.columns][-2:] == ['Noise', 'Unit']
     assert {len(row) for row in table.rows} == {len(table.columns)}
@@ -241,7 +257,7 @@ def test_linear_friction_has_no_such_figure(identified: Identified) -> None:
 def test_before_and_after_stand_in_the_table(identified: Identified) -> None:
     model, _, validation, result = identified
     described = nearer_description(model, validation)
-    table = next(item for item in _report(identified).sections[1].items if isinstance(item, Table))
+    table = next(item for item in _items(_report(identified), 'Torque') if isinstance(item, Table))
     assert [(column.name, column.unit) for column in table.columns[1:5]] == [
         ('Match', 'before'),
         ('Match', 'after'),
@@ -296,10 +312,14 @@ def test_the_correlation_is_that_of_many_fits(identified: Identified) -> None:
 def test_what_the_data_do_not_determine_is_said(identified: Identified) -> None:
     result = identified[3]
     std = np.abs(result.base_values) * 0.01
-    (words,) = (item for item in _report(identified, base_std=std).sections[4].items if 'determine' in str(item)[:40])
+    (words,) = (
+        item for item in _items(_report(identified, base_std=std), 'Parameters') if 'determine' in str(item)[:40]
+    )
     assert 'all 40' in words
     std[2] = np.inf
-    (words,) = (item for item in _report(identified, base_std=std).sections[4].items if 'determine' in str(item)[:40])
+    (words,) = (
+        item for item in _items(_report(identified, base_std=std), 'Parameters') if 'determine' in str(item)[:40]
+    )
     assert 'not determine 1 of the 40' in words
     assert f'{result.link_names[1]}: {result.base_names[2]}' in words
 
@@ -409,22 +429,22 @@ def test_each_joint_has_a_finding_and_a_next_step(identified: Identified) -> Non
     model, training, validation, result = identified
     told = (*(JointVerdict(joint=name, usable=True) for name in model.joint_names[:5]),)
     stuck = JointVerdict(joint=model.joint_names[5], usable=False, reason='it did not move', advice='excite it')
-    table = _report(identified, joints=(*told, stuck)).sections[0].items[0]
+    table = _items(_report(identified, joints=(*told, stuck)), 'Joints')[0]
     assert isinstance(table, Table)
     assert table.levels == (*('good',) * 5, 'bad')
-    assert table.rows[5][3:] == ('It did not move.', 'Excite it.')
-    assert all(row[3] and row[4] for row in table.rows)
+    assert table.rows[5][1:] == ('It did not move.', 'Excite it.')
+    assert all(row[1] and row[2] for row in table.rows)
     # Stribeck friction that the model does not have: a difference that is a function of velocity
     missed = validation.tau + 8.0 * np.sign(validation.dq) * np.exp(-np.abs(validation.dq) / 0.3) * np.eye(6)[4]
     report = identification_report(
         model, replace(result, metrics={'training': result.metrics['training']}, joints=()), training,
         validation=replace(validation, tau=missed, tau_filtered=missed),
     )  # fmt: skip
-    table = report.sections[0].items[0]
+    table = _items(report, 'Joints')[0]
     assert isinstance(table, Table)
-    assert 'depends on velocity alone' in table.rows[4][3]
-    assert 'friction sweep' in table.rows[4][4]
-    assert 'velocity' not in table.rows[1][3]
+    assert 'depends on velocity alone' in table.rows[4][1]
+    assert 'friction sweep' in table.rows[4][2]
+    assert 'velocity' not in table.rows[1][1]
 
 
 def test_the_share_of_velocity_is_one_for_a_function_of_it_and_small_for_noise() -> None:

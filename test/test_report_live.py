@@ -95,7 +95,7 @@ def test_the_server_has_one_route_that_does_something_and_asks_where_it_comes_fr
         assert pressed.count == 3
         for method, path in (('GET', '/stop'), ('POST', '/'), ('POST', '/start'), ('GET', '/../setup.py')):
             assert _request(server.address, method, path, {'Origin': own})[0] in (404, 405)
-        with pytest.raises(DataError, match='give another --port'):
+        with pytest.raises(DataError, match='a free --port'):
             LiveServer(_never, lambda: None, port=port)
     finally:
         server.close()
@@ -241,7 +241,7 @@ def test_the_stop_button_stops_a_moving_arm(browser: Chromium, tmp_path: Path) -
                     take = {'width': width, 'height': 1400, 'deviceScaleFactor': 1, 'mobile': width < 600}
                     browser.call('Emulation.setDeviceMetricsOverride', **take)
                     charts = '[...document.querySelectorAll(".js-plotly-plot")]'
-                    fits = f'{charts}.every(e => e._fullLayout.width <= e.clientWidth + 1)'
+                    fits = f'{charts}.every(e => !e.clientWidth || e._fullLayout.width <= e.clientWidth + 1)'
                     wait_until(lambda fits=fits: bool(browser.evaluate(fits)), 'the charts fit')
                     shot = base64.b64decode(browser.call('Page.captureScreenshot')['data'])
                     (Path(os.environ['ROBOTID_PICTURES']) / f'live-{width}.png').write_bytes(shot)

@@ -29,8 +29,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--address',
         default='127.0.0.1',
-        help='to serve the page on (default: 127.0.0.1, this machine alone); with any other, whoever reaches it can '
-        'stop the arm',
+        help='to serve the page on (default: 127.0.0.1, this machine alone); with any other, whoever has the '
+        'printed one can stop the arm',
     )
 
 

@@ -188,10 +188,11 @@ def _capture(
     """Start the nodes, run both trajectories, identify after the first; return result and recordings."""
     from robotid_ros.nodes.loop_client import LoopClient
 
-    step(0.0, 'start the nodes')
+    domain = environment['ROS_DOMAIN_ID']
+    step(0.0, f'start the nodes; to look on: ROS_DOMAIN_ID={domain} robotid watch --web')
     for name, values in _node_parameters(settings, truth_file).items():
         group.start(name, [*parameter_arguments(values), '--params-file', str(settings.config)])
-    client = LoopClient(group.check, int(environment['ROS_DOMAIN_ID']), ('excitation', 'recorder', 'identification'))
+    client = LoopClient(group.check, int(domain), ('excitation', 'recorder', 'identification'))
     try:
         client.wait(lambda: bool(client.status_value('excitation', 'robot')), 'the robot description', STARTUP)
         training = _run_trajectory(client, settings, 'training', (0.04, 0.5), step)

@@ -56,10 +56,12 @@ class Belief:
     joint_names : tuple of str
     velocity : ndarray, shape (n,)
         Velocity limits [rad/s or m/s]; infinity where there is none.
+    stamp_error : float
+        How wrong stamps may be beyond the 10 ms that any may [s].
     """
 
-    def __init__(self, joint_names: tuple[str, ...], velocity: Array) -> None:
-        self._names = joint_names
+    def __init__(self, joint_names: tuple[str, ...], velocity: Array, stamp_error: float = 0.0) -> None:
+        self._names, self._stamp_error = joint_names, stamp_error
         self._fastest = np.where(np.isfinite(velocity), velocity, _NO_LIMIT)
         n = len(joint_names)
         self._place = np.zeros(n)
@@ -85,7 +87,7 @@ class Belief:
         first = np.isneginf(self._time)
         gap = np.where(first, 0.0, np.clip(time - np.where(first, 0.0, self._time), 0.0, 1e3))
         jump = np.where(read & ~first, raw - self._lie - self._track, 0.0)
-        possible = np.abs(jump) <= _FASTER * self._fastest * gap + _NOISE
+        possible = np.abs(jump) <= _FASTER * self._fastest * (gap + self._stamp_error) + _NOISE
         self._lie += np.where(possible, 0.0, jump)
         plausible = read & possible
         self._track = np.where(plausible, raw - self._lie, self._track)

@@ -64,7 +64,7 @@ class Following:
 
     def __init__(self, plan: RunPlan, config: WatchdogConfig, efforts: EffortWatch | None = None) -> None:
         self.plan, self.config, self.efforts = plan, config, efforts
-        self.belief = Belief(plan.joint_names, plan.windows.check.model.limits.velocity)
+        self.belief = Belief(plan.joint_names, plan.windows.check.model.limits.velocity, config.stamp_error)
         self._start = plan.reference.evaluate([0.0])[0][0]
         self.growth = DelayGrowth(len(self._start))
         self.tracking_error = 0.0

@@ -87,7 +87,7 @@ class RunClock:
             self._offset += min(max(change, -slew), slew)
             return ''
         if went < -_BACK:
-            return f'{_jumped(went)}, as when a simulated world is reset'
+            return f'{_jumped(went)}, as when a simulated world is reset; where it stands still now, start it anew'
         if self._watched > _REMEMBER and went > _JUMP * self._fastest + self._possible(since):
             return _jumped(went)
         return ''

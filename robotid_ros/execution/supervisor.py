@@ -98,6 +98,8 @@ class Supervisor:
         Why it was stopped; '' where it was not.
     fault : bool
         The reason is a fault, not a request.
+    strays, unseen : bool
+        The reason is how the arm seems to move, or that its joint states do not come.
     wanted : int or None
         The window that is needed next; :meth:`supply` takes it.
 
@@ -131,6 +133,7 @@ class Supervisor:
         times = np.arange(0.0, plan.reference.duration, _SAMPLE)
         self._shown = np.abs(plan.reference.evaluate(times)[2]).max(axis=0)
         self.state, self.reason, self.fault = State.RUNNING, '', False
+        self.strays = self.unseen = False
         self._latency, self._steady = latency, steady
         over = config.joint_state_timeout
         self.joint_sight = Sight('joint states', over, silence=GOES_ON)
@@ -178,6 +181,7 @@ class Supervisor:
         # Where the clock is at fault, what seems to be wrong with the arm is its fault too.
         text = self.clock.problem or '; '.join(filter(None, (said, problem)))
         if text:
+            self.strays = self.strays or (self._problem is None and said is not None and not self.clock.problem)
             self.report(text)
 
     def controller_state(self, desired: Array, actual: Array, stamp: float, now: float) -> None:
@@ -190,6 +194,7 @@ class Supervisor:
         else:
             said = self.following.receive_feedback(desired, actual, time)
             if said:
+                self.strays = self.strays or self._problem is None
                 self.report(said)
 
     def report(self, problem: str, *, fault: bool = True) -> None:
@@ -246,6 +251,7 @@ class Supervisor:
         problem = self.clock.problem
         if not problem and not excused:
             problem = self.following.belief.silence(now, self.config.joint_state_timeout) or ''
+            self.unseen = bool(problem)
             problem = problem or next(filter(None, (sight.problem(now) for sight in self.sights)), '')
         end, belief = self.plan.reference.duration, self.following.belief
         if not problem and time >= end:

@@ -61,3 +61,10 @@ class WatchdogConfig(Settings):
         unit='s',
         range=(0.01, 0.4),
     )
+    stamp_error: float = setting(
+        0.0,
+        'How wrong single stamps of joint states may be, beyond 10 ms: a position jumps where no joint can have moved '
+        'so far in the time between two stamps and this',
+        unit='s',
+        range=(0.0, 1.0),
+    )

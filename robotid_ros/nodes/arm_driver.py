@@ -279,10 +279,8 @@ class ArmDriver:
             self._first = message, now
 
     def _reason(self, run: Supervisor) -> str:
-        remark = None
-        if run.fault and ('reference' in run.reason or 'jumps' in run.reason):
-            remark = self.state.clock_remark(run.config.clock_tolerance)
-        sees = self.state.problem if run.reason.startswith('no joint state') else ''
+        remark = self.state.clock_remark(run.config.clock_tolerance) if run.strays else None
+        sees = self.state.problem if run.unseen else ''
         breaks = f'the stop breaks a limit: {run.breaks}' if run.breaks else ''
         mode = self.surroundings.mode_problem()  # what ended a run early may be told only now
         mode = '' if mode == run.reason else mode

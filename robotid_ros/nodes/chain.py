@@ -265,13 +265,10 @@ class _Chain:
                 PATIENCE,
             )
         self._tell('identify', 'identifying')
+        answered = client.status_value(recorder, 'identifications')
         client.call(f'{recorder}/identify', ALWAYS)
-        client.wait(lambda: self._said(recorder) != 'identifying', 'its status', PATIENCE)
-        self._finish(f'{self._said(recorder)}; the result is on {recorder}/result')
-
-    def _said(self, name: str) -> str:
-        message = self.client.status.get(name)
-        return '' if message is None else str(message.message)
+        client.wait(lambda: client.status_value(recorder, 'identifications') != answered, 'its status', PATIENCE)
+        self._finish(f'{client.status[recorder].message}; the result is on {recorder}/result')
 
     def _arm_is_there(self) -> bool:
         graph = self.node

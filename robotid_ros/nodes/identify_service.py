@@ -74,6 +74,7 @@ class IdentifyService:
     ) -> None:
         self._status, self._work, self._error = status, work, error
         self._underway: Underway | None = None
+        self._answered = 0
         self._worker = BackgroundWorker(node)
         self._result = node.create_publisher(String, '~/result', LATCHED)
         group = ReentrantCallbackGroup()
@@ -82,8 +83,8 @@ class IdentifyService:
         steady_timer(node, _STATUS_PERIOD, status.publish)
 
     def values(self) -> Mapping[str, object]:
-        """Return what a status says while an identification is under way."""
-        return {} if self._underway is None else self._underway.values()
+        """Return what a status says: how many identifications have ended, and how far the one under way is."""
+        return {'identifications': self._answered, **({} if self._underway is None else self._underway.values())}
 
     def close(self) -> None:
         """Forget what has not begun."""
@@ -97,13 +98,15 @@ class IdentifyService:
         try:
             text, said, usable = await self._worker.run(self._work, self._underway)
         except Exception as cause:
-            self._status.set(DiagnosticStatus.WARN, str(cause))
+            self._ended(DiagnosticStatus.WARN, str(cause))
             raise
-        finally:
-            self._underway = None
         publish(self._result, String(data=text))
-        self._status.set(DiagnosticStatus.OK if usable else DiagnosticStatus.WARN, said)
+        self._ended(DiagnosticStatus.OK if usable else DiagnosticStatus.WARN, said)
         return str(text)
+
+    def _ended(self, level: bytes, text: str) -> None:
+        self._underway, self._answered = None, self._answered + 1
+        self._status.set(level, text)
 
     async def _cancel(self) -> str:
         if self._underway is None:

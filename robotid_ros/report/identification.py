@@ -63,6 +63,7 @@ from robotid_ros.report.verdict import (
     FAIR_MATCH,
     GOOD_MATCH,
     facts,
+    good_for,
     joint_level,
     joint_table,
     match_text,
@@ -245,6 +246,7 @@ def identification_report(
     )
     kinds, residuals = result.joint_types, (residual_velocity_figure, residual_spectrum_figure)
     sections = [
+        *([Section(title='Good for', items=(good_for(result),))] if result.good_for else []),
         Section(title='Joints', items=(joint_table(subject),)),
         Section(title='Torque', items=tuple(_torque_items(subject))),
         Section(title='Difference', items=tuple(figure(subject.judged, kinds) for figure in residuals)),

@@ -60,17 +60,21 @@ _HEADERS = {
 }
 _BODY = """<header><p class="kind">Watching</p><h1>robotid</h1></header>
 <form class="stopbar" id="stopbar" method="post" action="stop"><button type="submit" id="stop">Stop the arm</button>
-<div><p id="answer" role="status"></p><p id="last"></p></div></form>
+<div><p id="answer" role="status"></p>
+<p id="last"><noscript>Without scripts this page shows no state of the nodes; the stop works.</noscript></p>
+</div></form>
 <script>
 $stop
 </script>
 <main><section><div id="nodes"></div><progress id="progress" max="1" value="0" hidden></progress></section>
 <section><h2>Motion</h2><p class="reading" id="still">Positions are shown once a joint state has come.</p>
+<p class="reading" id="limits" hidden>Dotted: the limits of the robot's description.</p>
 <figure><figcaption></figcaption><div class="panels" id="motion"></div></figure></section>
 <section><h2>Effort and torque</h2><p class="reading" id="waiting">Efforts are shown as the joint states report them;
 measured and predicted torque, once the identification has a result.</p>
 <figure><figcaption></figcaption><div class="panels" id="torque"></div></figure></section>
-<section><h2>Convergence</h2><p class="reading">After each averaged recording: what the model leaves of the torque,
+<section id="converging" hidden><h2>Convergence</h2>
+<p class="reading">After each averaged recording: what the model leaves of the torque,
 the median deviation of the parameters, and how far the last recording moved them.</p>
 <figure><figcaption></figcaption><div class="panels wide"><div class="panel"><div id="convergence" style="height:280px"
 role="img" aria-label="Convergence of the identification over the recordings"></div></div></div></figure></section>
@@ -265,7 +269,8 @@ class LiveServer:
             sockets = bind_sockets(port, address)
         except OSError as cause:
             raise DataError(
-                f'cannot listen on {address}:{port}: {cause.strerror}; give another --port, or 0 for any free one'
+                f'cannot listen on {address}:{port}: {cause.strerror}; give an --address of this machine and a '
+                'free --port (0: any)'
             ) from cause
         local = all(ip_address(each.getsockname()[0]).is_loopback for each in sockets)
         first = ip_address(sockets[0].getsockname()[0])

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from robotid_ros.arrays import Array
+from robotid_ros.identification import IdentificationResult
 from robotid_ros.report.content import (
     Fact,
     Level,
@@ -23,7 +24,6 @@ from robotid_ros.report.content import (
     integer,
     number,
     percent,
-    quantities,
     sentence,
     usable,
     words,
@@ -148,25 +148,25 @@ def joint_level(subject: Subject, joint: int) -> Level:
     return 'good' if match >= GOOD_MATCH else 'caution' if match >= FAIR_MATCH else 'bad'
 
 
+def good_for(result: IdentificationResult) -> Table:
+    """Return what the model is good for, each with its number."""
+    return Table(
+        caption='What the model is good for',
+        columns=words('Use', 'Answer'),
+        rows=tuple((use.name, f'{"Yes" if use.good else "No"}: {sentence(use.text)}') for use in result.good_for),
+        levels=tuple('good' if use.good else 'bad' for use in result.good_for),
+    )
+
+
 def joint_table(subject: Subject) -> Table:
     """Return what can be said of each joint, and what to do next."""
     found = [_joint_advice(subject, j) for j in range(len(subject.result.joint_names))]
     return Table(
         caption='Joint by joint',
-        columns=(*words('Joint'), *quantities('Match [before]', 'Match [after]'), *words('Finding', 'Next')),
-        rows=tuple(
-            (
-                name,
-                match_text(subject.before.match[j]),
-                match_text(subject.metrics.match[j]),
-                finding,
-                advice,
-            )
-            for j, (name, (_, finding, advice)) in enumerate(zip(subject.result.joint_names, found, strict=True))
-        ),
+        columns=words('Joint', 'Finding', 'Next'),
+        rows=tuple((name, *said[1:]) for name, said in zip(subject.result.joint_names, found, strict=True)),
         levels=tuple(level for level, _, _ in found),
-        reading=f'How much of the torque is explained on the {subject.judged.title.lower()} data, by the robot '
-        'description (before) and by the identified model (after).',
+        reading=f'On the {subject.judged.title.lower()} data.',
     )
 
 

@@ -3,7 +3,7 @@ robotid.ready.then(() => {
   const KEPT = 1500;  // samples of a curve
   const config = {...robotid.config, displayModeBar: false};
   const axisTitle = text => ({title: {text}});
-  const framed = axes => robotid.layoutOf({...axes, showlegend: true,
+  const framed = axes => robotid.layoutOf({...axes, yaxis: {...axes.yaxis, automargin: true}, showlegend: true,
     legend: {orientation: 'h', x: 0, y: 1, yanchor: 'bottom'}, margin: {l: 54, r: 12, t: 27, b: 40}});
   const curve = (label, color, dash) => ({type: 'scatter', mode: 'lines', name: label, x: [], y: [], line: {color, width: 1.4, dash: dash || 'solid'}});
   // One panel for each joint, drawn anew when the joints or the curves change.
@@ -60,6 +60,8 @@ robotid.ready.then(() => {
     if (history) {
       const x = history.map(entry => entry.recordings), y = curves.map(([key]) => history.map(e => e[key] > 0 ? e[key] : null));
       history = null;
+      const section = byId('converging');
+      if (x.length && section.hidden) { section.hidden = false; await Plotly.Plots.resize(convergence); }
       await Plotly.restyle(convergence, {x: curves.map(() => x), y});
     }
   };
@@ -85,6 +87,7 @@ robotid.ready.then(() => {
   let predicted = false;
   live.follow(message => {
     const moved = message.motion;
+    byId('limits').hidden = !moved.limits.some(ends => ends.some(end => end !== null));
     extend(motion, [moved.joints, moved.units.map(unit => `position [${unit}]`), [['measured', '#848e9a'], ['reference', '#0072b2', 'dash']],
       moved.limits.map(ends => ends.filter(end => end !== null).map(limit))],
     moved.notes, moved.t, [moved.position, moved.reference], message.everything);
