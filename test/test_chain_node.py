@@ -200,7 +200,7 @@ def test_one_call_finds_a_non_linear_friction_law_by_bees_on_the_arm_of_their_so
     """Excitation with velocities at its start, averages of its periods, smoothing, colony, match in validation."""
     configuration = arm_file('er16').with_suffix('.yaml')
     environment = isolated_environment()
-    arm = {'friction_law': 'daemi_heimann', 'publish_clock': True, 'speed': 5.0}
+    arm = {'friction_law': 'daemi_heimann', 'publish_clock': True, 'speed': 3.0}
     arm |= {'physics_rate': 500.0, 'publish_rate': 100.0, 'clock_rate': 25.0, 'effort_noise': 1e-3}
     excitation = {
         'period': 25.0,
@@ -242,7 +242,7 @@ def test_one_call_finds_a_non_linear_friction_law_by_bees_on_the_arm_of_their_so
 
 
 def _whole_chain(client: LoopClient) -> str:
-    """Start the chain and return what it ends with; a first window that is lost ends a run: it is started again."""
+    """Start the chain and return what it ends with; where the computer was too busy for a run, it is started again."""
     text = ''
 
     def ended() -> int:
@@ -253,6 +253,6 @@ def _whole_chain(client: LoopClient) -> str:
         said = client.call('/chain/start', DEADLINE)
         client.wait(lambda before=before: ended() > before, 'its end', 3.0 * DEADLINE)
         text = f'{said} -> {client.status["chain"].message}'
-        if 'did not take the trajectory' not in text:
+        if 'did not take the trajectory' not in text and 'too busy' not in text:
             break
     return text
