@@ -29,6 +29,7 @@ from robotid_ros.friction import friction_model
 from robotid_ros.identification.information import Information, joint_precision, solve
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import as_samples
+from robotid_ros.identification.setup import SetUp
 from robotid_ros.model.robot_model import RobotModel
 
 _FRICTION = 'coulomb_viscous+offset'
@@ -113,7 +114,8 @@ class RecursiveIdentifier:
         IdentificationError
             If it is empty or a joint is missing.
         """
-        samples = as_samples([dataset], self.model, standstill_speed=0.02, standstill_weight=0.01)
+        told = SetUp.as_described(self.model).dataset(dataset, self.model.joint_names)
+        samples = as_samples([told], self.model, standstill_speed=0.02, standstill_weight=0.01)
         rows = Rows(self.base, samples.coarse())
         self._parts[key] = rows.information(self.friction, np.zeros((samples.n, 0)), None)
 

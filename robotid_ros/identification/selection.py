@@ -51,6 +51,7 @@ from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.separable import separable_least_squares
+from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.signal_choice import choose_bandwidth
 from robotid_ros.identification.steps import conclude, identify, require_data
 from robotid_ros.identification.stroke_friction import stroke_friction
@@ -221,8 +222,11 @@ def select(
     limit = thresholds(config, model)
     if limit is None:
         raise IdentificationError('selection decides by torque thresholds; give torque_threshold')
-    runs = [run for dataset in datasets for run in dataset.trajectories()]
-    extra = [run for dataset in validation for run in dataset.trajectories()]
+    stated = SetUp.as_described(model)
+    runs, extra = (
+        [run for dataset in given for run in stated.dataset(dataset, model.joint_names).trajectories()]
+        for given in (datasets, validation)
+    )
     split = split_trajectories(same_references(runs), np.random.default_rng(config.seed))
     split = replace(split, validation=(*split.validation, *range(len(runs), len(runs) + len(extra))))
     runs += extra

@@ -23,7 +23,7 @@ its maximum on a part of the samples; the best challenges what holds so far befo
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -433,12 +433,15 @@ def _zeros(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
 
 def _couplings(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
     eye = np.eye(model.n)
-    if model.has_coupled_drives and np.array_equal(setup.torque, eye):
+    if model.has_coupled_drives and np.array_equal(setup.torque, model.effort_map):
         coupled = (model.drives != eye).any(axis=1) | (model.drives != eye).any(axis=0)
         names = tuple(np.array(model.joint_names)[coupled].tolist())
-        text = f'the efforts of {", ".join(names)} are those of their coupled motors, and the positions of the joints'
-        finding = Finding(kind='coordinates', joints=names, text=text, remedy='set effort_at: motors beside drives')
-        yield replace(setup, torque=model.drives.T, findings=(*setup.findings, finding))
+        other: Literal['joints', 'motors'] = 'joints' if model.effort_at == 'motors' else 'motors'
+        whose = {'joints': 'these joints', 'motors': 'their coupled motors'}[other]
+        text = f'the efforts of {", ".join(names)} are those of {whose}, and the positions those of the joints'
+        finding = Finding(kind='coordinates', joints=names, text=text, remedy=f'set effort_at: {other} beside drives')
+        turned = replace(model, effort_at=other).effort_map
+        yield replace(setup, torque=turned, findings=(*setup.findings, finding))
     for k in range(1, model.n):
         if model.joint_types[k - 1 : k + 1] != ('revolute', 'revolute') or setup.drives[k, k - 1] != 0.0:
             continue

@@ -129,12 +129,14 @@ def identify(
     base = base_parameters(model.at_motors(), rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
     require_data(training, model, base, config)
     require_radians(training, model)
-    notes = remarks(training, model)
+    stated = SetUp.as_described(model)  # what the configuration says of efforts holds for all that looks at them
+    told = [stated.dataset(each, model.joint_names) for each in training]
+    notes = remarks(told, model)
     if progress is not None:
-        first = first_answer(training, model, base)
+        first = first_answer(told, model, base)
         report = partial(_after, progress, f'plain least squares leave {first:.3g} % of the torque')
         report(0.0, 'the first answer')
-    setup = SetUp.as_described(model)
+    setup = stated
     decisions: tuple[Decision, ...] = ()
     if config.automatic and strokes is None:
         report(0.01, 'compare the recording with the description')
@@ -164,7 +166,7 @@ def identify(
         arm,
         config,
         sets,
-        doubt=doubts(training, model) or contradiction(data.datasets, arm),
+        doubt=doubts(told, model) or contradiction(data.datasets, arm),
         notes=notes,
         decisions=decisions,
         cutoff=data.cutoff,

@@ -63,7 +63,7 @@ class TorqueWatch:
     ``values`` says how much it takes.
 
     A trajectory that comes on ``~/trajectory`` goes out on ``~/feedforward`` with the torque of each point as its
-    effort: joint_trajectory_controller adds it to its effort commands.
+    effort, as the driver tells its own: joint_trajectory_controller adds it to its effort commands.
     """
 
     def __init__(self, node: Node) -> None:
@@ -170,7 +170,8 @@ class TorqueWatch:
             return
         place = [message.joint_names.index(joint) for joint in self._joints]
         efforts = np.zeros((len(position), len(message.joint_names)))
-        efforts[:, place] = self._predictor.torque(position, velocity, acceleration)
+        torque = self._predictor.torque(position, velocity, acceleration)
+        efforts[:, place] = self._predictor.setup.efforts(torque)
         for point, effort in zip(message.points, efforts.tolist(), strict=True):
             point.effort = effort
         publish(self._feedforward, message)
