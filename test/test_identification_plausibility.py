@@ -24,9 +24,11 @@ from robotid_ros.errors import IdentificationError, ModelWarning
 from robotid_ros.identification import IdentificationConfig, identify
 from robotid_ros.identification.friction_choice import strongest_ripple, with_ripple_shown
 from robotid_ros.identification.judge import groups
+from robotid_ros.identification.metrics import torque_metrics
 from robotid_ros.identification.plausibility import contradiction, held_joints
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.terms import Terms
+from robotid_ros.identification.verdict import good_for, good_for_nothing
 from robotid_ros.model import RobotModel
 
 PLAIN = IdentificationConfig(friction='coulomb_viscous+offset', torque_bandwidth=-1.0)
@@ -99,6 +101,42 @@ def test_a_torque_of_another_sign_or_scale_is_noted(factors: list[float], words:
     model, motion, torque = measured()
     result = identify(dataset(model, motion, torque * np.array(factors)), model, config=PLAIN)
     assert any(note.startswith(words) for note in result.notes)
+
+
+@pytest.mark.parametrize('share', [0.0, 0.15, 0.45])
+def test_a_model_is_usable_where_its_torque_is_good_for_something(share: float) -> None:
+    """A part of the torque that depends on the place, as no arm has it; it is told what the rest is good for."""
+    model, found = arm(), []
+    for seed in (0, 1):
+        _, motion, torque = measured(seed)
+        wave = np.sin(3.0 * motion[1] + np.array([0.3, 1.1])) * np.cos(2.0 * motion[1][:, ::-1])
+        strange = share * wave * np.linalg.norm(torque, axis=0) / np.linalg.norm(wave, axis=0)
+        found.append(dataset(model, motion, torque + strange))
+    result = identify(found[0], model, config=replace(PLAIN, estimator='wls'), validation=found[1])
+    uses = {use.name: use for use in result.good_for}
+    good = {name for name, use in uses.items() if use.good}
+    assert result.usable == bool(good - {'parameters'})
+    left = uses['feed-forward'].number
+    assert left == pytest.approx(result.metrics['validation'].relative_error_total)
+    if share == 0.45:
+        assert 25.0 < left < 50.0
+        assert good == set()
+        assert result.reason.startswith(
+            f'the model is good for no use, it leaves {left:.0f} % of the torque unexplained'
+        )
+    else:
+        assert left < 100.0 * share + 5.0
+        assert {'feed-forward', 'simulation'} <= good
+
+
+@pytest.mark.parametrize(('noise', 'usable'), [(0.2, False), (0.7, True)])
+def test_what_the_noise_of_the_signal_leaves_is_not_the_models(noise: float, usable: bool) -> None:
+    metrics = torque_metrics(('a', 'b'), np.tile([1.0, -1.0], (10, 2)).reshape(10, 4)[:, :2], np.zeros((10, 2)))
+    uses = good_for(metrics, metrics, (np.ones(2), np.ones(2)), (4, 4), True)
+    assert {use.name for use in uses if use.good} == {'parameters'}
+    said = good_for_nothing(uses, metrics, np.full(2, noise))
+    assert usable == (said == '')
+    assert usable or 'feed-forward: 100 % of the torque is left to the controller' in said
 
 
 def test_torque_in_millinewton_metres_is_not_usable() -> None:

@@ -49,7 +49,15 @@ from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.identification.signal_choice import like_training
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
-from robotid_ros.identification.verdict import WRONG, good_for, judge_joints, known_parameters, moved, overall
+from robotid_ros.identification.verdict import (
+    WRONG,
+    good_for,
+    good_for_nothing,
+    judge_joints,
+    known_parameters,
+    moved,
+    overall,
+)
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
 
@@ -243,9 +251,10 @@ def conclude(
         metrics['held_out'], without = held_out(fit, rows, model)
     samples = rows.samples
     setup = SetUp.as_described(model) if setup is None else setup
+    noise = np.sqrt(np.mean(((samples.measured - samples.target) @ model.drives) ** 2, axis=0))
     verdicts = judge_joints(
         metrics[judge],
-        np.sqrt(np.mean(((samples.measured - samples.target) @ model.drives) ** 2, axis=0)),
+        noise,
         moved(samples.q),
         joint_faults(rows),
         limit,
@@ -274,13 +283,25 @@ def conclude(
             notes = (*notes, said)
     if not fit.converged and limit is not None:
         usable, reason = False, fit.reason
+    solid_metrics = {name: fit_metrics(base, solid, model, listed) for name, listed in sets.items()}
+    judged = metrics.get('held_out', metrics[judge])
+    uses = good_for(
+        judged,
+        solid_metrics[judge],
+        error_at_rest(fit, rows, model.drives),
+        known_parameters(fit.base_values, fit.std[: len(fit.base_values)]),
+        usable,
+    )
+    if usable and (idle := good_for_nothing(uses, judged, noise)):
+        usable, reason = False, idle
+        uses = tuple(replace(use, good=False) for use in uses)
     return assemble(
         fit,
         physical,
         model,
         base,
         metrics,
-        {name: fit_metrics(base, solid, model, listed) for name, listed in sets.items()},
+        solid_metrics,
         config,
         verdicts=verdicts,
         usable=usable,
@@ -295,13 +316,7 @@ def conclude(
         },
         samples=samples,
         setup=setup,
-        uses=good_for(
-            metrics.get('held_out', metrics[judge]),
-            fit_metrics(base, solid, model, sets[judge]),
-            error_at_rest(fit, rows, model.drives),
-            known_parameters(fit.base_values, fit.std[: len(fit.base_values)]),
-            usable,
-        ),
+        uses=uses,
     )
 
 

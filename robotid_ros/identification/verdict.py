@@ -153,6 +153,22 @@ def good_for(
     )
 
 
+def good_for_nothing(uses: Sequence[Use], metrics: Metrics, noise: Array) -> str:
+    """Return that no torque of a model is good for any use, with the numbers; nothing where one is.
+
+    Parameters are no such use: they may be well known and leave the torque unexplained. What a noisy signal leaves
+    unexplained, root mean square ``noise``, shape (n,) [N m], is not the model's.
+    """
+    torques = [use for use in uses if use.name != 'parameters']
+    if any(use.good for use in torques) or np.linalg.norm(metrics.rmse) <= _NOISE * np.linalg.norm(noise):
+        return ''
+    return (
+        f'the model is good for no use, it leaves {metrics.relative_error_total:.0f} % of the torque unexplained: '
+        + '; '.join(f'{use.name}: {use.text}' for use in torques)
+        + '; compare payload, mount and torque signals with what was said of them, and excite the arm more'
+    )
+
+
 def known_parameters(values: Array, std: Array) -> tuple[int, int]:
     """Return how many parameters are known to 10 %, and how many there are."""
     return int((100.0 * std <= _KNOWN * np.abs(values)).sum()), len(values)
