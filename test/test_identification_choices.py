@@ -22,13 +22,12 @@ from robotid_ros.data import Dataset, Recording, process_recording
 from robotid_ros.dynamics import base_parameters
 from robotid_ros.friction import friction_model
 from robotid_ros.identification import IdentificationConfig, identify
-from robotid_ros.identification.bench import Bench, solved
-from robotid_ros.identification.evidence import Weights, weigh
 from robotid_ros.identification.information import gather
-from robotid_ros.identification.judge import GROUPS, Score, groups
+from robotid_ros.identification.judge import GROUPS, Bench, Score, groups, solved
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.signal_choice import usual_cutoff
+from robotid_ros.identification.terms import Weights, weigh
 from robotid_ros.model import RobotModel
 
 

@@ -22,13 +22,12 @@ from robotid_ros.data import Dataset
 from robotid_ros.dynamics import base_parameters
 from robotid_ros.errors import IdentificationError, ModelWarning
 from robotid_ros.identification import IdentificationConfig, identify
-from robotid_ros.identification.friction_choice import strongest_ripple, with_ripple_shown
 from robotid_ros.identification.judge import groups
-from robotid_ros.identification.metrics import torque_metrics
+from robotid_ros.identification.model_choice import strongest_ripple, with_ripple_shown
 from robotid_ros.identification.plausibility import contradiction, held_joints
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.terms import Terms
-from robotid_ros.identification.verdict import good_for, good_for_nothing
+from robotid_ros.identification.verdict import good_for, good_for_nothing, torque_metrics
 from robotid_ros.model import RobotModel
 
 PLAIN = IdentificationConfig(friction='coulomb_viscous+offset', torque_bandwidth=-1.0)

@@ -24,16 +24,15 @@ from robotid_ros.dynamics import BaseParameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, unit_of
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.decision import Decision
 from robotid_ros.identification.information import BaseRegressor
+from robotid_ros.identification.judge import Decision
 from robotid_ros.identification.least_squares import essential_parameters
-from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.physical import PhysicalFit
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import Samples, as_samples, evenly_weighted
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
-from robotid_ros.identification.verdict import JointVerdict, Use
+from robotid_ros.identification.verdict import JointVerdict, Metrics, Use, torque_metrics
 from robotid_ros.model.robot_model import RobotModel
 
 _SAMPLES = 20000  # at most

@@ -18,10 +18,9 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
-from robotid_ros.identification.information import solve
+from robotid_ros.identification.information import Rows, solve
 from robotid_ros.identification.least_squares import weighted_solution
 from robotid_ros.identification.prior import is_placeholder
-from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import joint_columns
 from robotid_ros.identification.verdict import moved
 from robotid_ros.model.robot_model import RobotModel

@@ -30,9 +30,8 @@ import numpy as np
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import full_regressor
-from robotid_ros.identification.decision import Alternative, Decision
 from robotid_ros.identification.information import non_negative
-from robotid_ros.identification.judge import GROUPS, Score, groups
+from robotid_ros.identification.judge import GROUPS, Alternative, Decision, Score, groups
 from robotid_ros.identification.prior import standard_prior
 from robotid_ros.identification.samples import Samples, evenly_weighted
 from robotid_ros.identification.setup import Finding, SetUp

@@ -22,15 +22,12 @@ from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.assembly import assemble, errors_in_motion, fit_metrics, provenance_of, thresholds
-from robotid_ros.identification.bench import Bench, solved
 from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.decision import Decision
 from robotid_ros.identification.estimation import estimate
-from robotid_ros.identification.information import BaseRegressor
-from robotid_ros.identification.judge import GROUPS, REGIONS, groups
+from robotid_ros.identification.information import BaseRegressor, Rows
+from robotid_ros.identification.judge import GROUPS, REGIONS, Bench, Decision, groups, solved
 from robotid_ros.identification.least_squares import normal_equations
-from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.model_choice import choose_signals_and_model, samples_of_datasets, without_ripple
 from robotid_ros.identification.physical import PhysicalFit, physical_parameters
 from robotid_ros.identification.plausibility import (
@@ -41,22 +38,22 @@ from robotid_ros.identification.plausibility import (
     remarks,
     require_radians,
 )
-from robotid_ros.identification.rest_choice import with_rest
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples, evenly_weighted
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.identification.signal_choice import like_training
-from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
+from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque, with_rest
 from robotid_ros.identification.verdict import (
     WRONG,
+    Metrics,
     good_for,
     good_for_nothing,
     judge_joints,
     known_parameters,
     moved,
     overall,
+    torque_metrics,
 )
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent

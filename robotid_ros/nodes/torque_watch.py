@@ -25,8 +25,7 @@ from trajectory_msgs.msg import JointTrajectory
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, IdentificationError
 from robotid_ros.identification import IdentificationResult, TorquePredictor
-from robotid_ros.identification.contact import ContactDetector, ContactLevels, standstill_friction
-from robotid_ros.identification.monitor import TorqueMonitor
+from robotid_ros.identification.contact import ContactDetector, ContactLevels, TorqueMonitor, standstill_friction
 from robotid_ros.identification.wrench import WrenchResult, flange_motion
 from robotid_ros.model import RobotModel
 from robotid_ros.nodes.conversions import joint_state_values, seconds, trajectory_arrays
