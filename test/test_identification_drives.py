@@ -264,6 +264,15 @@ def test_all_that_reads_or_writes_efforts_goes_by_what_the_configuration_says_of
         np.testing.assert_allclose(motors, joints, rtol=1e-5, atol=1e-6 * float(np.abs(joints).max()))
 
 
+def test_a_mount_that_is_found_beside_efforts_of_motors_that_were_said_is_no_obstacle() -> None:
+    stated = replace(MODEL, drives=DRIVES, effort_at='motors', gravity=9.81 * np.array([0.6, 0.0, -0.8]))
+    result = identify(at_motors(0), stated, validation=at_motors(1), config=PLAIN)
+    assert result.setup is not None
+    assert [finding.kind for finding in result.setup.findings] == ['gravity']
+    assert result.gravity[2] < -9.0  # to the side, these four joints tell little
+    assert result.usable, result.reason
+
+
 def test_the_simulated_arm_tells_the_efforts_of_its_motors() -> None:
     drives = random_drives(5)
     sensors = Sensors.typical(replace(MODEL, drives=drives, effort_at='motors'), np.array([2.0, 3.0, 4.0, -5.0]))

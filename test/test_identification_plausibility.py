@@ -24,10 +24,10 @@ from robotid_ros.errors import IdentificationError, ModelWarning
 from robotid_ros.identification import IdentificationConfig, identify
 from robotid_ros.identification.judge import groups
 from robotid_ros.identification.model_choice import strongest_ripple, with_ripple_shown
-from robotid_ros.identification.plausibility import contradiction, held_joints
+from robotid_ros.identification.plausibility import contradiction, held_joints, own_factors
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.terms import Terms
-from robotid_ros.identification.verdict import good_for, good_for_nothing, torque_metrics
+from robotid_ros.identification.verdict import good_for, good_for_nothing, overall, torque_metrics
 from robotid_ros.model import RobotModel
 
 PLAIN = IdentificationConfig(friction='coulomb_viscous+offset', torque_bandwidth=-1.0)
@@ -260,3 +260,23 @@ def _with_ripple(samples: Samples) -> np.ndarray:
         result[int(joint) - 1] = float(frequency)
     assert ('+ripple' in found.friction.name) == bool(result.any())
     return result
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_currents_that_are_called_torques_are_named_where_the_model_fails(seed: int) -> None:
+    """Any constants, so that no common factor shows; masses that are wrong, and joints that rub, are no such cause."""
+    model, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(seed)
+    motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
+    real = replace(model, inertial=model.inertial * rng.uniform(0.6, 1.6, (6, 1)))
+    torque = pinocchio_torque(real, *motion[1:]) + rng.uniform(1.0, 8.0, 6) * np.sign(motion[2])
+    constants = rng.permutation(np.geomspace(0.05, 5.0, 6))
+    assert own_factors([dataset(model, motion, torque)], model) == ''
+    recording = replace(dataset(model, motion, torque / constants), effort=('torque',) * 6)
+    said = own_factors([recording], model)
+    assert 'differently in each joint: they may be currents' in said
+    metrics = torque_metrics(model.joint_names, torque, np.zeros_like(torque))
+    for doubt in ('', 'gravity acts along x'):
+        usable, reason = overall([], metrics, doubt, judged_by='validation', cause=said)
+        assert not usable
+        assert reason.endswith(said)
+        assert '100 % of the torque' in reason

@@ -32,7 +32,6 @@ a small Gram matrix of each group, so that weights, priors and bounds are tried 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
@@ -96,6 +95,7 @@ _WORTH = 0.1  # fall of L, a tenth of the error, below which a description is no
 _VELOCITY = 0.5  # weight of velocity beside position: the torque's larger part depends on position
 GROUPS = 10  # in which what is a fact about all states is judged: set-up, signals, friction
 REGIONS = 4  # in which parameters are judged: larger ones, where the arm has not been
+_MEANS = 10  # passes of the k-means
 _SLIGHT = 0.1  # of the largest spread of a joint: less counts as so much, so that noise of a parked joint is no motion
 
 
@@ -188,7 +188,6 @@ def groups(samples: Samples, count: int) -> IntArray:
     k-means from centres along the widest axis, so that equal samples give equal groups. Positions and velocities count
     in units of each joint's spread.
     """
-    from scipy.cluster.vq import kmeans2  # not at the top: see robotid_ros.signals.filtering
 
     def scaled(values: Array) -> Array:
         spread = np.std(values, axis=0)
@@ -200,9 +199,11 @@ def groups(samples: Samples, count: int) -> IntArray:
     axis = np.linalg.svd(states - states.mean(axis=0), full_matrices=False)[2][0]
     order = np.argsort(states @ axis, kind='stable')
     centres = states[order[(2 * np.arange(count) + 1) * len(order) // (2 * count)]]
-    with catch_warnings():
-        simplefilter('ignore', UserWarning)  # a group may stay empty
-        label = kmeans2(states, centres, minit='matrix')[1]
+    label = np.zeros(len(states), dtype=np.intp)
+    for _ in range(_MEANS):  # by hand: the import of scipy.cluster takes longer than all groups of an identification
+        label = np.argmin(np.sum(centres**2, axis=1) - 2.0 * states @ centres.T, axis=1)
+        members = [states[label == k] for k in range(len(centres))]
+        centres = np.array([own.mean(axis=0) if len(own) else old for own, old in zip(members, centres, strict=True)])
     return np.asarray(np.unique(label, return_inverse=True)[1].reshape(-1))
 
 

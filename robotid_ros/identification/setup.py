@@ -109,7 +109,8 @@ class SetUp:
         configuration says of the efforts, its user knows.
         """
         lost = [f'{each.text}; {each.remedy}' for each in self.findings if not each.undone]
-        if lost or not (self.changes_coordinates and self.findings):
+        turned = [each for each in self.findings if each.kind not in ('gravity', 'drives')]  # these turn no coordinates
+        if lost or not (self.changes_coordinates and turned):
             return '; '.join(lost)
         return (
             f'{"; ".join(f"{each.text}; {each.remedy}" for each in self.findings)}; the model predicts this recording, '

@@ -35,6 +35,7 @@ from robotid_ros.identification.plausibility import (
     doubts,
     joint_faults,
     open_parameters,
+    own_factors,
     remarks,
     require_radians,
 )
@@ -249,6 +250,7 @@ def conclude(
     samples = rows.samples
     setup = SetUp.as_described(model) if setup is None else setup
     noise = np.sqrt(np.mean(((samples.measured - samples.target) @ model.drives) ** 2, axis=0))
+    cause = own_factors(sets['training'], model)
     verdicts = judge_joints(
         metrics[judge],
         noise,
@@ -266,6 +268,7 @@ def conclude(
         [base.names[k] for k in still_open],
         base=len(base.names),
         judged_by=judge,
+        cause=cause,
     )
     if 'held_out' in metrics:
         regions, spread = metrics['held_out'].relative_error_total, spread_elsewhere(fit, rows, without)
@@ -289,7 +292,7 @@ def conclude(
         known_parameters(fit.base_values, fit.std[: len(fit.base_values)]),
         usable,
     )
-    if usable and (idle := good_for_nothing(uses, judged, noise)):
+    if usable and (idle := good_for_nothing(uses, judged, noise, cause)):
         usable, reason = False, idle
         uses = tuple(replace(use, good=False) for use in uses)
     return assemble(

@@ -132,6 +132,7 @@ _HINTS = {
     'training': '',
     'validation': ': is it the same arm, in the same units?',
 }
+_COMPARE = 'compare payload, mount and torque signals with what was said of them, and excite the arm more'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +254,7 @@ def good_for(
     )
 
 
-def good_for_nothing(uses: Sequence[Use], metrics: Metrics, noise: Array) -> str:
+def good_for_nothing(uses: Sequence[Use], metrics: Metrics, noise: Array, cause: str = '') -> str:
     """Return that no torque of a model is good for any use, with the numbers; nothing where one is.
 
     Parameters are no such use: they may be well known and leave the torque unexplained. What a noisy signal leaves
@@ -265,7 +266,7 @@ def good_for_nothing(uses: Sequence[Use], metrics: Metrics, noise: Array) -> str
     return (
         f'the model is good for no use, it leaves {metrics.relative_error_total:.0f} % of the torque unexplained: '
         + '; '.join(f'{use.name}: {use.text}' for use in torques)
-        + '; compare payload, mount and torque signals with what was said of them, and excite the arm more'
+        + f'; {cause or _COMPARE}'
     )
 
 
@@ -341,6 +342,7 @@ def overall(
     *,
     base: int = 0,
     judged_by: str,
+    cause: str = '',
 ) -> tuple[bool, str]:
     """Return whether a result can be used, and the sentence that says it.
 
@@ -358,16 +360,19 @@ def overall(
     base : int
         Number of base parameters.
     judged_by : str
+    cause : str
+        What may explain that the model does not explain the torque, or empty.
     """
+    total = metrics.relative_error_total
     if doubt:
-        return False, doubt
+        rest = f'; even so, {total:.0f} % of the torque is left unexplained' if total > WRONG else ''
+        return False, doubt + rest + (f': {cause}' if rest and cause else '')
     if still_open:
         listed = ', '.join(still_open[:3]) + (', ...' if len(still_open) > 3 else '')
         return False, f'the data leave {len(still_open)} of {base} base parameters open: {listed}; excite all joints'
     wrong = [verdict for verdict in joints if not verdict.usable]
-    total = metrics.relative_error_total
     if total > WRONG:
-        hint = _HINTS[judged_by]
+        hint = f': {cause}' if cause else _HINTS[judged_by]
         known = '; '.join(str(verdict) for verdict in wrong)
         text = f'the model leaves {total:.0f} % of the torque unexplained in {judged_by}{hint}'
         return False, f'{text}; {known}' if known else text
