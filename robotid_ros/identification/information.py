@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.friction import FrictionModel
@@ -266,11 +266,11 @@ def quick_solve(matrix: Array, vector: Array, base: int, friction: FrictionModel
 def _cholesky_solution(matrix: Array, vector: Array) -> Array:
     scale = np.sqrt(np.diag(matrix))
     scale = np.where(scale > 0.0, scale, 1.0)
-    try:
-        factor = cho_factor(matrix / np.outer(scale, scale) + 1e-14 * np.eye(len(scale)), check_finite=False)
-        return np.asarray(cho_solve(factor, vector / scale, check_finite=False) / scale)
-    except LinAlgError:
-        return solve(matrix, vector, len(vector), None).parameters
+    scaled = matrix / scale / scale[:, None]
+    scaled[np.diag_indices(len(scale))] += 1e-14
+    # By LAPACK itself: scipy's wrappers take as long as such a small system, and thousands are solved.
+    _, found, failed = dposv(scaled.T, vector / scale, overwrite_a=1, overwrite_b=1)
+    return solve(matrix, vector, len(vector), None).parameters if failed else np.asarray(found / scale)
 
 
 def non_negative(matrix: Array, vector: Array, bounded: BoolArray) -> Array:
@@ -281,7 +281,8 @@ def non_negative(matrix: Array, vector: Array, bounded: BoolArray) -> Array:
     for _ in range(4 * int(bounded.sum()) + 4):
         free = ~fixed
         x = np.zeros(len(vector))
-        x[free] = _cholesky_solution(matrix[np.ix_(free, free)], vector[free])
+        some = matrix[np.ix_(free, free)] if fixed.any() else matrix
+        x[free] = _cholesky_solution(some, vector[free])
         below = bounded & free & (x * unit < -1e-12 * np.abs(x * unit).max())
         if below.any():
             fixed |= below

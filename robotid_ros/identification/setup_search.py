@@ -110,11 +110,13 @@ class _Test:
     def normal(self, rows: Array, torque: Array, keep: BoolArray | slice = slice(None)) -> _Normal:
         """Return Gram matrices, vectors, squares and weights of some samples, joint by joint."""
         rows, torque, weight = rows[:, keep], torque[:, keep], self.samples.weight[keep].T
-        turned = (rows * weight[..., None]).transpose(0, 2, 1)
+        root = np.sqrt(weight)  # of both factors, so that BLAS computes half of the symmetric product
+        rows, torque = rows * root[..., None], torque * root
+        turned = rows.transpose(0, 2, 1)
         return (
             turned @ rows,
             (turned @ torque[..., None])[..., 0],
-            np.sum(weight * torque**2, axis=1),
+            np.sum(torque**2, axis=1),
             weight.sum(axis=1),
         )
 
