@@ -9,7 +9,7 @@
 
 """Identification of inertial and friction parameters from joint motion and torque."""
 
-from robotid_ros.identification.calibrated import calibrated_urdf
+from robotid_ros.identification.assembly import calibrated_urdf
 from robotid_ros.identification.config import ESTIMATORS, IdentificationConfig
 from robotid_ros.identification.payload import PayloadResult, drive_gains, identify_payload
 from robotid_ros.identification.predictor import TorquePredictor, validate

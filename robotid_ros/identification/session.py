@@ -29,7 +29,7 @@ from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
-from robotid_ros.identification.calibrated import calibrated_urdf
+from robotid_ros.identification.assembly import calibrated_urdf
 from robotid_ros.identification.config import IdentificationConfig
 from robotid_ros.identification.information import Information, Rows, joint_precision, solve
 from robotid_ros.identification.result import IdentificationResult
