@@ -182,10 +182,6 @@ class RobotModel:
         """Return the torques of the joints from the efforts of the driver, shape (..., n) [N m or N]."""
         return np.asarray(effort @ self.effort_map.T) if self.effort_at == 'motors' else effort
 
-    def effort_of(self, torque: Array) -> Array:
-        """Return the efforts of the driver from the torques of the joints, shape (..., n) [N m or N]."""
-        return np.asarray(torque @ np.linalg.inv(self.effort_map).T) if self.effort_at == 'motors' else torque
-
     def at_motors(self) -> 'RobotModel':
         """Return the same arm in the coordinates of its motors.
 
