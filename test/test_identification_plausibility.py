@@ -128,14 +128,24 @@ def test_a_model_is_usable_where_its_torque_is_good_for_something(share: float) 
         assert {'feed-forward', 'simulation'} <= good
 
 
-@pytest.mark.parametrize(('noise', 'usable'), [(0.2, False), (0.7, True)])
-def test_what_the_noise_of_the_signal_leaves_is_not_the_models(noise: float, usable: bool) -> None:
-    metrics = torque_metrics(('a', 'b'), np.tile([1.0, -1.0], (10, 2)).reshape(10, 4)[:, :2], np.zeros((10, 2)))
+def test_known_parameters_do_not_make_a_torque_good_for_something() -> None:
+    metrics = torque_metrics(('a', 'b'), np.tile([1.0, -1.0], (10, 1)), np.zeros((10, 2)))
     uses = good_for(metrics, metrics, (np.ones(2), np.ones(2)), (4, 4), True)
     assert {use.name for use in uses if use.good} == {'parameters'}
-    said = good_for_nothing(uses, metrics, np.full(2, noise))
-    assert usable == (said == '')
-    assert usable or 'feed-forward: 100 % of the torque is left to the controller' in said
+    assert 'feed-forward: 100 % of the torque is left to the controller' in good_for_nothing(uses, metrics)
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_a_right_model_of_a_noisy_signal_is_good_for_gravity_compensation(seed: int) -> None:
+    model, found = arm(), []
+    for k in (0, 10):
+        _, motion, torque = measured(seed + k)
+        rng = np.random.default_rng(seed + k)
+        found.append(dataset(model, motion, torque + 0.45 * torque.std(axis=0) * rng.standard_normal(torque.shape)))
+    result = identify(found[0], model, config=replace(PLAIN, estimator='wls'), validation=found[1])
+    uses = {use.name: use.good for use in result.good_for}
+    assert result.usable, result.reason
+    assert uses['gravity compensation']
 
 
 def test_torque_in_millinewton_metres_is_not_usable() -> None:

@@ -249,11 +249,10 @@ def conclude(
         metrics['held_out'], without = held_out(fit, rows, model)
     samples = rows.samples
     setup = SetUp.as_described(model) if setup is None else setup
-    noise = np.sqrt(np.mean(((samples.measured - samples.target) @ model.drives) ** 2, axis=0))
     cause = own_factors(sets['training'], model)
     verdicts = judge_joints(
         metrics[judge],
-        noise,
+        np.sqrt(np.mean(((samples.measured - samples.target) @ model.drives) ** 2, axis=0)),
         moved(samples.q),
         joint_faults(rows),
         limit,
@@ -292,7 +291,7 @@ def conclude(
         known_parameters(fit.base_values, fit.std[: len(fit.base_values)]),
         usable,
     )
-    if usable and (idle := good_for_nothing(uses, judged, noise, cause)):
+    if usable and (idle := good_for_nothing(uses, judged, cause)):
         usable, reason = False, idle
         uses = tuple(replace(use, good=False) for use in uses)
     return assemble(

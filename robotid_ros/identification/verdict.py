@@ -254,14 +254,14 @@ def good_for(
     )
 
 
-def good_for_nothing(uses: Sequence[Use], metrics: Metrics, noise: Array, cause: str = '') -> str:
+def good_for_nothing(uses: Sequence[Use], metrics: Metrics, cause: str = '') -> str:
     """Return that no torque of a model is good for any use, with the numbers; nothing where one is.
 
-    Parameters are no such use: they may be well known and leave the torque unexplained. What a noisy signal leaves
-    unexplained, root mean square ``noise``, shape (n,) [N m], is not the model's.
+    Parameters are no such use: they may be well known and leave the torque unexplained. A right model of a noisy signal
+    is good for gravity compensation, whose error is a mean.
     """
     torques = [use for use in uses if use.name != 'parameters']
-    if any(use.good for use in torques) or np.linalg.norm(metrics.rmse) <= _NOISE * np.linalg.norm(noise):
+    if any(use.good for use in torques):
         return ''
     return (
         f'the model is good for no use, it leaves {metrics.relative_error_total:.0f} % of the torque unexplained: '
