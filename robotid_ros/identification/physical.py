@@ -42,8 +42,8 @@ _LEAST = 1e-8  # of the misfit: smallest gamma that is tried
 _LEAST_USUAL = 1e-2  # smallest x0 of what must be positive [kg m^2, N m, N m s/rad]
 _RISE = 5e-5  # of the torque error, which the largest gamma may cause: as near to the best as a semidefinite program
 _DESCRIBED, _RISE_DESCRIBED = 1.0, 1e-3
-"""Beside a prior, gamma is that of one observation at most, and the rise may be larger: with less, noise makes bodies of
-hundreds of kilograms."""
+"""Beside a prior, gamma is that of one observation at most, and the rise may be larger: with less, noise makes bodies
+of hundreds of kilograms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
