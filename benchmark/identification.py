@@ -33,9 +33,9 @@ from robotid_ros.data import process_recording, read_recording
 from robotid_ros.dynamics import base_parameters, inverse_dynamics, standard_parameters
 from robotid_ros.friction import friction_model
 from robotid_ros.identification import IdentificationConfig, identify, torque_metrics
+from robotid_ros.identification.information import Rows
 from robotid_ros.identification.least_squares import least_squares, normal_equations
 from robotid_ros.identification.physical import PhysicalFit, physical_parameters
-from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import as_samples
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.model import RobotModel

@@ -15,7 +15,7 @@ import numpy as np
 from robotid_ros.dynamics import base_parameters
 from robotid_ros.friction import friction_model, unit_of
 from robotid_ros.identification import IdentificationResult
-from robotid_ros.identification.metrics import Metrics
+from robotid_ros.identification.verdict import Metrics
 from robotid_ros.model import RobotModel
 
 

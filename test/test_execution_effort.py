@@ -153,6 +153,45 @@ def test_a_push_is_found_within_a_tenth_of_a_second(moment, share, unit, said):
     assert "joint 'joint2'" in found[1]
 
 
+@pytest.mark.parametrize('known', [True, False])
+def test_efforts_of_coupled_motors_are_taken_to_their_joints(known):
+    """A healthy arm is left alone and a push found at its joint, as with the torques of the joints themselves."""
+    drives = np.eye(3)
+    drives[1, 0], drives[2, 1] = 1.0, -1.0
+    model = replace(MODEL, drives=drives, effort_at='motors')
+    plan = plan_run(
+        np.zeros(3),
+        TRAJECTORY,
+        reference_check(model, ExcitationConfig()),
+        RunConfig(periods=3, settling_time=0.3, ramp_velocity=1.5),
+    )
+    gain = np.array([7.0, 5.0, 3.0])
+    unit = gain if known else np.array([7.0, 5.0, np.nan])
+    torque = efforts()
+    pushed_, pushing = np.array(torque), PLAN.begin + 1.0 < TIMES
+    pushed_[pushing, 1] -= 0.9 * EFFORT[1]
+
+    def told(torque):
+        watch = EffortWatch(plan, unit, 1.0)
+        current = torque @ np.linalg.inv(drives) / gain  # of rows: tau = C^T tau_motor
+        for k, time in enumerate(TIMES):
+            expected = JointMotion(position=MOTION[0][k], velocity=MOTION[1][k], acceleration=MOTION[2][k])
+            said = watch.receive(float(time), expected, expected, current[k])
+            if said is not None:
+                return time, said
+        return None
+
+    assert told(torque) is None
+    found = told(pushed_)
+    if known:
+        assert found is not None
+        assert found[0] - PLAN.begin - 1.0 < 0.1
+        assert "joint 'joint2'" in found[1]
+        assert 'where its model needs' in found[1]
+    else:  # the second joint's torque needs the third motor's unit
+        assert found is None or 'where its model needs' not in found[1]
+
+
 def test_what_nobody_can_tell_is_not_said():
     """Without a unit there is nothing to compare a first period with."""
     watch = pushed(PLAN.begin + 1.0, 0.6, UNKNOWN)

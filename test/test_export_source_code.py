@@ -31,7 +31,7 @@ from robotid_ros.export.identified import identified_model, require_usable
 from robotid_ros.export.source_code import write_code
 from robotid_ros.friction import FRICTION_MODELS
 from robotid_ros.identification import TorquePredictor
-from robotid_ros.identification.rest_friction import RestFriction
+from robotid_ros.identification.torque_fit import RestFriction
 from robotid_ros.model import RobotModel
 
 FRICTION = (

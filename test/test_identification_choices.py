@@ -10,6 +10,7 @@
 
 """The judge, what is chosen by it, and what the data leave open."""
 
+import warnings
 from dataclasses import replace
 from itertools import pairwise
 
@@ -17,23 +18,46 @@ import numpy as np
 import pytest
 from identification_helpers import TWO_LINKS, dataset, fourier_motion, pinocchio_torque
 from scipy import stats
+from scipy.cluster.vq import kmeans2
 
 from robotid_ros.data import Dataset, Recording, process_recording
 from robotid_ros.dynamics import base_parameters
 from robotid_ros.friction import friction_model
 from robotid_ros.identification import IdentificationConfig, identify
-from robotid_ros.identification.bench import Bench, solved
-from robotid_ros.identification.evidence import Weights, weigh
 from robotid_ros.identification.information import gather
-from robotid_ros.identification.judge import GROUPS, Score, groups
+from robotid_ros.identification.judge import GROUPS, Bench, Score, groups, solved
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.signal_choice import usual_cutoff
+from robotid_ros.identification.terms import Weights, weigh
 from robotid_ros.model import RobotModel
 
 
 def samples_of(data: Dataset) -> Samples:
     return as_samples([data], RobotModel.from_urdf(TWO_LINKS), standstill_speed=0.0, standstill_weight=1.0)
+
+
+@pytest.mark.parametrize('seed', range(6))
+def test_groups_are_those_of_scipys_k_means(seed: int) -> None:
+    rng, count = np.random.default_rng(seed), 10
+    motion = fourier_motion(2, rng, seconds=rng.uniform(3.0, 15.0))
+    q, dq = motion[1:3]
+    if seed % 2:  # hardly any states: some groups stay empty
+        motion = (motion[0], np.round(q, 0), np.round(0.0 * dq, 0), motion[3])
+    samples = samples_of(dataset(RobotModel.from_urdf(TWO_LINKS), motion, np.zeros_like(q)))
+    states = []
+    for values, weight in ((samples.q, 1.0), (samples.dq, 0.5)):
+        spread = values.std(axis=0)
+        least = np.maximum(spread, max(0.1 * spread.max(), 1e-12))
+        states.append(weight * (values - values.mean(axis=0)) / least)
+    found = np.concatenate(states, axis=1)
+    axis = np.linalg.svd(found - found.mean(axis=0), full_matrices=False)[2][0]
+    order = np.argsort(found @ axis, kind='stable')
+    starts = found[order[(2 * np.arange(count) + 1) * len(order) // (2 * count)]]
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', UserWarning)
+        expected = kmeans2(found, starts, minit='matrix')[1]
+    np.testing.assert_array_equal(groups(samples, count), np.unique(expected, return_inverse=True)[1].reshape(-1))
 
 
 def test_regions_are_groups_of_neighbouring_positions() -> None:

@@ -33,11 +33,11 @@ from robotid_ros.identification import TorquePredictor
 from robotid_ros.identification.contact import (
     ContactDetector,
     ContactLevels,
+    TorqueMonitor,
     contact_levels,
     smallest_push,
     standstill_friction,
 )
-from robotid_ros.identification.monitor import TorqueMonitor
 from robotid_ros.identification.setup import SetUp
 
 RATE, CUTOFF = 100.0, 10.0

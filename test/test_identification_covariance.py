@@ -21,8 +21,8 @@ from robotid_ros.dynamics import base_parameters
 from robotid_ros.dynamics.standard_regressor import standard_parameters
 from robotid_ros.friction import friction_model
 from robotid_ros.identification import IdentificationConfig, identify
+from robotid_ros.identification.information import Rows
 from robotid_ros.identification.least_squares import least_squares
-from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import as_samples
 from robotid_ros.model import RobotModel
 

@@ -19,12 +19,22 @@ from identification_helpers import TWO_LINKS, UR10E, dataset, fourier_motion, pi
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
-from robotid_ros.dynamics import inverse_dynamics
+from robotid_ros.dynamics import full_regressor, inverse_dynamics
 from robotid_ros.errors import IdentificationError, ModelError
+from robotid_ros.execution.resting_effort import holds_no_gravity
 from robotid_ros.export.identified import identified_arm, identified_model, loss_of
-from robotid_ros.identification import IdentificationConfig, IdentificationResult, TorquePredictor, identify
+from robotid_ros.export.replay import replay
+from robotid_ros.identification import IdentificationConfig, IdentificationResult, TorquePredictor, identify, validate
+from robotid_ros.identification.contact import TorqueMonitor, monitored
+from robotid_ros.identification.payload import drive_gains, identify_payload
+from robotid_ros.identification.selection import select
+from robotid_ros.identification.session import RecursiveIdentifier
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.model import RobotConfig, RobotModel
+from robotid_ros.model.inertia import inertial_parameters
+from robotid_ros.report.subject import predicted_run
+from robotid_ros.simulation import Sensors
+from robotid_ros.simulation.sensors import PlantMotion
 
 WRIST = ['elbow_joint', 'wrist_1_joint', 'wrist_2_joint', 'wrist_3_joint']
 MODEL = replace(RobotModel.from_urdf(UR10E, joints=WRIST), rotor_inertia=np.zeros(4))  # rotors are those of the motors
@@ -182,3 +192,100 @@ def test_a_description_gets_what_each_joint_turns_alone_and_says_the_rest(result
     assert 0.0 < loss.rotor_inertia < loss_of(MODEL, result, rotor_inertia=False).rotor_inertia
     assert loss.physical < 2.0
     assert loss.total <= loss.rotor_inertia + loss.friction + loss.physical
+
+
+def random_drives(seed: int) -> Array:
+    """Return drives of which some turn with joints before their own, by factors of any size."""
+    rng = np.random.default_rng(seed)
+    some = rng.random((4, 4)) < 0.5
+    some[3, 2] = True
+    return np.eye(4) + np.tril(some * rng.choice([-1.0, 1.0, 0.5, -0.12], (4, 4)), -1)
+
+
+def told(at: str, drives: Array, seed: int, payload: Array | None = None) -> Dataset:
+    """Return a recording, with the torques of the joints, or with the same ones as their motors have them."""
+    data = recorded(seed, drives)
+    torque = np.array(data.tau)
+    if payload is not None:
+        torque += full_regressor(MODEL, data.q, data.dq, data.ddq)[:, :, -10:] @ payload
+    torque = torque if at == 'joints' else torque @ np.linalg.inv(drives)
+    return replace(data, tau=torque, tau_filtered=torque, unfiltered=None)
+
+
+@pytest.mark.parametrize('seed', range(2))
+def test_all_that_reads_or_writes_efforts_goes_by_what_the_configuration_says_of_them(seed: int) -> None:
+    drives = random_drives(seed)
+    body = inertial_parameters(4.0, np.array([0.02, 0.01, 0.1]), 0.02 * np.eye(3))
+    config = replace(PLAIN, seed=seed)
+    found: dict[str, list[Array]] = {}
+    for at in ('joints', 'motors'):
+        arm = replace(MODEL, drives=drives, effort_at=at)
+        first, second, loaded = told(at, drives, 0), told(at, drives, 1), told(at, drives, 2, body)
+        result = identify(first, arm, validation=second, config=config)
+        assert result.setup is not None
+        assert not result.setup.findings
+        assert result.usable, result.reason
+        predictor = TorquePredictor(arm, result)
+        monitor, seen = TorqueMonitor(predictor), []
+        for time, q, dq, effort in zip(second.time, second.q, second.dq, second.tau, strict=True):
+            one = monitor.update(float(time), q, dq, effort)
+            seen += [] if one is None else [one.external]
+        gains, _ = drive_gains(first, loaded, arm, body, result)
+        live = RecursiveIdentifier(arm)
+        live.add('first', first)
+        estimate = live.estimate()
+        assert estimate is not None
+        runs = [first, second, told(at, drives, 3)]
+        selected = select(runs, arm, config=replace(PLAIN, torque_threshold=(5.0,)))
+        still = np.array([0.3, -0.4, 0.8, 0.1])
+        holding = predictor.gravity_torque(still[None])[0]
+        effort = holding if at == 'joints' else np.linalg.inv(drives).T @ holding
+        np.testing.assert_allclose(predictor.setup.efforts(holding[None])[0], effort, atol=1e-9)  # to its controller
+        np.testing.assert_allclose(arm.torque_of(effort), holding, atol=1e-9)
+        assert not holds_no_gravity(arm, still, arm.torque_of(effort))
+        found[at] = [
+            result.base_values,
+            result.friction_values,
+            result.metrics['validation'].rmse,
+            np.array(seen),
+            monitored(predictor, 100.0, second.q, second.tau, 5.0),
+            identify_payload(loaded, arm, result).free,
+            validate(result, arm, second).rmse,
+            replay(arm, result, second).identified.rms,
+            identified_model(arm, result).inverse_dynamics(second.q, second.dq, second.ddq),
+            predicted_run('', predictor.prepared(second), predictor).predicted,
+            estimate.base_values,
+            selected.base_values,
+            selected.metrics['validation'].rmse,
+        ]
+        np.testing.assert_allclose(gains, 1.0, rtol=0.05)
+    for joints, motors in zip(*found.values(), strict=True):
+        np.testing.assert_allclose(motors, joints, rtol=1e-5, atol=1e-6 * float(np.abs(joints).max()))
+
+
+def test_a_mount_that_is_found_beside_efforts_of_motors_that_were_said_is_no_obstacle() -> None:
+    stated = replace(MODEL, drives=DRIVES, effort_at='motors', gravity=9.81 * np.array([0.6, 0.0, -0.8]))
+    result = identify(at_motors(0), stated, validation=at_motors(1), config=PLAIN)
+    assert result.setup is not None
+    assert [finding.kind for finding in result.setup.findings] == ['gravity']
+    assert result.gravity[2] < -9.0  # to the side, these four joints tell little
+    assert result.usable, result.reason
+
+
+def test_the_simulated_arm_tells_the_efforts_of_its_motors() -> None:
+    drives = random_drives(5)
+    sensors = Sensors.typical(replace(MODEL, drives=drives, effort_at='motors'), np.array([2.0, 3.0, 4.0, -5.0]))
+    torque = np.array([[10.0, -20.0, 30.0, 5.0]])
+    motion = PlantMotion(**dict.fromkeys(PlantMotion.__slots__, torque))
+    quiet = replace(sensors, effort_noise=np.zeros(4))
+    seen = quiet.measure(motion, np.random.default_rng(0))
+    np.testing.assert_allclose(seen['effort'] @ drives, torque, rtol=1e-12)
+    np.testing.assert_allclose(seen['current'] * sensors.drive_gain, seen['effort'], rtol=1e-12)
+
+
+def test_a_meaning_of_efforts_that_the_recording_contradicts_is_named() -> None:
+    arm = replace(MODEL, drives=DRIVES, effort_at='motors')
+    result = identify(recorded(0), arm, config=PLAIN)
+    assert result.setup is not None
+    np.testing.assert_allclose(result.setup.torque, np.eye(4), atol=1e-12)  # the recording is right, not what was said
+    assert any('set effort_at: joints' in note for note in result.notes)

@@ -22,12 +22,12 @@ from robotid_ros.dynamics import base_parameters, standard_parameters
 from robotid_ros.errors import IdentificationError, ModelWarning
 from robotid_ros.friction import friction_model
 from robotid_ros.identification import ESTIMATORS, IdentificationConfig, identify
-from robotid_ros.identification.bee_colony import bee_colony
 from robotid_ros.identification.physical import physical_parameters
-from robotid_ros.identification.recursive import RecursiveIdentifier
 from robotid_ros.identification.samples import as_samples
 from robotid_ros.identification.selection import same_references, select, split_trajectories
 from robotid_ros.identification.separable import separable_least_squares
+from robotid_ros.identification.session import RecursiveIdentifier
+from robotid_ros.identification.source_methods import bee_colony
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import pseudo_inertia
 from robotid_ros.simulation import Plant, nominal_truth, perturb, simulate_trajectory

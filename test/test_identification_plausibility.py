@@ -22,11 +22,12 @@ from robotid_ros.data import Dataset
 from robotid_ros.dynamics import base_parameters
 from robotid_ros.errors import IdentificationError, ModelWarning
 from robotid_ros.identification import IdentificationConfig, identify
-from robotid_ros.identification.friction_choice import strongest_ripple, with_ripple_shown
 from robotid_ros.identification.judge import groups
-from robotid_ros.identification.plausibility import contradiction, held_joints
+from robotid_ros.identification.model_choice import strongest_ripple, with_ripple_shown
+from robotid_ros.identification.plausibility import contradiction, held_joints, own_factors
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.terms import Terms
+from robotid_ros.identification.verdict import good_for, good_for_nothing, overall, torque_metrics
 from robotid_ros.model import RobotModel
 
 PLAIN = IdentificationConfig(friction='coulomb_viscous+offset', torque_bandwidth=-1.0)
@@ -99,6 +100,52 @@ def test_a_torque_of_another_sign_or_scale_is_noted(factors: list[float], words:
     model, motion, torque = measured()
     result = identify(dataset(model, motion, torque * np.array(factors)), model, config=PLAIN)
     assert any(note.startswith(words) for note in result.notes)
+
+
+@pytest.mark.parametrize('share', [0.0, 0.15, 0.45])
+def test_a_model_is_usable_where_its_torque_is_good_for_something(share: float) -> None:
+    """A part of the torque that depends on the place, as no arm has it; it is told what the rest is good for."""
+    model, found = arm(), []
+    for seed in (0, 1):
+        _, motion, torque = measured(seed)
+        wave = np.sin(3.0 * motion[1] + np.array([0.3, 1.1])) * np.cos(2.0 * motion[1][:, ::-1])
+        strange = share * wave * np.linalg.norm(torque, axis=0) / np.linalg.norm(wave, axis=0)
+        found.append(dataset(model, motion, torque + strange))
+    result = identify(found[0], model, config=replace(PLAIN, estimator='wls'), validation=found[1])
+    uses = {use.name: use for use in result.good_for}
+    good = {name for name, use in uses.items() if use.good}
+    assert result.usable == bool(good - {'parameters'})
+    left = uses['feed-forward'].number
+    assert left == pytest.approx(result.metrics['validation'].relative_error_total)
+    if share == 0.45:
+        assert 25.0 < left < 50.0
+        assert good == set()
+        assert result.reason.startswith(
+            f'the model is good for no use, it leaves {left:.0f} % of the torque unexplained'
+        )
+    else:
+        assert left < 100.0 * share + 5.0
+        assert {'feed-forward', 'simulation'} <= good
+
+
+def test_known_parameters_do_not_make_a_torque_good_for_something() -> None:
+    metrics = torque_metrics(('a', 'b'), np.tile([1.0, -1.0], (10, 1)), np.zeros((10, 2)))
+    uses = good_for(metrics, metrics, (np.ones(2), np.ones(2)), (4, 4), True)
+    assert {use.name for use in uses if use.good} == {'parameters'}
+    assert 'feed-forward: 100 % of the torque is left to the controller' in good_for_nothing(uses, metrics)
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_a_right_model_of_a_noisy_signal_is_good_for_gravity_compensation(seed: int) -> None:
+    model, found = arm(), []
+    for k in (0, 10):
+        _, motion, torque = measured(seed + k)
+        rng = np.random.default_rng(seed + k)
+        found.append(dataset(model, motion, torque + 0.45 * torque.std(axis=0) * rng.standard_normal(torque.shape)))
+    result = identify(found[0], model, config=replace(PLAIN, estimator='wls'), validation=found[1])
+    uses = {use.name: use.good for use in result.good_for}
+    assert result.usable, result.reason
+    assert uses['gravity compensation']
 
 
 def test_torque_in_millinewton_metres_is_not_usable() -> None:
@@ -223,3 +270,23 @@ def _with_ripple(samples: Samples) -> np.ndarray:
         result[int(joint) - 1] = float(frequency)
     assert ('+ripple' in found.friction.name) == bool(result.any())
     return result
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_currents_that_are_called_torques_are_named_where_the_model_fails(seed: int) -> None:
+    """Any constants, so that no common factor shows; masses that are wrong, and joints that rub, are no such cause."""
+    model, rng = RobotModel.from_urdf(UR10E), np.random.default_rng(seed)
+    motion = fourier_motion(6, rng, size=0.8, seconds=12.0)
+    real = replace(model, inertial=model.inertial * rng.uniform(0.6, 1.6, (6, 1)))
+    torque = pinocchio_torque(real, *motion[1:]) + rng.uniform(1.0, 8.0, 6) * np.sign(motion[2])
+    constants = rng.permutation(np.geomspace(0.05, 5.0, 6))
+    assert own_factors([dataset(model, motion, torque)], model) == ''
+    recording = replace(dataset(model, motion, torque / constants), effort=('torque',) * 6)
+    said = own_factors([recording], model)
+    assert 'differently in each joint: they may be currents' in said
+    metrics = torque_metrics(model.joint_names, torque, np.zeros_like(torque))
+    for doubt in ('', 'gravity acts along x'):
+        usable, reason = overall([], metrics, doubt, judged_by='validation', cause=said)
+        assert not usable
+        assert reason.endswith(said)
+        assert '100 % of the torque' in reason

@@ -34,7 +34,7 @@ from robotid_ros.identification import (
     torque_metrics,
     validate,
 )
-from robotid_ros.identification.monitor import TorqueMonitor
+from robotid_ros.identification.contact import TorqueMonitor
 from robotid_ros.identification.payload import drive_gains, identify_payload
 from robotid_ros.identification.physical import believable_prior, physical_parameters
 from robotid_ros.identification.setup import SetUp

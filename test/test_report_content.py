@@ -22,7 +22,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.identification import IdentificationResult, TorquePredictor, identify
-from robotid_ros.identification.decision import Alternative, Decision
+from robotid_ros.identification.judge import Alternative, Decision
 from robotid_ros.identification.verdict import JointVerdict
 from robotid_ros.model import RobotModel
 from robotid_ros.report import Report, Table

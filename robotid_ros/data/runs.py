@@ -113,7 +113,8 @@ def averaged_dataset(
         'torque_drift': average.drift[n : 2 * n].tolist(),
         'step': step,
         'standing_still': standing_still(q, position_noise, joints),
-        'warnings': _warnings(dq, torque),
+        # Of coupled motors it is not these speeds that give the power.
+        'warnings': [] if settings.effort_at == 'motors' else _warnings(dq, torque),
     }
     return Dataset(
         joint_names=joints,

@@ -11,7 +11,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from robotid_ros.model.robot_config import EffortMeaning, RobotConfig
 from robotid_ros.settings import Settings, setting
 
 DIFFERENTIATIONS = ('central', 'savitzky-golay')
-_OF_ROBOT = ('joints', 'effort', 'torque_constants', 'gear_ratios')
+_OF_ROBOT = ('joints', 'effort', 'effort_at', 'torque_constants', 'gear_ratios')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +53,7 @@ class ProcessingSettings(AveragingSettings):
 
     joints: tuple[str, ...] = setting((), 'joints of the dataset, in order; empty: all of the recording')
     effort: Mapping[str, EffortMeaning] = setting({}, "what a recording's effort holds, per joint; unknown by default")
+    effort_at: Literal['joints', 'motors'] = setting('joints', 'where drives are coupled, whose efforts they are')
     torque_constants: Mapping[str, float] = setting({}, 'torque per motor current, motor side', unit='N m/A')
     gear_ratios: Mapping[str, float] = setting({}, 'motor turns per joint turn; 1 by default', range=(1e-6, 1e6))
     average: bool = setting(True, 'average over periods where the motion repeats; false: take it as any motion')

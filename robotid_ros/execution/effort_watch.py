@@ -72,7 +72,8 @@ class EffortWatch:
     ----------
     plan : RunPlan
     unit : ndarray, shape (n,)
-        Torque per unit of the effort [N m/A, or 1]; NaN where it is not known.
+        Torque per unit of the effort [N m/A, or 1]; NaN where it is not known. Efforts of coupled motors are taken to
+        their joints (:attr:`~robotid_ros.model.RobotModel.effort_map`).
     tolerance : float
         Factor on the last two bounds.
     """
@@ -81,8 +82,9 @@ class EffortWatch:
         self._plan, self._tolerance = plan, tolerance
         self._model = plan.windows.check.model
         self._unit = np.where(np.isfinite(unit), unit, 1.0)
+        known = np.isfinite(np.where(self._model.effort_map == 0.0, 0.0, unit)).all(axis=1)
         limit = self._model.limits.effort
-        self._limit = np.where(np.isfinite(unit) & np.isfinite(limit) & (limit > 0.0), limit, np.inf)
+        self._limit = np.where(known & np.isfinite(limit) & (limit > 0.0), limit, np.inf)
         n = len(self._limit)
         self._bin: int | None = None
         self._sum, self._count = np.zeros(n), 0
@@ -113,7 +115,7 @@ class EffortWatch:
             if not any(run.any() for run in self._runs.values()):
                 self._clear, self._passed = self._passed, np.array(motion.position)
         self._bin = current
-        self._sum, self._count = self._sum + self._unit * effort, self._count + 1
+        self._sum, self._count = self._sum + self._model.torque_of(self._unit * effort), self._count + 1
         return problem
 
     def _judge(self, elapsed: float, expected: JointMotion, motion: JointMotion, mean: Array) -> str | None:

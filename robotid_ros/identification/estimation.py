@@ -7,28 +7,144 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""The estimators, on the rows of a chosen model."""
+"""The estimators, on the rows of a chosen model.
+
+All ways to fit the parameters that are tried, and the rule by which one is taken.
+
+The terms weighted by evidence hold until something else proves better in states that were left out: fewer terms, which
+extrapolate better, or plain least squares, which need no description and no weights.
+"""
 
 import time
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.dynamics import BaseParameters
-from robotid_ros.identification.alternating import alternate
+from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.identification.assembly import thresholds
-from robotid_ros.identification.bee_colony import bee_colony
-from robotid_ros.identification.candidates import automatic
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.decision import Alternative, Decision
+from robotid_ros.identification.information import Rows, solve
+from robotid_ros.identification.judge import GROUPS, Alternative, Decision, Score, groups
 from robotid_ros.identification.least_squares import LinearEstimator, fit_of_parameters, least_squares
-from robotid_ros.identification.model_choice import Chosen, stroke_prior
-from robotid_ros.identification.prior import is_placeholder
+from robotid_ros.identification.model_choice import Chosen, few_of, stroke_prior
+from robotid_ros.identification.prior import Prior, description_prior, is_placeholder
+from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.separable import separable_least_squares
+from robotid_ros.identification.source_methods import alternate, bee_colony
 from robotid_ros.identification.stroke_friction import stroke_friction
+from robotid_ros.identification.terms import PLAIN, Terms
 from robotid_ros.identification.torque_fit import TorqueFit
 from robotid_ros.model.robot_model import RobotModel
+
+_LEFT_OUT = (('position',), ('build_up',), ('position', 'build_up'), ('load',))  # one after the other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Candidate:
+    """A way to fit the parameters.
+
+    Attributes
+    ----------
+    name : str
+    score : Score
+        Held-out errors.
+    prior : Prior or None
+    leaning : float
+        Mean share of the parameters that stems from the description.
+    plain : bool
+        Plain friction with an exact sign and a torque of unlimited bandwidth, in place of what was chosen.
+    equal : bool
+        Whether all joints count alike.
+    """
+
+    name: str
+    score: Score
+    prior: Prior | None = None
+    leaning: float = 0.0
+    plain: bool = False
+    equal: bool = False
+
+
+def automatic(
+    chosen: Chosen, model: RobotModel, config: IdentificationConfig
+) -> tuple[TorqueFit, tuple[Decision, ...]]:
+    """Fit the parameters by the terms weighted by evidence, or by what predicts held-out states better.
+
+    The ways to fit share most of their terms, so that the best of them counts as one challenger.
+    """
+    rows, samples = chosen.rows, chosen.rows.samples
+    few = few_of(samples)
+    first, *others = _candidates(chosen, few, model, config)
+    best = min(others, key=lambda each: each.score.value, default=first)
+    taken = best if others and first.score.loses_to(best.score) else first
+    decision = Decision(
+        subject='parameters',
+        chosen=taken.name,
+        alternatives=tuple(Alternative(name=each.name, error=each.score.rmse) for each in (first, *others)),
+    )
+    decisions: tuple[Decision, ...] = (decision,)
+    if config.prior:
+        said = f'{Path(config.prior).name} tells {100.0 * taken.leaning:.1f} % of the parameters, the data the rest'
+        decisions = (decision, Decision(subject='prior', chosen=said))
+    prior, by_strokes = taken.prior, stroke_prior(chosen)
+    if prior is not None:
+        scale = few.independent_per_sample / samples.independent_per_sample
+        prior = replace(prior, strength=prior.strength * scale)
+    if by_strokes is not None:
+        prior = by_strokes if prior is None else replace(prior, friction=by_strokes.friction, own=None)
+    friction, shape = chosen.choice.friction, chosen.choice.shape
+    if taken.plain:
+        rows = Rows(rows.base, samples.sliding(None).with_bandwidth(None))
+        friction, shape = friction_model(PLAIN), np.zeros((samples.n, 0))
+    estimator: LinearEstimator = 'ols' if taken.equal else 'wls'
+    fit = least_squares(rows, friction, shape, estimator=estimator, prior=prior, dissipative=not taken.plain)
+    return fit, decisions
+
+
+def weighted_terms(chosen: Chosen, model: RobotModel, config: IdentificationConfig) -> Terms:
+    """Return the chosen terms with their weights; a friction model by its name is not weighted, the description is."""
+    if chosen.terms is not None:
+        return chosen.terms
+    base, choice = chosen.rows.base, chosen.choice
+    assert isinstance(base, BaseParameters)
+    described = description_prior(model, base, rotor_inertia=config.rotor_inertia)
+    return Terms(base=base, friction=choice.friction, shape=choice.shape, described=described, weighted=False)
+
+
+def _candidates(chosen: Chosen, few: Samples, model: RobotModel, config: IdentificationConfig) -> Iterator[_Candidate]:
+    """Yield all that is tried, that which needs no proof first."""
+    label = groups(few, GROUPS)
+    terms = weighted_terms(chosen, model, config)
+    terms = terms if chosen.terms is not None else terms.seen(few)
+    bench = terms.bench(few, label)
+    score, prior, precision = terms.judged(bench, few)
+    assert prior is not None
+    matrix, vector = bench.total.normal(precision)
+    prior.add(matrix, vector)
+    leaning = float(prior.share(solve(matrix, vector, len(vector), None).inverse).mean())
+    yield _Candidate(name=terms.friction.name, score=score, prior=prior, leaning=leaning)
+    if chosen.strokes is not None or config.friction != 'auto':
+        return
+    for kinds in _LEFT_OUT:
+        score, prior, _ = terms.judged(bench, few, _parameters_of(terms.friction, kinds))
+        yield _Candidate(name=f'without {" and ".join(kinds)}', score=score, prior=prior, leaning=leaning)
+    plain = Terms.plain(terms.base, few.n)
+    bench = plain.bench(few.with_bandwidth(None), label)
+    for equal in (False, True):
+        name = f'plain: {PLAIN}, exact sign, torque not limited{", all joints alike" * equal}'
+        score, _, _ = bench.linear(None, equal=equal)
+        yield _Candidate(name=name, score=score, plain=True, equal=equal)
+
+
+def _parameters_of(friction: FrictionModel, kinds: tuple[str, ...]) -> BoolArray:
+    """Return which linear parameters are of some kinds of term, shape (k,)."""
+    kinds = tuple('stiffness' if kind == 'position' else kind for kind in kinds) + kinds
+    return np.array([name.startswith(kinds) for name in friction.linear_names])
+
 
 _BEE_SAMPLES = 2500  # as many as the source has
 _METHODS: dict[str, LinearEstimator] = {'ols': 'ols', 'wls': 'wls', 'irls': 'irls', 'physical': 'wls'}

@@ -21,21 +21,81 @@ E_j the mean square of joint j: half of it counts the joints alike, half by thei
 takes the incumbent's place if L falls by more than one standard error of that fall over the groups (Breiman et al.,
 Classification and Regression Trees, 1984, section 3.4.3); where it is the best of many, by the quantile that corrects
 for their number.
+
+Automatic choices, with what was compared.
+
+Gram matrices of a linear torque model, group by group, by which any of its fits is judged on states it has not seen.
+
+A fit minimises the error against the filtered torque; it is judged by the torque as recorded. A linear model needs only
+a small Gram matrix of each group, so that weights, priors and bounds are tried without another pass over the samples.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
+from robotid_ros.friction import FrictionModel
+from robotid_ros.identification.information import Information, gather, joint_precision, quick_solve
+from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import Samples
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """One of several possibilities, and its error on data that it was not fitted to.
+
+    Attributes
+    ----------
+    name : str
+    error : ndarray, shape (n,)
+        Root-mean-square torque error of each joint against the torque as recorded [N m].
+    """
+
+    name: str
+    error: Array
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain values."""
+        return {'name': self.name, 'error': [float(f'{x:.6g}') for x in self.error]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """An automatic choice with its alternatives.
+
+    Attributes
+    ----------
+    subject : str
+        What was chosen: 'cutoff', 'friction', ...
+    chosen : str
+    alternatives : tuple of Alternative
+        Empty where there was nothing to compare.
+    """
+
+    subject: str
+    chosen: str
+    alternatives: tuple[Alternative, ...] = ()
+
+    def __str__(self) -> str:
+        return f'{self.subject}: {self.chosen}'
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain values."""
+        return {
+            'subject': self.subject,
+            'chosen': self.chosen,
+            'alternatives': [each.to_dict() for each in self.alternatives],
+        }
+
 
 _CHANCE = 0.16  # of a gain by chance that is taken for one: that of one standard error
 _WORTH = 0.1  # fall of L, a tenth of the error, below which a description is not contradicted
 _VELOCITY = 0.5  # weight of velocity beside position: the torque's larger part depends on position
 GROUPS = 10  # in which what is a fact about all states is judged: set-up, signals, friction
 REGIONS = 4  # in which parameters are judged: larger ones, where the arm has not been
+_MEANS = 10  # passes of the k-means
 _SLIGHT = 0.1  # of the largest spread of a joint: less counts as so much, so that noise of a parked joint is no motion
 
 
@@ -128,7 +188,6 @@ def groups(samples: Samples, count: int) -> IntArray:
     k-means from centres along the widest axis, so that equal samples give equal groups. Positions and velocities count
     in units of each joint's spread.
     """
-    from scipy.cluster.vq import kmeans2  # not at the top: see robotid_ros.signals.filtering
 
     def scaled(values: Array) -> Array:
         spread = np.std(values, axis=0)
@@ -140,7 +199,107 @@ def groups(samples: Samples, count: int) -> IntArray:
     axis = np.linalg.svd(states - states.mean(axis=0), full_matrices=False)[2][0]
     order = np.argsort(states @ axis, kind='stable')
     centres = states[order[(2 * np.arange(count) + 1) * len(order) // (2 * count)]]
-    with catch_warnings():
-        simplefilter('ignore', UserWarning)  # a group may stay empty
-        label = kmeans2(states, centres, minit='matrix')[1]
+    label = np.zeros(len(states), dtype=np.intp)
+    for _ in range(_MEANS):  # by hand: the import of scipy.cluster takes longer than all groups of an identification
+        label = np.argmin(np.sum(centres**2, axis=1) - 2.0 * states @ centres.T, axis=1)
+        members = [states[label == k] for k in range(len(centres))]
+        centres = np.array([own.mean(axis=0) if len(own) else old for own, old in zip(members, centres, strict=True)])
     return np.asarray(np.unique(label, return_inverse=True)[1].reshape(-1))
+
+
+_REWEIGHINGS = 20
+_SETTLED = 1e-3  # relative change of the joints' weights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Gram matrices of a linear model in groups of states.
+
+    Attributes
+    ----------
+    fit : tuple of Information
+        Rows and torque out of the low-passes, group by group.
+    judge : tuple of Information
+        Rows as the torque as recorded would show them, and that torque.
+    """
+
+    fit: tuple[Information, ...]
+    judge: tuple[Information, ...]
+
+    @classmethod
+    def of(cls, samples: Samples, label: IntArray, rigid: Array, own: Array) -> 'Bench':
+        """Return the Gram matrices of base regressors (N, n, b) and friction columns (N, n, k) before any filter."""
+        (rigid, rigid_recorded), (own, own_recorded) = samples.passed(rigid), samples.passed(own)
+        return cls.of_rows(samples, label, rigid, own, rigid_recorded, own_recorded)
+
+    @classmethod
+    def of_rows(
+        cls, samples: Samples, label: IntArray, rigid: Array, own: Array, rigid_recorded: Array, own_recorded: Array
+    ) -> 'Bench':
+        """Return the Gram matrices of rows that are filtered already."""
+        held, weight = [np.flatnonzero(label == k) for k in np.unique(label)], samples.weight
+        return cls(
+            fit=tuple(gather(rigid[rows], own[rows], samples.target[rows], weight[rows]) for rows in held),
+            judge=tuple(
+                gather(rigid_recorded[rows], own_recorded[rows], samples.measured[rows], weight[rows]) for rows in held
+            ),
+        )
+
+    @property
+    def total(self) -> Information:
+        """Of all groups together, to fit by."""
+        return total(self.fit)
+
+    def without(self, solve: Callable[[Information], Array]) -> Array:
+        """Return the parameters (B, P) of a solver, from the Gram matrices of all groups but each one in turn."""
+        if len(self.fit) == 1:
+            return solve(self.fit[0])[None]
+        return np.array([solve(total([*self.fit[:k], *self.fit[k + 1 :]])) for k in range(len(self.fit))])
+
+    def score(self, solve: Callable[[Information], Array]) -> Score:
+        """Return the held-out errors of a solver, from the Gram matrices of all other groups to parameters (P,)."""
+        squares = [judge.residual_squares(x) for judge, x in zip(self.judge, self.without(solve), strict=True)]
+        return Score(squares=np.array(squares), count=np.array([judge.count for judge in self.judge]))
+
+    def linear(
+        self, friction: FrictionModel | None, prior: Prior | None = None, *, equal: bool = False
+    ) -> tuple[Score, Array, Array]:
+        """Return the score of weighted least squares, its parameters (P,) on all groups, and the joints' weights (n,).
+
+        Parameters
+        ----------
+        friction : FrictionModel or None
+            Keeps the friction dissipative; None leaves it free.
+        prior : Prior, optional
+        equal : bool
+            All joints count alike; by default by their inverse variance, over all groups.
+        """
+        whole = self.total
+        precision = np.ones(whole.n)
+        for _ in range(0 if equal else _REWEIGHINGS):
+            updated = joint_precision(whole, solved(whole, precision, friction, prior))
+            settled = np.abs(np.log(updated / precision)).max() < _SETTLED
+            precision = updated
+            if settled:
+                break
+        return (
+            self.score(lambda info: solved(info, precision, friction, prior)),
+            solved(whole, precision, friction, prior),
+            precision,
+        )
+
+
+def solved(info: Information, precision: Array, friction: FrictionModel | None, prior: Prior | None = None) -> Array:
+    """Return the parameters (P,) that fit some Gram matrices best, with given weights of the joints."""
+    matrix, vector = info.normal(precision)
+    if prior is not None:
+        prior.add(matrix, vector)
+    return quick_solve(matrix, vector, info.base, friction)
+
+
+def total(parts: Sequence[Information]) -> Information:
+    """Return the Gram matrices of several groups together."""
+    result = parts[0]
+    for part in parts[1:]:
+        result = result + part
+    return result

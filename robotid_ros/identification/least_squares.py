@@ -21,13 +21,20 @@ import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
 from robotid_ros.friction import FrictionModel
-from robotid_ros.identification.covariance import covariance_of_estimate
-from robotid_ros.identification.information import Information, Solution, gather, joint_precision, quick_solve, solve
+from robotid_ros.identification.information import (
+    Information,
+    Piece,
+    Rows,
+    Solution,
+    gather,
+    joint_precision,
+    quick_solve,
+    solve,
+)
 from robotid_ros.identification.prior import Prior
-from robotid_ros.identification.rows import Piece, Rows
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.stroke_friction import StrokeFriction
-from robotid_ros.identification.torque_fit import TorqueFit
+from robotid_ros.identification.torque_fit import TorqueFit, covariance_of_estimate
 
 LinearEstimator: TypeAlias = Literal['ols', 'wls', 'irls']
 

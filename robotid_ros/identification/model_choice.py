@@ -7,24 +7,30 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""From recordings to the rows of the torque model: what is a fact about the signals, and the friction."""
+"""From recordings to the rows of the torque model: what is a fact about the signals, and the friction.
+
+A friction model by its name, or of a few the one that predicts held-out states best; and a torque ripple.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
+from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import BaseParameters
 from robotid_ros.errors import IdentificationError
-from robotid_ros.friction import friction_model
+from robotid_ros.friction import FrictionModel, friction_model
 from robotid_ros.friction.terms import BREAKAWAY_SPEED
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.decision import Alternative, Decision
-from robotid_ros.identification.friction_choice import FrictionChoice, named_friction, with_ripple_shown
+from robotid_ros.identification.information import BaseRegressor, Rows, gather
+from robotid_ros.identification.judge import GROUPS, Alternative, Bench, Decision, Score, groups
 from robotid_ros.identification.prior import Prior, description_prior
-from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples, as_samples
+from robotid_ros.identification.separable import separable_least_squares
 from robotid_ros.identification.signal_choice import (
     choose_bandwidth,
     choose_cutoff,
@@ -34,9 +40,203 @@ from robotid_ros.identification.signal_choice import (
     with_cutoff,
 )
 from robotid_ros.identification.stroke_friction import choose_stroke_model, stroke_friction, tells_static
-from robotid_ros.identification.terms import Terms
+from robotid_ros.identification.terms import PLAIN, Terms
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
+
+_NAMED = (PLAIN, 'coulomb_viscous+load+offset', 'stribeck+offset', 'stribeck+load+offset', 'daemi_heimann+offset')
+_FREQUENCIES = (20.0, 1000.0)  # 1/rad: 2 N of a gear of 10 to 4 N of one of 250
+_MOST = 1500  # frequencies tried at most
+_PERIODS = 3.0  # in the joint's range at least: a slower wave is a trend, which ends where the range does
+_BLOCK = 250  # frequencies computed at a time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrictionChoice:
+    """A chosen friction model, its shape parameters and the decisions.
+
+    Attributes
+    ----------
+    friction : FrictionModel
+        With the width of its sign.
+    shape : ndarray, shape (n, s)
+    decisions : tuple of Decision
+    """
+
+    friction: FrictionModel
+    shape: Array
+    decisions: tuple[Decision, ...]
+
+
+def named_friction(base: BaseRegressor, samples: Samples, name: str, *, smooth: bool) -> FrictionChoice:
+    """Return a friction model by its name, or for 'auto' the best of a few, with its shape parameters.
+
+    Parameters
+    ----------
+    base : BaseRegressor
+    samples : Samples
+        A few thousand at most.
+    name : str
+    smooth : bool
+        Take a smooth sign for all joints where it predicts better.
+    """
+    rigid = base.regressor(samples.q, samples.dq, samples.ddq)
+    filtered, recorded = samples.passed(rigid)
+    label, tried = groups(samples, GROUPS), []
+    if name != 'auto' and not friction_model(name).shape_names and not smooth:
+        decision = Decision(subject='friction', chosen=f'{name}, as asked')
+        return FrictionChoice(friction=friction_model(name), shape=np.zeros((samples.n, 0)), decisions=(decision,))
+    best: tuple[Score, FrictionModel, Array, str] | None = None
+    for each in _NAMED if name == 'auto' else (name,):
+        for scale in (False, True) if smooth else (False,):
+            fit = separable_least_squares(rigid, samples, friction_model(each), fit_scale=scale, filtered=filtered)
+            columns = samples.friction_columns(fit.friction, fit.shape, rigid @ fit.base_values)
+            own, own_recorded = samples.passed(columns)
+            score, _, _ = Bench.of_rows(samples, label, filtered, own, recorded, own_recorded).linear(fit.friction)
+            text = f'{each}, {"smooth" if scale else "exact"} sign'
+            tried.append(Alternative(name=text, error=score.rmse))
+            if best is None or best[0].loses_to(score):
+                best = score, fit.friction, fit.shape, text
+    assert best is not None
+    decision = Decision(subject='friction', chosen=best[3], alternatives=tuple(tried))
+    return FrictionChoice(friction=best[1], shape=best[2], decisions=(decision,))
+
+
+def with_ripple_shown(terms: Terms, samples: Samples) -> tuple[Terms, Decision]:
+    """Return terms with a torque ripple in the joints whose held-out torque shows one, and the choice.
+
+    Among a thousand frequencies one fits anything: they are found again without each group that is held out.
+
+    Parameters
+    ----------
+    terms : Terms
+    samples : Samples
+        To compare by, with the terms' past.
+    """
+    limit = min(min(2.0 * run.narrowest, 0.2 * run.rate) for run in samples.runs)
+    label = groups(samples, GROUPS)
+    rigid = terms.base.regressor(samples.q, samples.dq, samples.ddq)
+    own = terms.own(samples, rigid)
+    (rigid, rigid_recorded), (own, own_recorded) = samples.passed(rigid), samples.passed(own)
+    bench = Bench.of_rows(samples, label, rigid, own, rigid_recorded, own_recorded)
+    none, prior, precision = terms.judged(bench, samples)
+    values = terms.solved(bench.total, precision, prior)
+    linear = values[rigid.shape[2] :].reshape(samples.n, -1)
+    residual = samples.target - rigid @ values[: rigid.shape[2]] - np.einsum('Nnk,nk->Nn', own, linear)
+    whole, *without = strongest_ripple(samples, residual, own, limit, label)
+    tried, text = [Alternative(name='none', error=none.rmse)], 'none'
+
+    def wave(found: Array) -> tuple[Array, Array]:
+        rippled = with_ripple(terms.friction, found, limit)
+        waves = samples.passed(samples.friction_columns(rippled, terms.shape, samples.target)[..., -2:])
+        fit, judge = (np.concatenate(pair, axis=2) for pair in zip((own, own_recorded), waves, strict=True))
+        return fit, judge
+
+    def nested(joints: Array, name: str) -> Score:
+        fit, judge = wave(np.where(joints, whole, 0.0))
+        rippled = replace(terms, friction=with_ripple(terms.friction, np.where(joints, whole, 0.0), limit))
+        every = Bench.of_rows(samples, label, rigid, fit, rigid_recorded, judge)
+        _, prior, precision = rippled.judged(every, samples)
+        squares = []
+        for k, found in enumerate(without):
+            fit, judge = wave(np.where(joints, found, 0.0))
+            rest, held = np.flatnonzero(label != k), np.flatnonzero(label == k)
+            info = gather(rigid[rest], fit[rest], samples.target[rest], samples.weight[rest])
+            judged = gather(rigid_recorded[held], judge[held], samples.measured[held], samples.weight[held])
+            squares.append(judged.residual_squares(rippled.solved(info, precision, prior)))
+        score = Score(squares=np.array(squares), count=none.count)
+        tried.append(Alternative(name=name, error=score.rmse))
+        return score
+
+    joints = whole > 0.0
+    if joints.any():
+        joints = none.joints_lose_to(nested(joints, 'in every joint')) & joints
+    if joints.any() and none.loses_to(nested(joints, 'in these joints')):
+        frequency = np.where(joints, whole, 0.0)
+        terms = replace(terms, friction=with_ripple(terms.friction, frequency, limit))
+        text = ', '.join(f'joint {j + 1} at {frequency[j]:.0f}/rad' for j in np.flatnonzero(joints).tolist())
+    return terms, Decision(subject='torque ripple', chosen=text, alternatives=tuple(tried))
+
+
+def strongest_ripple(samples: Samples, residual: Array, own: Array, limit: float, label: IntArray) -> Array:
+    """Return the frequencies at which two ripple columns explain most of each joint's residual.
+
+    The grid is as fine as the joint's range of motion allows. Among a thousand frequencies one fits anything, which is
+    why the frequency is found again without each group of states.
+
+    Parameters
+    ----------
+    samples : Samples
+    residual : ndarray, shape (N, n)
+        Of the torque as filtered [N m].
+    own : ndarray, shape (N, n, k)
+        Friction columns, filtered alike: what these explain does not count.
+    limit : float
+        Fastest ripple that counts [Hz].
+    label : ndarray of int, shape (N,)
+        Groups of states, from 0 to B - 1.
+
+    Returns
+    -------
+    ndarray, shape (B + 1, n)
+        By all samples, then without each group; 0 for a joint that moves too little for any [1/rad].
+    """
+    count = int(label.max()) + 1
+    frequency = np.zeros((count + 1, samples.n))
+    member = (label == np.arange(count)[:, None]).astype(float)
+    for j in range(samples.n):
+        spread = float(np.ptp(samples.q[:, j]))
+        slowest = max(_FREQUENCIES[0], 2.0 * np.pi * _PERIODS / max(spread, 1e-9))
+        size = min(int((_FREQUENCIES[1] - slowest) * spread / 1.5), _MOST)
+        if size < 2 or not residual[:, j].any():
+            continue
+        root = np.sqrt(samples.weight[:, j, None])
+        columns = own[:, j] * root
+        inverse = np.linalg.pinv(columns, rcond=1e-9)
+        target = residual[:, j, None] * root
+        target -= columns @ (inverse @ target)
+        grid = np.linspace(slowest, _FREQUENCIES[1], size)
+        q, dq = samples.q[:, j, None], samples.dq[:, j, None]
+        turns = np.exp(1j * (grid[:_BLOCK] - grid[0]) * q)  # the grid is even, so that all blocks share these
+        sums = np.empty((count, 5, size))
+        for start in range(0, size, _BLOCK):
+            part = slice(start, min(start + _BLOCK, size))
+            wave = turns[:, : part.stop - start] * np.exp(1j * grid[start] * q) * _damping(dq, grid[part], limit)
+            waves = samples.filtered(np.concatenate([wave.imag, wave.real], axis=1)) * root
+            waves -= columns @ (inverse @ waves)
+            s, c = np.hsplit(waves, 2)
+            for k, product in enumerate((s * s, s * c, c * c, s * target, c * target)):
+                sums[:, k, part] = member @ product
+        whole = sums.sum(axis=0)
+        frequency[:, j] = [grid[np.argmax(_explained(each))] for each in (whole, *(whole - sums))]
+    return frequency
+
+
+def _damping(dq: Array, grid: Array, limit: float) -> Array:
+    """Return how much of each frequency passes, shape (N, F), at speeds (N, 1)."""
+    ratio = np.square(dq / (2.0 * np.pi * limit) * grid)
+    return np.asarray(1.0 / (1.0 + ratio * ratio))
+
+
+def _explained(sums: Array) -> Array:
+    """Return how much of the sum of squares two columns explain, shape (F,), from their products (5, F)."""
+    a, b, c, x, y = sums
+    determinant = np.maximum(a * c - b * b, 1e-6 * a * c + 1e-300)
+    return np.asarray((c * x * x - 2.0 * b * x * y + a * y * y) / determinant)
+
+
+def with_ripple(friction: FrictionModel, frequency: Array, limit: float) -> FrictionModel:
+    """Return a friction model with a ripple added to some of its joints."""
+    name = friction.name if 'ripple' in friction.name else f'{friction.name}+ripple'
+    return friction_model(
+        name,
+        velocity_scale=friction.velocity_scale,
+        ripple_frequency=frequency,
+        ripple_limit=limit,
+        spring=friction.spring,
+        presliding=friction.presliding,
+    )
+
 
 _FEW, _FEWER = 6000, 3000  # samples by which linear terms, and shapes, are compared
 

@@ -27,12 +27,12 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import full_regressor
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
-from robotid_ros.identification.covariance import covariance_of_estimate
 from robotid_ros.identification.information import solve
 from robotid_ros.identification.physical import physical_parameters
 from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import Samples, as_samples
+from robotid_ros.identification.torque_fit import covariance_of_estimate
 from robotid_ros.model.inertia import INERTIAL_NAMES, inertial_parameters, split_inertial_parameters
 from robotid_ros.model.robot_model import RobotModel
 
@@ -399,7 +399,7 @@ def drive_gains(
     payload: Array,
     arm: IdentificationResult,
 ) -> tuple[Array, Array]:
-    """Return the factor by which each joint's measured torque must be multiplied, from a known payload.
+    """Return the factor by which each effort, a joint's or a coupled motor's, must be multiplied, from a known payload.
 
     A wrong torque constant scales everything that is identified with it, which no motion of the arm
     alone reveals. The additional torque of a known payload does (Gautier and Briot, ICRA 2014): for
@@ -407,7 +407,8 @@ def drive_gains(
 
         k_j (tau_measured - tau_arm)_j = (Y_link pi_payload)_j + friction,
 
-    with tau_arm the model identified from the same measured torques without the payload.
+    with tau_arm the model identified from the same measured torques without the payload. Of coupled motors' efforts,
+    both sides and the speeds of friction are those of the motors.
 
     Parameters
     ----------
@@ -446,13 +447,16 @@ def drive_gains(
         )
     rest = samples.target - samples.filtered(predictor.torque(samples.q, samples.dq, samples.ddq))
     added = samples.filtered(full_regressor(model, samples.q, samples.dq, samples.ddq)[:, :, -10:] @ payload)
-    own = samples.filtered(friction_model('coulomb_viscous').columns(samples.dq, np.zeros((samples.n, 0))))
+    setup = predictor.setup
+    rest, added, target = (setup.efforts(torque) for torque in (rest, added, samples.target))
+    speed = samples.dq @ setup.torque  # that the efforts' power goes with: effort . speed = tau . dq
+    own = samples.filtered(friction_model('coulomb_viscous').columns(speed, np.zeros((samples.n, 0))))
     gains, std = np.ones(samples.n), np.full(samples.n, np.inf)
     for j in range(samples.n):
         # rest = (1/k) added + friction: the measured torque has the noise and is the left side
         rows = np.concatenate([added[:, j, None], own[:, j]], axis=1) * np.sqrt(samples.weight[:, j, None])
         right = rest[:, j] * np.sqrt(samples.weight[:, j])
-        if np.linalg.norm(added[:, j]) < 1e-3 * max(float(np.linalg.norm(samples.target[:, j])), 1e-12):
+        if np.linalg.norm(added[:, j]) < 1e-3 * max(float(np.linalg.norm(target[:, j])), 1e-12):
             continue
         solution = np.linalg.lstsq(rows, right, rcond=1e-12)[0]
         residual = right - rows @ solution

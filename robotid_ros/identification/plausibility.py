@@ -18,10 +18,9 @@ from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
-from robotid_ros.identification.information import solve
+from robotid_ros.identification.information import Rows, solve
 from robotid_ros.identification.least_squares import weighted_solution
 from robotid_ros.identification.prior import is_placeholder
-from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import joint_columns
 from robotid_ros.identification.verdict import moved
 from robotid_ros.model.robot_model import RobotModel
@@ -39,6 +38,7 @@ _TURNS = 4.0 * np.pi  # rad: few arms turn a joint twice; 13 degrees are a small
 _ENOUGH = 20_000  # samples that tell a factor
 _OTHER_UNIT = 100.0  # times the description's torque: no description has masses that wrong
 _DRIVING = 0.02  # of the mean power: noise makes friction drive a joint by less
+_APART = 10.0  # times between the joints' factors: constants differ so from motor to motor, errors of masses do not
 _WRONG_ALL, _WRONG_MEAN = 3.0, 5.0  # factor by which all torques, and their mean, contradict a description
 _WEIGHTLESS = 3.0  # times smaller than what motion needs is the part of gravity in efforts that hold none; 3 deviations
 _AT_LIMIT = 0.02  # share of samples at an extreme that noise does not reach
@@ -217,6 +217,25 @@ def contradiction(datasets: Sequence[Dataset], model: RobotModel) -> str:
     return (
         f'the efforts of {"all" if stated else "most"} joints are {size:.2g} times what the masses of the description '
         f'need: they may be {cause}; '
+        'say what they are in the configuration (effort, torque_constants, gear_ratios)'
+    )
+
+
+def own_factors(datasets: Sequence[Dataset], model: RobotModel) -> str:
+    """Return a sentence where the torque of each joint is the description's times another factor; else nothing.
+
+    So are currents whose constants nobody gave, whatever the configuration calls them. No model of bodies explains
+    them, for the joints share the bodies; where one does, other masses are as good a cause.
+    """
+    if is_placeholder(model):
+        return ''
+    factors = np.abs(prior_factors(*_beside_prior(datasets, model)))
+    known = factors[np.isfinite(factors)]
+    if len(known) < 2 or known.max() < _APART * known.min():
+        return ''
+    return (
+        f'the efforts are {known.min():.2g} to {known.max():.2g} times what the masses of the description need, '
+        'differently in each joint: they may be currents, or torques of motors before their gears, whatever was said; '
         'say what they are in the configuration (effort, torque_constants, gear_ratios)'
     )
 

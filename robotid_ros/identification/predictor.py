@@ -18,12 +18,12 @@ from robotid_ros.arrays import Array
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
 from robotid_ros.errors import IdentificationError
-from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.samples import Samples, evenly_weighted
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.signal_choice import like_training
 from robotid_ros.identification.torque_fit import predicted_torque
+from robotid_ros.identification.verdict import Metrics, torque_metrics
 from robotid_ros.model.robot_model import RobotModel
 
 

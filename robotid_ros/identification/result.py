@@ -23,11 +23,10 @@ from robotid_ros.arrays import Array, frozen_array
 from robotid_ros.errors import IdentificationError, RobotIdError
 from robotid_ros.files import write_text
 from robotid_ros.friction import FrictionModel, friction_model
-from robotid_ros.identification.decision import Alternative, Decision
-from robotid_ros.identification.metrics import Metrics
-from robotid_ros.identification.rest_friction import RestFriction
+from robotid_ros.identification.judge import Alternative, Decision
 from robotid_ros.identification.setup import SetUp
-from robotid_ros.identification.verdict import JointVerdict, Use
+from robotid_ros.identification.torque_fit import RestFriction
+from robotid_ros.identification.verdict import JointVerdict, Metrics, Use
 from robotid_ros.model.inertia import INERTIAL_NAMES, physical_violation
 from robotid_ros.reading import parse_yaml, read_text, refusing
 

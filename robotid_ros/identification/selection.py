@@ -37,21 +37,21 @@ from robotid_ros.data.strokes import FrictionStrokes
 from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel, friction_model, parse_friction
-from robotid_ros.identification.alternating import fit_friction
 from robotid_ros.identification.assembly import thresholds
 from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.decision import Decision
 from robotid_ros.identification.estimation import estimate
-from robotid_ros.identification.friction_choice import FrictionChoice
+from robotid_ros.identification.information import Rows
+from robotid_ros.identification.judge import Decision
 from robotid_ros.identification.least_squares import fit_of_parameters
-from robotid_ros.identification.model_choice import Chosen, few_of
+from robotid_ros.identification.model_choice import Chosen, FrictionChoice, few_of
 from robotid_ros.identification.plausibility import remarks, require_radians
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples, as_samples
 from robotid_ros.identification.separable import separable_least_squares
+from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.signal_choice import choose_bandwidth
+from robotid_ros.identification.source_methods import fit_friction
 from robotid_ros.identification.steps import conclude, identify, require_data
 from robotid_ros.identification.stroke_friction import stroke_friction
 from robotid_ros.identification.terms import Terms
@@ -221,8 +221,11 @@ def select(
     limit = thresholds(config, model)
     if limit is None:
         raise IdentificationError('selection decides by torque thresholds; give torque_threshold')
-    runs = [run for dataset in datasets for run in dataset.trajectories()]
-    extra = [run for dataset in validation for run in dataset.trajectories()]
+    stated = SetUp.as_described(model)
+    runs, extra = (
+        [run for dataset in given for run in stated.dataset(dataset, model.joint_names).trajectories()]
+        for given in (datasets, validation)
+    )
     split = split_trajectories(same_references(runs), np.random.default_rng(config.seed))
     split = replace(split, validation=(*split.validation, *range(len(runs), len(runs) + len(extra))))
     runs += extra

@@ -7,23 +7,167 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Identification while recordings come in, for the node and other live users."""
+"""Identification while recordings come in, for the node and other live users.
 
+Recursive identification: an information filter over incoming datasets.
+
+Every dataset adds its Gram matrices; the estimate at any time is the weighted least-squares
+solution of all data so far, at the cost of one small linear system. While a run continues, better averages
+of the same period replace the earlier ones.
+
+The friction here is Coulomb, viscous and an offset, which is linear; the final identification chooses its own model.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from robotid_ros.arrays import Array
+from robotid_ros.arrays import Array, require_names
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.strokes import FrictionStrokes
+from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
 from robotid_ros.errors import IdentificationError
-from robotid_ros.identification.calibrated import calibrated_urdf
+from robotid_ros.friction import friction_model
+from robotid_ros.identification.assembly import calibrated_urdf
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.recursive import RecursiveEstimate, RecursiveIdentifier
+from robotid_ros.identification.information import Information, Rows, joint_precision, solve
 from robotid_ros.identification.result import IdentificationResult
+from robotid_ros.identification.samples import as_samples
 from robotid_ros.identification.selection import SelectionConfig
+from robotid_ros.identification.setup import SetUp
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress
+
+_FRICTION = 'coulomb_viscous+offset'
+_EXCITED = 300.0  # largest condition number that counts as persistent excitation; good designs have less than 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecursiveEstimate:
+    """The running estimate.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the base parameters.
+    base_values, std : ndarray, shape (b,)
+        With their standard deviations by the white-noise formula; infinite where the data leave one open.
+    torque_std : ndarray, shape (b,)
+        Torque that one standard deviation of the parameter causes, as a share of the torque [%].
+    linear : ndarray, shape (n, k)
+        Friction parameters.
+    relative_std : ndarray, shape (b,)
+        100 std / |value| [%].
+    condition : float
+        Condition number with unit columns.
+    persistently_exciting : bool
+        Whether every parameter is determined, with a condition number below 300.
+    relative_error : float
+        Unexplained share of the torque over all joints [%].
+    samples : float
+        Sum of the sample weights.
+    change : float
+        Change of the base parameters by the last dataset, in standard deviations; inf at first.
+    """
+
+    names: tuple[str, ...]
+    base_values: Array
+    std: Array
+    torque_std: Array
+    linear: Array
+    relative_std: Array
+    condition: float
+    persistently_exciting: bool
+    relative_error: float
+    samples: float
+    change: float
+
+    def worst(self, wanted: Sequence[str] = ()) -> tuple[str, float]:
+        """Return the parameter that is known worst, and its deviation [%].
+
+        Parameters
+        ----------
+        wanted : sequence of str
+            Base parameters, whose standard deviation counts relative to their value; where none
+            is named, ``torque_std`` of all counts, since the relative deviation of parameters near zero stays large.
+
+        Raises
+        ------
+        IdentificationError
+            If one is no base parameter of the arm.
+        """
+        index = require_names(wanted, self.names, 'base parameter', 'the arm', IdentificationError)
+        deviation = self.relative_std[index] if index else self.torque_std
+        k = int(np.argmax(deviation))
+        return (wanted or self.names)[k], float(deviation[k])
+
+
+class RecursiveIdentifier:
+    """Sum of the information of several datasets."""
+
+    def __init__(self, model: RobotModel, rotor_inertia: bool = True) -> None:
+        self.model, self.rotor_inertia = model, rotor_inertia
+        self._parts: dict[str, Information] = {}
+        self._last: Array | None = None
+        self.base = base_parameters(model.at_motors(), rotor_inertia=rotor_inertia, tolerance=DATA_TOLERANCE)
+        self.friction = friction_model(_FRICTION)
+
+    def add(self, key: str, dataset: Dataset) -> None:
+        """Take a dataset in, in place of an earlier one of the same key.
+
+        Raises
+        ------
+        IdentificationError
+            If it is empty or a joint is missing.
+        """
+        told = SetUp.as_described(self.model).dataset(dataset, self.model.joint_names)
+        samples = as_samples([told], self.model, standstill_speed=0.02, standstill_weight=0.01)
+        rows = Rows(self.base, samples.coarse())
+        self._parts[key] = rows.information(self.friction, np.zeros((samples.n, 0)), None)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._parts.clear()
+        self._last = None
+
+    def estimate(self) -> RecursiveEstimate | None:
+        """Return the estimate from all that has come, or None while nothing has."""
+        parts = list(self._parts.values())
+        if not parts:
+            return None
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        precision = np.ones(total.n)
+        found = solve(*total.normal(precision), total.base, self.friction)
+        for _ in range(5):
+            precision = joint_precision(total, found.parameters)
+            found = solve(*total.normal(precision), total.base, self.friction)
+        values = found.parameters[: total.base]
+        std = np.sqrt(np.maximum(np.diag(found.inverse)[: total.base], 0.0))
+        change = np.inf
+        if self._last is not None:
+            change = float(np.max(np.abs(values - self._last) / np.maximum(std, 1e-300)))
+        self._last = values
+        unexplained = total.residual_squares(found.parameters).sum() / max(float(total.gram[:, -1, -1].sum()), 1e-300)
+        std = np.where(found.determined[: total.base], std, np.inf)
+        size = np.maximum(np.abs(values), 1e-300)
+        column = np.sqrt(np.einsum('jkk->k', precision[:, None, None] * total.gram[:, : total.base, : total.base]))
+        torque = np.sqrt(max(float(precision @ total.gram[:, -1, -1]), 1e-300))
+        return RecursiveEstimate(
+            names=self.base.names,
+            base_values=values,
+            std=std,
+            torque_std=100.0 * std * column / torque,
+            linear=found.parameters[total.base :].reshape(total.n, -1),
+            relative_std=100.0 * std / size,
+            condition=found.condition_scaled,
+            persistently_exciting=bool(found.determined.all() and found.condition_scaled < _EXCITED),
+            relative_error=float(100.0 * np.sqrt(unexplained)),
+            samples=float(total.count.mean()),
+            change=change,
+        )
 
 
 def averaged_period(

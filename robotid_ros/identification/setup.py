@@ -90,8 +90,8 @@ class SetUp:
     def as_described(cls, model: RobotModel) -> 'SetUp':
         """Return the set-up in which the recording is what the description says."""
         eye = np.eye(model.n)
-        torque = model.drives.T if model.effort_at == 'motors' else eye
-        return cls(gravity=model.gravity, position=eye, zero=np.zeros(model.n), torque=torque, drives=model.drives)
+        torque, zero = model.effort_map, np.zeros(model.n)
+        return cls(gravity=model.gravity, position=eye, zero=zero, torque=torque, drives=model.drives)
 
     @property
     def changes_coordinates(self) -> bool:
@@ -109,7 +109,8 @@ class SetUp:
         configuration says of the efforts, its user knows.
         """
         lost = [f'{each.text}; {each.remedy}' for each in self.findings if not each.undone]
-        if lost or not (self.changes_coordinates and self.findings):
+        turned = [each for each in self.findings if each.kind not in ('gravity', 'drives')]  # these turn no coordinates
+        if lost or not (self.changes_coordinates and turned):
             return '; '.join(lost)
         return (
             f'{"; ".join(f"{each.text}; {each.remedy}" for each in self.findings)}; the model predicts this recording, '
@@ -159,6 +160,10 @@ class SetUp:
     def state(self, position: Array, velocity: Array, torque: Array) -> Array:
         """Return one recorded joint state in the coordinates of the description, shape (3, n)."""
         return np.stack([self.position @ position + self.zero, self.position @ velocity, self.torque @ torque])
+
+    def efforts(self, torque: Array) -> Array:
+        """Return torques of the description, shape (N, n), as the driver tells and takes them."""
+        return np.asarray(torque @ np.linalg.inv(self.torque).T)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""

@@ -23,16 +23,15 @@ its maximum on a part of the samples; the best challenges what holds so far befo
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.dynamics import full_regressor
-from robotid_ros.identification.decision import Alternative, Decision
 from robotid_ros.identification.information import non_negative
-from robotid_ros.identification.judge import GROUPS, Score, groups
+from robotid_ros.identification.judge import GROUPS, Alternative, Decision, Score, groups
 from robotid_ros.identification.prior import standard_prior
 from robotid_ros.identification.samples import Samples, evenly_weighted
 from robotid_ros.identification.setup import Finding, SetUp
@@ -111,11 +110,13 @@ class _Test:
     def normal(self, rows: Array, torque: Array, keep: BoolArray | slice = slice(None)) -> _Normal:
         """Return Gram matrices, vectors, squares and weights of some samples, joint by joint."""
         rows, torque, weight = rows[:, keep], torque[:, keep], self.samples.weight[keep].T
-        turned = (rows * weight[..., None]).transpose(0, 2, 1)
+        root = np.sqrt(weight)  # of both factors, so that BLAS computes half of the symmetric product
+        rows, torque = rows * root[..., None], torque * root
+        turned = rows.transpose(0, 2, 1)
         return (
             turned @ rows,
             (turned @ torque[..., None])[..., 0],
-            np.sum(weight * torque**2, axis=1),
+            np.sum(torque**2, axis=1),
             weight.sum(axis=1),
         )
 
@@ -433,12 +434,15 @@ def _zeros(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
 
 def _couplings(setup: SetUp, model: RobotModel) -> Iterator[SetUp]:
     eye = np.eye(model.n)
-    if model.has_coupled_drives and np.array_equal(setup.torque, eye):
+    if model.has_coupled_drives and np.array_equal(setup.torque, model.effort_map):
         coupled = (model.drives != eye).any(axis=1) | (model.drives != eye).any(axis=0)
         names = tuple(np.array(model.joint_names)[coupled].tolist())
-        text = f'the efforts of {", ".join(names)} are those of their coupled motors, and the positions of the joints'
-        finding = Finding(kind='coordinates', joints=names, text=text, remedy='set effort_at: motors beside drives')
-        yield replace(setup, torque=model.drives.T, findings=(*setup.findings, finding))
+        other: Literal['joints', 'motors'] = 'joints' if model.effort_at == 'motors' else 'motors'
+        whose = {'joints': 'these joints', 'motors': 'their coupled motors'}[other]
+        text = f'the efforts of {", ".join(names)} are those of {whose}, and the positions those of the joints'
+        finding = Finding(kind='coordinates', joints=names, text=text, remedy=f'set effort_at: {other} beside drives')
+        turned = replace(model, effort_at=other).effort_map
+        yield replace(setup, torque=turned, findings=(*setup.findings, finding))
     for k in range(1, model.n):
         if model.joint_types[k - 1 : k + 1] != ('revolute', 'revolute') or setup.drives[k, k - 1] != 0.0:
             continue

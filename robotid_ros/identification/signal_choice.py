@@ -26,8 +26,7 @@ import numpy as np
 
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import DataError
-from robotid_ros.identification.decision import Alternative, Decision
-from robotid_ros.identification.judge import GROUPS, Score, groups
+from robotid_ros.identification.judge import GROUPS, Alternative, Decision, Score, groups
 from robotid_ros.identification.samples import Samples
 from robotid_ros.identification.terms import Terms
 from robotid_ros.signals.filtering import motion_band

@@ -22,15 +22,12 @@ from robotid_ros.dynamics import DATA_TOLERANCE, BaseParameters, base_parameters
 from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import friction_model
 from robotid_ros.identification.assembly import assemble, errors_in_motion, fit_metrics, provenance_of, thresholds
-from robotid_ros.identification.bench import Bench, solved
 from robotid_ros.identification.card import described_by
 from robotid_ros.identification.config import IdentificationConfig
-from robotid_ros.identification.decision import Decision
 from robotid_ros.identification.estimation import estimate
-from robotid_ros.identification.information import BaseRegressor
-from robotid_ros.identification.judge import GROUPS, REGIONS, groups
+from robotid_ros.identification.information import BaseRegressor, Rows
+from robotid_ros.identification.judge import GROUPS, REGIONS, Bench, Decision, groups, solved
 from robotid_ros.identification.least_squares import normal_equations
-from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.model_choice import choose_signals_and_model, samples_of_datasets, without_ripple
 from robotid_ros.identification.physical import PhysicalFit, physical_parameters
 from robotid_ros.identification.plausibility import (
@@ -38,18 +35,27 @@ from robotid_ros.identification.plausibility import (
     doubts,
     joint_faults,
     open_parameters,
+    own_factors,
     remarks,
     require_radians,
 )
-from robotid_ros.identification.rest_choice import with_rest
 from robotid_ros.identification.result import IdentificationResult
-from robotid_ros.identification.rows import Rows
 from robotid_ros.identification.samples import Samples, evenly_weighted
 from robotid_ros.identification.setup import SetUp
 from robotid_ros.identification.setup_search import find_setup
 from robotid_ros.identification.signal_choice import like_training
-from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque
-from robotid_ros.identification.verdict import WRONG, good_for, judge_joints, known_parameters, moved, overall
+from robotid_ros.identification.torque_fit import TorqueFit, predicted_torque, with_rest
+from robotid_ros.identification.verdict import (
+    WRONG,
+    Metrics,
+    good_for,
+    good_for_nothing,
+    judge_joints,
+    known_parameters,
+    moved,
+    overall,
+    torque_metrics,
+)
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.progress import Progress, silent
 
@@ -129,12 +135,14 @@ def identify(
     base = base_parameters(model.at_motors(), rotor_inertia=config.rotor_inertia, tolerance=DATA_TOLERANCE)
     require_data(training, model, base, config)
     require_radians(training, model)
-    notes = remarks(training, model)
+    stated = SetUp.as_described(model)  # what the configuration says of efforts holds for all that looks at them
+    told = [stated.dataset(each, model.joint_names) for each in training]
+    notes = remarks(told, model)
     if progress is not None:
-        first = first_answer(training, model, base)
+        first = first_answer(told, model, base)
         report = partial(_after, progress, f'plain least squares leave {first:.3g} % of the torque')
         report(0.0, 'the first answer')
-    setup = SetUp.as_described(model)
+    setup = stated
     decisions: tuple[Decision, ...] = ()
     if config.automatic and strokes is None:
         report(0.01, 'compare the recording with the description')
@@ -164,7 +172,7 @@ def identify(
         arm,
         config,
         sets,
-        doubt=doubts(training, model) or contradiction(data.datasets, arm),
+        doubt=doubts(told, model) or contradiction(data.datasets, arm),
         notes=notes,
         decisions=decisions,
         cutoff=data.cutoff,
@@ -241,6 +249,7 @@ def conclude(
         metrics['held_out'], without = held_out(fit, rows, model)
     samples = rows.samples
     setup = SetUp.as_described(model) if setup is None else setup
+    cause = own_factors(sets['training'], model)
     verdicts = judge_joints(
         metrics[judge],
         np.sqrt(np.mean(((samples.measured - samples.target) @ model.drives) ** 2, axis=0)),
@@ -258,6 +267,7 @@ def conclude(
         [base.names[k] for k in still_open],
         base=len(base.names),
         judged_by=judge,
+        cause=cause,
     )
     if 'held_out' in metrics:
         regions, spread = metrics['held_out'].relative_error_total, spread_elsewhere(fit, rows, without)
@@ -272,13 +282,25 @@ def conclude(
             notes = (*notes, said)
     if not fit.converged and limit is not None:
         usable, reason = False, fit.reason
+    solid_metrics = {name: fit_metrics(base, solid, model, listed) for name, listed in sets.items()}
+    judged = metrics.get('held_out', metrics[judge])
+    uses = good_for(
+        judged,
+        solid_metrics[judge],
+        error_at_rest(fit, rows, model.drives),
+        known_parameters(fit.base_values, fit.std[: len(fit.base_values)]),
+        usable,
+    )
+    if usable and (idle := good_for_nothing(uses, judged, cause)):
+        usable, reason = False, idle
+        uses = tuple(replace(use, good=False) for use in uses)
     return assemble(
         fit,
         physical,
         model,
         base,
         metrics,
-        {name: fit_metrics(base, solid, model, listed) for name, listed in sets.items()},
+        solid_metrics,
         config,
         verdicts=verdicts,
         usable=usable,
@@ -293,13 +315,7 @@ def conclude(
         },
         samples=samples,
         setup=setup,
-        uses=good_for(
-            metrics.get('held_out', metrics[judge]),
-            fit_metrics(base, solid, model, sets[judge]),
-            error_at_rest(fit, rows, model.drives),
-            known_parameters(fit.base_values, fit.std[: len(fit.base_values)]),
-            usable,
-        ),
+        uses=uses,
     )
 
 

@@ -7,28 +7,159 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Terms of a torque model beside the rigid body, and how well they predict states that were left out."""
+"""Terms of a torque model beside the rigid body, and how well they predict states that were left out.
+
+How much each kind of term counts, and how far the description is off: the weights that make the torque most likely.
+
+Friction has more terms than a recording determines: smooth steps of several widths, what builds up after a reversal,
+the load, the position. Each kind of term i has one weight for all joints; in joint j its parameter is normal about 0,
+
+    f_ij ~ N(0, s_j^2 / (a_i c_ij^2)),
+
+with s_j the root mean square of the joint's torque and c_ij that of the column, so that only shares of the torque are
+compared and no unit enters. The base parameters are normal about the description's with a covariance C / s. With
+Gaussian noise of the variance 1 / p_j everything is linear, and the weights are those of greatest evidence (MacKay
+1992), by the fixed point
+
+    a_i = g_i / sum_j (f_ij c_ij / s_j)^2,   s = g / (beta - m)^T C^-1 (beta - m),   p_j = N_j / E[|e_j|^2],
+
+where g_i of the parameters of a kind of term, and g of the base parameters, are determined by the data and not by their
+weight: one minus the share of their variance that the data leave. A kind of term that explains nothing gets the
+largest weight, and is nearly gone.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from robotid_ros.arrays import Array, BoolArray, IntArray
 from robotid_ros.friction import FrictionModel, friction_model
-from robotid_ros.identification.bench import Bench, solved
-from robotid_ros.identification.covariance import independent_share
-from robotid_ros.identification.evidence import Weights, weigh
 from robotid_ros.identification.information import BaseRegressor, Information
-from robotid_ros.identification.judge import Score
+from robotid_ros.identification.judge import Bench, Score, solved
 from robotid_ros.identification.prior import Prior
 from robotid_ros.identification.samples import Samples
+from robotid_ros.identification.torque_fit import independent_share
 
 PLAIN = 'coulomb_viscous+offset'
 ALL = 'levels+load+offset+position'
 _SMOOTH = 0.05  # of a joint's largest speed: the velocity scale
 _BUILDS_UP = 1e-3  # of a joint's range: the presliding distance
 _LOAD_PASSES = 2
+_FIRST = 25.0  # weight to begin with: a term takes a fifth of the torque
+_MOST = 2500.0  # weight: what explains nothing may still take a fiftieth of the torque, as deviations have to hold
+_GONE = 1e10  # weight of a term that is left out
+_STRENGTHS = 1e-8, 1e6  # of the description
+_ITERATIONS, _STEPS = 60, 4  # most, from the first guess and from the weights of nearly the same rows
+_SETTLED, _CHANGED = 0.01, 0.1  # relative changes of the noise and of the description's weight at which they end
+_LEAST = 1e-10  # least share of the torque's variance that is noise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """What evidence says.
+
+    Attributes
+    ----------
+    prior : Prior
+        The weights of all terms beside some Gram matrices.
+    precision : ndarray, shape (n,)
+        Of each joint's torque [1/(N m)^2].
+    alpha : ndarray, shape (k,)
+        a_i, of each kind of friction term.
+    strength : float
+        s, of the description.
+    """
+
+    prior: Prior
+    precision: Array
+    alpha: Array
+    strength: float
+
+
+def weigh(
+    info: Information,
+    described: Prior,
+    independent: float,
+    without: BoolArray | None = None,
+    start: Weights | None = None,
+) -> Weights:
+    """Return the weights of all terms.
+
+    Parameters
+    ----------
+    info : Information
+        Gram matrices.
+    described : Prior
+        Mean and precision of the base parameters.
+    independent : float
+        Independent samples in one: what a model cannot follow counts once as long as the arm stays near one state.
+    without : ndarray of bool, shape (k,), optional
+        Friction terms that are left out.
+    start : Weights, optional
+        Of nearly the same rows, from where a few steps are enough.
+
+    References
+    ----------
+    D. MacKay, Bayesian interpolation, Neural Computation 4 (1992), 415-447.
+    M. Tipping, Sparse Bayesian learning and the relevance vector machine, J. Machine Learning Res. 1 (2001), 211-244.
+    """
+    n, b, k = info.n, info.base, info.own
+    count = np.maximum(info.count, 1e-300)
+    power = info.gram[:, -1, -1] / count
+    power = np.maximum(power, _LEAST * float(power.max()) + 1e-100)
+    share = np.einsum('nkk->nk', info.gram[:, b:-1, b:-1]) / (count * power)[:, None]
+    seen = share > 1e-12 * np.maximum(share.max(axis=0, initial=0.0), 1e-300)
+    alpha, strength, precision = np.full(k, _FIRST), 1.0, 20.0 / power
+    if start is not None:
+        alpha[: len(start.alpha)], strength, precision = start.alpha[:k], start.strength, start.precision
+    prior, told = described, float(b)
+    for iteration in range(_ITERATIONS if start is None else _STEPS):
+        own = np.where(seen, np.minimum(alpha, _MOST) * share, 1.0 / power[:, None])
+        if without is not None:
+            own = np.where(without, _GONE * np.maximum(share, 1.0 / power[:, None]), own)
+        prior = Prior(
+            mean=described.mean, precision=strength * described.precision, strength=1.0 / independent, own=own
+        )
+        matrix, vector = info.normal(precision)
+        prior.add(matrix, vector)
+        values, inverse = _posterior(matrix, vector)
+        covariance = inverse / independent
+        known = np.clip(1.0 - own * np.diag(covariance)[b:].reshape(n, k), 1e-6, 1.0)
+        square = np.sum(values[b:].reshape(n, k) ** 2 * share * seen, axis=0)
+        alpha = np.sum(known * seen, axis=0) / np.maximum(square, 1e-12)
+        away = values[:b] - described.mean
+        told = max(b - strength * float(np.sum(covariance[:b, :b] * described.precision)), 1e-3 * b)
+        before, distance = strength, float(away @ described.precision @ away)
+        strength = float(np.clip(told / max(distance, 1e-300), *_STRENGTHS))
+        spread = np.empty(n)
+        for j in range(n):
+            place = np.concatenate([np.arange(b), b + j * k + np.arange(k)])
+            spread[j] = np.sum(covariance[np.ix_(place, place)] * info.gram[j, :-1, :-1])
+        updated = count / np.maximum(info.residual_squares(values) + spread, _LEAST * power * count)
+        settled = np.abs(np.log(updated / precision)).max() < _SETTLED and abs(np.log(strength / before)) < _CHANGED
+        precision = updated
+        if settled and iteration > 3:
+            break
+    # The mean of the description's variance, which few parameters tell, is larger than its mode.
+    prior = replace(prior, precision=max(told - 2.0, 1.0) / max(told, 1.0) * prior.precision)
+    return Weights(prior=prior, precision=precision, alpha=alpha, strength=strength)
+
+
+def _posterior(matrix: Array, vector: Array) -> tuple[Array, Array]:
+    """Return the solution of normal equations and the inverse of their matrix."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    unit = matrix * np.outer(scale, scale)
+    for jitter in (1e-12, 1e-10, 1e-8):  # what no term and no description determines
+        try:
+            factor = cho_factor(unit + jitter * np.eye(len(unit)))
+        except LinAlgError:
+            continue
+        inverse = cho_solve(factor, np.diag(scale)) * scale[:, None]
+        return np.asarray(inverse @ vector), np.asarray(inverse)
+    inverse = np.linalg.pinv(unit, hermitian=True) * np.outer(scale, scale)
+    return np.asarray(inverse @ vector), np.asarray(inverse)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

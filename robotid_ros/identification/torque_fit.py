@@ -7,18 +7,108 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""A fitted torque model, the result of every estimator."""
+"""A fitted torque model, the result of every estimator.
 
+Covariance of least-squares estimates from correlated samples.
+
+With residuals of autocovariance C_j at joint j and weights p_j, the estimate of
+min sum_j p_j |tau_j - A_j x|^2 has the covariance
+
+    H^-1 (sum_j p_j^2 A_j^T C_j A_j) H^-1,   H = sum_j p_j A_j^T A_j.
+
+The white-noise formula H^-1 counts every sample as news; a signal filtered at f Hz and sampled at
+1 kHz has 1000 / 2 f times fewer. C_j comes from an autoregressive model of the residual
+(Yule-Walker; order by Akaike's criterion), and the quadratic form is one FFT of the rows: it is
+the sum of their periodogram times the residual's spectrum.
+
+Friction of a joint at rest, from the direction of its last motion.
+
+A joint that comes to rest keeps a part of its friction torque against the direction of the last motion, in elastic
+gears and seals. The model's sign(v) is noise there. With d(t) the direction in which the joint last moved faster than
+v0, the torque at rest is taken as
+
+    tau_f = rho d(t)    where |v| < v0,
+
+one coefficient rho per joint. It is used to predict recorded torque, not as feed-forward.
+
+Which joints rest with the friction of their last motion, by torque that the fit has not seen.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
+from scipy.linalg import solve_toeplitz
 
-from robotid_ros.arrays import Array, BoolArray
+from robotid_ros.arrays import Array, BoolArray, IntArray, frozen_array
+from robotid_ros.errors import IdentificationError
 from robotid_ros.friction import FrictionModel
-from robotid_ros.identification.information import BaseRegressor
+from robotid_ros.identification.config import IdentificationConfig
+from robotid_ros.identification.information import BaseRegressor, Rows
+from robotid_ros.identification.judge import GROUPS, Alternative, Decision, Score, groups
 from robotid_ros.identification.prior import Prior
-from robotid_ros.identification.rest_friction import RestFriction
 from robotid_ros.identification.samples import Samples
+
+
+def last_direction(dq: Array, speed: Array, runs: Sequence[tuple[int, int]]) -> Array:
+    """Return d(t): 1 or -1 where a joint rests after motion in that direction, 0 where it moves or has not moved yet.
+
+    Parameters
+    ----------
+    dq : ndarray, shape (N, n)
+        [rad/s]
+    speed : ndarray, shape (n,)
+        v0, below which a joint rests [rad/s].
+    runs : sequence of (start, stop)
+
+    Returns
+    -------
+    ndarray, shape (N, n)
+    """
+    moving = np.abs(dq) >= speed
+    result = np.zeros_like(dq)
+    for start, stop in runs:
+        rows = slice(start, stop)
+        index = np.arange(stop - start)[:, None] * np.ones(dq.shape[1], dtype=np.int64)
+        last = np.maximum.accumulate(np.where(moving[rows], index, -1), axis=0)
+        direction = np.take_along_axis(np.sign(dq[rows]), np.maximum(last, 0), axis=0)
+        result[rows] = np.where((last >= 0) & ~moving[rows], direction, 0.0)
+    return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestFriction:
+    """Friction at rest of each joint.
+
+    Attributes
+    ----------
+    speed : ndarray, shape (n,)
+        v0 [rad/s or m/s]; 0 for a joint whose friction at rest is that of its friction model.
+    torque : ndarray, shape (n,)
+        rho [N m or N].
+    """
+
+    speed: Array
+    torque: Array
+
+    def __post_init__(self) -> None:
+        n = len(np.atleast_1d(self.speed))
+        for name in ('speed', 'torque'):
+            object.__setattr__(self, name, frozen_array(getattr(self, name), name, (n,), IdentificationError))
+
+    def resting(self, dq: Array) -> BoolArray:
+        """Return which samples are at rest, shape (N, n)."""
+        return np.asarray(np.abs(dq) < self.speed)
+
+    def friction_speed(self, dq: Array) -> Array:
+        """Return the speed for the friction model, shape (N, n): exactly zero at rest."""
+        return np.where(self.resting(dq), 0.0, dq)
+
+    def rest_torque(self, dq: Array, runs: Sequence[tuple[int, int]]) -> Array:
+        """Return the torque at rest, shape (N, n) [N m]; zero where the joint moves."""
+        return last_direction(dq, self.speed, runs) * self.torque
+
 
 _CHUNK = 4096
 
@@ -119,3 +209,215 @@ def predicted_torque(
     if rest is not None:
         torque += rest.rest_torque(samples.dq, [(run.start, run.stop) for run in samples.runs])
     return samples.recorded(torque)
+
+
+_ORDER = 24
+_STRETCH = 2048
+_LEFT = 0.2  # least share of the noise at a frequency that a fit is believed to have left
+
+
+def independent_share(residual: Array, runs: Sequence[slice]) -> float:
+    """Return how many independent samples there are in one, as the autocorrelation of a residual shows.
+
+    1 / (1 + 2 sum_k rho_k), over the lags before rho falls below zero; the joints' mean. What a model cannot follow is
+    correlated as long as the arm stays near one state, and counts once.
+
+    Parameters
+    ----------
+    residual : ndarray, shape (N, n)
+    runs : sequence of slice
+        Rows that are contiguous in time.
+    """
+    length = 1 << int(np.ceil(np.log2(2 * max(run.stop - run.start for run in runs))))
+    power = sum(np.abs(np.fft.rfft(residual[run], length, axis=0)) ** 2 for run in runs)
+    lags = np.fft.irfft(power, length, axis=0)[: length // 2]
+    shares = []
+    for correlation in (lags / np.maximum(lags[0], 1e-300)).T:
+        end = int(np.argmax(correlation <= 0.0)) or len(correlation)
+        shares.append(1.0 / max(2.0 * float(correlation[:end].sum()) - 1.0, 1.0))
+    return float(np.mean(shares))
+
+
+def autoregressive_spectrum(lags: Array, count: int, length: int) -> Array:
+    """Return the spectrum of the autoregressive model of an autocovariance (Yule-Walker), shape (L // 2 + 1,).
+
+    Power per sample at k / L cycles per sample, with L the ``length`` of the full circle; its mean over the circle is
+    the variance. The autocovariance, at lags 0 to K, was estimated from ``count`` samples: they decide the order.
+    """
+    if lags[0] <= 0.0:
+        return np.zeros(length // 2 + 1)
+    lags = np.concatenate([lags[:1] * (1.0 + 1e-9), lags[1:]])
+    best, variance, coefficients = np.inf, lags[0], np.zeros(0)
+    for p in range(len(lags)):
+        a = solve_toeplitz(lags[:p], lags[1 : p + 1]) if p else np.zeros(0)
+        innovation = max(float(lags[0] - a @ lags[1 : p + 1]), 1e-12 * float(lags[0]))
+        criterion = count * np.log(innovation) + 2.0 * p
+        if criterion < best:
+            best, variance, coefficients = criterion, innovation, a
+    angle = 2.0 * np.pi * np.arange(length // 2 + 1) / length
+    transfer = 1.0 - np.exp(-1j * np.outer(angle, np.arange(1, len(coefficients) + 1))) @ coefficients
+    return np.asarray(variance / np.abs(transfer) ** 2)
+
+
+def error_autocovariance(stretches: list[Array], residuals: list[Array], leverage: Array, length: int) -> Array:
+    """Return the autocovariance of the errors behind a residual, shape (K + 1,).
+
+    The fit takes away what the rows can mimic, above all at the frequencies of the motion. What it
+    leaves of white noise at frequency f is 1 - l(f), with l(f) = z(f)^H leverage z(f) / M from the
+    rows' transform z; the residual's periodogram is divided by it.
+
+    Parameters
+    ----------
+    stretches : list of ndarray, shape (2, F, m)
+        Real and imaginary parts of the rows' transforms, see :func:`row_transform`.
+    residuals : list of ndarray, shape (M,)
+        Evenly sampled.
+    leverage : ndarray, shape (m, m)
+        Weight times the inverse of the normal matrix, so that rows leverage rows^T projects.
+    length : int
+        Number of frequencies of the full circle.
+    """
+    count = sum(len(residual) for residual in residuals)
+    order = min(_ORDER, max(0, count // 8))
+    lags = np.zeros(order + 1)
+    for transform, residual in zip(stretches, residuals, strict=True):
+        share = np.sum((transform @ leverage) * transform, axis=(0, 2)) / len(residual)
+        power = np.abs(np.fft.rfft(residual, length)) ** 2 / np.maximum(1.0 - share, _LEFT)
+        lags += np.fft.irfft(power, length)[: order + 1]
+    return lags / count
+
+
+def row_transform(rows: Array, length: int) -> Array:
+    """Return real and imaginary part of the transform of rows (M, m), shape (2, length // 2 + 1, m)."""
+    transform = np.fft.rfft(rows, length, axis=0)
+    return np.stack([transform.real, transform.imag])
+
+
+def correlated_scores(stretches: list[Array], spectrum: Array, length: int) -> Array:
+    """Return A^T C A for the transforms of the rows A and the spectrum of C over ``length`` frequencies."""
+    weight = np.full(len(spectrum), 2.0 / length)
+    weight[0] = 1.0 / length
+    if length % 2 == 0:
+        weight[-1] = 1.0 / length
+    power = (weight * spectrum)[:, None]
+    parts = [part.T @ (power * part) for transform in stretches for part in transform]
+    return np.asarray(np.sum(parts, axis=0))
+
+
+def covariance_of_estimate(
+    rows: Array, residual: Array, runs: IntArray, precision: Array, inverse: Array, base: int, bin_size: float
+) -> Array:
+    """Return the covariance of all parameters ``[beta, own_1, ..., own_n]``.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (M, n, b + k)
+        Model rows times the root of the sample weights, summed over bins of samples much shorter than
+        the motion's periods.
+    residual : ndarray, shape (M, n)
+        Mean over the same bins of the residual times the root of the sample weights [N m].
+    runs : ndarray of int, shape (M,)
+    precision : ndarray, shape (n,)
+    inverse : ndarray, shape (P, P)
+        Inverse of the normal matrix.
+    base : int
+        Number b of common parameters.
+    bin_size : float
+        Samples per bin, their mean.
+
+    Notes
+    -----
+    Fitting takes part of the noise into the parameters, so that residuals are smaller than errors;
+    their variance is scaled up by the expectation of that part.
+    """
+    n, own = rows.shape[1], rows.shape[2] - base
+    parts = _stretches(runs)
+    length = 1 << int(np.ceil(np.log2(2 * max(part.stop - part.start for part in parts))))
+    middles, places, powers, variances = [], [], [], []
+    for j in range(n):
+        place = np.concatenate([np.arange(base), base + j * own + np.arange(own)])
+        leverage = precision[j] / bin_size * inverse[np.ix_(place, place)]
+        transforms = [row_transform(rows[part, j], length) for part in parts]
+        lags = error_autocovariance(transforms, [residual[part, j] for part in parts], leverage, length)
+        spectrum = autoregressive_spectrum(lags, len(residual), length)
+        middles.append(correlated_scores(transforms, spectrum, length))
+        places.append(place)
+        powers.append(float(np.sum(residual[:, j] ** 2)))
+        variances.append(float(lags[0]) * len(residual))
+    inflation = np.ones(n)
+    for _ in range(3):
+        centre = np.zeros_like(inverse)
+        for j in range(n):
+            centre[np.ix_(places[j], places[j])] += precision[j] ** 2 * inflation[j] * middles[j]
+        covariance = inverse @ centre @ inverse
+        for j in range(n):
+            if powers[j] <= 0.0:
+                continue
+            square = np.ix_(places[j], places[j])
+            gram = rows[:, j].T @ rows[:, j] / bin_size**2
+            absorbed = 2.0 * precision[j] * np.sum(inverse[square] * middles[j]) * inflation[j] / bin_size
+            absorbed -= np.sum(covariance[square] * gram)
+            expected = max(variances[j] * inflation[j] - absorbed, 0.2 * powers[j])
+            inflation[j] = np.clip(inflation[j] * powers[j] / expected, 1.0, 10.0)
+    return covariance
+
+
+def _stretches(runs: IntArray) -> list[slice]:
+    """Cut the runs into stretches that are long against every correlation, so that transforms stay small."""
+    starts = np.flatnonzero(np.diff(runs, prepend=-1)).tolist()
+    result = []
+    for start, stop in zip(starts, [*starts[1:], len(runs)], strict=True):
+        edges = np.linspace(start, stop, -(-(stop - start) // _STRETCH) + 1).astype(int).tolist()
+        result += [slice(low, high) for low, high in pairwise(edges)]
+    return result
+
+
+_SAMPLES = 20_000  # at most, by which it is found
+_SHARE = 0.005  # of the samples: less rest than this is not worth a parameter
+_AT_REST = 0.02  # of a joint's largest speed, where the configuration does not say
+
+
+def with_rest(fit: TorqueFit, rows: Rows, config: IdentificationConfig) -> tuple[TorqueFit, Decision]:
+    """Find the friction at rest, joint by joint, where held-out torque confirms it.
+
+    Friction that builds up along the way stays where a joint stops by itself. For its joints this is what a program has
+    that knows no past: the last direction.
+    """
+    samples = rows.samples.sliding(None).with_bandwidth(fit.bandwidth).excerpts(_SAMPLES)
+    friction = replace(fit.friction, presliding=None)
+    speed = (config.standstill_speed or _AT_REST) * np.abs(rows.samples.dq).max(axis=0)
+    runs = [(run.start, run.stop) for run in samples.runs]
+    zero = RestFriction(speed=speed, torque=np.zeros(samples.n))
+    still = zero.resting(samples.dq)
+    direction = still * samples.recorded(last_direction(samples.dq, speed, runs))
+
+    def residual(rest: RestFriction | None) -> Array:
+        torque = predicted_torque(rows.base, friction, fit.base_values, fit.friction_parameters, samples, rest)
+        return still * (samples.measured - torque)
+
+    plain, left = residual(None), residual(zero)
+    label = groups(samples, GROUPS)
+    masks = [(label == k)[:, None] for k in np.unique(label)]
+    rho = np.stack([_coefficient(~held * direction, left) for held in masks])
+    count = np.array([np.sum(held * still, axis=0) for held in masks])
+    before = Score(squares=np.array([np.sum(held * plain**2, axis=0) for held in masks]), count=count)
+    squares = [np.sum(held * (left - direction * r) ** 2, axis=0) for held, r in zip(masks, rho, strict=True)]
+    after = Score(squares=np.array(squares), count=count)
+    chosen = before.joints_lose_to(after) & (still.mean(axis=0) > _SHARE)
+    decision = Decision(
+        subject='friction at rest',
+        chosen=f'from the last direction for {int(chosen.sum())} of {samples.n} joints' if chosen.any() else 'none',
+        alternatives=(
+            Alternative(name='friction model', error=before.rmse),
+            Alternative(name='last direction', error=after.rmse),
+        ),
+    )
+    if not chosen.any():
+        return fit, decision
+    found = np.where(chosen, _coefficient(direction, left), 0.0)
+    return replace(fit, rest=RestFriction(speed=np.where(chosen, speed, 0.0), torque=found)), decision
+
+
+def _coefficient(column: Array, values: Array) -> Array:
+    """Return the least-squares coefficient of a column, joint by joint."""
+    return np.asarray(np.sum(column * values, axis=0) / np.maximum(np.sum(column**2, axis=0), 1e-12))

@@ -7,7 +7,10 @@
 # "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
 # specific language governing permissions and limitations under the License.
 
-"""Whether each joint of an identified model can be used, and what to do where it cannot."""
+"""Whether each joint of an identified model can be used, and what to do where it cannot.
+
+How well a predicted torque matches the measured one.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +18,105 @@ from typing import Any
 
 import numpy as np
 
-from robotid_ros.arrays import Array, BoolArray
-from robotid_ros.identification.metrics import Metrics
+from robotid_ros.arrays import Array, BoolArray, frozen_array
+from robotid_ros.errors import IdentificationError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """Errors of a torque prediction, per joint and over all.
+
+    Attributes
+    ----------
+    joint_names : tuple of str
+    rmse : ndarray, shape (n,)
+        Root mean square error [N m].
+    relative_error : ndarray, shape (n,)
+        100 |tau - tau_hat| / |tau| over the joint's samples [%].
+    relative_error_total : float
+        The same over all joints' samples stacked [%].
+    samples : int
+    """
+
+    joint_names: tuple[str, ...]
+    rmse: Array
+    relative_error: Array
+    relative_error_total: float
+    samples: int
+
+    def __post_init__(self) -> None:
+        n = len(self.joint_names)
+        for name in ('rmse', 'relative_error'):
+            value = frozen_array(getattr(self, name), name, (n,), IdentificationError)
+            object.__setattr__(self, name, value)
+
+    @property
+    def match(self) -> Array:
+        """Match delta = 100 - relative_error, shape (n,) [%]."""
+        return 100.0 - self.relative_error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers by joint name."""
+
+        def by_joint(values: Array) -> dict[str, float]:
+            return {name: float(value) for name, value in zip(self.joint_names, values, strict=True)}
+
+        return {
+            'rmse': by_joint(self.rmse),
+            'relative_error': by_joint(self.relative_error),
+            'relative_error_total': float(self.relative_error_total),
+            'match': by_joint(self.match),
+            'samples': int(self.samples),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> 'Metrics':
+        """Return the metrics that :meth:`to_dict` wrote."""
+        names = tuple(data['rmse'])
+        return cls(
+            joint_names=names,
+            rmse=np.array([data['rmse'][name] for name in names]),
+            relative_error=np.array([data['relative_error'][name] for name in names]),
+            relative_error_total=float(data['relative_error_total']),
+            samples=int(data['samples']),
+        )
+
+
+def torque_metrics(joint_names: tuple[str, ...], measured: Array, predicted: Array) -> Metrics:
+    """Return the errors of a torque prediction.
+
+    relative error = 100 |tau - tau_hat| / |tau|. A joint whose measured torque is zero throughout has an
+    error of 0 % where the prediction is zero too, and 100 % otherwise.
+
+    Parameters
+    ----------
+    joint_names : tuple of str
+    measured, predicted : ndarray, shape (N, n)
+        [N m]; the measured torque as recorded, unfiltered.
+
+    Raises
+    ------
+    IdentificationError
+        If there are no samples.
+    """
+    if len(measured) == 0:
+        raise IdentificationError('expected torque samples to compare, got none')
+    error = np.sum((measured - predicted) ** 2, axis=0)
+    power = np.sum(measured**2, axis=0)
+
+    def relative(numerator: Array, denominator: Array) -> Array:
+        unknown = np.where(numerator > 0.0, 1.0, 0.0)
+        safe = np.where(denominator > 0.0, denominator, 1.0)
+        return 100.0 * np.sqrt(np.where(denominator > 0.0, numerator / safe, unknown))
+
+    return Metrics(
+        joint_names=joint_names,
+        rmse=np.sqrt(error / len(measured)),
+        relative_error=relative(error, power),
+        relative_error_total=float(relative(error.sum(), power.sum())),
+        samples=len(measured),
+    )
+
 
 WRONG = 50.0  # % of a joint's torque: a model that leaves more than half unexplained is of no use
 _NOISE = 1.5  # times the noise of the torque signal: a smaller error is as good as the recording allows
@@ -32,6 +132,7 @@ _HINTS = {
     'training': '',
     'validation': ': is it the same arm, in the same units?',
 }
+_COMPARE = 'compare payload, mount and torque signals with what was said of them, and excite the arm more'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +254,22 @@ def good_for(
     )
 
 
+def good_for_nothing(uses: Sequence[Use], metrics: Metrics, cause: str = '') -> str:
+    """Return that no torque of a model is good for any use, with the numbers; nothing where one is.
+
+    Parameters are no such use: they may be well known and leave the torque unexplained. A right model of a noisy signal
+    is good for gravity compensation, whose error is a mean.
+    """
+    torques = [use for use in uses if use.name != 'parameters']
+    if any(use.good for use in torques):
+        return ''
+    return (
+        f'the model is good for no use, it leaves {metrics.relative_error_total:.0f} % of the torque unexplained: '
+        + '; '.join(f'{use.name}: {use.text}' for use in torques)
+        + f'; {cause or _COMPARE}'
+    )
+
+
 def known_parameters(values: Array, std: Array) -> tuple[int, int]:
     """Return how many parameters are known to 10 %, and how many there are."""
     return int((100.0 * std <= _KNOWN * np.abs(values)).sum()), len(values)
@@ -225,6 +342,7 @@ def overall(
     *,
     base: int = 0,
     judged_by: str,
+    cause: str = '',
 ) -> tuple[bool, str]:
     """Return whether a result can be used, and the sentence that says it.
 
@@ -242,16 +360,19 @@ def overall(
     base : int
         Number of base parameters.
     judged_by : str
+    cause : str
+        What may explain that the model does not explain the torque, or empty.
     """
+    total = metrics.relative_error_total
     if doubt:
-        return False, doubt
+        rest = f'; even so, {total:.0f} % of the torque is left unexplained' if total > WRONG else ''
+        return False, doubt + rest + (f': {cause}' if rest and cause else '')
     if still_open:
         listed = ', '.join(still_open[:3]) + (', ...' if len(still_open) > 3 else '')
         return False, f'the data leave {len(still_open)} of {base} base parameters open: {listed}; excite all joints'
     wrong = [verdict for verdict in joints if not verdict.usable]
-    total = metrics.relative_error_total
     if total > WRONG:
-        hint = _HINTS[judged_by]
+        hint = f': {cause}' if cause else _HINTS[judged_by]
         known = '; '.join(str(verdict) for verdict in wrong)
         text = f'the model leaves {total:.0f} % of the torque unexplained in {judged_by}{hint}'
         return False, f'{text}; {known}' if known else text

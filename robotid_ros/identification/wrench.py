@@ -30,9 +30,9 @@ from robotid_ros.arrays import Array, IntArray
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.data.wrench_recording import AXES
 from robotid_ros.errors import IdentificationError
-from robotid_ros.identification.covariance import covariance_of_estimate
 from robotid_ros.identification.information import solve
 from robotid_ros.identification.samples import evenly_weighted
+from robotid_ros.identification.torque_fit import covariance_of_estimate
 from robotid_ros.model.inertia import INERTIAL_NAMES, split_inertial_parameters
 from robotid_ros.model.kinematics import joint_motion
 from robotid_ros.model.robot_model import RobotModel

@@ -82,9 +82,10 @@ class RobotModel:
     coupling : ndarray, shape (n, n)
     drives : ndarray, shape (n, n)
         Positions of the motors, scaled to the joints, over those of the joints: q_motor = drives @ q. Friction and
-        rotors act at the motors. Only the identification reads it; see :meth:`at_motors`.
+        rotors act at the motors; see :meth:`at_motors`.
     effort_at : str
-        Where drives are coupled, whose torques are recorded: 'joints', or 'motors' (scaled to the joints).
+        Where drives are coupled, whose torques a driver tells and takes: 'joints', or 'motors' (scaled to the joints).
+        All that reads or writes efforts goes by :attr:`effort_map`.
     tip : ndarray, shape (4, 4)
         Tip frame in the frame of the last link.
     base_inertial : ndarray, shape (10,)
@@ -171,6 +172,15 @@ class RobotModel:
     def has_coupled_drives(self) -> bool:
         """Whether a motor turns with more than its own joint."""
         return not np.array_equal(self.drives, np.eye(self.n))
+
+    @property
+    def effort_map(self) -> Array:
+        """T, shape (n, n): torques of the joints over the efforts of the driver, tau = T effort."""
+        return self.drives.T if self.effort_at == 'motors' else np.eye(self.n)
+
+    def torque_of(self, effort: Array) -> Array:
+        """Return the torques of the joints from the efforts of the driver, shape (..., n) [N m or N]."""
+        return np.asarray(effort @ self.effort_map.T) if self.effort_at == 'motors' else effort
 
     def at_motors(self) -> 'RobotModel':
         """Return the same arm in the coordinates of its motors.

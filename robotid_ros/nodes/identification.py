@@ -37,8 +37,7 @@ from robotid_ros.errors import DataError, IdentificationError, ModelError, Robot
 from robotid_ros.files import output_folder
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, SelectionConfig
 from robotid_ros.identification.assembly import thresholds
-from robotid_ros.identification.recursive import RecursiveEstimate
-from robotid_ros.identification.session import IdentificationSession, averaged_period
+from robotid_ros.identification.session import IdentificationSession, RecursiveEstimate, averaged_period
 from robotid_ros.model import RobotModel
 from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.nodes.conversions import LATCHED, average_label, seconds, trajectory_arrays

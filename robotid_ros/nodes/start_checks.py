@@ -201,7 +201,7 @@ class StartChecks:
         """Return whether efforts at rest, shape (N, n), hold no gravity; they need a unit, and masses to compare."""
         if self._robot is None or is_placeholder(model):
             return False
-        torque = np.mean(efforts, axis=0) * self._robot.torque_per_effort(model.joint_names)
+        torque = model.torque_of(np.mean(efforts, axis=0) * self._robot.torque_per_effort(model.joint_names))
         return holds_no_gravity(model, np.mean(positions, axis=0), torque)
 
 

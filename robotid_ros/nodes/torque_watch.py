@@ -25,8 +25,7 @@ from trajectory_msgs.msg import JointTrajectory
 from robotid_ros.arrays import Array
 from robotid_ros.errors import DataError, IdentificationError
 from robotid_ros.identification import IdentificationResult, TorquePredictor
-from robotid_ros.identification.contact import ContactDetector, ContactLevels, standstill_friction
-from robotid_ros.identification.monitor import TorqueMonitor
+from robotid_ros.identification.contact import ContactDetector, ContactLevels, TorqueMonitor, standstill_friction
 from robotid_ros.identification.wrench import WrenchResult, flange_motion
 from robotid_ros.model import RobotModel
 from robotid_ros.nodes.conversions import joint_state_values, seconds, trajectory_arrays
@@ -63,7 +62,7 @@ class TorqueWatch:
     ``values`` says how much it takes.
 
     A trajectory that comes on ``~/trajectory`` goes out on ``~/feedforward`` with the torque of each point as its
-    effort: joint_trajectory_controller adds it to its effort commands.
+    effort, as the driver tells its own: joint_trajectory_controller adds it to its effort commands.
     """
 
     def __init__(self, node: Node) -> None:
@@ -170,7 +169,8 @@ class TorqueWatch:
             return
         place = [message.joint_names.index(joint) for joint in self._joints]
         efforts = np.zeros((len(position), len(message.joint_names)))
-        efforts[:, place] = self._predictor.torque(position, velocity, acceleration)
+        torque = self._predictor.torque(position, velocity, acceleration)
+        efforts[:, place] = self._predictor.setup.efforts(torque)
         for point, effort in zip(message.points, efforts.tolist(), strict=True):
             point.effort = effort
         publish(self._feedforward, message)

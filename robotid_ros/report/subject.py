@@ -17,9 +17,9 @@ import numpy as np
 from robotid_ros.arrays import Array, BoolArray
 from robotid_ros.data.dataset import Dataset, concatenate
 from robotid_ros.dynamics import inverse_dynamics
-from robotid_ros.identification.metrics import Metrics, torque_metrics
 from robotid_ros.identification.predictor import TorquePredictor
 from robotid_ros.identification.result import IdentificationResult
+from robotid_ros.identification.verdict import Metrics, torque_metrics
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.report.content import units_of
 from robotid_ros.report.plot import spread

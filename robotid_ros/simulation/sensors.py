@@ -75,6 +75,8 @@ class Sensors:
         Standard deviation of the torque computed from the current [N m or N].
     drive_gain : ndarray, shape (n,)
         Joint torque per motor current [N m/A]; negative behind a gear that turns the other way.
+    effort_map : ndarray, shape (n, n), optional
+        Torques of the joints over the efforts, where these are of coupled motors.
 
     Raises
     ------
@@ -87,10 +89,14 @@ class Sensors:
     velocity_noise: Array
     effort_noise: Array
     drive_gain: Array
+    effort_map: Array | None = None
 
     def __post_init__(self) -> None:
         n = len(np.atleast_1d(self.drive_gain))
-        for name in self.__slots__:
+        if self.effort_map is not None:
+            put = frozen_array(self.effort_map, 'effort_map', (n, n), ModelError)
+            object.__setattr__(self, 'effort_map', put)
+        for name in self.__slots__[:-1]:
             value = frozen_array(getattr(self, name), name, (n,), ModelError)
             if name == 'drive_gain':
                 if (value == 0.0).any():
@@ -140,6 +146,7 @@ class Sensors:
             velocity_noise=np.full(model.n, velocity_noise),
             effort_noise=effort_noise * effort_scale(model),
             drive_gain=drive_gain,
+            effort_map=model.effort_map if model.effort_at == 'motors' else None,
         )
 
     def measure(self, motion: PlantMotion, rng: np.random.Generator) -> dict[str, Array]:
@@ -155,4 +162,5 @@ class Sensors:
             position = np.where(step == 0.0, position, np.rint(position / safe) * safe)
         velocity = motion.velocity + self.velocity_noise * noise[1]
         effort = motion.motor_torque + self.effort_noise * noise[2]
+        effort = effort if self.effort_map is None else effort @ np.linalg.inv(self.effort_map).T
         return {'position': position, 'velocity': velocity, 'effort': effort, 'current': effort / self.drive_gain}
