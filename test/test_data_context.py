@@ -11,6 +11,7 @@
 """A recording speaks for itself: commands need nothing else, and no motion is lent from another."""
 
 import argparse
+import re
 import resource
 import sqlite3
 import subprocess
@@ -26,15 +27,22 @@ from identification_helpers import TWO_LINKS, fourier_motion, pinocchio_torque
 from recorder_helpers import joint_state, joint_trajectory
 
 from robotid_ros.cli import main
-from robotid_ros.commands.options import add_processing_arguments, motion_settings, processing_settings
-from robotid_ros.data import ProcessingSettings, load_dataset, process_file, read_recording
+from robotid_ros.commands.options import (
+    add_processing_arguments,
+    add_robot_arguments,
+    motion_settings,
+    processing_settings,
+)
+from robotid_ros.commands.sources import source_of
+from robotid_ros.data import ProcessingSettings, load_dataset, process_file, read_recording, write_csv
 from robotid_ros.data.bag import Bag
 from robotid_ros.data.bag_writer import BagWriter
 from robotid_ros.data.context import SCHEMAS, message_text, read_context
 from robotid_ros.data.messages import JointStateDecoder, MessageChunk
 from robotid_ros.data.reference import decode_reference
 from robotid_ros.data.session import RecordingSession
-from robotid_ros.errors import DataError, ModelError
+from robotid_ros.data.storage import save_recording
+from robotid_ros.errors import DataError, ModelError, ModelWarning
 from robotid_ros.excitation import ExcitationConfig, optimize_excitation
 from robotid_ros.excitation.design import save_excitation
 from robotid_ros.model import RobotConfig, RobotModel
@@ -165,6 +173,26 @@ def test_a_plain_bag_works_as_far_as_it_goes(storage, tmp_path, capsys):
     assert 'unknown, taken as torque' in said.splitlines()[1]
     assert 'any motion: it does not repeat' in said
     assert load_dataset(tmp_path / 'out' / 'training_1.npz').effort == ('unknown', 'unknown')
+
+
+def test_of_two_arms_the_recorded_one_is_taken(tmp_path):
+    """Nothing names the arm: not for a table, an npz file, nor a bag with the description of both."""
+    other = re.sub(r'"(upper|lower|tool|shoulder|elbow|flange)"', r'"other_\1"', TWO_LINKS)
+    other = other[other.index('<link name="other_upper">') : other.index('</robot>')]
+    both = TWO_LINKS.replace('</robot>', f'{other}</robot>')
+    (tmp_path / 'both.urdf').write_text(both)
+    plain(tmp_path / 'bag', free(np.random.default_rng(0)), 'MCAP', both)
+    recording = read_recording(tmp_path / 'bag')
+    write_csv(tmp_path / 'table.csv', recording)
+    save_recording(tmp_path / 'kept.npz', recording)
+    parser = argparse.ArgumentParser()
+    add_robot_arguments(parser, required=False)
+    add_processing_arguments(parser)
+    for name in ('bag', 'table.csv', 'kept.npz'):
+        words = [] if name == 'bag' else ['--robot', str(tmp_path / 'both.urdf')]
+        with pytest.warns(ModelWarning, match='no part of the arm: other_elbow, other_shoulder'):
+            source = source_of(parser.parse_args(words), [tmp_path / name])
+        assert source.model.joint_names == MODEL.joint_names, name
 
 
 def test_recordings_that_contradict_each_other_are_refused(tmp_path, capsys):

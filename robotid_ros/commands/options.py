@@ -10,6 +10,7 @@
 """Options that several commands share: which robot, which configuration, how recordings become datasets."""
 
 import argparse
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -61,11 +62,14 @@ def _gravity(table: Array, config: RobotConfig, path: Path, config_path: str) ->
     return given
 
 
-def load_robot(options: argparse.Namespace, config: RobotConfig | None) -> RobotModel:
-    """Return the arm of ``--robot`` with the configuration's limits, drives, chain ends and gravity."""
+def load_robot(options: argparse.Namespace, config: RobotConfig | None, along: Collection[str] = ()) -> RobotModel:
+    """Return the arm of ``--robot`` with the configuration's limits, drives, chain ends and gravity.
+
+    Of several arms it is the one with the joints ``along``.
+    """
     path = arm_file(options.robot)
     if path.suffix not in ('.yaml', '.yml'):
-        return configured_arm(path, config, tip=options.tip or '', joints=options.joints or ())
+        return configured_arm(path, config, tip=options.tip or '', joints=options.joints or (), along=along)
     model = read_dh_file(path).robot_model()
     if options.tip or tuple(options.joints or model.joint_names) != model.joint_names:
         raise ModelError('--joints and --tip choose from a URDF; a DH table is taken whole')

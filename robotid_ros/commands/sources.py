@@ -20,7 +20,7 @@ import numpy as np
 from robotid_ros.commands.options import load_robot, processing_settings
 from robotid_ros.data import ProcessingSettings
 from robotid_ros.data.context import Context, read_context
-from robotid_ros.data.readers import recordings_in
+from robotid_ros.data.readers import recorded_joints, recordings_in
 from robotid_ros.errors import DataError, RobotIdError
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.model import RobotConfig, RobotModel
@@ -71,13 +71,16 @@ def source_of(
     if result is not None and not options.joints:
         options.joints = list(result.joint_names)
     config, whence = configuration(options, told)
+    along = {name for path in contexts for name in recorded_joints(path, options.topic)}
     if options.robot is not None:
-        model = load_robot(options, config)
+        model = load_robot(options, config, along)
         where = f'--robot {options.robot}'
     else:
         path, context = _one('description', told, '--robot')
         try:
-            model = configured_arm(context.description, config, tip=options.tip or '', joints=options.joints or ())
+            model = configured_arm(
+                context.description, config, tip=options.tip or '', joints=options.joints or (), along=along
+            )
         except RobotIdError as cause:
             raise type(cause)(
                 f'{context.topics.get("robot_description", "the description")} in {path}: {cause}'

@@ -89,6 +89,12 @@ def stored_context(path: str | Path) -> dict[str, Any]:
         return {name: kind(found[name]) for name, kind in _CONTEXT.items() if name in found}
 
 
+def stored_joints(path: str | Path) -> tuple[str, ...]:
+    """Return the joints of an npz file."""
+    with refusing(str(path), DataError), np.load(path, allow_pickle=False) as archive:
+        return tuple(map(str, json.loads(str(archive['header'])).get('joint_names', ())))
+
+
 def is_dataset(path: str | Path) -> bool:
     """Return whether a file is a dataset written by :func:`save_dataset`."""
     try:

@@ -23,7 +23,7 @@ One YAML file per arm (``config/<robot>.yaml``) that is a ROS parameter file too
 Units are never guessed: without ``effort`` a recording's effort cannot become a torque.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -288,12 +288,18 @@ class RobotConfig(Settings):
 
 
 def configured_arm(
-    source: str | Path, config: RobotConfig | None, *, base: str = '', tip: str = '', joints: Sequence[str] = ()
+    source: str | Path,
+    config: RobotConfig | None,
+    *,
+    base: str = '',
+    tip: str = '',
+    joints: Sequence[str] = (),
+    along: Collection[str] = (),
 ) -> RobotModel:
     """Return the arm of a URDF, a file or its text, as a configuration describes it.
 
     ``base``, ``tip`` and ``joints`` take the place of those in the configuration where they are not empty; see
-    :meth:`RobotModel.from_urdf`.
+    :meth:`RobotModel.from_urdf`, also for ``along``.
 
     Raises
     ------
@@ -301,12 +307,13 @@ def configured_arm(
         If the description or the configuration cannot be used.
     """
     if config is None:
-        return RobotModel.from_urdf(source, base=base or None, tip=tip or None, joints=joints or None)
+        return RobotModel.from_urdf(source, base=base or None, tip=tip or None, joints=joints or None, along=along)
     model = RobotModel.from_urdf(
         source,
         base=base or config.base,
         tip=tip or config.tip,
         joints=joints or config.joints,
         gravity=config.gravity,
+        along=along,
     )
     return config.applied(model)

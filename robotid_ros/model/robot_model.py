@@ -9,7 +9,7 @@
 
 """The robot model: a serial chain of moving joints and rigid links."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -204,6 +204,7 @@ class RobotModel:
         *,
         base: str | None = None,
         gravity: Sequence[float] = STANDARD_GRAVITY,
+        along: Collection[str] = (),
     ) -> 'RobotModel':
         """Read an arm from a URDF.
 
@@ -221,6 +222,9 @@ class RobotModel:
             Link at the start of the chain; by default the root.
         gravity : sequence of float
             Acceleration of free fall in the base link's frame [m/s^2].
+        along : collection of str
+            Without tip and joints, the branch with these joints is taken where the tree branches, such as those that
+            were recorded.
 
         Raises
         ------
@@ -229,7 +233,7 @@ class RobotModel:
         """
         from robotid_ros.model.urdf import robot_model_from_urdf
 
-        return robot_model_from_urdf(source, tip=tip, joints=joints, base=base, gravity=gravity)
+        return robot_model_from_urdf(source, tip=tip, joints=joints, base=base, gravity=gravity, along=along)
 
     @classmethod
     def from_mdh(cls, rows: Sequence[Sequence[float]], **options: Any) -> 'RobotModel':

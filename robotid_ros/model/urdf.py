@@ -10,7 +10,7 @@
 """A serial arm from a URDF's tree: the chain, locked joints and lumped links."""
 
 import warnings
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Sequence, Set
 from pathlib import Path
 
 import numpy as np
@@ -31,17 +31,23 @@ def robot_model_from_urdf(
     joints: Sequence[str] | None = None,
     base: str | None = None,
     gravity: Sequence[float] = STANDARD_GRAVITY,
+    along: Collection[str] = (),
 ) -> RobotModel:
     """Read an arm from a URDF; see :meth:`RobotModel.from_urdf`."""
     with refusing('the URDF', ModelError):
-        return _robot_model(read_urdf_text(source), tip, joints, base, gravity)
+        return _robot_model(read_urdf_text(source), tip, joints, base, gravity, along)
 
 
 def _robot_model(
-    text: str, tip: str | None, joints: Sequence[str] | None, base: str | None, gravity: Sequence[float]
+    text: str,
+    tip: str | None,
+    joints: Sequence[str] | None,
+    base: str | None,
+    gravity: Sequence[float],
+    along: Collection[str],
 ) -> RobotModel:
     tree = parse_urdf(text)
-    chain = _chain(tree, base, tip, set() if joints is None or isinstance(joints, str) else set(joints))
+    chain = _chain(tree, base, tip, set(along) if joints is None or isinstance(joints, str) else set(joints))
     base_name = chain[0].parent if chain else (base or tree.root)
     tip_name = chain[-1].child if chain else (tip or tree.root)
     moving = _moving_joints(tree, chain, joints)
