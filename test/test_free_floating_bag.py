@@ -203,7 +203,9 @@ def test_a_flight_is_recorded_over_dds(flown, tmp_path, topics):
                         turn.w, turn.x, turn.y, turn.z = measured.base_orientation[k].tolist()
                     publisher.publish(message)
             whole = {f'/{topic}': str(slow.sum()) for topic in ('joint_states', *topics)}
-            wait_until(lambda: executor.spin_once(timeout_sec=0.05) or counts.items() >= whole.items(), 'all messages written')
+            wait_until(
+                lambda: executor.spin_once(timeout_sec=0.05) or counts.items() >= whole.items(), 'all messages written'
+            )
             answer = call('/floating_recorder/stop')
             assert answer.success, answer.message
             assert not call('/floating_recorder/stop').success

@@ -41,9 +41,9 @@ _GAP = 1e-4  # of the misfit: a divergence that weighs less is only a barrier
 _LEAST = 1e-8  # of the misfit: smallest gamma that is tried
 _LEAST_USUAL = 1e-2  # smallest x0 of what must be positive [kg m^2, N m, N m s/rad]
 _RISE = 5e-5  # of the torque error, which the largest gamma may cause: as near to the best as a semidefinite program
-_DESCRIBED, _RISE_DESCRIBED = 1.0, 1e-3
-"""Beside a prior, gamma is that of one observation at most, and the rise may be larger: with less, noise makes bodies
-of hundreds of kilograms."""
+_DESCRIBED, _SIGNIFICANT = 1.0, 9.0
+"""Beside a prior, gamma is that of one observation at most, and the misfit may rise by three standard deviations: with
+less, noise makes bodies of hundreds of kilograms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +210,7 @@ def physical_parameters(
         open, however wrong it is.
     described : bool
         The equations hold a prior already; the divergence then weighs as much as one observation, where that raises
-        the torque error by no more than 0.1 %.
+        the misfit by no more than three standard deviations.
     """
     free = np.linalg.lstsq(matrix, vector, rcond=1e-12)[0]
     bounded = solve(matrix, vector, len(grouping), friction).parameters[len(grouping) :]
@@ -235,9 +235,11 @@ def physical_parameters(
         gamma = regularisation
     else:
         best = max(min(misfit for _, misfit, _ in misfits), 1e-9 * square)  # less is round-off
-        rise, most = (_RISE_DESCRIBED, _DESCRIBED) if described else (_RISE, np.inf)
+        allowed, most = best * (1.0 + _RISE) ** 2, np.inf
+        if described:
+            allowed, most = max(allowed, best + _SIGNIFICANT), _DESCRIBED
         light = [entry for entry in misfits if entry[0] <= most] or misfits[-1:]
-        gamma, _, x = next((entry for entry in light if entry[1] <= best * (1.0 + rise) ** 2), light[-1])
+        gamma, _, x = next((entry for entry in light if entry[1] <= allowed), light[-1])
     solution = objective.change @ x
     n = model.n
     b = grouping.shape[0]
