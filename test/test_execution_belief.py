@@ -62,6 +62,13 @@ def test_a_mean_over_a_long_gap_is_no_velocity(gaps, phase):
         assert belief.motion.velocity[1] == pytest.approx(velocity, abs=1e-12)
 
 
+def test_a_driver_that_tells_no_velocities_is_not_believed_after_a_gap():
+    """It tells zeros: what positions show, over whatever time, is nearer to the truth than that the joint stands."""
+    belief, _ = seen(lambda t: 0.7 * t, velocity=lambda t: np.zeros(2))
+    assert belief.receive(np.array([0.3, 0.7 * 3.0]), np.zeros(2), 3.0, 53.0) is None
+    assert belief.motion.velocity[1] == pytest.approx(0.7, abs=0.02)
+
+
 @settings(deadline=None, max_examples=60)
 @given(size=st.floats(-2.0, 300.0), sign=st.sampled_from([-1.0, 1.0]))
 def test_the_larger_a_lie_the_less_it_moves_the_belief(size, sign):

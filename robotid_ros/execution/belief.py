@@ -67,7 +67,7 @@ class Belief:
         self._place = np.zeros(n)
         self._velocity = np.zeros(n)
         self._track = np.zeros(n)  # the plausible places, whatever the velocities say
-        self._witnessed, self._unlike = np.zeros(n), np.zeros(n)
+        self._witnessed, self._doubted, self._unlike = np.zeros(n), np.zeros(n), np.zeros(n)
         self._lie = np.zeros(n)  # what readings are off by, since the jump that no drive can make
         self._time, self._came = np.full(n, -np.inf), np.full(n, -np.inf)
         self.motion, self.place_time = JointMotion(position=np.zeros(n), velocity=np.zeros(n)), -np.inf
@@ -103,14 +103,16 @@ class Belief:
             sane = np.abs(told) <= 2.0 * self._fastest + 1.0
             agree = sane & (np.abs(told - slope) <= _AGREES + _AGREES_RELATIVE * np.abs(slope))
         moving = np.isfinite(slope) & (np.abs(slope) > _AGREES)
-        self._witnessed += np.where(agree & moving, min(max(time - before, 0.0), _SLOPE), 0.0)
+        step = min(max(time - before, 0.0), _SLOPE)
+        self._witnessed += np.where(agree & moving, step, 0.0)
+        self._doubted += np.where(~agree & moving & (over <= GOES_ON), step, 0.0)
         witness = self._witnessed > _SOUND
         unlike = witness & np.isfinite(slope) & ~agree & (over <= 2.0 * _SLOPE)
         good = plausible & ~unlike
         both = np.minimum(np.abs(told), np.abs(slope))
         self.shown_speed = np.where(sane & np.isfinite(slope), np.nan_to_num(both), 0.0)
         known = np.isfinite(slope) & (over <= GOES_ON)
-        told = np.where(sane & (witness | ~known), told, slope)
+        told = np.where(sane & (witness | (~known & (self._doubted <= self._witnessed))), told, slope)
         value = np.clip(np.nan_to_num(np.where(np.isfinite(told), told, slope)), -self._fastest, self._fastest)
         self._place, self._velocity = np.where(good, self._track, self._place), np.where(good, value, self._velocity)
         self._came = np.where(good, now, self._came)
@@ -119,7 +121,7 @@ class Belief:
         else:
             self._unsound = max(self._unsound, time)
         problem = self._problem(position, velocity, read, possible, jump)
-        self._unlike = np.where(unlike, self._unlike + min(max(time - before, 0.0), _SLOPE), 0.0)
+        self._unlike = np.where(unlike, self._unlike + step, 0.0)
         k = int(np.argmax(self._unlike))
         if problem is None and self._unlike[k] > _SOUND:
             return f"position and velocity of joint '{self._names[k]}' tell different motions"

@@ -168,8 +168,8 @@ class EffortWatch:
         away = np.empty_like(mean)
         # A moment that was not seen then lies between the one before and the one after it.
         last, first = (np.searchsorted(self._seen, k, side) for side in ('right', 'left'))
-        unseen = self._seen[first % len(self._seen)] - self._seen[last - 1]
-        if unseen % bins * _BIN > GOES_ON:  # it may have been anything
+        unseen = (k - self._seen[last - 1]) % bins + (self._seen[first % len(self._seen)] - k) % bins
+        if unseen * _BIN > GOES_ON:  # it may have been anything
             self._runs['period'][:] = 0
             return None
         for j, effort in enumerate(self._before.T):

@@ -100,6 +100,8 @@ class IdentifyService:
         except Exception as cause:
             self._ended(DiagnosticStatus.WARN, str(cause))
             raise
+        finally:
+            self._underway = None  # however it ended
         publish(self._result, String(data=text))
         self._ended(DiagnosticStatus.OK if usable else DiagnosticStatus.WARN, said)
         return str(text)
