@@ -60,6 +60,14 @@ def watched(torque, unit=KNOWN, tolerance=1.0):
     return None
 
 
+def told(plan, times, speed, efforts):
+    """Return all that is said of efforts of joints at these speeds, from joint states at these times."""
+    watch = EffortWatch(plan, UNKNOWN, 1.0)
+    rest = JointMotion(position=np.zeros(3), velocity=np.zeros(3))
+    does = (replace(rest, velocity=row) for row in speed)
+    return {watch.receive(*now, effort) for *now, effort in zip(times, repeat(rest), does, efforts, strict=False)}
+
+
 def pushed(moment, share, unit=KNOWN, joint=1):
     torque = efforts()
     torque[moment <= TIMES, joint] -= share * EFFORT[joint]
@@ -93,15 +101,9 @@ def test_friction_that_turns_over_earlier_or_later_than_a_period_before_is_no_pu
     torque = 10.0 ** rng.uniform(-1.0, 2.0, 3) * np.sign(speed + off[period])
     torque += rng.normal(0.0, 1e-3, torque.shape)
 
-    def told(efforts):
-        watch = EffortWatch(plan, UNKNOWN, 1.0)
-        rest = JointMotion(position=np.zeros(3), velocity=np.zeros(3))
-        does = (replace(rest, velocity=row) for row in speed)
-        return {watch.receive(*now, effort) for *now, effort in zip(times, repeat(rest), does, efforts, strict=False)}
-
-    assert told(torque) == {None}
+    assert told(plan, times, speed, torque) == {None}
     pushes = (times > 1.7 * plan.period)[:, None] & (np.abs(speed) > 0.1 * fastest)
-    assert told(np.where(pushes, 3.0 * torque, torque)) != {None}
+    assert told(plan, times, speed, np.where(pushes, 3.0 * torque, torque)) != {None}
 
 
 @pytest.mark.parametrize('seed', range(20))
@@ -118,15 +120,9 @@ def test_a_torque_that_nobody_saw_a_period_before_is_no_push(seed):
     _, speed, acceleration = motion.evaluate(times)
     torque = 10.0 ** rng.uniform(-1.0, 2.0, 3) * acceleration + rng.normal(0.0, 1e-3, acceleration.shape)
 
-    def told(efforts):
-        watch = EffortWatch(plan, UNKNOWN, 1.0)
-        rest = JointMotion(position=np.zeros(3), velocity=np.zeros(3))
-        does = (replace(rest, velocity=row) for row in speed)
-        return {watch.receive(*now, effort) for *now, effort in zip(times, repeat(rest), does, efforts, strict=False)}
-
-    assert told(torque) == {None}
+    assert told(plan, times, speed, torque) == {None}
     pressed = torque + np.where(times[:, None] > 1.7 * plan.period, np.abs(torque).max(axis=0), 0.0)
-    assert told(pressed) != {None}
+    assert told(plan, times, speed, pressed) != {None}
 
 
 def test_efforts_that_say_nothing_stop_nothing():
