@@ -9,8 +9,11 @@
 
 """Puts the table of the results file into the manual, between its two marks: ``python -m benchmark.page``."""
 
+import itertools
 import json
 import math
+import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,7 +27,7 @@ from benchmark.row import Row, figures
 PAGE = Path(__file__).parents[1] / 'docs' / 'benchmarks.md'
 RESULTS = Path(__file__).parent / 'results.json'
 BEGIN, END = '<!-- table: begin -->\n', '<!-- table: end -->\n'
-HEAD = ('what', 'anchor', 'here', 'ahead', 'to reach', '')
+HEAD = ('what', 'anchor', 'here', 'ahead', 'to reach')
 
 
 def write_page(results: dict[str, Any]) -> None:
@@ -113,10 +116,10 @@ def _when(rows: Sequence[Row]) -> str:
 
 
 def _section(title: str, rows: Sequence[Row]) -> list[str]:
-    """Return a table of rows; below it once each, with a letter, the anchors and what is to be said of several rows."""
+    """Return a table of rows, and below it the anchors, once each with a letter."""
     if not rows:
         return []
-    anchors, remarks = _letters(map(_anchor, rows), 'A'), _letters(map(_remark, rows), 'a')
+    anchors = _letters(map(_anchor, rows))
     lines = [
         '',
         f'### {title}',
@@ -124,34 +127,41 @@ def _section(title: str, rows: Sequence[Row]) -> list[str]:
         *([f'Measured {_when(rows)}.', ''] if _when(rows) else []),
         _line(HEAD),
         '|---' * len(HEAD) + '|',
-        *(_line(_cells(row, anchors.get(_anchor(row), ''), remarks.get(_remark(row), ''))) for row in rows),
+        *(_line(_cells(row, name, anchors.get(_anchor(row), ''))) for row, name in zip(rows, _names(rows), strict=True)),
     ]
-    told = [f'- {letter} {text}' for text, letter in (*anchors.items(), *remarks.items())]
+    told = [f'- {letter} {text}' for text, letter in anchors.items()]
     return [*lines, '', *told] if told else lines
 
 
-def _letters(texts: Iterable[str], first: str) -> dict[str, str]:
+def _names(rows: Sequence[Row]) -> list[str]:
+    """Return what each row measures; dots stand for the parts that it begins with as the row above does."""
+    parts = [[], *(re.split(r'(?<=[,:]) ', row.what) for row in rows)]
+    shared = [len(os.path.commonprefix(pair)) for pair in itertools.pairwise(parts)]
+    return [
+        ' '.join(own if count == 0 else ['…', *own[min(count, len(own) - 1) :]])
+        for own, count in zip(parts[1:], shared, strict=True)
+    ]
+
+
+def _letters(texts: Iterable[str]) -> dict[str, str]:
     """Return a letter in brackets for each text that is not empty."""
-    return {text: f'({chr(ord(first) + k)})' for k, text in enumerate(filter(None, dict.fromkeys(texts)))}
+    return {text: f'({chr(ord("A") + k)})' for k, text in enumerate(filter(None, dict.fromkeys(texts)))}
 
 
 def _anchor(row: Row) -> str:
     return row.anchor and (row.anchor if row.source == 'measured' else f'{row.anchor} ({row.source})')
 
 
-def _remark(row: Row) -> str:
-    return ', '.join(filter(None, (row.runs if row.runs != 'one run' else '', row.note))) if row.values else ''
-
-
-def _cells(row: Row, anchor: str, remark: str) -> tuple[str, ...]:
+def _cells(row: Row, name: str, anchor: str) -> tuple[str, ...]:
+    """Return a row's cells; its state stands there where it is none of the expected ones."""
     unit = f' {row.unit}' if row.unit else ''
+    bar = row.bar.removesuffix(' (this project)').replace(' x anchor', ' x')
     return (
-        f'{row.what} {remark}'.rstrip(),
+        name,
         f'{figures(row.theirs)}{_spread(row.their_spread)} {anchor}'.strip(),
         f'{figures(row.values)}{unit}{_spread(row.spread)}' if row.values else (row.failure or row.note),
         row.ahead,
-        row.bar.removesuffix(' (this project)').replace(' x anchor', ' x'),
-        row.state,
+        bar if row.state in ('met', 'compared') else f'{bar} **{row.state}**'.lstrip(),
     )
 
 
