@@ -127,7 +127,10 @@ def _section(title: str, rows: Sequence[Row]) -> list[str]:
         *([f'Measured {_when(rows)}.', ''] if _when(rows) else []),
         _line(HEAD),
         '|---' * len(HEAD) + '|',
-        *(_line(_cells(row, name, anchors.get(_anchor(row), ''))) for row, name in zip(rows, _names(rows), strict=True)),
+        *(
+            _line(_cells(row, name, anchors.get(_anchor(row), '')))
+            for row, name in zip(rows, _names(rows), strict=True)
+        ),
     ]
     told = [f'- {letter} {text}' for text, letter in anchors.items()]
     return [*lines, '', *told] if told else lines
