@@ -55,7 +55,7 @@ def markdown(results: dict[str, Any]) -> str:
     own = [row for row in rows if not row.quoted]
     real = [row for row in own if row.area == 'recordings' and row.values]  # first, where there are any
     lines += _recordings(real)
-    own = [row for row in own if row not in real]
+    own = [row for row in own if row not in real and not (real and row.area == 'recordings')]
     behind = [f'{row.what} ({row.ahead.partition(", ")[2]})' for row in own if row.ahead.startswith('theirs')]
     if behind:
         lines += ['', '### Where others are ahead', '', f'{"; ".join(behind)}.']
@@ -75,16 +75,15 @@ def _recordings(rows: Sequence[Row]) -> list[str]:
     if not totals:
         return []
     lines = ['', '### Recordings of real arms', '', f'Measured {_when(rows)}.', '']
-    heads = ('arm', 'pairs', 'usable', 'plain [%]', 'here [%]', 'here / plain', 'largest', 'FIGAROH / here')
+    heads = ('arm', 'plain [%]', 'here [%]', 'here / plain', 'FIGAROH / here')
     lines += [_line(heads), '|---' * len(heads) + '|']
     arms = [(arm, [row for row in totals if row.case == arm]) for arm in dict.fromkeys(row.case for row in totals)]
     for arm, own in arms:
         others = [beside.get(row.what.removesuffix(', total error')) for row in own]
         times = [_mean_ratio(row) for row in others if row is not None and row.theirs]
-        usable = sum(row.note == 'usable' for row in own)
-        means = _mean([row.theirs[0] for row in own]), _mean([row.values[0] for row in own]), *_losses(own)
+        means = _mean([row.theirs[0] for row in own]), _mean([row.values[0] for row in own]), _losses(own)[0]
         shown = [figures((value,)) for value in (*means, *([_mean(times)] if times else []))]
-        lines.append(_line((arm, str(len(own)), str(usable), *shown, *([] if times else ['']))))
+        lines.append(_line((arm, *shown, *([] if times else ['']))))
     some = [('all', totals), ('usable', [row for row in totals if row.note == 'usable'])]
     told = [
         '{} {}: geometric mean {}, largest {}'.format(len(each), name, *(figures((value,)) for value in _losses(each)))
@@ -112,7 +111,8 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _when(rows: Sequence[Row]) -> str:
-    return '; '.join(dict.fromkeys(row.measured for row in rows if row.measured))
+    """Return the days on which rows were measured; time, commit and load stay in the file."""
+    return ', '.join(dict.fromkeys(row.measured.split(' ')[0] for row in rows if row.measured))
 
 
 def _section(title: str, rows: Sequence[Row]) -> list[str]:
