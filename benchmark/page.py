@@ -27,7 +27,7 @@ from benchmark.row import Row, figures
 PAGE = Path(__file__).parents[1] / 'docs' / 'benchmarks.md'
 RESULTS = Path(__file__).parent / 'results.json'
 BEGIN, END = '<!-- table: begin -->\n', '<!-- table: end -->\n'
-HEAD = ('what', 'anchor', 'here', 'ahead', 'to reach')
+HEAD = ('what', 'anchor', 'here', 'better', 'to reach')
 
 
 def write_page(results: dict[str, Any]) -> None:
@@ -163,7 +163,7 @@ def _cells(row: Row, name: str, anchor: str) -> tuple[str, ...]:
         name,
         f'{figures(row.theirs)}{_spread(row.their_spread)} {anchor}'.strip(),
         f'{figures(row.values)}{unit}{_spread(row.spread)}' if row.values else (row.failure or row.note),
-        row.ahead,
+        row.ahead.removeprefix('here, '),
         bar if row.state in ('met', 'compared') else f'{bar} **{row.state}**'.lstrip(),
     )
 
