@@ -27,7 +27,7 @@ from benchmark.row import Row, figures
 PAGE = Path(__file__).parents[1] / 'docs' / 'benchmarks.md'
 RESULTS = Path(__file__).parent / 'results.json'
 BEGIN, END = '<!-- table: begin -->\n', '<!-- table: end -->\n'
-HEAD = ('what', 'anchor', 'here', 'better', 'to reach')
+HEAD = ('what', 'anchor', 'here', 'better')
 
 
 def write_page(results: dict[str, Any]) -> None:
@@ -90,6 +90,8 @@ def _recordings(rows: Sequence[Row]) -> list[str]:
         for name, each in some
         if each
     ]
+    missed = [f'{row.what.removesuffix(", total error")} ({figures(_losses([row])[:1])})' for row in totals if row.state == 'missed']
+    told += [f'{len(missed)} missed: {"; ".join(missed)}'] if missed else []
     return [*lines, '', f'Error here over that of the better plain fit, by pairs. {"; ".join(told)}.']
 
 
@@ -156,15 +158,16 @@ def _anchor(row: Row) -> str:
 
 
 def _cells(row: Row, name: str, anchor: str) -> tuple[str, ...]:
-    """Return a row's cells; its state stands there where it is none of the expected ones."""
+    """Return a row's cells; behind a figure that did not reach what it was to reach stands what that was."""
     unit = f' {row.unit}' if row.unit else ''
-    bar = row.bar.removesuffix(' (this project)').replace(' x anchor', ' x')
+    here = f'{figures(row.values)}{unit}{_spread(row.spread)}' if row.values else (row.failure or row.note)
+    if row.state not in ('met', 'compared'):
+        here += f', **{row.state}** {row.bar.removesuffix(" (this project)").replace(" x anchor", " x")}'
     return (
         name,
         f'{figures(row.theirs)}{_spread(row.their_spread)} {anchor}'.strip(),
-        f'{figures(row.values)}{unit}{_spread(row.spread)}' if row.values else (row.failure or row.note),
+        here,
         row.ahead.removeprefix('here, '),
-        bar if row.state in ('met', 'compared') else f'{bar} **{row.state}**'.lstrip(),
     )
 
 
