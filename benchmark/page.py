@@ -90,7 +90,8 @@ def _recordings(rows: Sequence[Row]) -> list[str]:
         for name, each in some
         if each
     ]
-    missed = [f'{row.what.removesuffix(", total error")} ({figures(_losses([row])[:1])})' for row in totals if row.state == 'missed']
+    behind = [row for row in totals if row.state == 'missed']
+    missed = [f'{row.what.removesuffix(", total error")} ({figures(_losses([row])[:1])})' for row in behind]
     told += [f'{len(missed)} missed: {"; ".join(missed)}'] if missed else []
     return [*lines, '', f'Error here over that of the better plain fit, by pairs. {"; ".join(told)}.']
 
