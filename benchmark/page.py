@@ -12,7 +12,6 @@
 import itertools
 import json
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -141,12 +140,13 @@ def _section(title: str, rows: Sequence[Row]) -> list[str]:
 
 def _names(rows: Sequence[Row]) -> list[str]:
     """Return what each row measures; dots stand for the parts that it begins with as the row above does."""
-    parts = [[], *(re.split(r'(?<=[,:]) ', row.what) for row in rows)]
-    shared = [len(os.path.commonprefix(pair)) for pair in itertools.pairwise(parts)]
-    return [
-        ' '.join(own if count == 0 else ['…', *own[min(count, len(own) - 1) :]])
-        for own, count in zip(parts[1:], shared, strict=True)
-    ]
+    names, above = [], list[str]()
+    for row in rows:
+        parts = re.split(r'(?<=[,:]) ', row.what)
+        shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(parts, above, strict=False)))
+        names.append(' '.join(['…', *parts[min(shared, len(parts) - 1) :]] if shared else parts))
+        above = parts
+    return names
 
 
 def _letters(texts: Iterable[str]) -> dict[str, str]:
