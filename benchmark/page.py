@@ -9,8 +9,10 @@
 
 """Puts the table of the results file into the manual, between its two marks: ``python -m benchmark.page``."""
 
+import itertools
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,7 +26,7 @@ from benchmark.row import Row, figures
 PAGE = Path(__file__).parents[1] / 'docs' / 'benchmarks.md'
 RESULTS = Path(__file__).parent / 'results.json'
 BEGIN, END = '<!-- table: begin -->\n', '<!-- table: end -->\n'
-HEAD = ('what', 'anchor', 'here', 'ahead', 'to reach', '')
+HEAD = ('what', 'anchor', 'here', 'better')
 
 
 def write_page(results: dict[str, Any]) -> None:
@@ -52,7 +54,7 @@ def markdown(results: dict[str, Any]) -> str:
     own = [row for row in rows if not row.quoted]
     real = [row for row in own if row.area == 'recordings' and row.values]  # first, where there are any
     lines += _recordings(real)
-    own = [row for row in own if row not in real]
+    own = [row for row in own if row not in real and not (real and row.area == 'recordings')]
     behind = [f'{row.what} ({row.ahead.partition(", ")[2]})' for row in own if row.ahead.startswith('theirs')]
     if behind:
         lines += ['', '### Where others are ahead', '', f'{"; ".join(behind)}.']
@@ -72,22 +74,24 @@ def _recordings(rows: Sequence[Row]) -> list[str]:
     if not totals:
         return []
     lines = ['', '### Recordings of real arms', '', f'Measured {_when(rows)}.', '']
-    heads = ('arm', 'pairs', 'usable', 'plain [%]', 'here [%]', 'here / plain', 'largest', 'FIGAROH / here')
+    heads = ('arm', 'plain [%]', 'here [%]', 'here / plain', 'FIGAROH / here')
     lines += [_line(heads), '|---' * len(heads) + '|']
     arms = [(arm, [row for row in totals if row.case == arm]) for arm in dict.fromkeys(row.case for row in totals)]
     for arm, own in arms:
         others = [beside.get(row.what.removesuffix(', total error')) for row in own]
         times = [_mean_ratio(row) for row in others if row is not None and row.theirs]
-        usable = sum(row.note == 'usable' for row in own)
-        means = _mean([row.theirs[0] for row in own]), _mean([row.values[0] for row in own]), *_losses(own)
+        means = _mean([row.theirs[0] for row in own]), _mean([row.values[0] for row in own]), _losses(own)[0]
         shown = [figures((value,)) for value in (*means, *([_mean(times)] if times else []))]
-        lines.append(_line((arm, str(len(own)), str(usable), *shown, *([] if times else ['']))))
+        lines.append(_line((arm, *shown, *([] if times else ['']))))
     some = [('all', totals), ('usable', [row for row in totals if row.note == 'usable'])]
     told = [
         '{} {}: geometric mean {}, largest {}'.format(len(each), name, *(figures((value,)) for value in _losses(each)))
         for name, each in some
         if each
     ]
+    behind = [row for row in totals if row.state == 'missed']
+    missed = [f'{row.what.removesuffix(", total error")} ({figures(_losses([row])[:1])})' for row in behind]
+    told += [f'{len(missed)} missed: {"; ".join(missed)}'] if missed else []
     return [*lines, '', f'Error here over that of the better plain fit, by pairs. {"; ".join(told)}.']
 
 
@@ -109,14 +113,15 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _when(rows: Sequence[Row]) -> str:
-    return '; '.join(dict.fromkeys(row.measured for row in rows if row.measured))
+    """Return the days on which rows were measured; time, commit and load stay in the file."""
+    return ', '.join(dict.fromkeys(row.measured.split(' ')[0] for row in rows if row.measured))
 
 
 def _section(title: str, rows: Sequence[Row]) -> list[str]:
-    """Return a table of rows; below it once each, with a letter, the anchors and what is to be said of several rows."""
+    """Return a table of rows, and below it the anchors, once each with a letter."""
     if not rows:
         return []
-    anchors, remarks = _letters(map(_anchor, rows), 'A'), _letters(map(_remark, rows), 'a')
+    anchors = _letters(map(_anchor, rows))
     lines = [
         '',
         f'### {title}',
@@ -124,34 +129,46 @@ def _section(title: str, rows: Sequence[Row]) -> list[str]:
         *([f'Measured {_when(rows)}.', ''] if _when(rows) else []),
         _line(HEAD),
         '|---' * len(HEAD) + '|',
-        *(_line(_cells(row, anchors.get(_anchor(row), ''), remarks.get(_remark(row), ''))) for row in rows),
+        *(
+            _line(_cells(row, name, anchors.get(_anchor(row), '')))
+            for row, name in zip(rows, _names(rows), strict=True)
+        ),
     ]
-    told = [f'- {letter} {text}' for text, letter in (*anchors.items(), *remarks.items())]
+    told = [f'- {letter} {text}' for text, letter in anchors.items()]
     return [*lines, '', *told] if told else lines
 
 
-def _letters(texts: Iterable[str], first: str) -> dict[str, str]:
+def _names(rows: Sequence[Row]) -> list[str]:
+    """Return what each row measures; dots stand for the parts that it begins with as the row above does."""
+    names, above = [], list[str]()
+    for row in rows:
+        parts = re.split(r'(?<=[,:]) ', row.what)
+        shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(parts, above, strict=False)))
+        names.append(' '.join(['…', *parts[min(shared, len(parts) - 1) :]] if shared else parts))
+        above = parts
+    return names
+
+
+def _letters(texts: Iterable[str]) -> dict[str, str]:
     """Return a letter in brackets for each text that is not empty."""
-    return {text: f'({chr(ord(first) + k)})' for k, text in enumerate(filter(None, dict.fromkeys(texts)))}
+    return {text: f'({chr(ord("A") + k)})' for k, text in enumerate(filter(None, dict.fromkeys(texts)))}
 
 
 def _anchor(row: Row) -> str:
     return row.anchor and (row.anchor if row.source == 'measured' else f'{row.anchor} ({row.source})')
 
 
-def _remark(row: Row) -> str:
-    return ', '.join(filter(None, (row.runs if row.runs != 'one run' else '', row.note))) if row.values else ''
-
-
-def _cells(row: Row, anchor: str, remark: str) -> tuple[str, ...]:
+def _cells(row: Row, name: str, anchor: str) -> tuple[str, ...]:
+    """Return a row's cells; behind a figure that did not reach what it was to reach stands what that was."""
     unit = f' {row.unit}' if row.unit else ''
+    here = f'{figures(row.values)}{unit}{_spread(row.spread)}' if row.values else (row.failure or row.note)
+    if row.state not in ('met', 'compared'):
+        here += f', **{row.state}** {row.bar.removesuffix(" (this project)").replace(" x anchor", " x")}'
     return (
-        f'{row.what} {remark}'.rstrip(),
+        name,
         f'{figures(row.theirs)}{_spread(row.their_spread)} {anchor}'.strip(),
-        f'{figures(row.values)}{unit}{_spread(row.spread)}' if row.values else (row.failure or row.note),
-        row.ahead,
-        row.bar.removesuffix(' (this project)').replace(' x anchor', ' x'),
-        row.state,
+        here,
+        row.ahead.removeprefix('here, '),
     )
 
 

@@ -110,6 +110,26 @@ def test_rows_in_which_others_are_ahead_stand_together_and_sections_say_when_the
     assert 'row 5' in both
 
 
+def test_a_row_begins_with_dots_where_the_one_above_begins_alike_and_says_what_it_missed() -> None:
+    rows = [
+        _row(what=f'time, UR10, {which}', high=high, area='dynamics') for which, high in (('here', 2), ('there', 1))
+    ]
+    lines = markdown({'machine': 'here', 'quick': False, 'rows': [row.as_dict() for row in rows]}).splitlines()
+    assert '| time, UR10, here |  | 2 s |  |' in lines
+    assert '| … there |  | 2 s, **missed** <= 1 |  |' in lines
+
+
+def test_recordings_that_missed_are_named_below_the_means_of_their_arm() -> None:
+    fields = {'area': 'recordings', 'case': 'arm', 'anchor': 'plain', 'times': 0.98, 'unit': '%', 'note': 'usable'}
+    rows = [
+        _row(what=f'arm, {pair}, total error', values=own, theirs=10.0, **fields)
+        for pair, own in (('a to b', 5.0), ('b to a', 20.0))
+    ]
+    text = markdown({'machine': 'here', 'quick': False, 'rows': [row.as_dict() for row in rows]})
+    assert '| arm | 10 | 10 | 1 |' in text
+    assert '1 missed: arm, b to a (2).' in text
+
+
 def test_a_run_of_one_case_leaves_the_rows_of_the_others() -> None:
     cases = (('dynamics', 'scale'), ('dynamics', 'gradient'), ('simulation', 'scale'))
     old = {'rows': [_row(what='old', area=area, case=case).as_dict() for area, case in cases]}
