@@ -9,6 +9,8 @@
 
 """Friction that builds up along the way: its closed form, a solver of its equation, what an identification finds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -117,3 +119,37 @@ def test_friction_that_builds_up_is_neither_late_nor_slow(seed: int) -> None:
     result = identify([training], MODEL, validation=[validation])
     assert (result.delay, result.torque_bandwidth) == (0.0, None)
     assert (result.metrics['validation'].rmse < 0.15).all()  # the noise is 0.02
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_friction_that_turns_late_leaves_inertia_and_viscous_friction_as_they_are(seed: int) -> None:
+    """A link behind a flexible gear reverses after its motor: of the torque, friction alone is late.
+
+    A delay of the whole torque would describe the reversals as well, and take the inertia's place.
+    """
+    rng = np.random.default_rng(seed)
+    lag, arm = rng.uniform(0.008, 0.03), replace(MODEL, rotor_inertia=rng.uniform(0.5, 1.5, 2))
+
+    def late(seed: int) -> Dataset:
+        now, before = (
+            fourier_motion(2, np.random.default_rng(seed), size=0.6, seconds=12.0, rate=250.0, begin=begin)
+            for begin in (0.0, -lag)
+        )
+        torque = pinocchio_torque(arm, *now[1:]) + np.array([3.0, 2.0]) * np.tanh(before[2] / 0.003) + 6.0 * now[2]
+        return dataset(MODEL, now, torque + 0.02 * rng.standard_normal(torque.shape), rate=250.0)
+
+    training, validation = late(2 * seed), late(2 * seed + 1)
+    result = identify([training], MODEL, validation=[validation])
+    assert abs(result.delay) < 0.002
+    assert result.friction_lag == pytest.approx(lag, rel=0.4)
+    assert (result.metrics['validation'].rmse < 0.3).all()  # of 3 and 2 N m
+    again = IdentificationResult.from_yaml(result.to_yaml())
+    assert again.friction_lag == result.friction_lag
+    predictor = TorquePredictor(MODEL, again)
+    np.testing.assert_allclose(predictor.metrics(validation).rmse, result.metrics['validation'].rmse, rtol=1e-4)
+    still, one = np.zeros((2, 2)), np.eye(2)
+    inertia = np.diag(predictor.rigid_torque(still, still, one) - predictor.rigid_torque(still, still, still))
+    expected = np.diag(pinocchio_torque(arm, still, still, one) - pinocchio_torque(arm, still, still, still))
+    np.testing.assert_allclose(inertia, expected, atol=0.02)  # off by up to 0.13 with a delay
+    friction = predictor.friction_torque(np.array([[0.4, 0.4], [1.0, 1.0]]))
+    np.testing.assert_allclose(np.diff(friction, axis=0) / 0.6, 6.0, rtol=0.05)

@@ -106,6 +106,9 @@ class FrictionModel:
         Distance over which friction builds up after a reversal [rad or m], see
         :func:`robotid_ros.friction.presliding.sliding`; 0 for a joint without it. It is a law of recorded motion: a
         single state has the sign of its speed. The model ``levels`` has states over multiples of it.
+    lag : float
+        How long after the recorded motion friction turns [s], as where it acts behind a flexible gear. It is a law of
+        recorded motion, too.
     """
 
     name: str
@@ -115,6 +118,7 @@ class FrictionModel:
     ripple_limit: float = 10.0
     spring: Array | None = None
     presliding: Array | None = None
+    lag: float = 0.0
     generators: Array = field(init=False)
     """Matrix G, shape (k, k): friction dissipates exactly when the entries of G^-1 linear that are not ``signed``
     are not negative."""
@@ -131,6 +135,7 @@ class FrictionModel:
             object.__setattr__(self, 'spring', _positive(self.spring, 'spring', zero=True))
         if self.presliding is not None:
             object.__setattr__(self, 'presliding', _positive(self.presliding, 'presliding', zero=True))
+        _positive(self.lag, 'lag', zero=True)
         names = self.linear_names
         bounds = np.eye(len(names))
         for row, parameter in zip(bounds, self._parameters, strict=True):
@@ -188,7 +193,7 @@ class FrictionModel:
     def without_position(self) -> 'FrictionModel':
         """Return the model without the terms of the position; its linear parameters are the first of this model's."""
         name = '+'.join(part for part in self.name.split('+') if part not in ('position', 'spring', 'ripple'))
-        return friction_model(name, velocity_scale=self.velocity_scale, presliding=self.presliding)
+        return friction_model(name, velocity_scale=self.velocity_scale, presliding=self.presliding, lag=self.lag)
 
     def of_joint(self, joint: int) -> 'FrictionModel':
         """Return the model of one joint, with scalars in place of values per joint."""
@@ -220,13 +225,15 @@ class FrictionModel:
         position: Any,
         functions: Functions = NUMPY,
         slide: Array | None = None,
+        slip: Array | None = None,
     ) -> Motion:
         if load is None and self.needs_load:
             raise IdentificationError('load-dependent friction needs the transmitted torque; got none')
         if position is None and self.needs_position:
             raise IdentificationError(f"friction '{self.name}' depends on the joint positions; got none")
         scale = self.velocity_scale
-        sign = functions.sign(velocity) if scale is None else functions.tanh(velocity / scale)
+        slip = velocity if slip is None else slip
+        sign = functions.sign(slip) if scale is None else functions.tanh(slip / scale)
         past = None
         slide = None if self.presliding is None else slide
         if slide is not None and self.needs_past:
@@ -235,6 +242,7 @@ class FrictionModel:
             sign = np.where(np.isnan(slide[..., 0]), sign, slide[..., 0])
         return Motion(
             velocity=velocity,
+            slip=slip,
             sign=sign,
             scale=scale,
             past=past,
@@ -260,6 +268,7 @@ class FrictionModel:
         load: Array | None = None,
         position: Array | None = None,
         slide: Array | None = None,
+        slip: Array | None = None,
     ) -> Array:
         """Return the torque per unit of each linear parameter, shape (N, n, k).
 
@@ -275,13 +284,15 @@ class FrictionModel:
         slide : ndarray, shape (N, n, d), optional
             What has built up since the last reversal, over multiples of the presliding distance. In a model without
             parameters for it the first takes the place of the sign of the speed, where it is not nan.
+        slip : ndarray, shape (N, n), optional
+            The velocity a lag before, of which friction has the direction; by default the velocity [rad/s].
 
         Raises
         ------
         IdentificationError
             If the model depends on the load or the position, and it is not given.
         """
-        return self._columns(self._motion(velocity, shape.T, load, position, slide=slide))
+        return self._columns(self._motion(velocity, shape.T, load, position, slide=slide, slip=slip))
 
     def basis(
         self,
@@ -310,10 +321,11 @@ class FrictionModel:
         load: Array | None = None,
         position: Array | None = None,
         slide: Array | None = None,
+        slip: Array | None = None,
     ) -> Array:
         """Return the friction torque, shape (N, n) [N m], of parameters (n, k + s); other arguments as above."""
         k = len(self.linear_names)
-        columns = self.columns(velocity, parameters[:, k:], load, position, slide)
+        columns = self.columns(velocity, parameters[:, k:], load, position, slide, slip)
         return np.asarray(np.einsum('Nnk,nk->Nn', columns, parameters[:, :k]))
 
     def expression(
@@ -369,6 +381,7 @@ def friction_model(
     ripple_limit: float = 10.0,
     spring: ArrayLike | None = None,
     presliding: ArrayLike | None = None,
+    lag: float = 0.0,
 ) -> FrictionModel:
     """Return a friction model by name.
 
@@ -390,6 +403,8 @@ def friction_model(
         1 for the joints with a spring, 0 for those without; all have one by default, where the name has ``+spring``.
     presliding : array_like, shape (n,), optional
         Distance over which friction builds up after a reversal [rad or m].
+    lag : float
+        How long after the recorded motion friction turns [s].
 
     Raises
     ------
@@ -412,4 +427,5 @@ def friction_model(
         ripple_limit=ripple_limit,
         spring=_array(spring),
         presliding=_array(presliding),
+        lag=lag,
     )

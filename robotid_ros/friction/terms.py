@@ -60,8 +60,10 @@ class Motion:
     ----------
     velocity : array or symbol
         [rad/s]
+    slip : array or symbol
+        Velocity whose direction friction has: where that lags, what it was a moment before [rad/s].
     sign : array or symbol
-        sign(v), or tanh(v / velocity_scale).
+        Its sign, or tanh(slip / velocity_scale).
     shape : mapping
         Shape parameters by name: arrays of shape (n,), or numbers.
     load : array or symbol, optional
@@ -78,6 +80,7 @@ class Motion:
     """
 
     velocity: Any
+    slip: Any
     sign: Any
     shape: Mapping[str, Any]
     load: Any = None
@@ -284,7 +287,7 @@ LEVELS = Term(
         Parameter(name='asymmetry', quantity='damping', bound={'viscous': 1.0, 'asymmetry': -1.0}),
     ),
     columns=lambda at: (
-        *(at.functions.tanh(at.velocity / (factor * at.scale)) for factor in SPEEDS),
+        *(at.functions.tanh(at.slip / (factor * at.scale)) for factor in SPEEDS),
         at.velocity,
         at.functions.abs(at.velocity),
     ),

@@ -35,6 +35,7 @@ from robotid_ros.identification.signal_choice import (
     choose_bandwidth,
     choose_cutoff,
     choose_delay,
+    choose_lag,
     like_training,
     usual_cutoff,
     with_cutoff,
@@ -235,6 +236,7 @@ def with_ripple(friction: FrictionModel, frequency: Array, limit: float) -> Fric
         ripple_limit=limit,
         spring=friction.spring,
         presliding=friction.presliding,
+        lag=friction.lag,
     )
 
 
@@ -320,27 +322,25 @@ def choose_signals_and_model(
             samples = plain(listed)
             terms = terms.seen(few_of(terms.past(samples)))
     bandwidth = config.torque_bandwidth if config.torque_bandwidth > 0.0 else None
-    delay, still = 0.0, listed
-
-    def late(bandwidth: float | None) -> tuple[float, Decision]:
-        return choose_delay(
-            still, terms, lambda some: few_of(terms.past(plain(some)).with_bandwidth(bandwidth), _FEWER)
-        )
-
+    delay = 0.0
     if config.automatic:
         report(0.05, 'look for a delay of the torque')
-        delay, decision = late(bandwidth)
-        listed = like_training(still, None, delay)
-        samples = plain(listed)
+        delay, decision = choose_delay(
+            listed, terms, lambda some: few_of(terms.past(plain(some)).with_bandwidth(bandwidth), _FEWER)
+        )
+        decisions.append(decision)
+        samples = plain(listed := like_training(listed, None, delay))
         if config.torque_bandwidth == 0.0:
             report(0.2, 'find the bandwidth of the torque')
-            bandwidth, found = choose_bandwidth(terms, few_of(terms.past(samples)))
-            decisions.append(found)
-        if bandwidth is not None and config.torque_bandwidth == 0.0:  # a slow torque hides how late it is
-            delay, decision = late(bandwidth)
-            listed = like_training(still, None, delay)
-            samples = plain(listed)
+            bandwidth, decision = choose_bandwidth(terms, few_of(terms.past(samples)))
+            decisions.append(decision)
+    if weighted:
+        report(0.3, 'look for friction that turns late')
+        lag, decision = choose_lag(terms, samples.with_bandwidth(bandwidth), few_of)
         decisions.append(decision)
+        terms = terms.late(lag)
+        if lag and config.torque_bandwidth == 0.0:  # friction that turns late looked like a slow torque
+            bandwidth, decisions[-2] = choose_bandwidth(terms, few_of(terms.past(samples)))
     samples = samples.with_bandwidth(bandwidth)
     data = Data(datasets=tuple(listed), samples=samples, cutoff=cutoff, delay=delay, decisions=tuple(decisions))
     report(0.45, 'choose the friction')

@@ -67,6 +67,8 @@ class IdentificationResult:
         Width of the smoothed sign [rad/s].
     presliding : ndarray, shape (n,), or None
         Distance over which friction builds up after a reversal [rad or m]; 0 for a joint without.
+    friction_lag : float
+        How long after the recorded motion friction turns [s].
     ripple_frequency : ndarray, shape (n,), or None
         Of the torque ripple [1/rad]; 0 for a joint without.
     ripple_limit : float
@@ -143,6 +145,7 @@ class IdentificationResult:
     delay: float = 0.0
     provenance: Mapping[str, Any] = field(default_factory=dict)
     presliding: Array | None = None
+    friction_lag: float = 0.0
     plain_friction: Array | None = None
     drives: Array | None = None
     setup: SetUp | None = None
@@ -181,6 +184,7 @@ class IdentificationResult:
             self.friction_name,
             velocity_scale=self.velocity_scale,
             presliding=self.presliding,
+            lag=self.friction_lag,
             ripple_frequency=self.ripple_frequency,
             ripple_limit=self.ripple_limit,
         )
@@ -258,6 +262,7 @@ class IdentificationResult:
             'model': self.friction_name,
             'velocity_scale': self._by_joint(self.velocity_scale),
             'presliding': self._by_joint(self.presliding),
+            'lag': float(self.friction_lag),
             'ripple_frequency': self._by_joint(self.ripple_frequency),
             'ripple_limit': float(self.ripple_limit),
             'rest': None
@@ -413,6 +418,7 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
         'friction_name': friction['model'],
         'velocity_scale': by_joint(friction['velocity_scale']),
         'presliding': by_joint(friction.get('presliding')),
+        'friction_lag': float(friction.get('lag', 0.0)),
         'ripple_frequency': by_joint(friction['ripple_frequency']),
         'ripple_limit': float(friction['ripple_limit']),
         'friction_names': names,

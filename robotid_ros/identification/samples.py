@@ -84,6 +84,8 @@ class Samples:
     slide : ndarray, shape (N, n, d), or None
         What friction has built up since the last reversal, over each of the distances of
         :data:`robotid_ros.friction.terms.DISTANCES`; nan for joints without it.
+    slip : ndarray, shape (N, n), or None
+        Velocity of which friction has the direction, where it lags behind ``dq`` [rad/s].
     """
 
     q: Array
@@ -94,6 +96,7 @@ class Samples:
     weight: Array
     runs: tuple[SampledRun, ...]
     slide: Array | None = None
+    slip: Array | None = None
 
     def __len__(self) -> int:
         return len(self.q)
@@ -127,21 +130,28 @@ class Samples:
         """Return the same samples with a torque signal of this bandwidth [Hz], or an unlimited one."""
         return replace(self, runs=tuple(replace(run, bandwidth=bandwidth) for run in self.runs))
 
-    def sliding(self, distance: Array | None) -> 'Samples':
-        """Return the same samples with friction that builds up over distances, shape (n,), 0 for none [rad or m].
+    def sliding(self, friction: FrictionModel | None) -> 'Samples':
+        """Return the same samples with the past that a friction model looks back to; None for none.
 
         To be called before samples are left out: the friction of each has its own past.
         """
-        if distance is None or not np.any(distance):
-            return self if self.slide is None else replace(self, slide=None)
-        runs = [(run.start, run.stop) for run in self.runs]
-        slide = np.stack([sliding(self.q, np.maximum(k * distance, 1e-300), runs) for k in DISTANCES], axis=2)
-        slide[:, np.broadcast_to(distance, self.n) == 0.0] = np.nan
-        return replace(self, slide=slide)
+        lag = 0.0 if friction is None else friction.lag
+        distance = None if friction is None or not np.any(friction.presliding) else friction.presliding
+        q, dq = (self._earlier(self.q, lag), self._earlier(self.dq, lag)) if lag else (self.q, None)
+        slide = None
+        if distance is not None:
+            runs = [(run.start, run.stop) for run in self.runs]
+            slide = np.stack([sliding(q, np.maximum(k * distance, 1e-300), runs) for k in DISTANCES], axis=2)
+            slide[:, np.broadcast_to(distance, self.n) == 0.0] = np.nan
+        return replace(self, slide=slide, slip=dq)
+
+    def _earlier(self, values: Array, time: float) -> Array:
+        """Return what values, shape (N, n), were that many seconds before."""
+        return np.concatenate([earlier(values[run.start : run.stop], time * run.rate) for run in self.runs])
 
     def friction_columns(self, friction: FrictionModel, shape: Array, load: Array | None = None) -> Array:
         """Return the torque per unit of each linear friction parameter along the samples, shape (N, n, k)."""
-        return friction.columns(self.dq, shape, load, self.q, self.slide)
+        return friction.columns(self.dq, shape, load, self.q, self.slide, self.slip)
 
     def filtered(self, values: Array) -> Array:
         """Return model values, shape (N, ...), filtered like ``target``: by the torque's bandwidth and the cutoff."""
@@ -215,8 +225,15 @@ class Samples:
             runs.append(replace(run, start=start, stop=stop, rate=run.rate / step))
             start = stop
         arrays = ('q', 'dq', 'ddq', 'target', 'measured', 'weight')
-        slide = None if self.slide is None else self.slide[rows]
-        return replace(self, runs=tuple(runs), slide=slide, **{name: getattr(self, name)[rows] for name in arrays})
+        past = {name: getattr(self, name) for name in ('slide', 'slip')}
+        past = {name: None if values is None else values[rows] for name, values in past.items()}
+        return replace(self, runs=tuple(runs), **past, **{name: getattr(self, name)[rows] for name in arrays})
+
+
+def earlier(values: Array, step: float) -> Array:
+    """Return evenly sampled values, shape (N, n), as they were so many steps before; the first where none were."""
+    at = np.arange(len(values), dtype=np.float64)
+    return np.stack([np.interp(at - step, at, column) for column in values.T], axis=1)
 
 
 def joint_columns(dataset: Dataset, model: RobotModel) -> list[int]:

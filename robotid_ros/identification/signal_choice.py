@@ -9,7 +9,10 @@
 
 """What is a fact about the signals, one for all recordings, and confirmed by torque that was held out:
 
-- the delay of the torque behind the motion;
+- the delay of the torque behind the motion, as it shows where friction does not turn. At a reversal friction may turn
+  late for another reason: behind a flexible gear, the link reverses after the motor. A delay that reversals alone show
+  would turn viscous friction into inertia, and inertia into negative viscous friction;
+- the lag of friction, which is that;
 - the bandwidth of the torque signal. A drive, or the driver that publishes its current, often passes the torque
   through a low-pass of its own, so that the step of Coulomb friction at a reversal comes out as a ramp. A linear
   model still holds once the same filter is applied to its columns (the parallel filtering of Gautier 1997).
@@ -27,7 +30,7 @@ import numpy as np
 from robotid_ros.data.dataset import Dataset
 from robotid_ros.errors import DataError
 from robotid_ros.identification.judge import GROUPS, Alternative, Decision, Score, groups
-from robotid_ros.identification.samples import Samples
+from robotid_ros.identification.samples import Samples, earlier
 from robotid_ros.identification.terms import Terms
 from robotid_ros.signals.filtering import motion_band
 
@@ -39,6 +42,7 @@ _FASTEST = 25.0  # Hz; a higher bandwidth hardly changes the torque at a reversa
 _BANDWIDTHS = 7
 _DELAYS = (0.005, 0.01, 0.02, 0.04)  # s, either way; the search ends where the error rises again
 _REFINEMENTS = 2  # of the best bandwidth and delay
+_SETTLED = 0.1  # of a joint's largest speed: below it, friction may be turning
 _PER_UNKNOWN = 20  # equations; with fewer, a recording fits any delay
 
 
@@ -116,11 +120,8 @@ def _shifted(dataset: Dataset, delay: float, trimmed: float | None = None) -> Da
     for label in range(len(dataset.sources)):
         rows = np.flatnonzero(dataset.trajectory == label)
         keep[rows[edge : len(rows) - edge]] = True
-        at = np.arange(len(rows)) - step
         for name, values in moved.items():
-            source = getattr(dataset, name)[rows]
-            for j in range(dataset.n):
-                values[rows, j] = np.interp(at, np.arange(len(rows)), source[:, j])
+            values[rows] = earlier(getattr(dataset, name)[rows], step)
     return replace(dataset, q=moved['q'], dq=moved['dq'], ddq=moved['ddq']).select(keep)
 
 
@@ -129,16 +130,16 @@ def shifted_alike(datasets: Sequence[Dataset], delay: float) -> list[Dataset]:
     return [_shifted(dataset, delay, _DELAYS[-1] + 0.5 / dataset.rate) for dataset in datasets]
 
 
-def _vertex(tried: dict[float, Score], best: float) -> float | None:
+def _vertex(tried: dict[float, Score], best: float) -> list[float]:
     """Return the delay [s] of least error between those tried, to a tenth of a millisecond.
 
     The squared error of a smooth torque is a parabola in the delay; this is the vertex of the one through the best
-    and its neighbours. None where there is no neighbour on one side.
+    and its neighbours. Nothing where there is no neighbour on one side.
     """
     delays = sorted(tried)
     k = delays.index(best)
     if not 0 < k < len(delays) - 1:
-        return None
+        return []
     x = np.array(delays[k - 1 : k + 2]) - best
     y = [
         float(np.mean((tried[delay].rmse / np.maximum(tried[best].rmse, 1e-300)) ** 2))
@@ -146,7 +147,14 @@ def _vertex(tried: dict[float, Score], best: float) -> float | None:
     ]
     curvature, slope, _ = np.polyfit(x, y, 2)
     vertex = round(best - 0.5 * slope / curvature, 4) if curvature > 0.0 else best
-    return vertex if delays[k - 1] < vertex < delays[k + 1] and vertex not in tried else None
+    return [vertex] if delays[k - 1] < vertex < delays[k + 1] and vertex not in tried else []
+
+
+def _halves(tried: dict[float, Score], best: float) -> list[float]:
+    """Return delays [s] half way to the neighbours of the best: the error of a step has no parabola."""
+    delays = sorted(tried)
+    k = delays.index(best)
+    return [0.5 * (best + each) for each in (*delays[max(k - 1, 0) : k], *delays[k + 1 : k + 2])]
 
 
 def choose_delay(
@@ -169,33 +177,59 @@ def choose_delay(
     label = groups(samples_of(still), GROUPS)
 
     def errors(delay: float) -> Score:
-        return terms.score(samples_of(shifted_alike(datasets, delay)), label)
+        moved = samples_of(shifted_alike(datasets, delay))
+        speed = np.abs(moved.dq) / np.maximum(np.abs(moved.dq).max(axis=0), 1e-9)
+        return terms.score(replace(moved, weight=moved.weight * (speed > _SETTLED)), label)
 
-    none = errors(0.0)
-    tried = {0.0: none}
-    sign = min((_DELAYS[0], -_DELAYS[0]), key=lambda delay: tried.setdefault(delay, errors(delay)).value)
-    if tried[sign].value < none.value:
-        for delay in (np.sign(sign) * step for step in _DELAYS[1:]):
-            tried[delay] = errors(delay)
-            if tried[delay].value > min(other.value for other in tried.values()):
-                break
-    best = min(tried, key=lambda delay: tried[delay].value)
-    for _ in range(_REFINEMENTS):
-        finer = _vertex(tried, best)
-        if finer is None:
+    return _latest(subject, errors, (1.0, -1.0), _vertex)
+
+
+def choose_lag(terms: Terms, samples: Samples, few_of: Callable[[Samples], Samples]) -> tuple[float, Decision]:
+    """Return how long after the recorded motion friction turns [s], where held-out torque confirms it, and the choice.
+
+    Parameters
+    ----------
+    terms : Terms
+    samples : Samples
+        All of them, with the delay of the torque taken out.
+    few_of : callable
+        From all samples to those to compare by.
+    """
+    label = groups(few_of(samples), GROUPS)
+
+    def errors(lag: float) -> Score:
+        late = terms.late(lag)
+        return late.score(few_of(late.past(samples)), label)
+
+    return _latest('lag of friction', errors, (1.0,), _halves)
+
+
+def _latest(
+    subject: str,
+    errors: Callable[[float], Score],
+    signs: tuple[float, ...],
+    finer: Callable[[dict[float, Score], float], list[float]],
+) -> tuple[float, Decision]:
+    """Return the delay [s] of least held-out error, where there is one between those tried, and the choice."""
+    tried = {0.0: errors(0.0), **{sign * _DELAYS[0]: errors(sign * _DELAYS[0]) for sign in signs}}
+
+    def best() -> float:
+        return min(tried, key=lambda delay: tried[delay].value)
+
+    sign = np.sign(best())
+    for delay in (sign * step for step in _DELAYS[1:] if sign):
+        tried[delay] = errors(delay)
+        if delay != best():
             break
-        tried[finer] = errors(finer)
-        best = min(tried, key=lambda delay: tried[delay].value)
-    confirmed = best != 0.0 and none.contradicted_by(tried[best], len(tried) - 1)
-    chosen = best if confirmed else 0.0
-    decision = Decision(
-        subject=subject,
-        chosen='none' if chosen == 0.0 else f'{1e3 * chosen:.3g} ms',
-        alternatives=tuple(
-            Alternative(name=f'{1e3 * delay:.3g} ms', error=found.rmse) for delay, found in sorted(tried.items())
-        ),
-    )
-    return float(chosen), decision
+    for _ in range(_REFINEMENTS):
+        tried.update({delay: errors(delay) for delay in finer(tried, best())})
+    chosen, none = best(), tried[0.0]
+    # What falls to the end of the search has no minimum there.
+    if abs(chosen) == _DELAYS[-1] or not none.loses_to(tried[chosen], len(tried) - 1):
+        chosen = 0.0
+    alternatives = (Alternative(name=f'{1e3 * late:.3g} ms', error=found.rmse) for late, found in sorted(tried.items()))
+    text = 'none' if chosen == 0.0 else f'{1e3 * chosen:.3g} ms'
+    return float(chosen), Decision(subject=subject, chosen=text, alternatives=tuple(alternatives))
 
 
 def like_training(datasets: Sequence[Dataset], cutoff: float | None, delay: float) -> list[Dataset]:
@@ -254,3 +288,4 @@ def choose_bandwidth(terms: Terms, samples: Samples) -> tuple[float | None, Deci
         ),
     )
     return bandwidth, decision
+

@@ -207,9 +207,13 @@ class Terms:
         friction = friction_model(ALL, velocity_scale=_SMOOTH * fastest, presliding=_BUILDS_UP * reach)
         return cls(base=base, friction=friction, shape=np.zeros((samples.n, 0)), described=described)
 
+    def late(self, lag: float) -> 'Terms':
+        """Return the same terms with friction that turns late [s]."""
+        return replace(self, friction=replace(self.friction, lag=lag))
+
     def past(self, samples: Samples) -> Samples:
         """Return samples with what friction has of its past, before any are left out."""
-        return samples.sliding(self.friction.presliding)
+        return samples.sliding(self.friction)
 
     def own(self, samples: Samples, rigid: Array) -> Array:
         """Return the friction columns, shape (N, n, k), before any filter."""

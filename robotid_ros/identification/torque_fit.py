@@ -197,15 +197,15 @@ def predicted_torque(
     """
     torque = np.empty_like(samples.q)
     if samples.slide is None or friction.presliding is None:
-        samples = samples.sliding(friction.presliding)
+        samples = samples.sliding(friction)
     if rest is not None and samples.slide is not None:
         rest = replace(rest, speed=np.where(np.isnan(samples.slide[0, :, 0]), rest.speed, 0.0))
     speed = samples.dq if rest is None else rest.friction_speed(samples.dq)
     for start in range(0, len(torque), _CHUNK):
         rows = slice(start, start + _CHUNK)
         load = base.regressor(samples.q[rows], samples.dq[rows], samples.ddq[rows]) @ base_values
-        slide = None if samples.slide is None else samples.slide[rows]
-        torque[rows] = load + friction.torque(speed[rows], friction_parameters, load, samples.q[rows], slide)
+        slide, slip = (None if past is None else past[rows] for past in (samples.slide, samples.slip))
+        torque[rows] = load + friction.torque(speed[rows], friction_parameters, load, samples.q[rows], slide, slip)
     if rest is not None:
         torque += rest.rest_torque(samples.dq, [(run.start, run.stop) for run in samples.runs])
     return samples.recorded(torque)
@@ -384,7 +384,7 @@ def with_rest(fit: TorqueFit, rows: Rows, config: IdentificationConfig) -> tuple
     that knows no past: the last direction.
     """
     samples = rows.samples.sliding(None).with_bandwidth(fit.bandwidth).excerpts(_SAMPLES)
-    friction = replace(fit.friction, presliding=None)
+    friction = replace(fit.friction, presliding=None, lag=0.0)
     speed = (config.standstill_speed or _AT_REST) * np.abs(rows.samples.dq).max(axis=0)
     runs = [(run.start, run.stop) for run in samples.runs]
     zero = RestFriction(speed=speed, torque=np.zeros(samples.n))
