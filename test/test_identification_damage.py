@@ -153,6 +153,16 @@ def test_several_recordings_have_one_delay() -> None:
     assert abs(identify(late, model).delay - 0.02) < 0.003
 
 
+def test_a_delay_at_the_end_of_the_search_is_no_minimum() -> None:
+    model, data = RobotModel.from_urdf(TWO_LINKS), recorded(2)
+    late = np.column_stack([np.interp(data.time - 0.15, data.time, column) for column in data.tau.T])
+    result = identify(with_torque(data, late), model)
+    decision = next(each for each in result.decisions if each.subject == 'delay of the torque')
+    assert decision.alternatives[-1].name == '40 ms'
+    assert np.argmin([each.error.sum() for each in decision.alternatives]) == len(decision.alternatives) - 1
+    assert (result.delay, decision.chosen) == (0.0, 'none')
+
+
 def test_a_spring_is_found_where_there_is_one_and_nowhere_else() -> None:
     model = RobotModel.from_urdf(TWO_LINKS)
     result = identify(recorded(4, spring=np.array([0.0, 6.0])), model)
