@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from robotid_ros.arrays import Array, IntArray
+from robotid_ros.dynamics import inverse_dynamics
 from robotid_ros.excitation.design import ExcitationDesign
 from robotid_ros.excitation.verification import worst_excesses
 from robotid_ros.excitation.workspace import workspace_constraints
@@ -42,7 +43,6 @@ from robotid_ros.report.content import (
 )
 from robotid_ros.report.page import render_report
 from robotid_ros.report.plot import Trace, axis, chart, dots, line, rule
-from robotid_ros.report.subject import described_torque
 
 _SAMPLES = 2001
 _TOLERANCE = 1e-6  # of a limit
@@ -107,7 +107,7 @@ def _motion_of(model: RobotModel, design: ExcitationDesign) -> _Motion:
     """Return one period of a design, with the torque of the robot description."""
     time = np.linspace(0.0, design.trajectory.period, _SAMPLES)
     q, dq, ddq = design.trajectory.evaluate(time)
-    signals = np.stack([q, dq, ddq, described_torque(model, q, dq, ddq)])
+    signals = np.stack([q, dq, ddq, inverse_dynamics(model, q, dq, ddq, friction=True)])
     limits = design.limits
     middle = np.zeros((4, model.n))
     with np.errstate(invalid='ignore'):

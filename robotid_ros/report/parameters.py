@@ -18,7 +18,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.model.inertia import joint_unit, split_inertial_parameters
 from robotid_ros.report.content import Figure, Item, Level, Table, number, percent, quantities, unit, words
 from robotid_ros.report.plot import Chart, Trace, axis, chart, intervals, rule, spread
-from robotid_ros.report.subject import Subject, friction_used
+from robotid_ros.report.subject import Subject, friction_used, parameters_of
 
 NORMAL_95 = 1.96
 _GOOD_SHARE, _FAIR_SHARE = 10.0, 50.0  # one deviation in percent of the value: known well, and hardly
@@ -238,10 +238,7 @@ def _parameter_correlation(subject: Subject) -> tuple[list[str], Array]:
     scaled = stacked / np.where(size > 0.0, size, 1.0)
     covariance = np.linalg.pinv(scaled.T @ scaled, rcond=1e-12, hermitian=True)
     deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
-    names = [*result.base_names]
-    names += [f'{name.replace("_", " ")} {joint}' for joint in result.joint_names for name in result.friction_names]
-    names = [name for name, kept in zip(names, used, strict=True) if kept]
-    return names, np.clip(covariance / np.outer(deviation, deviation), -1.0, 1.0)
+    return [*parameters_of(result)], np.clip(covariance / np.outer(deviation, deviation), -1.0, 1.0)
 
 
 def _correlation_figure(names: Sequence[str], correlation: Array) -> Figure:

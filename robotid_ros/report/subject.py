@@ -23,7 +23,7 @@ from robotid_ros.identification.verdict import Metrics, torque_metrics
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.report.content import units_of
 
-RIPPLE = ('ripple_sin', 'ripple_cos')
+_RIPPLE = ('ripple_sin', 'ripple_cos')
 _ROUNDING = 1e-12  # of the largest parameter
 
 
@@ -106,7 +106,7 @@ def predicted_run(title: str, datasets: Dataset | Sequence[Dataset], predictor: 
     load = predictor.rigid_torque(ordered.q, ordered.dq, ordered.ddq)
     # A simulator's effort may hold no friction, whatever its description says: the nearer of both is what was known.
     rigid = inverse_dynamics(predictor.model, ordered.q, ordered.dq, ordered.ddq)
-    whole = rigid + described_friction(predictor.model, ordered.dq)
+    whole = inverse_dynamics(predictor.model, ordered.q, ordered.dq, ordered.ddq, friction=True)
     nearer = min((whole, rigid), key=lambda torque: float(np.sum((ordered.tau - torque) ** 2)))
     return Run(
         title=title,
@@ -118,19 +118,9 @@ def predicted_run(title: str, datasets: Dataset | Sequence[Dataset], predictor: 
     )
 
 
-def described_torque(model: RobotModel, q: Array, dq: Array, ddq: Array) -> Array:
-    """Return the torque of the robot description, its rotors and friction included, shape (N, n) [N m or N]."""
-    return inverse_dynamics(model, q, dq, ddq) + described_friction(model, dq)
-
-
 def velocity_steps() -> Array:
     """Return 161 parts of the largest speed, -1 to 1, dense around zero, where friction bends."""
     return np.asarray(np.sinh(np.linspace(-4.0, 4.0, 161)) / np.sinh(4.0))
-
-
-def described_friction(model: RobotModel, dq: Array) -> Array:
-    """Return the friction of the robot description at some velocities, shape (N, n) [N m or N]."""
-    return model.damping * dq + model.friction * np.sign(dq)
 
 
 def judged(result: IdentificationResult) -> tuple[str, Metrics]:
@@ -143,7 +133,7 @@ def friction_used(result: IdentificationResult) -> BoolArray:
     """Return which friction parameters exist, shape (n, f): ripple and spring only at the joints that have them."""
     used = np.ones(result.friction_values.shape, dtype=bool)
     for k, name in enumerate(result.friction_names):
-        if name in RIPPLE and result.ripple_frequency is not None:
+        if name in _RIPPLE and result.ripple_frequency is not None:
             used[:, k] = result.ripple_frequency != 0.0
         elif name == 'stiffness':
             used[:, k] = result.friction_values[:, k] != 0.0

@@ -19,7 +19,7 @@ from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.report.content import Figure, Item, friction_label, number, unit, units_of
 from robotid_ros.report.parameters import interval_chart
 from robotid_ros.report.plot import axis, band, chart, dots, line, rule, spread
-from robotid_ros.report.subject import Run, Subject, described_friction, friction_used, velocity_steps
+from robotid_ros.report.subject import Run, Subject, friction_used, velocity_steps
 
 _BINS = 15
 _LINEAR = {'coulomb', 'viscous', 'offset'}
@@ -238,14 +238,14 @@ def _curve_figure(subject: Subject) -> Figure:
     carried = np.abs(subject.predictor.rigid_torque(dataset.q, dataset.dq, dataset.ddq))
     load = np.broadcast_to(np.median(carried, axis=0), velocity.shape)
     fitted = subject.predictor.motor_friction(velocity, load)
-    described = described_friction(model, velocity) if model.damping.any() or model.friction.any() else None
+    described = model.damping * velocity + model.friction * np.sign(velocity)
     truth = None if subject.true_friction is None else subject.true_friction(velocity, load)
     points = run.residual + run.friction
     charts = []
     for j, joint, (torque, speed, _) in run.joints:
         v, curve = velocity[:, j], fitted[:, j]
         traces = [dots('measured', dataset.dq[:, j], points[:, j], 'measured, rigid body subtracted')]
-        if described is not None:
+        if described.any():
             traces.append(line('prior', v, described[:, j], 'robot description'))
         if truth is not None:
             traces.append(line('truth', v, truth[:, j], 'true'))
