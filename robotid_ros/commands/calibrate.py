@@ -44,6 +44,7 @@ from robotid_ros.model.packaged import arm_file
 from robotid_ros.model.robot_config import RobotConfig, configured_arm
 from robotid_ros.report import can_draw, write_report
 from robotid_ros.report.calibration import accuracy_table, calibration_report, workspace_report
+from robotid_ros.report.content import listed
 from robotid_ros.simulation.measured_arm import example_arm, example_table
 
 _CANDIDATES = 2000
@@ -194,9 +195,7 @@ def _summary(result: CalibrationResult) -> str:
             f'joint terms that lower the cross-validated error: {", ".join(term.name for term in result.terms.terms)}'
         )
     if result.outliers:
-        rows = ', '.join(str(outlier.index + 1) for outlier in result.outliers[:20])
-        more = f' and {len(result.outliers) - 20} more' if len(result.outliers) > 20 else ''
-        lines.append(f'outliers: measurements {rows}{more}')
+        lines.append(f'outliers: measurements {listed([str(each.index + 1) for each in result.outliers], 20)}')
     if result.held_out is not None and result.held_out.fitted:
         lines.append(f'fitted to the held-out measurements themselves: {", ".join(result.held_out.fitted)}')
     if result.averaged:

@@ -26,6 +26,7 @@ from robotid_ros.report.content import (
     Table,
     Verdict,
     friction_label,
+    listed,
     number,
     percent,
     quantities,
@@ -132,8 +133,7 @@ def _verdict(beyond: Sequence[str], results: Sequence[tuple[str, IdentificationR
     if len(models) > 1:
         cautions.append(f'The friction models differ ({"; ".join(models)}): only the terms they share are compared.')
     if beyond:
-        more = f' and {len(beyond) - 8} more' if len(beyond) > 8 else ''
-        reason = f'Moved beyond their deviations: {", ".join(beyond[:8])}{more}.'
+        reason = f'Moved beyond their deviations: {listed(beyond)}.'
         return Verdict(level='caution', headline='The arm has changed', reasons=(reason, _CAUSES, *cautions))
     level: Level = 'caution' if cautions else 'good'
     reason = 'No parameter has moved further than its deviations allow.'

@@ -66,6 +66,11 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + ('' if text.endswith(('.', '!', '?')) else '.')
 
 
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Return the first of some names, and how many more there are: 'a, b and 3 more'."""
+    return ', '.join(names[:most]) + (f' and {len(names) - most} more' if len(names) > most else '')
+
+
 def friction_label(name: str) -> str:
     """Return a friction model's name as people say it: Coulomb + viscous + offset."""
     words = name.replace('daemi_heimann', 'Daemi-Heimann').replace('_', '+').split('+')
