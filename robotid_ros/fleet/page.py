@@ -325,15 +325,16 @@ def _error_figure(arms: dict[str, list[Outcome]], rows: Sequence[_Row]) -> Itera
         results = [each.result for each in arms[row[0]]]
         errors = [(n, judged(each)[1].relative_error_total) for n, each in enumerate(results) if each is not None]
         if errors:
-            traces.append(curve(k, *np.array(errors).T, row[0], mode='lines+markers'))
+            place, error = np.array(errors).T
+            traces.append(curve(k, place, error, row[0], mode='lines+markers'))
     if traces:
-        error = axis('relative error [%]', log=True)
+        scale = axis('relative error [%]', log=True)
         yield Figure(
             name='fleet_errors',
             caption='Torque error of every recording',
             reading='Of all joints together, on held-out motion where there was some. After a jump, compare the two '
             'recordings: either the arm or the way of recording has changed.',
-            charts=(chart('Torque error', 'recording of the arm', error, *traces, height=340),),
+            charts=(chart('Torque error', 'recording of the arm', scale, *traces, height=340),),
             wide=True,
         )
 

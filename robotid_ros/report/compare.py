@@ -109,7 +109,7 @@ def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Re
 
 def changes(values: Array, std: Array) -> Array:
     """Return (last - first) / sqrt(first variance + last variance), shape (p,), of values and deviations (R, p)."""
-    return _drift(values, std)[-1]
+    return np.asarray(_drift(values, std)[-1])
 
 
 def _drift(values: Array, std: Array) -> Array:

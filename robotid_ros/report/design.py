@@ -27,6 +27,7 @@ from robotid_ros.report.bodies import Body, arm_bodies, moving_picture
 from robotid_ros.report.content import (
     Fact,
     Figure,
+    Item,
     Level,
     Report,
     Table,
@@ -130,7 +131,6 @@ def _motion_of(model: RobotModel, design: ExcitationDesign) -> _Motion:
 
 def _report(model: RobotModel, design: ExcitationDesign, bodies: tuple[Body, ...], notes: tuple[str, ...]) -> Report:
     motion = _motion_of(model, design)
-    limits = _limit_table(model, motion), *_space_table(model, design), _limit_figure(model, design, motion)
     return Report(
         kind='Excitation',
         title=model.name,
@@ -139,7 +139,10 @@ def _report(model: RobotModel, design: ExcitationDesign, bodies: tuple[Body, ...
         'Drag to turn the arm, scroll to come closer.',
         verdict=_verdict(model, design, motion, bodies),
         facts=_facts(design, motion),
-        sections=sections_of(('Limits', limits), ('How it was done', (_settings_table(design), *map(sentence, notes)))),
+        sections=sections_of(
+            ('Limits', _limit_items(model, design, motion)),
+            ('How it was done', (_settings_table(design), *map(sentence, notes))),
+        ),
     )
 
 
@@ -222,8 +225,8 @@ def _settings_table(design: ExcitationDesign) -> Table:
     return Table(caption='Settings of the design', columns=words('Setting', 'Value'), rows=tuple(rows))
 
 
-def _limit_table(model: RobotModel, motion: _Motion) -> Table:
-    """Return how close each joint comes to each of its limits."""
+def _limit_items(model: RobotModel, design: ExcitationDesign, motion: _Motion) -> Iterator[Item]:
+    """Yield how close each joint comes to its limits, how close the arm comes to bounds in space, and the motion."""
     rows = []
     for joint, shares, nearest in zip(model.joint_names, motion.share.T, motion.nearest.T, strict=True):
         cells = [
@@ -231,7 +234,7 @@ def _limit_table(model: RobotModel, motion: _Motion) -> Table:
             for share, time in zip(shares, motion.time[nearest], strict=True)
         ]
         rows.append((joint, *cells))
-    return Table(
+    yield Table(
         caption='Closest approach to each limit',
         columns=(*words('Joint'), *quantities(*(name.capitalize() for name in _QUANTITIES))),
         rows=tuple(rows),
@@ -239,23 +242,20 @@ def _limit_table(model: RobotModel, motion: _Motion) -> Table:
         reading='In percent of the limit, from the middle of the range for positions. The torque is that of the robot '
         'description.',
     )
-
-
-def _space_table(model: RobotModel, design: ExcitationDesign) -> Iterator[Table]:
-    """Yield the workspace and clearance bounds that are approached closest, where there are any."""
     peaks = worst_excesses(design.trajectory, model, workspace_constraints(model, design.config), rate=1000.0)
-    nearest = sorted(peaks, key=lambda peak: -peak.excess)[:12]
-    if nearest:
+    closest = sorted(peaks, key=lambda peak: -peak.excess)[:12]
+    if closest:
         yield Table(
             caption='Closest approach in space',
             columns=(*words('Bound'), *quantities('Left', 'At')),
             rows=tuple(
                 (peak.bound.label, f'{number(-1e3 * peak.bound.scale * peak.excess)} mm', f'{peak.time:.1f} s')
-                for peak in nearest
+                for peak in closest
             ),
-            levels=tuple('bad' if peak.excess > _TOLERANCE else 'good' for peak in nearest),
-            reading=f'The {len(nearest)} closest of {len(peaks)} workspace and clearance bounds.',
+            levels=tuple('bad' if peak.excess > _TOLERANCE else 'good' for peak in closest),
+            reading=f'The {len(closest)} closest of {len(peaks)} workspace and clearance bounds.',
         )
+    yield _limit_figure(model, design, motion)
 
 
 def _limit_figure(model: RobotModel, design: ExcitationDesign, motion: _Motion) -> Figure:

@@ -38,7 +38,7 @@ from robotid_ros.report.content import (
     usable,
     words,
 )
-from robotid_ros.report.plot import Chart, Trace, axis, band, chart, curve, line, rule
+from robotid_ros.report.plot import Chart, Role, Trace, axis, band, chart, curve, line, rule
 
 _NAMES = ('m', 'cx', 'cy', 'cz', 'Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz')
 _UNITS = ('kg', 'm', 'm', 'm', *('kg*m^2',) * 6)
@@ -159,17 +159,15 @@ def _history_items(result: TargetIdentification, truth: RigidBody | None) -> Ite
         'last estimate with two deviations. Axes show the last nine tenths of the run.',
         charts=tuple(charts),
     )
+    shown: tuple[tuple[Role, str, Array], ...] = (
+        ('predicted', 'column-scaled', history.condition_scaled[kept]),
+        ('residual', 'SI units', history.condition_si[kept]),
+    )
     drawn = chart(
         'Condition number',
         'time [s]',
         axis('condition number', log=True),
-        *(
-            line(role, time[np.isfinite(condition)], condition[np.isfinite(condition)], label)
-            for role, label, condition in (
-                ('predicted', 'column-scaled', history.condition_scaled[kept]),
-                ('residual', 'SI units', history.condition_si[kept]),
-            )
-        ),
+        *(line(role, time[np.isfinite(each)], each[np.isfinite(each)], label) for role, label, each in shown),
         note=f'ends at {number(result.condition_scaled)} and {number(result.condition_si)}',
     )
     yield Figure(
