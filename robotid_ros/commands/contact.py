@@ -19,7 +19,7 @@ from robotid_ros.arrays import Array
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments
 from robotid_ros.commands.sources import Source, expanded, source_of
-from robotid_ros.commands.terminal import joint_table
+from robotid_ros.commands.terminal import joint_table, say_written
 from robotid_ros.data import read_recording
 from robotid_ros.data.settings import measured_torque
 from robotid_ros.errors import DataError
@@ -75,8 +75,7 @@ def _run(options: argparse.Namespace) -> int:
         'contact.yaml': yaml.safe_dump(content, sort_keys=False),
         'contact.hpp': contact_header(found, identifier(f'{source.model.name}_dynamics')),
     }
-    for path in write_files(folder, files):
-        print(f'written: {path}')
+    say_written(*write_files(folder, files))
     return 0
 
 

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from robotid_ros.commands.command import Command, number
-from robotid_ros.commands.terminal import joint_table, progress_bar, text_table
+from robotid_ros.commands.terminal import joint_table, progress_bar, say_written, text_table
 from robotid_ros.demo.run import WELL_EXCITED, ParameterComparison
 from robotid_ros.files import output_folder, write_text
 from robotid_ros.model import RobotConfig, RobotModel
@@ -57,8 +57,7 @@ def _run(options: argparse.Namespace) -> int:
     print('The simulated arm has what the model does not describe wholly: breakaway, friction of the load, torque')
     print('ripple, a delayed effort, coarse encoders, wrong link lengths and flexible joints. With that and noise')
     print(f'{measured.relative_error_total:.1f} % of the measured torque is not explained.\n')
-    for path in outcome.written:
-        print(f'written: {path}')
+    say_written(*outcome.written)
     print(f'{"usable" if result.usable else "NOT USABLE: " + result.reason}; {time.monotonic() - begun:.0f} s in all')
     sys.stdout.flush()
     return 0 if result.usable else 1

@@ -16,7 +16,7 @@ import numpy as np
 
 from robotid_ros.commands.command import Command, add_settings, given_settings
 from robotid_ros.commands.options import add_robot_arguments, load_config, load_robot
-from robotid_ros.commands.terminal import progress_bar
+from robotid_ros.commands.terminal import progress_bar, say_written
 from robotid_ros.data import Recording, write_csv
 from robotid_ros.errors import DataError, MissingDependencyError
 from robotid_ros.excitation import ExcitationConfig, FourierTrajectory
@@ -51,15 +51,15 @@ def _run(options: argparse.Namespace) -> int:
         design = stoppable_design(model, settings, progress=progress)
     save_excitation(design, options.out)
     print(design.summary())
-    print(f'written: {options.out}')
+    say_written(options.out)
     if options.csv:
         write_csv(options.csv, _one_period(model.joint_names, design.trajectory, options.rate))
-        print(f'written: {options.csv}')
+        say_written(options.csv)
     if not options.no_page:
         page = Path(options.out).with_suffix('.html')
         try:
             write_design_page(model, design, page, folder=arm_file(options.robot).resolve().parent)
-            print(f'written: {page}')
+            say_written(page)
         except MissingDependencyError as cause:
             print(f'no page: {cause}')
     return 1 if design.interrupted else 0

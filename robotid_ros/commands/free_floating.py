@@ -18,7 +18,7 @@ import yaml
 
 from robotid_ros import __version__
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.terminal import progress_bar, report_table, text_table
+from robotid_ros.commands.terminal import progress_bar, report_table, say_written, text_table
 from robotid_ros.errors import ExcitationError, IdentificationError
 from robotid_ros.excitation import load_excitation, save_excitation
 from robotid_ros.excitation.criteria import CRITERIA
@@ -143,7 +143,8 @@ def _design(options: argparse.Namespace, mission: Mission) -> int:
         arm = mission.robot.arm
         write_report(trajectory_report(arm.name, design.trajectory, arm.joint_names, mission.limits), options.report)
         written.append(options.report)
-    return _written(written)
+    say_written(*written)
+    return 0
 
 
 def _simulate(options: argparse.Namespace, mission: Mission) -> int:
@@ -167,7 +168,8 @@ def _simulate(options: argparse.Namespace, mission: Mission) -> int:
         measurement = measurement.with_noise(mission.noise, np.random.default_rng(options.seed))
     write_measurement(options.out, measurement)
     print(f'{len(measurement)} samples over {measurement.time[-1]:g} s')
-    return _written(written)
+    say_written(*written)
+    return 0
 
 
 def _identify(options: argparse.Namespace, mission: Mission) -> int:
@@ -190,7 +192,7 @@ def _identify(options: argparse.Namespace, mission: Mission) -> int:
         write_report(free_floating_report(result, truth=truth, measurement=measurement), folder / 'report.html')
         written.append(folder / 'report.html')
     print(_table(result))
-    _written(written)
+    say_written(*written)
     if result.reason:
         print(f'{"note" if result.usable else "not usable"}: {result.reason}')
     return 0 if result.usable else 1
@@ -217,12 +219,6 @@ def _table(result: TargetIdentification) -> str:
         spelled = ', '.join(f'{value:.4g}' for value in result.momentum)
         lines.append(f'momentum [P; L]: {spelled} (kg m/s, kg m^2/s)')
     return '\n'.join(lines)
-
-
-def _written(paths: list[Path]) -> int:
-    for path in paths:
-        print(f'written: {path}')
-    return 0
 
 
 COMMAND = Command(

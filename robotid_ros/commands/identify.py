@@ -17,7 +17,7 @@ from pathlib import Path
 from robotid_ros.commands.command import Command, add_settings, settings_from
 from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments, motion_settings
 from robotid_ros.commands.sources import by_purpose, expanded, source_of
-from robotid_ros.commands.terminal import metrics_table, parameter_table, progress_bar
+from robotid_ros.commands.terminal import metrics_table, parameter_table, progress_bar, say_written
 from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash, output_folder
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, SelectionConfig
@@ -92,8 +92,7 @@ def _run(options: argparse.Namespace) -> int:
     print(f'\n{"usable" if result.usable else "NOT USABLE"}{": " if result.reason else ""}{result.reason}')
     for use in result.good_for:
         print(f'{use.name:20} {"yes" if use.good else "no":3}  {use.text}')
-    for path in write_identification(folder, found):
-        print(f'written: {path}')
+    say_written(*write_identification(folder, found))
     return 0 if result.usable else 1
 
 

@@ -15,12 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 from robotid_ros.commands.command import Command, number
 from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments
 from robotid_ros.commands.sources import source_of
-from robotid_ros.commands.terminal import joint_table
+from robotid_ros.commands.terminal import joint_table, save_yaml, say_written
 from robotid_ros.data import Dataset, ProcessingSettings, process_recording, read_recording
 from robotid_ros.data.processing import summarize
 from robotid_ros.data.storage import is_dataset
@@ -83,13 +82,12 @@ def _run(options: argparse.Namespace) -> int:
     found = replay(model, result, dataset, command=command, window=options.window, has_torque=still is None)
     print(_text(found))
     path = (folder if options.out is None else output_folder(options.out)) / REPLAY
-    write_text(path, yaml.safe_dump(found.to_dict(), sort_keys=False, allow_unicode=True))
-    print(f'written: {path}')
+    save_yaml(path, found.to_dict())
     if found.mjcf:
         write_text(path.with_name('servos.xml'), found.mjcf)
-        print(f'written: {path.with_name("servos.xml")}')
+        say_written(path.with_name('servos.xml'))
     if result is not None and options.out is None and (folder / 'training_1.npz').is_file() and can_draw():
-        print(f'written: {render_again(folder, model)}')
+        say_written(render_again(folder, model))
     return 0
 
 
