@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.export.identified import require_masses
+from robotid_ros.export.identified import require_accepted
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 from robotid_ros.model.transforms import rpy_of_rotation
@@ -43,7 +43,7 @@ def sdf_of(arm: RobotModel) -> str:
     ModelError
         If a link has no mass.
     """
-    require_masses(arm)
+    require_accepted(arm)
     shapes, frames = _shapes(arm)
     named = _names(arm, [name for name, _, _ in frames])
     base = named[arm.base_name]
