@@ -24,6 +24,7 @@ from robotid_ros.model.urdf_tree import MOVING, UrdfJoint, UrdfTree, parse_urdf,
 from robotid_ros.reading import refusing
 
 
+@refusing('the URDF', ModelError)
 def robot_model_from_urdf(
     source: str | Path,
     *,
@@ -34,18 +35,7 @@ def robot_model_from_urdf(
     along: Collection[str] = (),
 ) -> RobotModel:
     """Read an arm from a URDF; see :meth:`RobotModel.from_urdf`."""
-    with refusing('the URDF', ModelError):
-        return _robot_model(read_urdf_text(source), tip, joints, base, gravity, along)
-
-
-def _robot_model(
-    text: str,
-    tip: str | None,
-    joints: Sequence[str] | None,
-    base: str | None,
-    gravity: Sequence[float],
-    along: Collection[str],
-) -> RobotModel:
+    text = read_urdf_text(source)
     tree = parse_urdf(text)
     chain = _chain(tree, base, tip, set(along) if joints is None or isinstance(joints, str) else set(joints))
     base_name = chain[0].parent if chain else (base or tree.root)
