@@ -25,7 +25,6 @@ from robotid_ros.excitation.criteria import CRITERIA
 from robotid_ros.files import output_folder, require_folder, write_text
 from robotid_ros.free_floating import (
     Mission,
-    TargetIdentification,
     control_trajectory,
     design_excitation,
     identify_target,
@@ -191,7 +190,11 @@ def _identify(options: argparse.Namespace, mission: Mission) -> int:
         truth = None if mission.target is None else mission.true_robot.body
         write_report(free_floating_report(result, truth=truth, measurement=measurement), folder / 'report.html')
         written.append(folder / 'report.html')
-    print(_table(result))
+    print(report_table(body_table('Target', result.target, result.target_deviation)))
+    print(f'condition number: {result.condition_scaled:.4g} column-scaled, {result.condition_si:.4g} in SI units')
+    if result.momentum_source == 'estimated':
+        spelled = ', '.join(f'{value:.4g}' for value in result.momentum)
+        print(f'momentum [P; L]: {spelled} (kg m/s, kg m^2/s)')
     say_written(*written)
     if result.reason:
         print(f'{"note" if result.usable else "not usable"}: {result.reason}')
@@ -208,17 +211,6 @@ def _momentum(words: list[str]) -> Any:
     if len(numbers) != 6:
         raise IdentificationError(f"--momentum: expected 'zero', 'estimated' or six numbers; got '{' '.join(words)}'")
     return numbers
-
-
-def _table(result: TargetIdentification) -> str:
-    lines = [report_table(body_table('Target', result.target, result.target_deviation))]
-    lines.append(
-        f'condition number: {result.condition_scaled:.4g} column-scaled, {result.condition_si:.4g} in SI units'
-    )
-    if result.momentum_source == 'estimated':
-        spelled = ', '.join(f'{value:.4g}' for value in result.momentum)
-        lines.append(f'momentum [P; L]: {spelled} (kg m/s, kg m^2/s)')
-    return '\n'.join(lines)
 
 
 COMMAND = Command(

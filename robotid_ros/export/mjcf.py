@@ -24,7 +24,8 @@ from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters, transform_inertial_parameters
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.transforms import nearest_rotation, quaternion_of_rotation
-from robotid_ros.simulation.mjcf import full_inertia, load_mujoco, spelled
+from robotid_ros.model.urdf_edit import spelled
+from robotid_ros.simulation.mjcf import full_inertia, load_mujoco
 from robotid_ros.simulation.servo import Servo
 
 # Largest distance [m, or sine] of two descriptions of the same joint axis.

@@ -21,8 +21,8 @@ from robotid_ros.export.identified import require_accepted
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 from robotid_ros.model.transforms import rpy_of_rotation
+from robotid_ros.model.urdf_edit import spelled
 from robotid_ros.model.urdf_tree import origin_of, parse_urdf
-from robotid_ros.simulation.mjcf import spelled
 
 _FIXED = 'fixed_to_world'
 

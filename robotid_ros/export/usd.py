@@ -20,7 +20,7 @@ from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.transforms import nearest_rotation, quaternion_of_rotation
-from robotid_ros.simulation.mjcf import spelled
+from robotid_ros.model.urdf_edit import spelled
 from robotid_ros.simulation.servo import Servo
 
 
