@@ -76,6 +76,7 @@ def robot_model_from_urdf(
         base_name=base_name,
         tip_name=tip_name,
         attached=attached,
+        base_attached=on_base,
         source=text,
     )
 

@@ -10,7 +10,6 @@
 """The bodies of an arm as triangles, and the picture in which they move: shapes and meshes of its URDF, or capsules."""
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,12 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from robotid_ros.arrays import Array, IntArray
-from robotid_ros.errors import ExcitationError, MissingDependencyError
+from robotid_ros.errors import MissingDependencyError
 from robotid_ros.excitation.design import ExcitationDesign
 from robotid_ros.excitation.workspace import Capsule, configured_geometry, find_frame, skeleton
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.robot_model import RobotModel
-from robotid_ros.model.urdf_tree import origin_of, parse_urdf
+from robotid_ros.model.urdf_tree import origin_of
 
 _MOST_FACES = 3000  # of a link; the page moves all of them for every picture
 _SLENDER = 0.05  # radius of a capsule over the length of the arm, where nothing says how thick it is
@@ -71,8 +70,12 @@ def arm_bodies(model: RobotModel, folder: Path | None = None) -> tuple[tuple[Bod
     """
     bodies: list[Body] = []
     notes: list[str] = []
-    for name, link, placement, element in _links(model):
-        failed = ''
+    frames = model.frames
+    for element in () if model.source is None else ElementTree.fromstring(model.source).findall('link'):
+        name, failed = str(element.get('name')), ''
+        if name not in frames:  # above the base
+            continue
+        link, placement = frames[name]
         for kind in ('visual', 'collision'):
             try:
                 pieces = [_piece(item, placement, folder) for item in element.findall(kind)]
@@ -105,29 +108,6 @@ def _trimesh() -> Any:
     except ImportError as cause:
         raise MissingDependencyError.of('trimesh', 'plot', 'draw an arm') from cause
     return trimesh
-
-
-def _links(model: RobotModel) -> Iterator[tuple[str, int, Array, ElementTree.Element]]:
-    """Yield the links of the URDF, each with the moving link it belongs to and its placement in that.
-
-    Joints outside the chain stand at zero.
-    """
-    if model.source is None:
-        return
-    root = ElementTree.fromstring(model.source)
-    above = {joint.child: (joint.parent, joint.origin) for joint in parse_urdf(model.source).joints.values()}
-    for element in root.findall('link'):
-        name, placement = str(element.get('name')), np.eye(4)
-        frame: str | None = name
-        while frame is not None:
-            try:
-                link, place = find_frame(model, frame)
-            except ExcitationError:
-                frame, step = above.get(frame, (None, placement))
-                placement = step @ placement
-                continue
-            yield name, link, place @ placement, element
-            break
 
 
 def _piece(element: ElementTree.Element, placement: Array, folder: Path | None) -> tuple[Array, IntArray]:
