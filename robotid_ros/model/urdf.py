@@ -113,7 +113,9 @@ def _chain_to_branching(tree: UrdfTree, start: str, wanted: Set[str], count: int
         lengths[joint.name] = further + (joint.kind in MOVING and joint.mimics is None)
     chain: list[UrdfJoint] = []
     link = start
-    while moving := [joint for joint in tree.children[link] if _moves_below(tree, joint)]:
+    while moving := [
+        joint for joint in tree.children[link] if any(each.kind in MOVING for each in _below(tree, [joint]))
+    ]:
         moving.sort(key=lambda joint: -lengths[joint.name])
         leading = [joint for joint in moving if any(each.name in wanted for each in _below(tree, [joint]))]
         if len(leading) == 1:
@@ -143,10 +145,6 @@ def _below(tree: UrdfTree, joints: list[UrdfJoint]) -> list[UrdfJoint]:
     for joint in found:  # grows meanwhile
         found += tree.children[joint.child]
     return found
-
-
-def _moves_below(tree: UrdfTree, joint: UrdfJoint) -> bool:
-    return joint.kind in MOVING or any(_moves_below(tree, below) for below in tree.children[joint.child])
 
 
 def _moving_joints(tree: UrdfTree, chain: list[UrdfJoint], wanted: Sequence[str] | None) -> list[UrdfJoint]:
