@@ -46,9 +46,9 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], sides: str =
 
 def report_table(table: Table) -> str:
     """Return a table of a report as lines."""
-    heads = [f'{column.name} [{column.unit}]' if column.unit else column.name for column in table.columns]
+    heads = [column.name.lower() + (f' [{column.unit}]' if column.unit else '') for column in table.columns]
     sides = ['>' if column.numeric else '<' for column in table.columns]
-    return text_table([head.lower() for head in heads], table.rows, ''.join(sides))
+    return text_table(heads, table.rows, ''.join(sides))
 
 
 def verdict_text(before: str, report: Report) -> str:

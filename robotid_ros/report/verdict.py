@@ -276,7 +276,7 @@ def condition_table(result: IdentificationResult) -> Table:
 
 
 def replay_items(found: Replayed) -> Iterator[Item]:
-    """Yield the verdict, the errors of each joint as a chart and as a table, and the servos where there are some."""
+    """Yield the verdict, the errors of each joint as a chart, and the tables."""
     yield sentence(found.verdict)
     rows = found.joint_names
     before, after = found.described.relative, found.identified.relative
@@ -300,6 +300,12 @@ def replay_items(found: Replayed) -> Iterator[Item]:
         charts=(drawn,),
         wide=True,
     )
+    yield from replay_tables(found)
+
+
+def replay_tables(found: Replayed) -> Iterator[Table]:
+    """Yield the motion errors of each joint, and the servos where there are some."""
+    rows = found.joint_names
     errors = {'Error [before]': found.described, 'Error [after]': found.identified}
     more = {'All friction': found.whole, 'Possible': found.possible}
     errors |= {name: error for name, error in more.items() if error is not None}
@@ -309,7 +315,7 @@ def replay_items(found: Replayed) -> Iterator[Item]:
         caption='Motion errors',
         columns=(*words('Joint'), *quantities(*errors, 'RMS [before]', 'RMS [after]')),
         rows=tuple((joint, *shares, *sizes) for joint, shares, sizes in zip(rows, relative, rms, strict=True)),
-        levels=tuple('good' if value < READY else 'caution' for value in after),
+        levels=tuple('good' if value < READY else 'caution' for value in found.identified.relative),
         reading='Difference of the simulated from the recorded positions, as a part of the motion within the windows, '
         'and its root mean square [rad or m]. Before: the arm as described; after: as the exported MJCF holds it; '
         'all friction: with what no MJCF holds; possible: of an arm exactly as identified, driven by a torque '
@@ -317,12 +323,14 @@ def replay_items(found: Replayed) -> Iterator[Item]:
     )
     servo = found.servo
     if servo is not None:
-        columns = zip(servo.stiffness, servo.damping, 100.0 * servo.share, servo.match, strict=True)
+        columns = zip(servo.stiffness, servo.damping, 100.0 * servo.share, servo.play, servo.match, strict=True)
         yield Table(
             caption='Servos',
             columns=(
                 *words('Joint'),
-                *quantities('Stiffness [N·m/rad]', 'Damping [N·m·s/rad]', 'Model torque [%]', 'Match [%]'),
+                *quantities(
+                    'Stiffness [N·m/rad]', 'Damping [N·m·s/rad]', 'Model torque [%]', 'Play [rad]', 'Match [%]'
+                ),
             ),
             rows=tuple((joint, *map(number, row)) for joint, row in zip(rows, columns, strict=True)),
             reading='Found in the first half of the recording. '
