@@ -23,8 +23,7 @@ from robotid_ros.commands.terminal import joint_table, say_written
 from robotid_ros.data import read_recording
 from robotid_ros.data.settings import measured_torque
 from robotid_ros.errors import DataError
-from robotid_ros.export.contact import contact_header
-from robotid_ros.export.source_code import identifier
+from robotid_ros.export.source_code import contact_header, identifier
 from robotid_ros.files import output_folder, write_files
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.identification.contact import contact_levels, monitored, smallest_push
