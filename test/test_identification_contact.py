@@ -26,9 +26,8 @@ import robotid_ros
 from robotid_ros.cli import main
 from robotid_ros.data import Recording, write_csv
 from robotid_ros.errors import IdentificationError
-from robotid_ros.export.contact import contact_header
 from robotid_ros.export.identified import identified_model
-from robotid_ros.export.source_code import write_code
+from robotid_ros.export.source_code import contact_header, write_code
 from robotid_ros.identification import TorquePredictor
 from robotid_ros.identification.contact import (
     ContactDetector,

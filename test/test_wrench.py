@@ -206,4 +206,4 @@ def test_recordings_that_cannot_be_read_give_one_line(
 
 def test_a_recording_that_describes_no_arm_is_refused(moving: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(['wrench', str(moving)]) == 2
-    assert 'nothing describes the arm; give --robot URDF' in capsys.readouterr().err
+    assert 'which arm? No recording has a robot_description; give it by --robot' in capsys.readouterr().err

@@ -11,10 +11,8 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import yaml
 
 from robotid_ros import __version__
 from robotid_ros.arrays import Array
@@ -33,7 +31,7 @@ from robotid_ros.calibration.points import ANGLE_UNITS, LENGTH_UNITS, read_joint
 from robotid_ros.calibration.result import write_result
 from robotid_ros.commands.command import Command, add_settings, settings_from
 from robotid_ros.commands.options import load_config
-from robotid_ros.commands.terminal import progress_bar, report_table
+from robotid_ros.commands.terminal import progress_bar, report_table, save_yaml, say_written
 from robotid_ros.errors import CalibrationError
 from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.excitation.preparation import clear_poses
@@ -44,6 +42,7 @@ from robotid_ros.model.packaged import arm_file
 from robotid_ros.model.robot_config import RobotConfig, configured_arm
 from robotid_ros.report import can_draw, write_report
 from robotid_ros.report.calibration import accuracy_table, calibration_report, workspace_report
+from robotid_ros.report.content import listed
 from robotid_ros.simulation.measured_arm import example_arm, example_table
 
 _CANDIDATES = 2000
@@ -114,7 +113,7 @@ def _run(options: argparse.Namespace) -> int:
         workspace = sample_workspace(robot, options.workspace, rng=np.random.default_rng(config.seed))
         lower, upper = workspace.lower.tolist(), workspace.upper.tolist()
         content = {'samples': len(workspace.positions), 'lower': lower, 'upper': upper, 'reach': workspace.reach}
-        write_text(folder / 'workspace.yaml', yaml.safe_dump(content, sort_keys=False))
+        save_yaml(folder / 'workspace.yaml', content)
         if report:
             write_report(workspace_report(workspace), folder / 'workspace.html')
         extent = (f'{axis} {low:.3f} to {high:.3f} m' for axis, low, high in zip('xyz', lower, upper, strict=True))
@@ -133,9 +132,9 @@ def _run(options: argparse.Namespace) -> int:
         write_joints(folder / 'poses.csv', robot.joint_names, selection.q)
         print(
             f'{len(selection.q)} poses of {selection.candidates} candidates: observability index O1 '
-            f'{selection.observability_index:.4g}, {selection.random_index:.4g} on average for random ones\n'
-            f'written: {folder / "poses.csv"}'
+            f'{selection.observability_index:.4g}, {selection.random_index:.4g} on average for random ones'
         )
+        say_written(folder / 'poses.csv')
     return 0 if options.points is None else _calibrate(options, config, robot, folder, report)
 
 
@@ -165,9 +164,21 @@ def _calibrate(
     with progress_bar('calibrate') as progress:
         targets = None if options.tool_point is None else dict.fromkeys(points.points, options.tool_point)
         result = calibrate(robot, points, config, held_out=held_out, targets=targets, progress=progress)
-    written = write_result(result, folder, _provenance(options, config))
+    files = [path for path in (options.points, options.held_out, options.robot) if path is not None]
+    others = {name: getattr(options, name) for name in ('length_unit', 'angle_unit', 'tool_point', 'tip')}
+    provenance = {
+        'version': __version__,
+        'files': {str(path): file_hash(path.expanduser()) for path in files},
+        'settings': config.to_dict() | others,
+    }
+    written = write_result(result, folder, provenance)
     if joints is not None:
-        written.append(_compensate(result, joints, folder))
+        compensated = compensated_joints(result, joints)
+        if not compensated.converged.all():
+            rows = ', '.join(str(k + 1) for k in np.flatnonzero(~compensated.converged)[:10])
+            print(f'warning: no joint positions put the tip exactly there in rows {rows}; the closest were written')
+        written.append(folder / 'compensated.csv')
+        write_joints(written[-1], result.chain.joint_names, compensated.q)
     if report:
         write_report(calibration_report(result), folder / 'report.html')
         written.append(folder / 'report.html')
@@ -175,7 +186,7 @@ def _calibrate(
     print(_summary(result))
     if result.terms.terms and not isinstance(robot, DHTable):
         print('the URDF holds the geometry only: the joint terms are in result.yaml')
-    print(f'written: {", ".join(str(path) for path in written)}')
+    say_written(*written)
     return 0 if result.usable else 1
 
 
@@ -194,9 +205,7 @@ def _summary(result: CalibrationResult) -> str:
             f'joint terms that lower the cross-validated error: {", ".join(term.name for term in result.terms.terms)}'
         )
     if result.outliers:
-        rows = ', '.join(str(outlier.index + 1) for outlier in result.outliers[:20])
-        more = f' and {len(result.outliers) - 20} more' if len(result.outliers) > 20 else ''
-        lines.append(f'outliers: measurements {rows}{more}')
+        lines.append(f'outliers: measurements {listed([str(each.index + 1) for each in result.outliers], 20)}')
     if result.held_out is not None and result.held_out.fitted:
         lines.append(f'fitted to the held-out measurements themselves: {", ".join(result.held_out.fitted)}')
     if result.averaged:
@@ -206,32 +215,14 @@ def _summary(result: CalibrationResult) -> str:
     return '\n'.join(lines)
 
 
-def _provenance(options: argparse.Namespace, config: CalibrationConfig) -> dict[str, Any]:
-    files = [path for path in (options.points, options.held_out, options.robot) if path is not None]
-    others = {name: getattr(options, name) for name in ('length_unit', 'angle_unit', 'tool_point', 'tip')}
-    return {
-        'version': __version__,
-        'files': {str(path): file_hash(path.expanduser()) for path in files},
-        'settings': config.to_dict() | others,
-    }
-
-
-def _compensate(result: CalibrationResult, q: np.ndarray, folder: Path) -> Path:
-    compensated = compensated_joints(result, q)
-    if not compensated.converged.all():
-        rows = ', '.join(str(k + 1) for k in np.flatnonzero(~compensated.converged)[:10])
-        print(f'warning: no joint positions put the tip exactly there in rows {rows}; the closest were written')
-    write_joints(folder / 'compensated.csv', result.chain.joint_names, compensated.q)
-    return folder / 'compensated.csv'
-
-
 def _write_example(options: argparse.Namespace, config: CalibrationConfig) -> int:
     rng = np.random.default_rng(config.seed)
     arm, folder = example_arm(rng), output_folder(options.out)
-    write_text(folder / 'nominal.yaml', example_table().to_yaml())
-    for name, count in (('points', 100), ('held_out', 200)):
-        write_points(folder / f'{name}.csv', arm.measure(arm.configurations(count, rng), rng))
-    print(f'written: {", ".join(str(folder / name) for name in ("nominal.yaml", "points.csv", "held_out.csv"))}')
+    paths = [folder / name for name in ('nominal.yaml', 'points.csv', 'held_out.csv')]
+    write_text(paths[0], example_table().to_yaml())
+    for path, count in zip(paths[1:], (100, 200), strict=True):
+        write_points(path, arm.measure(arm.configurations(count, rng), rng))
+    say_written(*paths)
     return 0
 
 

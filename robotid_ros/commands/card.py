@@ -12,7 +12,8 @@
 import argparse
 
 from robotid_ros.commands.command import Command
-from robotid_ros.files import output_folder, write_text
+from robotid_ros.commands.terminal import say_written
+from robotid_ros.files import write_files
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.identification.card import STATED, Card
 
@@ -27,10 +28,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     result = IdentificationResult.load(options.result)
     card = Card.of(result, {name: getattr(options, name) for name in STATED})
-    folder = output_folder(options.out)
-    for name, text in (('card.yaml', card.to_yaml()), ('card.md', card.to_markdown())):
-        write_text(folder / name, text)
-        print(f'written: {folder / name}')
+    say_written(*write_files(options.out, {'card.yaml': card.to_yaml(), 'card.md': card.to_markdown()}))
     if card.judged == 'training':
         print('note: no torque was held out; identify with --validate or --train-fraction for figures that compare')
     return 0

@@ -13,7 +13,7 @@ import argparse
 
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.options import add_robot_arguments, load_config, load_robot
-from robotid_ros.commands.terminal import progress_bar
+from robotid_ros.commands.terminal import progress_bar, say_written
 from robotid_ros.export.identified import described_model, identified_model, require_usable
 from robotid_ros.export.source_code import LANGUAGES, write_code
 from robotid_ros.files import output_folder
@@ -54,8 +54,7 @@ def _run(options: argparse.Namespace) -> int:
     written = write_code(minimal, folder, options.language, prefix=options.prefix)
     multiplications, additions = minimal.operations
     print(f'inverse dynamics in {multiplications} multiplications and {additions} additions; parameters {note}')
-    for path in written:
-        print(f'written: {path}')
+    say_written(*written)
     return 0
 
 

@@ -19,12 +19,11 @@ from robotid_ros.arrays import Array
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments
 from robotid_ros.commands.sources import Source, expanded, source_of
-from robotid_ros.commands.terminal import joint_table
+from robotid_ros.commands.terminal import joint_table, say_written
 from robotid_ros.data import read_recording
 from robotid_ros.data.settings import measured_torque
 from robotid_ros.errors import DataError
-from robotid_ros.export.contact import contact_header
-from robotid_ros.export.source_code import identifier
+from robotid_ros.export.source_code import contact_header, identifier
 from robotid_ros.files import output_folder, write_files
 from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.identification.contact import contact_levels, monitored, smallest_push
@@ -75,8 +74,7 @@ def _run(options: argparse.Namespace) -> int:
         'contact.yaml': yaml.safe_dump(content, sort_keys=False),
         'contact.hpp': contact_header(found, identifier(f'{source.model.name}_dynamics')),
     }
-    for path in write_files(folder, files):
-        print(f'written: {path}')
+    say_written(*write_files(folder, files))
     return 0
 
 

@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 from robotid_ros.commands.command import Command, number
-from robotid_ros.commands.terminal import joint_table, progress_bar, text_table
-from robotid_ros.demo.run import WELL_EXCITED, ParameterComparison
+from robotid_ros.commands.terminal import joint_table, progress_bar, say_written, text_table
+from robotid_ros.demo.run import WELL_EXCITED, DemoSettings, ParameterComparison, configuration_text, run_demo
 from robotid_ros.files import output_folder, write_text
 from robotid_ros.model import RobotConfig, RobotModel
 from robotid_ros.model.packaged import arm_file, packaged_folder
@@ -35,14 +35,21 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from robotid_ros.demo.run import DemoSettings, run_demo
-
-    robot = arm_file(options.robot)
-    config = None if options.config is None else RobotConfig.from_yaml(options.config)
-    model = RobotModel.from_urdf(robot) if config is None else None
+    robot, made = arm_file(options.robot), ''
+    config = robot.with_suffix('.yaml') if options.config is None else Path(options.config)
+    if options.config is not None:
+        RobotConfig.from_yaml(config)
+    else:
+        model = RobotModel.from_urdf(robot)
+        is_packaged = robot.parent == packaged_folder() and config.is_file()
+        if not is_packaged or 'ros__parameters' not in config.read_text('utf-8'):
+            made = configuration_text(model)
+    # What is wrong with arm or configuration has been said: a refused command leaves nothing behind.
     folder = output_folder(options.out)
-    path = _configuration(robot, model, folder) if model is not None else Path(options.config)
-    settings = DemoSettings(robot=str(robot.resolve()), config=path, folder=folder, seed=options.seed)
+    if made:
+        config = folder / 'robot.yaml'
+        write_text(config, made)
+    settings = DemoSettings(robot=str(robot.resolve()), config=config, folder=folder, seed=options.seed)
     begun = time.monotonic()
     with progress_bar('demo', plain=options.headless) as step:
         outcome = run_demo(settings, step)
@@ -57,23 +64,10 @@ def _run(options: argparse.Namespace) -> int:
     print('The simulated arm has what the model does not describe wholly: breakaway, friction of the load, torque')
     print('ripple, a delayed effort, coarse encoders, wrong link lengths and flexible joints. With that and noise')
     print(f'{measured.relative_error_total:.1f} % of the measured torque is not explained.\n')
-    for path in outcome.written:
-        print(f'written: {path}')
+    say_written(*outcome.written)
     print(f'{"usable" if result.usable else "NOT USABLE: " + result.reason}; {time.monotonic() - begun:.0f} s in all')
     sys.stdout.flush()
     return 0 if result.usable else 1
-
-
-def _configuration(robot: Path, model: RobotModel, folder: Path) -> Path:
-    """Return the configuration that is packaged with an arm, or one made from its URDF in the output folder."""
-    from robotid_ros.demo.run import configuration_text
-
-    packaged = robot.with_suffix('.yaml')
-    if robot.parent == packaged_folder() and packaged.is_file() and 'ros__parameters' in packaged.read_text('utf-8'):
-        return packaged
-    made = folder / 'robot.yaml'
-    write_text(made, configuration_text(model))
-    return made
 
 
 def parameter_table(comparison: ParameterComparison) -> str:

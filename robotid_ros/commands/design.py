@@ -16,10 +16,10 @@ import numpy as np
 
 from robotid_ros.commands.command import Command, add_settings, given_settings
 from robotid_ros.commands.options import add_robot_arguments, load_config, load_robot
-from robotid_ros.commands.terminal import progress_bar
+from robotid_ros.commands.terminal import progress_bar, say_written
 from robotid_ros.data import Recording, write_csv
 from robotid_ros.errors import DataError, MissingDependencyError
-from robotid_ros.excitation import ExcitationConfig, FourierTrajectory
+from robotid_ros.excitation import ExcitationConfig
 from robotid_ros.excitation.design import save_excitation
 from robotid_ros.execution.stopping_room import stoppable_design
 from robotid_ros.files import require_folder
@@ -51,25 +51,22 @@ def _run(options: argparse.Namespace) -> int:
         design = stoppable_design(model, settings, progress=progress)
     save_excitation(design, options.out)
     print(design.summary())
-    print(f'written: {options.out}')
+    say_written(options.out)
     if options.csv:
-        write_csv(options.csv, _one_period(model.joint_names, design.trajectory, options.rate))
-        print(f'written: {options.csv}')
+        period = design.trajectory.period  # from its first to its last instant, both included
+        time = np.linspace(0.0, period, max(2, round(period * options.rate) + 1))
+        q, dq, ddq = design.trajectory.evaluate(time)
+        joints = model.joint_names
+        write_csv(options.csv, Recording(joint_names=joints, time=time, position=q, velocity=dq, acceleration=ddq))
+        say_written(options.csv)
     if not options.no_page:
         page = Path(options.out).with_suffix('.html')
         try:
             write_design_page(model, design, page, folder=arm_file(options.robot).resolve().parent)
-            print(f'written: {page}')
+            say_written(page)
         except MissingDependencyError as cause:
             print(f'no page: {cause}')
     return 1 if design.interrupted else 0
-
-
-def _one_period(joints: tuple[str, ...], trajectory: FourierTrajectory, rate: float) -> Recording:
-    """Return a period from its first to its last instant, both included."""
-    time = np.linspace(0.0, trajectory.period, max(2, round(trajectory.period * rate) + 1))
-    position, velocity, acceleration = trajectory.evaluate(time)
-    return Recording(joint_names=joints, time=time, position=position, velocity=velocity, acceleration=acceleration)
 
 
 COMMAND = Command(

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.options import add_robot_arguments, load_config, load_robot
+from robotid_ros.commands.terminal import say_written
 from robotid_ros.errors import ModelError
 from robotid_ros.export.formats import FORMATS, export
 from robotid_ros.export.replay import Replayed
@@ -66,8 +67,7 @@ def _run(options: argparse.Namespace) -> int:
     servo = None if options.servo is None else _servo(options.servo, model)
     done = export(model, result, options.to, options.out, mjcf=options.mjcf, servo=servo, force=options.force)
     print(f'{options.to}: {done.statement}')
-    for path in done.paths:
-        print(f'written: {path}')
+    say_written(*done.paths)
     return 0
 
 

@@ -18,14 +18,13 @@ import yaml
 
 from robotid_ros import __version__
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.terminal import progress_bar, report_table, text_table
+from robotid_ros.commands.terminal import progress_bar, report_table, say_written, text_table
 from robotid_ros.errors import ExcitationError, IdentificationError
 from robotid_ros.excitation import load_excitation, save_excitation
 from robotid_ros.excitation.criteria import CRITERIA
 from robotid_ros.files import output_folder, require_folder, write_text
 from robotid_ros.free_floating import (
     Mission,
-    TargetIdentification,
     control_trajectory,
     design_excitation,
     identify_target,
@@ -143,7 +142,8 @@ def _design(options: argparse.Namespace, mission: Mission) -> int:
         arm = mission.robot.arm
         write_report(trajectory_report(arm.name, design.trajectory, arm.joint_names, mission.limits), options.report)
         written.append(options.report)
-    return _written(written)
+    say_written(*written)
+    return 0
 
 
 def _simulate(options: argparse.Namespace, mission: Mission) -> int:
@@ -167,7 +167,8 @@ def _simulate(options: argparse.Namespace, mission: Mission) -> int:
         measurement = measurement.with_noise(mission.noise, np.random.default_rng(options.seed))
     write_measurement(options.out, measurement)
     print(f'{len(measurement)} samples over {measurement.time[-1]:g} s')
-    return _written(written)
+    say_written(*written)
+    return 0
 
 
 def _identify(options: argparse.Namespace, mission: Mission) -> int:
@@ -189,8 +190,12 @@ def _identify(options: argparse.Namespace, mission: Mission) -> int:
         truth = None if mission.target is None else mission.true_robot.body
         write_report(free_floating_report(result, truth=truth, measurement=measurement), folder / 'report.html')
         written.append(folder / 'report.html')
-    print(_table(result))
-    _written(written)
+    print(report_table(body_table('Target', result.target, result.target_deviation)))
+    print(f'condition number: {result.condition_scaled:.4g} column-scaled, {result.condition_si:.4g} in SI units')
+    if result.momentum_source == 'estimated':
+        spelled = ', '.join(f'{value:.4g}' for value in result.momentum)
+        print(f'momentum [P; L]: {spelled} (kg m/s, kg m^2/s)')
+    say_written(*written)
     if result.reason:
         print(f'{"note" if result.usable else "not usable"}: {result.reason}')
     return 0 if result.usable else 1
@@ -206,23 +211,6 @@ def _momentum(words: list[str]) -> Any:
     if len(numbers) != 6:
         raise IdentificationError(f"--momentum: expected 'zero', 'estimated' or six numbers; got '{' '.join(words)}'")
     return numbers
-
-
-def _table(result: TargetIdentification) -> str:
-    lines = [report_table(body_table('Target', result.target, result.target_deviation))]
-    lines.append(
-        f'condition number: {result.condition_scaled:.4g} column-scaled, {result.condition_si:.4g} in SI units'
-    )
-    if result.momentum_source == 'estimated':
-        spelled = ', '.join(f'{value:.4g}' for value in result.momentum)
-        lines.append(f'momentum [P; L]: {spelled} (kg m/s, kg m^2/s)')
-    return '\n'.join(lines)
-
-
-def _written(paths: list[Path]) -> int:
-    for path in paths:
-        print(f'written: {path}')
-    return 0
 
 
 COMMAND = Command(

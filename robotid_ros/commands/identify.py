@@ -17,10 +17,10 @@ from pathlib import Path
 from robotid_ros.commands.command import Command, add_settings, settings_from
 from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments, motion_settings
 from robotid_ros.commands.sources import by_purpose, expanded, source_of
-from robotid_ros.commands.terminal import metrics_table, parameter_table, progress_bar
+from robotid_ros.commands.terminal import metrics_table, parameter_table, progress_bar, say_written
 from robotid_ros.errors import DataError
 from robotid_ros.files import file_hash, output_folder
-from robotid_ros.identification import IdentificationConfig, IdentificationResult, SelectionConfig
+from robotid_ros.identification import IdentificationConfig, SelectionConfig
 from robotid_ros.model.packaged import arm_file
 from robotid_ros.workflow import identify_files, write_identification
 
@@ -80,8 +80,14 @@ def _run(options: argparse.Namespace) -> int:
             topic=options.topic,
             progress=progress,
         )
-    found = replace(found, result=_with_origin(found.result, options))
-    result = found.result
+    # What it takes to repeat it: the hash of the robot description, and the command.
+    robot = None if options.robot is None else arm_file(options.robot)
+    origin = {
+        **({} if robot is None else {'robot': {'file': str(robot), 'sha256': file_hash(robot)}}),
+        'command': shlex.join(['robotid', *options.words]),
+        'folder': str(Path.cwd()),
+    }
+    result = replace(found.result, provenance={**origin, **found.result.provenance})
     print('\n'.join((*source.lines, *found.summaries)))
     print('\n'.join(f'note       {line}' for line in result.notes))
     print('\n'.join(f'decision   {line}' for line in result.decisions))
@@ -92,20 +98,8 @@ def _run(options: argparse.Namespace) -> int:
     print(f'\n{"usable" if result.usable else "NOT USABLE"}{": " if result.reason else ""}{result.reason}')
     for use in result.good_for:
         print(f'{use.name:20} {"yes" if use.good else "no":3}  {use.text}')
-    for path in write_identification(folder, found):
-        print(f'written: {path}')
+    say_written(*write_identification(folder, replace(found, result=result)))
     return 0 if result.usable else 1
-
-
-def _with_origin(result: IdentificationResult, options: argparse.Namespace) -> IdentificationResult:
-    """Return the result with what it takes to repeat it: the robot description's hash, and the command."""
-    robot = None if options.robot is None else arm_file(options.robot)
-    origin = {
-        **({} if robot is None else {'robot': {'file': str(robot), 'sha256': file_hash(robot)}}),
-        'command': shlex.join(['robotid', *options.words]),
-        'folder': str(Path.cwd()),
-    }
-    return replace(result, provenance={**origin, **result.provenance})
 
 
 COMMAND = Command(

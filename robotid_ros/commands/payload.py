@@ -12,14 +12,13 @@
 import argparse
 
 import numpy as np
-import yaml
 
 from robotid_ros.commands.command import Command, add_settings, settings_from
 from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments
 from robotid_ros.commands.sources import expanded, source_of
-from robotid_ros.commands.terminal import joint_table, progress_bar
+from robotid_ros.commands.terminal import joint_table, progress_bar, save_yaml
 from robotid_ros.errors import DataError
-from robotid_ros.files import output_folder, write_text
+from robotid_ros.files import output_folder
 from robotid_ros.identification import IdentificationConfig, IdentificationResult, identify
 from robotid_ros.identification.payload import drive_gains, identify_payload
 from robotid_ros.model.inertia import inertial_parameters
@@ -72,17 +71,13 @@ def _run(options: argparse.Namespace) -> int:
             joint: {'factor': float(gain), 'std': float(spread)}
             for joint, gain, spread in zip(model.joint_names, gains, std, strict=True)
         }
-        return _write(folder / 'drive_gains.yaml', {'drive_gains': by_joint})
+        save_yaml(folder / 'drive_gains.yaml', {'drive_gains': by_joint})
+        return 0
     found = identify_payload(loaded, model, arm)
     print(f'payload: {found.said()}')
     print('torque error along the runs with the payload [N m; or N]')
     print(joint_table(model.joint_names, {'ignoring it': found.rmse_without, 'knowing it': found.rmse_with}))
-    return _write(folder / 'payload.yaml', {'robot': model.name, 'payload': found.to_dict()})
-
-
-def _write(path: object, content: dict[str, object]) -> int:
-    write_text(str(path), yaml.safe_dump(content, sort_keys=False))
-    print(f'written: {path}')
+    save_yaml(folder / 'payload.yaml', {'robot': model.name, 'payload': found.to_dict()})
     return 0
 
 

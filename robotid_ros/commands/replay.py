@@ -15,20 +15,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 from robotid_ros.commands.command import Command, number
 from robotid_ros.commands.options import add_processing_arguments, add_robot_arguments
 from robotid_ros.commands.sources import source_of
-from robotid_ros.commands.terminal import joint_table
+from robotid_ros.commands.terminal import report_table, save_yaml, say_written
 from robotid_ros.data import Dataset, ProcessingSettings, process_recording, read_recording
 from robotid_ros.data.processing import summarize
 from robotid_ros.data.storage import is_dataset
 from robotid_ros.errors import DataError
-from robotid_ros.export.replay import Replayed, replay
+from robotid_ros.export.replay import replay
 from robotid_ros.files import output_folder, write_text
 from robotid_ros.identification import IdentificationResult
-from robotid_ros.report.page import can_draw
+from robotid_ros.report import can_draw
+from robotid_ros.report.verdict import replay_tables
 from robotid_ros.workflow import REPLAY, load_datasets, render_again
 
 
@@ -81,15 +81,18 @@ def _run(options: argparse.Namespace) -> int:
             raise DataError(f'{options.command}: its times are not those of {options.recording}')
         command = np.stack([np.interp(dataset.time, given.time, column) for column in given.position.T], axis=1)
     found = replay(model, result, dataset, command=command, window=options.window, has_torque=still is None)
-    print(_text(found))
+    for table in replay_tables(found):
+        print(f'{report_table(table)}\n')
+    if found.servo is not None:
+        print(f'servo delay {1e3 * found.servo.delay:.1f} ms')
+    print(found.verdict)
     path = (folder if options.out is None else output_folder(options.out)) / REPLAY
-    write_text(path, yaml.safe_dump(found.to_dict(), sort_keys=False, allow_unicode=True))
-    print(f'written: {path}')
+    save_yaml(path, found.to_dict())
     if found.mjcf:
         write_text(path.with_name('servos.xml'), found.mjcf)
-        print(f'written: {path.with_name("servos.xml")}')
+        say_written(path.with_name('servos.xml'))
     if result is not None and options.out is None and (folder / 'training_1.npz').is_file() and can_draw():
-        print(f'written: {render_again(folder, model)}')
+        say_written(render_again(folder, model))
     return 0
 
 
@@ -102,21 +105,6 @@ def _without_torque(options: argparse.Namespace, settings: ProcessingSettings) -
         return None
     zero = replace(recording, effort=np.zeros_like(recording.position), current=None)
     return process_recording(zero, replace(settings, effort={}))
-
-
-def _text(found: Replayed) -> str:
-    columns = {'described %': found.described.relative, 'identified %': found.identified.relative}
-    for name, error in (('all friction %', found.whole), ('possible %', found.possible)):
-        if error is not None:
-            columns[name] = error.relative
-    lines = []
-    if found.servo is not None:
-        servo = found.servo
-        gains = {'kp': servo.stiffness, 'kd': servo.damping, 'share': servo.share, 'play': servo.play}
-        gains['match %'] = servo.match
-        lines += [joint_table(found.joint_names, gains), f'servo delay {1e3 * servo.delay:.1f} ms', '']
-    lines += [joint_table(found.joint_names, columns, digits=2), found.verdict]
-    return '\n'.join(lines)
 
 
 COMMAND = Command(

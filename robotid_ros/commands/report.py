@@ -15,6 +15,7 @@ from pathlib import Path
 from robotid_ros.commands.command import Command
 from robotid_ros.commands.options import add_robot_arguments
 from robotid_ros.commands.sources import source_of
+from robotid_ros.commands.terminal import say_written
 from robotid_ros.identification import IdentificationResult
 from robotid_ros.workflow import render_again
 
@@ -29,7 +30,7 @@ def _run(options: argparse.Namespace) -> int:
     options.result = options.folder
     source = source_of(options, [], IdentificationResult.load(options.folder))
     print(source.lines[0])
-    print(f'written: {render_again(options.folder, source.model)}')
+    say_written(render_again(options.folder, source.model))
     return 0
 
 

@@ -11,7 +11,7 @@
 """The arm, its signals and how recordings are processed: what the recordings say, and the options that override it."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,26 +66,13 @@ def source_of(
     """
     contexts = {Path(path): read_context(path, options.topic) for path in recordings}
     told = dict(contexts)
-    if result is not None:
-        told |= _beside(Path(options.result))
-    if result is not None and not options.joints:
-        options.joints = list(result.joint_names)
-    config, whence = configuration(options, told)
+    if result is not None:  # what the data of its identification say, which lie beside it
+        place = Path(options.result)
+        kept = (place if place.is_dir() else place.parent) / 'training_1.npz'
+        told |= {kept: read_context(kept)} if kept.is_file() else {}
+        options.joints = options.joints or list(result.joint_names)
     along = {name for path in contexts for name in recorded_joints(path, options.topic)}
-    if options.robot is not None:
-        model = load_robot(options, config, along)
-        where = f'--robot {options.robot}'
-    else:
-        path, context = _one('description', told, '--robot')
-        try:
-            model = configured_arm(
-                context.description, config, tip=options.tip or '', joints=options.joints or (), along=along
-            )
-        except RobotIdError as cause:
-            raise type(cause)(
-                f'{context.topics.get("robot_description", "the description")} in {path}: {cause}'
-            ) from None
-        where = f'{context.topics.get("robot_description", "kept")} in {path.name}'
+    model, config, where, whence = arm_of(options, told, along)
     settings = processing_settings(options, config, model.joint_names)
     csv = bool(recordings) and all(path.suffix in ('.csv', '.txt') for path in contexts)
     lines = [
@@ -94,6 +81,26 @@ def source_of(
     ]
     lines += [] if options.joints else _slow(model)
     return Source(model=model, config=config, settings=settings, contexts=contexts, lines=tuple(lines))
+
+
+def arm_of(
+    options: argparse.Namespace, told: dict[Path, Context], along: Collection[str] = ()
+) -> tuple[RobotModel, RobotConfig | None, str, str]:
+    """Return the arm that an option names or recordings describe, its configuration, and where both were found.
+
+    Of several arms it is the one with the joints ``along``. A RobotIdError is raised as by :func:`source_of`.
+    """
+    config, whence = configuration(options, told)
+    if options.robot is not None:
+        return load_robot(options, config, along), config, f'--robot {options.robot}', whence
+    path, context = _one('description', told, '--robot')
+    topic = context.topics.get('robot_description')
+    tip, joints = options.tip or '', options.joints or ()
+    try:
+        model = configured_arm(context.description, config, tip=tip, joints=joints, along=along)
+    except RobotIdError as cause:
+        raise type(cause)(f'{topic or "the description"} in {path}: {cause}') from None
+    return model, config, f'{topic or "kept"} in {path.name}', whence
 
 
 def _slow(model: RobotModel) -> list[str]:
@@ -153,13 +160,6 @@ def _one(part: str, told: dict[Path, Context], option: str) -> tuple[Path, Conte
             what = 'another arm' if part == 'description' else 'another robot configuration'
             raise DataError(f'{path} has {what} than {found[0][0]}; if both are meant, give it by {option}')
     return found[0]
-
-
-def _beside(result: Path) -> dict[Path, Context]:
-    """Return what the data of an identification say, which lie beside its result."""
-    folder = result if result.is_dir() else result.parent
-    kept = folder / 'training_1.npz'
-    return {kept: read_context(kept)} if kept.is_file() else {}
 
 
 def _meaning(joints: Sequence[str], config: RobotConfig | None) -> str:

@@ -14,9 +14,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import MissingDependencyError
+from robotid_ros.files import write_text
 from robotid_ros.identification import IdentificationResult, Metrics
 from robotid_ros.progress import Progress
 from robotid_ros.report import Report, write_report
@@ -42,15 +46,27 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], sides: str =
 
 def report_table(table: Table) -> str:
     """Return a table of a report as lines."""
-    heads = [f'{column.name} [{column.unit}]' if column.unit else column.name for column in table.columns]
+    heads = [column.name.lower() + (f' [{column.unit}]' if column.unit else '') for column in table.columns]
     sides = ['>' if column.numeric else '<' for column in table.columns]
-    return text_table([head.lower() for head in heads], table.rows, ''.join(sides))
+    return text_table(heads, table.rows, ''.join(sides))
 
 
 def verdict_text(before: str, report: Report) -> str:
     """Return the verdict of a report as lines below some others."""
     assert report.verdict is not None
     return '\n'.join((before, '', report.verdict.headline, *report.verdict.reasons))
+
+
+def say_written(*paths: str | Path) -> None:
+    """Print a line for each file that was written."""
+    for path in paths:
+        print(f'written: {path}')
+
+
+def save_yaml(path: Path, content: Mapping[str, Any]) -> None:
+    """Write plain values as YAML, and print that it was done."""
+    write_text(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+    say_written(path)
 
 
 def page_written(report: Report, path: Path) -> str:

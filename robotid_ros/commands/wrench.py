@@ -10,23 +10,19 @@
 """``robotid wrench``: what a force-torque sensor carries, its bias and how it is turned."""
 
 import argparse
-from typing import Any
 
 import numpy as np
-import yaml
 from scipy.spatial.transform import Rotation
 
 from robotid_ros.commands.command import Command
-from robotid_ros.commands.options import add_robot_arguments, load_config, load_robot
-from robotid_ros.commands.sources import expanded
-from robotid_ros.commands.terminal import text_table
+from robotid_ros.commands.options import add_robot_arguments
+from robotid_ros.commands.sources import arm_of, expanded
+from robotid_ros.commands.terminal import save_yaml, text_table
 from robotid_ros.data.context import read_context
 from robotid_ros.data.wrench_recording import AXES, read_wrench
 from robotid_ros.errors import DataError
-from robotid_ros.files import output_folder, write_text
+from robotid_ros.files import output_folder
 from robotid_ros.identification.wrench import WrenchResult, identify_wrench
-from robotid_ros.model import RobotModel
-from robotid_ros.model.robot_config import configured_arm
 from robotid_ros.reading import read_yaml, refusing
 
 
@@ -41,7 +37,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     recordings = expanded(options.recordings)
-    model = _arm(options, recordings)
+    model, *_ = arm_of(options, {path: read_context(path) for path in recordings})
     weighed = None if options.payload is None else _payload(options.payload)
     datasets = [
         read_wrench(path, model.joint_names, topic=options.wrench_topic, cutoff=options.cutoff) for path in recordings
@@ -62,29 +58,11 @@ def _run(options: argparse.Namespace) -> int:
         )
     ]
     print(text_table(('axis [N, N m]', 'bias', '', 'shown (rms)', 'left (rms)'), rows))
-    content: dict[str, Any] = {'robot': model.name, 'wrench': found.to_dict()}
     notes = [*found.notes, *([] if weighed is None else [_compared(found, *weighed)])]
     for note in notes:
         print(f'note       {note}')
-    write_text(folder / 'wrench.yaml', yaml.safe_dump({**content, 'notes': notes}, sort_keys=False))
-    print(f'written: {folder / "wrench.yaml"}')
+    save_yaml(folder / 'wrench.yaml', {'robot': model.name, 'wrench': found.to_dict(), 'notes': notes})
     return 0
-
-
-def _arm(options: argparse.Namespace, recordings: list[Any]) -> RobotModel:
-    config = load_config(options)
-    if options.robot is not None:
-        return load_robot(options, config)
-    contexts = [read_context(path) for path in recordings]
-    told = {context.description for context in contexts if context.description}
-    if len(told) != 1:
-        raise DataError(
-            'nothing describes the arm; give --robot URDF'
-            if not told
-            else 'the recordings describe different arms; give --robot URDF'
-        )
-    config = config or contexts[0].configuration()
-    return configured_arm(told.pop(), config, tip=options.tip or '', joints=options.joints or ())
 
 
 def _payload(path: str) -> tuple[float, float]:

@@ -9,7 +9,6 @@
 
 """The demonstration: parked arm to validated model, over real ROS 2, with one command, and its tables."""
 
-import math
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,10 +18,9 @@ from typing import Any
 
 import numpy as np
 import yaml
-from numpy.typing import NDArray
 
-from robotid_ros.arrays import Array
-from robotid_ros.data import Dataset, ProcessingSettings, process_file
+from robotid_ros.arrays import Array, BoolArray
+from robotid_ros.data import ProcessingSettings, process_file
 from robotid_ros.demo.processes import NodeGroup, isolated_environment, parameter_arguments
 from robotid_ros.dynamics import DATA_TOLERANCE, base_parameters
 from robotid_ros.errors import ExcitationError, MissingDependencyError
@@ -78,23 +76,20 @@ class ParameterComparison:
         return relative_deviation(self.found, self.std)
 
     @property
-    def well_excited(self) -> NDArray[np.bool_]:
+    def well_excited(self) -> BoolArray:
         """Whether the run determines a parameter to better than 5 %, shape (p,)."""
-        result: NDArray[np.bool_] = self.relative_std < WELL_EXCITED
-        return result
+        return np.asarray(self.relative_std < WELL_EXCITED)
 
     @property
     def deviations(self) -> Array:
         """(found - true) / std, shape (p,)."""
         with np.errstate(divide='ignore', invalid='ignore'):
-            result: Array = np.where(self.std > 0.0, (self.found - self.true) / self.std, np.inf)
-        return result
+            return np.where(self.std > 0.0, (self.found - self.true) / self.std, np.inf)
 
     @property
-    def agreeing(self) -> NDArray[np.bool_]:
+    def agreeing(self) -> BoolArray:
         """Whether the truth lies within three standard deviations, shape (p,)."""
-        result: NDArray[np.bool_] = np.abs(self.deviations) <= DEVIATIONS
-        return result
+        return np.asarray(np.abs(self.deviations) <= DEVIATIONS)
 
 
 def configuration_text(model: RobotModel, **design: object) -> str:
@@ -104,15 +99,12 @@ def configuration_text(model: RobotModel, **design: object) -> str:
     second, and 8 rad/s^2 at most. ``design`` holds settings of a design that belong to the arm's place: ground,
     link_radius.
     """
-    acceleration = {}
-    for joint, given, speed in zip(
-        model.joint_names, model.limits.acceleration.tolist(), model.limits.velocity.tolist(), strict=True
-    ):
-        acceleration[joint] = given if math.isfinite(given) else round(min(_LARGEST, speed / _TO_FULL_SPEED), 6)
+    given, fastest = model.limits.acceleration, model.limits.velocity
+    largest = np.where(np.isfinite(given), given, np.round(np.minimum(_LARGEST, fastest / _TO_FULL_SPEED), 6))
     parameters = {
         'joints': list(model.joint_names),
         'effort': 'torque',
-        'limits': {'acceleration': acceleration},
+        'limits': {'acceleration': dict(zip(model.joint_names, largest.tolist(), strict=True))},
         **design,
     }
     note = f'# Made for a simulated {model.name} from its URDF; a real arm needs a configuration of its own.\n'
@@ -160,7 +152,9 @@ def run_demo(settings: DemoSettings, step: Progress) -> DemoOutcome:
     MissingDependencyError
         If ROS or the simulator is not installed.
     """
-    _require_installed()
+    for module, package, extra in (('rclpy', 'ros-rclpy', 'ros'), ('mujoco', 'mujoco', 'sim')):
+        if find_spec(module) is None:
+            raise MissingDependencyError.of(package, extra, 'run the demonstration')
     config = RobotConfig.from_yaml(settings.config)
     model = configured_arm(arm_file(settings.robot), config)
     environment = isolated_environment()
@@ -174,12 +168,6 @@ def run_demo(settings: DemoSettings, step: Progress) -> DemoOutcome:
         truth = settings.folder / 'truth.yaml'
         write_text(truth, truth_file.read_text(encoding='utf-8'))
     return _evaluate(settings, model, config, IdentificationResult.from_yaml(text), recordings)
-
-
-def _require_installed() -> None:
-    for module, package, extra in (('rclpy', 'ros-rclpy', 'ros'), ('mujoco', 'mujoco', 'sim')):
-        if find_spec(module) is None:
-            raise MissingDependencyError.of(package, extra, 'run the demonstration')
 
 
 def _capture(
@@ -276,7 +264,16 @@ def _evaluate(
         training=(training,),
         validation=(validation,),
     )
-    comparison = _comparison(result, truth)
+    base = base_parameters(truth.model, rotor_inertia=result.has_rotor_inertia, tolerance=DATA_TOLERANCE)
+    comparison = ParameterComparison(
+        names=result.base_names,
+        units=result.base_units,
+        true=base.map @ np.concatenate([truth.model.inertial.ravel(), truth.model.rotor_inertia]),
+        found=result.base_values,
+        std=result.base_std,
+    )
+    load = predictor.rigid_torque(validation.q, validation.dq, validation.ddq)
+    missed = predictor.friction_torque(validation.dq, load) - truth.friction_torque(validation.dq, load)
     written = write_identification(folder, found, true_base=comparison.true, true_friction=truth.friction_torque)
     written += [folder / 'truth.yaml', folder / 'recordings']
     for name in judged if can_draw() else ():
@@ -286,25 +283,6 @@ def _evaluate(
     return DemoOutcome(
         result=found.result,
         comparison=comparison,
-        friction_rmse=_friction_rmse(predictor, truth, validation),
+        friction_rmse=np.sqrt(np.mean(missed**2, axis=0)),
         written=tuple(written),
-    )
-
-
-def _friction_rmse(predictor: TorquePredictor, truth: Any, data: Dataset) -> Array:
-    """Return how far the found friction is off on a run, shape (n,) [N m]."""
-    load = predictor.rigid_torque(data.q, data.dq, data.ddq)
-    found = predictor.friction_torque(data.dq, load)
-    rmse: Array = np.sqrt(np.mean((found - truth.friction_torque(data.dq, load)) ** 2, axis=0))
-    return rmse
-
-
-def _comparison(result: IdentificationResult, truth: Any) -> ParameterComparison:
-    base = base_parameters(truth.model, rotor_inertia=result.has_rotor_inertia, tolerance=DATA_TOLERANCE)
-    return ParameterComparison(
-        names=result.base_names,
-        units=result.base_units,
-        true=base.map @ np.concatenate([truth.model.inertial.ravel(), truth.model.rotor_inertia]),
-        found=result.base_values,
-        std=result.base_std,
     )

@@ -24,6 +24,7 @@ from robotid_ros.identification import IdentificationResult, TorquePredictor
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 from robotid_ros.progress import Progress
+from robotid_ros.simulation.servo import Servo
 
 _STATES = 2000
 # A joint without a velocity limit is taken to reach this [rad/s or m/s].
@@ -106,8 +107,8 @@ def loss_of(model: RobotModel, result: IdentificationResult, *, rotor_inertia: b
     )
 
 
-def require_masses(arm: RobotModel) -> None:
-    """Refuse links without mass, as simulators do.
+def require_accepted(arm: RobotModel, servo: Servo | None = None) -> None:
+    """Refuse what simulators refuse: a link without mass, and a servo that drives away from its target.
 
     Raises
     ------
@@ -118,6 +119,13 @@ def require_masses(arm: RobotModel) -> None:
     if (mass <= 0.0).any():
         name = arm.link_names[int(np.argmax(mass <= 0.0))]
         raise ModelError(f"link '{name}' has no mass, which simulators refuse; give it one in the description")
+    if servo is not None:
+        for name, stiffness, damping in zip(arm.joint_names, servo.stiffness, servo.damping, strict=True):
+            if min(stiffness, damping) < 0.0:
+                raise ModelError(
+                    f"the servo of joint '{name}' has stiffness {stiffness:.3g} and damping {damping:.3g}; expected "
+                    'neither below zero: replay a command that moves the joint more'
+                )
 
 
 # A column that the columns before it leave less of than this is round-off: generated torques are to equal those of

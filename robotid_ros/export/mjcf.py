@@ -19,12 +19,13 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
-from robotid_ros.export.identified import require_masses
+from robotid_ros.export.identified import require_accepted
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters, transform_inertial_parameters
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.transforms import nearest_rotation, quaternion_of_rotation
-from robotid_ros.simulation.mjcf import full_inertia, load_mujoco, spelled
+from robotid_ros.model.urdf_edit import spelled
+from robotid_ros.simulation.mjcf import full_inertia, load_mujoco
 from robotid_ros.simulation.servo import Servo
 
 # Largest distance [m, or sine] of two descriptions of the same joint axis.
@@ -52,7 +53,7 @@ def mjcf_of(arm: RobotModel, servo: Servo | None = None) -> str:
     ModelError
         If a link has no mass, or a gain is negative.
     """
-    require_masses(arm)
+    require_accepted(arm, servo)
     mass, com, tensor = split_inertial_parameters(arm.inertial)
     lines = [
         f'<mujoco model={quoteattr(arm.name)}>',
@@ -66,14 +67,10 @@ def mjcf_of(arm: RobotModel, servo: Servo | None = None) -> str:
         kind = 'slide' if arm.joint_types[i] == 'prismatic' else 'hinge'
         orientation = spelled(quaternion_of_rotation(place[:3, :3]))
         inertia = full_inertia(tensor[i])
-        drive = f'axis="{spelled(arm.axes[i])}" armature="{spelled(arm.rotor_inertia[i])}"'
-        drive += f' damping="{spelled(arm.damping[i])}"'
-        drive += f' frictionloss="{spelled(arm.friction[i])}"'
-        drive += ''.join(f' {name}="{value}"' for name, value in _DRY.items())
+        numbers = {'axis': spelled(arm.axes[i]), **_joint_numbers(arm, i)}
         if np.isfinite([limits.lower[i], limits.upper[i]]).all():
-            drive += f' range="{spelled([limits.lower[i], limits.upper[i]])}"'
-        if np.isfinite(limits.effort[i]):
-            drive += f' actuatorfrcrange="{spelled([-limits.effort[i], limits.effort[i]])}"'
+            numbers['range'] = spelled([limits.lower[i], limits.upper[i]])
+        drive = ' '.join(f'{key}="{value}"' for key, value in numbers.items())
         lines += [
             f'{space}<body name={quoteattr(name)} pos="{spelled(place[:3, 3])}" quat="{orientation}">',
             f'{space}  <inertial pos="{spelled(com[i])}" mass="{spelled(mass[i])}" fullinertia="{inertia}"/>',
@@ -94,14 +91,20 @@ def mjcf_of(arm: RobotModel, servo: Servo | None = None) -> str:
     return '\n'.join([*lines, '  </actuator>', '</mujoco>', ''])
 
 
+def _joint_numbers(arm: RobotModel, k: int) -> dict[str, str]:
+    """Return what was identified of a joint, and its largest effort, as attributes."""
+    numbers = {
+        'armature': spelled(arm.rotor_inertia[k]),
+        'damping': spelled(arm.damping[k]),
+        'frictionloss': spelled(arm.friction[k]),
+        **_DRY,
+    }
+    effort = arm.limits.effort[k]
+    return {**numbers, 'actuatorfrcrange': spelled([-effort, effort])} if np.isfinite(effort) else numbers
+
+
 def _servos(arm: RobotModel, servo: Servo) -> Iterator[str]:
     """Yield the actuators of servos: kp (ctrl - q), and kd (ctrl - dq) of a second one."""
-    poor = np.flatnonzero((servo.stiffness < 0.0) | (servo.damping < 0.0))
-    if len(poor):
-        raise ModelError(
-            f"the servo of joint '{arm.joint_names[poor[0]]}' has stiffness {servo.stiffness[poor[0]]:.3g} and damping "
-            f'{servo.damping[poor[0]]:.3g}; expected neither below zero: replay a command that moves the joint more'
-        )
     yield (
         f'    <!-- Give the command {servo.delay:.4g} s late: its position to each joint, its derivative to _velocity. '
         f'Add (qfrc_applied) these shares of qfrc_bias: {spelled(servo.share)}; and these torques: '
@@ -133,7 +136,7 @@ def mjcf_with(arm: RobotModel, path: str | Path) -> str:
         Without MuJoCo.
     """
     mujoco = load_mujoco('edit an MJCF')
-    require_masses(arm)
+    require_accepted(arm)
     path = Path(path)
     try:
         model = mujoco.MjModel.from_xml_path(str(path))
@@ -164,14 +167,9 @@ def mjcf_with(arm: RobotModel, path: str | Path) -> str:
         _set_inertial(body, pos=spelled(com), mass=spelled(mass), fullinertia=full_inertia(tensor))
         for attached in _attached(body):
             _set_inertial(attached, pos='0 0 0', mass='0', diaginertia='0 0 0')
-        joint.set('armature', spelled(arm.rotor_inertia[k]))
-        joint.set('damping', spelled(arm.damping[k]))
-        joint.set('frictionloss', spelled(arm.friction[k]))
-        for name, value in _DRY.items():
-            joint.set(name, value)
+        joint.attrib.update(_joint_numbers(arm, k))
         if np.isfinite(arm.limits.effort[k]):
             joint.set('actuatorfrclimited', 'true')
-            joint.set('actuatorfrcrange', spelled([-arm.limits.effort[k], arm.limits.effort[k]]))
     for compiler in root.iter('compiler'):
         if compiler.get('inertiafromgeom') == 'true':
             compiler.set('inertiafromgeom', 'auto')

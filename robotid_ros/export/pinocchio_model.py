@@ -12,7 +12,7 @@
 
 import numpy as np
 
-from robotid_ros.export.identified import require_masses
+from robotid_ros.export.identified import require_accepted
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 
@@ -77,7 +77,7 @@ def pinocchio_source(arm: RobotModel, *, name: str) -> str:
     ModelError
         If a link has no mass.
     """
-    require_masses(arm)
+    require_accepted(arm)
     mass, com, tensor = split_inertial_parameters(arm.inertial)
     rows = []
     for i in range(arm.n):

@@ -45,6 +45,8 @@ def package_files(model: RobotModel, result: IdentificationResult) -> dict[str, 
     at_zero = link_transforms(model, np.zeros((1, model.n)))[0]
     turned = model.axes.copy()
     turned[-1] += 0.05 * np.roll(turned[-1], 1) - 0.05 * turned[-1] * (turned[-1] @ np.roll(turned[-1], 1))
+    # Positions, velocities and accelerations to test the package with, shape (states, 3, n).
+    states = np.random.default_rng(0).uniform(-2.0, 2.0, (_STATES, 3, model.n))
     entries = {
         'NAME': name,
         'JOINTS': ', '.join(map(_string, model.joint_names)),
@@ -53,8 +55,8 @@ def package_files(model: RobotModel, result: IdentificationResult) -> dict[str, 
         'DIRECTIONS': _rows(np.einsum('kij,kj->ki', at_zero[:, :3, :3], model.axes)),
         'POINTS': _rows(at_zero[:, :3, 3]),
         'SLIDING': ', '.join('true' if kind == 'prismatic' else 'false' for kind in model.joint_types),
-        'STATES': ', '.join(f'{{{_rows(state)}}}' for state in _states(model.n)),
-        'TORQUES': _rows(TorquePredictor(model, result).torque(*_states(model.n).transpose(1, 0, 2))),
+        'STATES': ', '.join(f'{{{_rows(state)}}}' for state in states),
+        'TORQUES': _rows(TorquePredictor(model, result).torque(*states.transpose(1, 0, 2))),
         'URDF': _string(_bare_urdf(model, model.axes)),
         'TURNED': _string(_bare_urdf(model, turned)),
     }
@@ -62,11 +64,6 @@ def package_files(model: RobotModel, result: IdentificationResult) -> dict[str, 
     for path in sorted(_TEMPLATES.iterdir()):
         files[path.name] = re.sub(r'@([A-Z]+)@', lambda match: entries[match[1]], path.read_text(encoding='utf-8'))
     return {f'{name}/{file}': text for file, text in files.items()}
-
-
-def _states(n: int) -> Array:
-    """Return positions, velocities and accelerations to test the package with, shape (states, 3, n)."""
-    return np.random.default_rng(0).uniform(-2.0, 2.0, (_STATES, 3, n))
 
 
 def _bare_urdf(model: RobotModel, axes: Array) -> str:

@@ -17,12 +17,12 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.export.identified import require_masses
+from robotid_ros.export.identified import require_accepted
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 from robotid_ros.model.transforms import rpy_of_rotation
-from robotid_ros.model.urdf_tree import origin_of, parse_urdf
-from robotid_ros.simulation.mjcf import spelled
+from robotid_ros.model.urdf_edit import spelled
+from robotid_ros.model.urdf_tree import origin_of
 
 _FIXED = 'fixed_to_world'
 
@@ -43,7 +43,7 @@ def sdf_of(arm: RobotModel) -> str:
     ModelError
         If a link has no mass.
     """
-    require_masses(arm)
+    require_accepted(arm)
     shapes, frames = _shapes(arm)
     named = _names(arm, [name for name, _, _ in frames])
     base = named[arm.base_name]
@@ -118,24 +118,20 @@ def _shapes(arm: RobotModel) -> tuple[dict[str, list[str]], list[tuple[str, str,
     """Return the URDF's shapes in the links that carry them, and the links that are fixed to others as frames."""
     if arm.source is None:
         return {}, []
-    tree, robot = parse_urdf(arm.source), ElementTree.fromstring(arm.source.encode('utf-8'))
-    elements = {link.get('name', ''): link for link in robot.findall('link')}
-    moving = {arm.base_name, *arm.link_names}
+    owners, places = (arm.base_name, *arm.link_names), arm.frames
     shapes: dict[str, list[str]] = {}
     frames: list[tuple[str, str, Array]] = []
-    places: dict[str, tuple[str, Array]] = {arm.base_name: (arm.base_name, np.eye(4))}
-    waiting = [arm.base_name]
-    for name in waiting:
-        owner, pose = places[name]
+    for link in ElementTree.fromstring(arm.source.encode('utf-8')).findall('link'):
+        name = link.get('name', '')
+        if name not in places:  # above the base
+            continue
+        number, pose = places[name]
+        owner = owners[number + 1]
         if name != owner:
             frames.append((name, owner, pose))
         for kind in ('visual', 'collision'):
-            for k, element in enumerate(elements[name].findall(kind)):
+            for k, element in enumerate(link.findall(kind)):
                 shapes.setdefault(owner, []).extend(_shape(element, kind, f'{name}_{kind}_{k}', pose))
-        for joint in tree.children[name]:
-            own = joint.child in moving
-            places[joint.child] = (joint.child, np.eye(4)) if own else (owner, pose @ joint.origin)
-            waiting.append(joint.child)
     return shapes, frames
 
 

@@ -15,13 +15,12 @@ import re
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.errors import ModelError
-from robotid_ros.export.identified import require_masses
+from robotid_ros.export.identified import require_accepted
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
 from robotid_ros.model.kinematics import link_transforms
 from robotid_ros.model.transforms import nearest_rotation, quaternion_of_rotation
-from robotid_ros.simulation.mjcf import spelled
+from robotid_ros.model.urdf_edit import spelled
 from robotid_ros.simulation.servo import Servo
 
 
@@ -45,9 +44,7 @@ def usd_of(arm: RobotModel, servo: Servo | None = None) -> str:
     ModelError
         If a link has no mass, or a gain is negative.
     """
-    require_masses(arm)
-    if servo is not None and (min(servo.stiffness.min(), servo.damping.min()) < 0.0):
-        raise ModelError('a servo has stiffness or damping below zero; replay a command that moves its joint more')
+    require_accepted(arm, servo)
     taken: set[str] = set()
     links = [_identifier(name, taken) for name in (arm.base_name, *arm.link_names)]
     joints = [_identifier(name, taken) for name in arm.joint_names]

@@ -210,23 +210,21 @@ def _in_list(path: Path) -> Iterator[Entry]:
             raise DataError(f'{path}, line {rows.line_num}: expected {len(heads)} cells, and a recording')
         cells = {head: str(cell).strip() for head, cell in row.items() if str(cell).strip()}
         recording = path.parent / cells['recording']
-
-        def several(name: str, cells: dict[str, str] = cells) -> tuple[Path, ...]:
-            return tuple(path.parent / each.strip() for each in cells.get(name, '').split(';') if each.strip())
-
-        def beside(name: str, cells: dict[str, str] = cells) -> Path | None:
-            return path.parent / cells[name] if name in cells else None
-
+        beside: dict[str, Any] = {
+            name: path.parent / cells[name] for name in ('robot', 'config', 'excitation') if name in cells
+        }
+        several: dict[str, Any] = {
+            name: tuple(path.parent / each.strip() for each in cells[name].split(';') if each.strip())
+            for name in ('validate', 'friction_data')
+            if name in cells
+        }
         yield Entry(
             recording=recording,
             arm=cells.get('arm') or path.stem,
             name='-'.join(part for part in Path(cells['recording']).with_suffix('').parts if part not in ('/', '..')),
             time=_time(cells['time'], f'{path}, line {rows.line_num}') if 'time' in cells else _recorded_at(recording),
-            robot=beside('robot'),
-            config=beside('config'),
-            excitation=beside('excitation'),
-            validate=several('validate'),
-            friction_data=several('friction_data'),
+            **beside,
+            **several,
         )
 
 

@@ -28,18 +28,19 @@ from robotid_ros.report.content import (
     Item,
     Level,
     Report,
-    Section,
     Table,
     Verdict,
     integer,
+    listed,
     number,
     percent,
     quantities,
+    sections_of,
     unit,
     words,
 )
 from robotid_ros.report.parameters import short_name
-from robotid_ros.report.plot import Chart, axis, curve, dots, line
+from robotid_ros.report.plot import Chart, axis, chart, curve, dots, line
 from robotid_ros.report.subject import judged
 
 _Row: TypeAlias = tuple[tuple[int, float, str], Level, tuple[str, ...]]
@@ -119,43 +120,42 @@ def fleet_report(outcomes: Sequence[Outcome], title: str = 'Fleet') -> Report:
     for outcome in outcomes:
         arms[outcome.entry.arm].append(outcome)
     rows = sorted((_arm(name, found, changes) for name, found in arms.items()), key=lambda each: each[0])
-    levels: list[Level] = [level for _, level, _ in rows]
+    good = sum(level == 'good' for _, level, _ in rows)
     failed = sum(outcome.result is None for outcome in outcomes)
     refused = sum(outcome.state == 'not usable' for outcome in outcomes)
     moved = [change for change in changes if change.moved]
     apart = [change for change in changes if change.outlying]
-    sections = [Section(title='Arms', items=(_arm_table(rows),))]
-    if changes:
-        sections.append(Section(title='Changes', items=(_change_table(changes), *_figures(changes))))
-    sections.append(Section(title='Recordings', items=(*_error_figure(arms, rows), _recording_table(outcomes))))
+
+    def count(number_of: int, what: str) -> str:
+        return f'{integer(number_of)} {what}{"" if number_of == 1 else "s"}'
+
+    def first(found: Sequence[Change]) -> str:
+        return f'{found[0].series.arm}: {_name(found[0])}' if found else 'parameters'
+
     return Report(
         kind='Fleet',
         title=title,
-        summary=f'{_count(len(outcomes), "recording")} of {_count(len(arms), "arm")}, each identified on its own. A '
+        summary=f'{count(len(outcomes), "recording")} of {count(len(arms), "arm")}, each identified on its own. A '
         'parameter has drifted when the straight line through its values over time changes by more than their scatter '
         'explains. An arm stands out when its last value is too far from the median of the arms. In a fleet where '
         f'nothing changes, each of these two tests gives a false alarm on one page in {1.0 / FALSE_ALARM:.0f}.',
-        verdict=_verdict(levels, rows, failed, refused, changes),
+        verdict=_verdict(rows, failed, refused, changes),
         facts=(
-            Fact(label='Arms', value=integer(len(arms)), note=f'{levels.count("good")} without a finding'),
+            Fact(label='Arms', value=integer(len(arms)), note=f'{good} without a finding'),
             Fact(
                 label='Recordings',
                 value=integer(len(outcomes)),
                 note=f'{integer(failed)} failed, {integer(refused)} not usable',
             ),
-            Fact(label='Drifted', value=integer(len(moved)), note=_first(moved)),
-            Fact(label='Apart from the others', value=integer(len(apart)), note=_first(apart)),
+            Fact(label='Drifted', value=integer(len(moved)), note=first(moved)),
+            Fact(label='Apart from the others', value=integer(len(apart)), note=first(apart)),
         ),
-        sections=tuple(sections),
+        sections=sections_of(
+            ('Arms', (_arm_table(rows),)),
+            ('Changes', _change_items(changes) if changes else ()),
+            ('Recordings', (*_error_figure(arms, rows), _recording_table(outcomes))),
+        ),
     )
-
-
-def _count(number_of: int, what: str) -> str:
-    return f'{integer(number_of)} {what}{"" if number_of == 1 else "s"}'
-
-
-def _first(changes: Sequence[Change]) -> str:
-    return f'{changes[0].series.arm}: {_name(changes[0])}' if changes else 'parameters'
 
 
 def _name(change: Change) -> str:
@@ -165,38 +165,34 @@ def _name(change: Change) -> str:
 def _arm(name: str, outcomes: Sequence[Outcome], changes: Sequence[Change]) -> _Row:
     """Return the sort key of an arm, its level, and its row of the table."""
     own = [change for change in changes if change.series.arm == name]
-    moved = [change for change in own if change.moved]
-    apart = [change for change in own if change.outlying]
+    moved = []
+    for change in own:
+        if change.moved:
+            share = 100.0 * (change.last - change.first) / abs(change.first) if change.first else np.inf
+            moved.append(f'{_name(change)} {number(share, 2)} % ({number(change.drift, 2)} σ)')
+    apart = [
+        f'{_name(change)} {number(change.last)} {unit(change.series.unit)} ({number(change.apart, 2)} σ)'
+        for change in own
+        if change.outlying
+    ]
     last = outcomes[-1]
     usable = [outcome for outcome in outcomes if outcome.usable]
     found = [(each.entry.name, each.finding) for each in outcomes if each.finding is not None and each.finding.cause]
     said = [f'{name}: {finding.cause}.' for name, finding in found[-2:]]
-    level: Level = 'good'
-    if moved or apart or len(usable) < len(outcomes):
-        level = 'caution'
-    if found:
+    level: Level = 'caution' if moved or apart or len(usable) < len(outcomes) else 'good'
+    if found or not last.usable:
         level = 'bad'
     if not last.usable:
-        level = 'bad'
-        said.append(f'The last recording {_fate(last)}')
+        reason = f'{"failed" if last.result is None else "is not usable"}: {last.reason}'
+        said.append(f'The last recording {reason.removesuffix(".")}.')
     elif len(usable) < len(outcomes):
         said.append(f'{len(outcomes) - len(usable)} of {len(outcomes)} recordings are not usable.')
     if moved:
-        said.append(
-            f'Drifted: {", ".join(_drift(each) for each in moved[:3])}'
-            + (f' and {len(moved) - 3} more.' if len(moved) > 3 else '.')
-        )
+        said.append(f'Drifted: {listed(moved, 3)}.')
     if apart:
-        said.append(
-            f'Apart from the others: {", ".join(_distance(each) for each in apart[:3])}'
-            + (f' and {len(apart) - 3} more.' if len(apart) > 3 else '.')
-        )
+        said.append(f'Apart from the others: {listed(apart, 3)}.')
     result = usable[-1].result if usable else None
-    score = (
-        np.inf
-        if not last.usable
-        else max([*(change.score for change in own), *(finding.score for _, finding in found)], default=0.0)
-    )
+    scores = [0.0 if last.usable else np.inf, *(change.score for change in own), *(each.score for _, each in found)]
     row = (
         name,
         f'{len(usable)} of {len(outcomes)}',
@@ -204,52 +200,34 @@ def _arm(name: str, outcomes: Sequence[Outcome], changes: Sequence[Change]) -> _
         '–' if result is None else percent(judged(result)[1].relative_error_total),
         ' '.join(said) or 'Nothing.',
     )
-    return (_ORDER[level], -score, name), level, row
+    return (_ORDER[level], -max(scores), name), level, row
 
 
-def _fate(outcome: Outcome) -> str:
-    text = f'{"failed" if outcome.result is None else "is not usable"}: {outcome.reason}'
-    return text if text.endswith('.') else f'{text}.'
-
-
-def _drift(change: Change) -> str:
-    share = 100.0 * (change.last - change.first) / abs(change.first) if change.first else np.inf
-    return f'{_name(change)} {number(share, 2)} % ({number(change.drift, 2)} σ)'
-
-
-def _distance(change: Change) -> str:
-    return f'{_name(change)} {number(change.last)} {unit(change.series.unit)} ({number(change.apart, 2)} σ)'
-
-
-def _verdict(
-    levels: Sequence[Level], rows: Sequence[_Row], failed: int, refused: int, changes: Sequence[Change]
-) -> Verdict:
+def _verdict(rows: Sequence[_Row], failed: int, refused: int, changes: Sequence[Change]) -> Verdict:
     named = [row[0] for _, level, row in rows if level != 'good']
     reasons = []
     if named:
-        more = f' and {len(named) - 8} more' if len(named) > 8 else ''
         order = ', the most urgent first' if len(named) > 1 else ''
-        reasons.append(f'To look at{order}: {", ".join(named[:8])}{more}.')
+        reasons.append(f'To look at{order}: {listed(named)}.')
     if failed or refused:
         reasons.append(
             f'Recordings that failed: {integer(failed)}. Results that are not usable: {integer(refused)}. The table of '
             'recordings gives the reasons.'
         )
-    without = sum(level == 'bad' and np.isinf(key[1]) for key, level, _ in rows)
+    bad = [key for key, level, _ in rows if level == 'bad']
+    without = sum(np.isinf(score) for _, score, _ in bad)
     if without:
         headline = f'No usable result from the last recording of {without} of {len(rows)} arms'
         return Verdict(level='bad', headline=headline, reasons=tuple(reasons))
-    if named or reasons:
-        level: Level = 'bad' if 'bad' in levels else 'caution'
-        return Verdict(level=level, headline=f'{len(named)} of {len(rows)} arms to look at', reasons=tuple(reasons))
+    if reasons:
+        headline = f'{len(named)} of {len(rows)} arms to look at'
+        return Verdict(level='bad' if bad else 'caution', headline=headline, reasons=tuple(reasons))
     reasons.append('Every recording gave a usable result.')
-    limits = [change.drift_limit for change in changes if np.isfinite(change.drift_limit)]
-    if not limits:
+    limit = max((change.drift_limit for change in changes if np.isfinite(change.drift_limit)), default=np.inf)
+    if np.isinf(limit):
         reasons.append('There are too few recordings to see a drift.')
-    elif max(limits) > _WIDE:
-        reasons.append(
-            f'With so few recordings, only a drift of more than {number(max(limits), 2)} σ would be noticed.'
-        )
+    elif limit > _WIDE:
+        reasons.append(f'With so few recordings, only a drift of more than {number(limit, 2)} σ would be noticed.')
     return Verdict(level='good', headline='Nothing stands out', reasons=tuple(reasons))
 
 
@@ -271,8 +249,12 @@ def _arm_table(rows: Sequence[_Row]) -> Table:
     )
 
 
-def _change_table(changes: Sequence[Change]) -> Table:
-    return Table(
+def _change_items(changes: Sequence[Change]) -> Iterator[Item]:
+    def limit(value: float) -> str:
+        return number(value, 2) if np.isfinite(value) else '–'
+
+    shown = changes[:_ROWS]
+    yield Table(
         caption='Friction, masses and inertias: what changed most',
         columns=(
             *words('Arm', 'Parameter'),
@@ -288,70 +270,52 @@ def _change_table(changes: Sequence[Change]) -> Table:
                 number(change.last, 4) + (f' ± {number(change.std, 2)}' if len(change.series.values) > 1 else ''),
                 unit(change.series.unit),
                 number(change.drift, 2),
-                _limit(change.drift_limit),
+                limit(change.drift_limit),
                 number(change.apart, 2),
-                _limit(change.apart_limit),
+                limit(change.apart_limit),
             )
-            for change in changes[:_ROWS]
+            for change in shown
         ),
-        levels=tuple('caution' if change.moved or change.outlying else 'good' for change in changes[:_ROWS]),
+        levels=tuple('caution' if change.moved or change.outlying else 'good' for change in shown),
         reading='First and last are values of the straight line through all recordings of the arm. Behind ± is the '
         'standard deviation of their difference, from the scatter of the recordings. Masses act on the torque only in '
         'combinations, the base parameters.',
     )
-
-
-def _limit(value: float) -> str:
-    return number(value, 2) if np.isfinite(value) else '–'
-
-
-def _figures(changes: Sequence[Change]) -> tuple[Item, ...]:
-    found: list[Item] = []
-    titles = (('friction', 'Friction over time'), ('inertia', 'Masses and inertias over time'))
-    for kind, title in titles:
+    for kind, title in (('friction', 'Friction over time'), ('inertia', 'Masses and inertias over time')):
         chosen = [change for change in changes if change.series.kind == kind and len(change.series.values) > 1]
         if chosen:
-            found.append(
-                Figure(
-                    name=f'fleet_{kind}',
-                    caption=title,
-                    reading='The parameters that changed most, each with the deviations of its values and the line '
-                    'through them. Grey: the other arms.',
-                    charts=tuple(_chart(change, changes) for change in chosen[:_CHARTS]),
-                )
+            yield Figure(
+                name=f'fleet_{kind}',
+                caption=title,
+                reading='The parameters that changed most, each with the deviations of its values and the line '
+                'through them. Grey: the other arms.',
+                charts=tuple(_chart(change, changes) for change in chosen[:_CHARTS]),
             )
-    return tuple(found)
 
 
 def _chart(change: Change, changes: Sequence[Change]) -> Chart:
     own = change.series
-    key = (own.parameter, own.unit, own.dated)
     others = [
-        each.series for each in changes
-        if (each.series.parameter, each.series.unit, each.series.dated) == key and each is not change
-    ]  # fmt: skip
+        each.series
+        for each in changes
+        if each is not change
+        and (each.series.parameter, each.series.unit, each.series.dated) == (own.parameter, own.unit, own.dated)
+    ]
     begin = min(float(each.time[0]) for each in (own, *others)) if own.dated else 0.0
     pale = {'width': 1, 'color': '#c3c9d1'}
-    grey = [
-        line('measured', each.time - begin, each.values, each.arm, showlegend=False, line=pale)
-        for each in others
-    ]  # fmt: skip
-    points = dots('predicted', own.time - begin, own.values, own.arm, 7.0, text=list(own.names), showlegend=False)
+    time, ends = own.time - begin, np.array([change.first, change.last])
+    points = dots('predicted', time, own.values, own.arm, 7.0, text=list(own.names), showlegend=False)
     points['error_y'] = {'type': 'data', 'array': change.scale * own.std, 'thickness': 1.3, 'width': 3}
-    trend = line(
-        'predicted', (own.time - begin)[[0, -1]], np.array([change.first, change.last]), 'line', showlegend=False
-    )
-    since = datetime.fromtimestamp(begin * _DAY, timezone.utc).strftime('%Y-%m-%d')
-    return Chart(
-        title=f'{own.arm}: {_name(change)}',
+    return chart(
+        f'{own.arm}: {_name(change)}',
+        f'days since {date_of(begin * _DAY)[:10]}' if own.dated else 'recording',
+        f'[{unit(own.unit)}]',
+        *(line('measured', each.time - begin, each.values, each.arm, showlegend=False, line=pale) for each in others),
+        points,
+        line('predicted', time[[0, -1]], ends, 'line', showlegend=False),
         note=f'{number(change.drift, 2)} σ',
         alt=f'{own.parameter} of {own.arm} over {len(own.values)} recordings goes from {number(change.first, 4)} to '
         f'{number(change.last, 4)} {unit(own.unit)}.',
-        traces=(*grey, points, trend),
-        layout={
-            'xaxis': axis(f'days since {since}' if own.dated else 'recording'),
-            'yaxis': axis(f'[{unit(own.unit)}]'),
-        },
     )
 
 
@@ -363,44 +327,33 @@ def _error_figure(arms: dict[str, list[Outcome]], rows: Sequence[_Row]) -> Itera
         if errors:
             place, error = np.array(errors).T
             traces.append(curve(k, place, error, row[0], mode='lines+markers'))
-    if not traces:
-        return
-    chart = Chart(
-        title='Torque error',
-        traces=tuple(traces),
-        layout={'xaxis': axis('recording of the arm'), 'yaxis': axis('relative error [%]', log=True)},
-        height=340,
-    )
-    yield Figure(
-        name='fleet_errors',
-        caption='Torque error of every recording',
-        reading='Of all joints together, on held-out motion where there was some. After a jump, compare the two '
-        'recordings: either the arm or the way of recording has changed.',
-        charts=(chart,),
-        wide=True,
-    )
+    if traces:
+        scale = axis('relative error [%]', log=True)
+        yield Figure(
+            name='fleet_errors',
+            caption='Torque error of every recording',
+            reading='Of all joints together, on held-out motion where there was some. After a jump, compare the two '
+            'recordings: either the arm or the way of recording has changed.',
+            charts=(chart('Torque error', 'recording of the arm', scale, *traces, height=340),),
+            wide=True,
+        )
 
 
 def _recording_table(outcomes: Sequence[Outcome]) -> Table:
     order: dict[str, Level] = {'failed': 'bad', 'not usable': 'caution', 'usable': 'good'}
-    listed = sorted(outcomes, key=lambda each: _ORDER[order[each.state]])
+    shown = sorted(outcomes, key=lambda each: _ORDER[order[each.state]])
     rows = []
-    for outcome in listed:
-        on, metrics = ('', None) if outcome.result is None else judged(outcome.result)
-        rows.append(
-            (
-                f'{outcome.entry.arm} {outcome.entry.name}',
-                date_of(outcome.entry.time),
-                outcome.state,
-                '–' if metrics is None else percent(metrics.relative_error_total, 2),
-                on,
-                outcome.reason,
-            )
-        )
+    for outcome in shown:
+        on, error = '', '–'
+        if outcome.result is not None:
+            on, metrics = judged(outcome.result)
+            error = percent(metrics.relative_error_total, 2)
+        name = f'{outcome.entry.arm} {outcome.entry.name}'
+        rows.append((name, date_of(outcome.entry.time), outcome.state, error, on, outcome.reason))
     return Table(
         caption='Recordings',
         columns=(*words('Recording', 'Time, UTC', 'State'), *quantities('Torque error'), *words('on', 'Reason')),
         rows=tuple(rows),
-        levels=tuple(order[outcome.state] for outcome in listed),
+        levels=tuple(order[outcome.state] for outcome in shown),
         reading='Failed and not usable first. Each has its folder, with result.yaml and calibrated.urdf.',
     )

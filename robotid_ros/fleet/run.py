@@ -72,26 +72,25 @@ def identify_fleet(
     MissingDependencyError
         If a recording needs a library that is not installed: the next one would need it too.
     """
-    found: list[Outcome | None] = []
-    keys: list[str] = []
-    for task in tasks:
-        key = '' if isinstance(task, Outcome) else key_of(task)
-        keys.append(key)
-        found.append(task if isinstance(task, Outcome) else kept(task.entry, folder, key))
-    open_ = [task for task, outcome in zip(tasks, found, strict=True) if outcome is None and isinstance(task, Task)]
-    places = [k for k, outcome in enumerate(found) if outcome is None]
-    done = len(tasks) - len(open_)
-    for place, outcome in each(_identified, open_, jobs=jobs):
-        entry = open_[place].entry
-        finished = outcome or Outcome(entry=entry, result=None, problem=LOST)
-        keep(finished, folder, keys[places[place]])
-        # Only what the table needs stays in memory.
-        found[places[place]] = replace(finished, urdf=None)
-        done += 1
+    keys = ['' if isinstance(task, Outcome) else key_of(task) for task in tasks]
+    found: dict[int, Outcome] = {}
+    waiting: list[tuple[int, Task]] = []
+    for k, (task, key) in enumerate(zip(tasks, keys, strict=True)):
+        if isinstance(task, Outcome):
+            found[k] = task
+        elif (before := kept(task.entry, folder, key)) is not None:
+            found[k] = before
+        else:
+            waiting.append((k, task))
+    for number, outcome in each(_identified, [task for _, task in waiting], jobs=jobs):
+        k, task = waiting[number]
+        finished = outcome or Outcome(entry=task.entry, result=None, problem=LOST)
+        keep(finished, folder, keys[k])
+        found[k] = replace(finished, urdf=None)  # only what the table needs stays in memory
         if progress is not None:
-            progress(done / len(tasks), f'{done} of {len(tasks)}: {entry.arm} {entry.name}, {finished.state}')
-    known = [outcome for outcome in found if outcome is not None]
-    return _judged_by_the_previous(tasks, known, keys, folder, jobs)
+            said = f'{task.entry.arm} {task.entry.name}, {finished.state}'
+            progress(len(found) / len(tasks), f'{len(found)} of {len(tasks)}: {said}')
+    return _judged_by_the_previous(tasks, [found[k] for k in range(len(tasks))], keys, folder, jobs)
 
 
 def _judged_by_the_previous(

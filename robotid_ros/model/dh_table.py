@@ -30,7 +30,8 @@ DHConvention: TypeAlias = Literal['standard', 'modified']
 _LENGTHS = {'m': 1.0, 'mm': 1e-3}
 _ANGLES = {'rad': 1.0, 'deg': np.pi / 180.0}
 _TOP_KEYS = ('name', 'convention', 'length_unit', 'angle_unit', 'gravity', 'joints')
-_JOINT_KEYS = ('name', 'type', 'theta', 'd', 'a', 'alpha', 'beta', 'direction', 'lower', 'upper')
+_COLUMNS = ('theta', 'd', 'a', 'alpha')
+_JOINT_KEYS = ('name', 'type', *_COLUMNS, 'beta', 'direction', 'lower', 'upper')
 _LONGEST = 30.0  # [m]; no arm has a link of this length, but many tables are in millimetres
 
 
@@ -85,16 +86,10 @@ class DHTable:
             raise ModelError(f'joint names must differ; got {", ".join(self.joint_names)}')
         if self.convention not in ('standard', 'modified'):
             raise ModelError(f"convention: expected 'standard' or 'modified', got '{self.convention}'")
-        for name, default in (
-            ('theta', 0.0),
-            ('d', 0.0),
-            ('a', 0.0),
-            ('alpha', 0.0),
-            ('beta', 0.0),
-            ('direction', 1.0),
-        ):
+        defaults = {'beta': np.zeros(n), 'direction': np.ones(n)}
+        for name in (*_COLUMNS, *defaults):
             value = getattr(self, name)
-            value = np.full(n, default) if name in ('beta', 'direction') and np.size(value) == 0 else value
+            value = defaults[name] if name in defaults and np.size(value) == 0 else value
             object.__setattr__(self, name, frozen_array(value, name, (n,), ModelError))
         object.__setattr__(self, 'gravity', frozen_array(self.gravity, 'gravity', (3,), ModelError))
         if not np.isin(self.direction, (-1.0, 1.0)).all():
@@ -146,7 +141,7 @@ class DHTable:
             row: dict[str, Any] = {'name': name}
             if self.joint_types[i] != 'revolute':
                 row['type'] = self.joint_types[i]
-            row |= {key: float(getattr(self, key)[i]) for key in ('theta', 'd', 'a', 'alpha')}
+            row |= {key: float(getattr(self, key)[i]) for key in _COLUMNS}
             if self.beta[i] != 0.0:
                 row['beta'] = float(self.beta[i])
             if self.direction[i] < 0.0:
@@ -196,7 +191,7 @@ def model_of_dh_rows(
     ModelError
         If the table has no rows or a row does not hold four finite numbers.
     """
-    columns = ('theta', 'd', 'a', 'alpha') if convention == 'standard' else ('alpha', 'a', 'd', 'theta')
+    columns = _COLUMNS if convention == 'standard' else ('alpha', 'a', 'd', 'theta')
     if len(rows) == 0:
         raise ModelError(f'DH table: expected at least one row of ({", ".join(columns)}), got none')
     values = frozen_array(rows, f'DH table of ({", ".join(columns)})', (None, 4), ModelError)
@@ -256,7 +251,7 @@ def _table(content: Any, where: str) -> DHTable:
         convention=convention,
         joint_names=tuple(row['name'] for row in rows),
         joint_types=tuple(row['type'] for row in rows),
-        **{key: np.array([row[key] for row in rows]) for key in ('theta', 'd', 'a', 'alpha', 'beta', 'direction')},
+        **{key: np.array([row[key] for row in rows]) for key in (*_COLUMNS, 'beta', 'direction')},
         limits=JointLimits.unlimited(len(rows)).overridden(**bounds),
         gravity=content.get('gravity', STANDARD_GRAVITY),
     )
@@ -269,10 +264,10 @@ def _row(row: Mapping[str, Any], k: int, length: float, angle: float, where: str
     kind = row.get('type', 'revolute')
     if kind not in ('revolute', 'prismatic'):
         raise ModelError(f"{owner}: 'type' must be 'revolute' or 'prismatic'; it is {kind!r}")
-    for key in ('theta', 'd', 'a', 'alpha'):
+    for key in _COLUMNS:
         if key not in row:
             raise ModelError(f"{owner}: '{key}' is missing; a row holds theta, d, a and alpha")
-    values = {key: _number(row, key, 0.0, owner) for key in ('theta', 'd', 'a', 'alpha', 'beta')}
+    values = {key: _number(row, key, 0.0, owner) for key in (*_COLUMNS, 'beta')}
     for key in ('theta', 'alpha', 'beta'):
         values[key] *= angle
         if abs(values[key]) > 2.01 * np.pi:

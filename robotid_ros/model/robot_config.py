@@ -24,7 +24,7 @@ Units are never guessed: without ``effort`` a recording's effort cannot become a
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -32,7 +32,7 @@ import numpy as np
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
-from robotid_ros.model.joint_limits import FALLING_PARTS, FALLING_QUANTITIES, JointLimits
+from robotid_ros.model.joint_limits import JointLimits
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.ur_calibration import read_torque_constants
 from robotid_ros.reading import read_yaml, refusing
@@ -40,15 +40,7 @@ from robotid_ros.settings import Settings, setting, settings_of
 
 EffortMeaning: TypeAlias = Literal['torque', 'current', 'unknown']
 
-_LIMITS = (
-    'lower',
-    'upper',
-    'velocity',
-    'acceleration',
-    'jerk',
-    'effort',
-    *(f'{quantity}_{part}' for quantity in FALLING_QUANTITIES for part in FALLING_PARTS),
-)
+_LIMITS = tuple(item.name for item in fields(JointLimits))
 DESIGN_KEYS = (
     'acceleration_limit',
     'clearance',
@@ -180,8 +172,15 @@ class RobotConfig(Settings):
         def of_all(value: Any) -> Any:
             return dict.fromkeys(names, value) if isinstance(value, str | int | float) else value
 
-        if isinstance(values.get('torque_constants'), str):
-            values['torque_constants'] = cls._constants_of_file(values['torque_constants'], names)
+        path = values.get('torque_constants')
+        if isinstance(path, str):
+            constants = read_torque_constants(path).tolist()
+            if len(constants) != len(names):
+                raise cls.error(
+                    f"torque_constants: '{path}' has {len(constants)} joints; 'joints' are {len(names)}: "
+                    f'{", ".join(map(str, names))}'
+                )
+            values['torque_constants'] = dict(zip(names, constants, strict=True))
         for key in ('effort', 'torque_constants', 'gear_ratios'):
             if key in values:
                 values[key] = of_all(values[key])
@@ -198,16 +197,6 @@ class RobotConfig(Settings):
             except ValueError as cause:
                 raise cls.error(f'{key}: {cause}') from None
         return cls(**values, design={key: content[key] for key in DESIGN_KEYS if key in content})
-
-    @classmethod
-    def _constants_of_file(cls, path: str, joints: Sequence[str]) -> dict[str, float]:
-        constants = read_torque_constants(path).tolist()
-        if len(constants) != len(joints):
-            raise cls.error(
-                f"torque_constants: '{path}' has {len(constants)} joints; 'joints' are {len(joints)}: "
-                f'{", ".join(map(str, joints))}'
-            )
-        return dict(zip(joints, constants, strict=True))
 
     @classmethod
     def keys(cls) -> tuple[str, ...]:

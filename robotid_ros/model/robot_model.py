@@ -92,7 +92,9 @@ class RobotModel:
         Inertial parameters of everything fixed to the base, in the base frame; used only for a floating base.
     base_name, tip_name : str
     attached : tuple of tuple of AttachedLink
-        For each moving link, the links of the description that were lumped into it.
+        For each moving link, the links of the description that were lumped into it, itself among them.
+    base_attached : tuple of AttachedLink
+        Those that are fixed to the base, and the base.
     source : str or None
         Text of the URDF it came from.
     """
@@ -118,6 +120,7 @@ class RobotModel:
     base_name: str = 'base'
     tip_name: str = 'tip'
     attached: tuple[tuple[AttachedLink, ...], ...] = ()
+    base_attached: tuple[AttachedLink, ...] = ()
     source: str | None = None
 
     def __post_init__(self) -> None:
@@ -167,6 +170,12 @@ class RobotModel:
     def n(self) -> int:
         """Number of moving joints."""
         return len(self.joint_names)
+
+    @property
+    def frames(self) -> dict[str, tuple[int, Array]]:
+        """Moving link that each link of the description is fixed to, -1 for the base, and its placement in that."""
+        groups = enumerate((self.base_attached, *self.attached), -1)
+        return {link.name: (k, link.placement) for k, links in groups for link in links}
 
     @property
     def has_coupled_drives(self) -> bool:

@@ -24,6 +24,7 @@ from robotid_ros.model.urdf_tree import MOVING, UrdfJoint, UrdfTree, parse_urdf,
 from robotid_ros.reading import refusing
 
 
+@refusing('the URDF', ModelError)
 def robot_model_from_urdf(
     source: str | Path,
     *,
@@ -34,18 +35,7 @@ def robot_model_from_urdf(
     along: Collection[str] = (),
 ) -> RobotModel:
     """Read an arm from a URDF; see :meth:`RobotModel.from_urdf`."""
-    with refusing('the URDF', ModelError):
-        return _robot_model(read_urdf_text(source), tip, joints, base, gravity, along)
-
-
-def _robot_model(
-    text: str,
-    tip: str | None,
-    joints: Sequence[str] | None,
-    base: str | None,
-    gravity: Sequence[float],
-    along: Collection[str],
-) -> RobotModel:
+    text = read_urdf_text(source)
     tree = parse_urdf(text)
     chain = _chain(tree, base, tip, set(along) if joints is None or isinstance(joints, str) else set(joints))
     base_name = chain[0].parent if chain else (base or tree.root)
@@ -86,6 +76,7 @@ def _robot_model(
         base_name=base_name,
         tip_name=tip_name,
         attached=attached,
+        base_attached=on_base,
         source=text,
     )
 
@@ -122,7 +113,9 @@ def _chain_to_branching(tree: UrdfTree, start: str, wanted: Set[str], count: int
         lengths[joint.name] = further + (joint.kind in MOVING and joint.mimics is None)
     chain: list[UrdfJoint] = []
     link = start
-    while moving := [joint for joint in tree.children[link] if _moves_below(tree, joint)]:
+    while moving := [
+        joint for joint in tree.children[link] if any(each.kind in MOVING for each in _below(tree, [joint]))
+    ]:
         moving.sort(key=lambda joint: -lengths[joint.name])
         leading = [joint for joint in moving if any(each.name in wanted for each in _below(tree, [joint]))]
         if len(leading) == 1:
@@ -152,10 +145,6 @@ def _below(tree: UrdfTree, joints: list[UrdfJoint]) -> list[UrdfJoint]:
     for joint in found:  # grows meanwhile
         found += tree.children[joint.child]
     return found
-
-
-def _moves_below(tree: UrdfTree, joint: UrdfJoint) -> bool:
-    return joint.kind in MOVING or any(_moves_below(tree, below) for below in tree.children[joint.child])
 
 
 def _moving_joints(tree: UrdfTree, chain: list[UrdfJoint], wanted: Sequence[str] | None) -> list[UrdfJoint]:

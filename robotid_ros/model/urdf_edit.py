@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from xml.parsers import expat
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import ModelError
@@ -129,16 +130,16 @@ def edited_urdf(
     for link, pi in (inertials or {}).items():
         mass, com, tensor = split_inertial_parameters(np.asarray(pi, dtype=float))
         wanted = {
-            'origin': {'xyz': _numbers(com), 'rpy': '0 0 0'},
-            'mass': {'value': _numbers(mass)},
-            'inertia': {f'i{"xyz"[i]}{"xyz"[j]}': _numbers(tensor[i, j]) for i in range(3) for j in range(i, 3)},
+            'origin': {'xyz': spelled(com), 'rpy': '0 0 0'},
+            'mass': {'value': spelled(mass)},
+            'inertia': {f'i{"xyz"[i]}{"xyz"[j]}': spelled(tensor[i, j]) for i in range(3) for j in range(i, 3)},
         }
         _set_children(splicer, splicer.find('link', link), 'inertial', wanted)
     for joint, transform in (origins or {}).items():
-        values = {'xyz': _numbers(transform[:3, 3]), 'rpy': _numbers(rpy_of_rotation(transform))}
+        values = {'xyz': spelled(transform[:3, 3]), 'rpy': spelled(rpy_of_rotation(transform))}
         _set_child(splicer, splicer.find('joint', joint), 'origin', values)
     for joint, (damping, friction) in (dynamics or {}).items():
-        values = {'damping': _numbers(damping), 'friction': _numbers(friction)}
+        values = {'damping': spelled(damping), 'friction': spelled(friction)}
         _set_child(splicer, splicer.find('joint', joint), 'dynamics', values)
     return splicer.result()
 
@@ -171,8 +172,9 @@ def _spell(tag: str, attributes: Mapping[str, str]) -> str:
     return f'<{tag} ' + ' '.join(f'{key}="{value}"' for key, value in attributes.items()) + '/>'
 
 
-def _numbers(values: Array | float) -> str:
-    return ' '.join(repr(float(value) + 0.0) for value in np.atleast_1d(values))
+def spelled(values: ArrayLike) -> str:
+    """Return numbers as XML holds them: to the last digit, divided by spaces."""
+    return ' '.join(repr(float(value) + 0.0) for value in np.ravel(values))
 
 
 def _positions(data: bytes) -> _Element:

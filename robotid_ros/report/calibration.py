@@ -22,19 +22,19 @@ from robotid_ros.report.content import (
     Figure,
     Item,
     Report,
-    Section,
     Table,
     Verdict,
     integer,
     number,
     percent,
     quantities,
+    sections_of,
     sentence,
     usable,
     words,
 )
 from robotid_ros.report.parameters import NORMAL_95, interval_chart
-from robotid_ros.report.plot import Chart, Role, axis, dots, line, rule, spread
+from robotid_ros.report.plot import Chart, Role, axis, chart, dots, line, rule, spread
 
 _ROWS = 14
 _SCALES = {'m': ('mm', 1e3, 'Lengths'), 'rad': ('mrad', 1e3, 'Angles')}
@@ -42,18 +42,21 @@ _SCALES = {'m': ('mm', 1e3, 'Lengths'), 'rad': ('mrad', 1e3, 'Angles')}
 
 def calibration_report(result: CalibrationResult) -> Report:
     """Return the report of a calibration."""
-    name, before, after = _fairest(result)
+    # What says most about poses not yet seen: its name, errors before and after, and residuals before and after.
+    name, before, after = 'the poses used', result.before, result.after
+    where, pair = 'poses used', (result.nominal.residual, result.fit.residual)
+    for title, unseen in (('cross-validation', result.cross_validation), ('held-out poses', result.held_out)):
+        if unseen is not None:
+            name = where = title
+            before, after, pair = unseen.before, unseen.after, (unseen.residual_before, unseen.residual)
     estimated = [p for p in result.parameters if not p.reason]
-    summary = (
-        f'The geometry of {result.robot.name} was fitted to {integer(result.before.count)} measurements: '
-        f'{len(estimated)} parameters of the arm were estimated together with the measurement frame and the target '
-        f'({result.identifiable} independent parameters in all). Judged on {name}, the position error falls from '
-        f'{_mm(before.rms)} to {_mm(after.rms)} mm rms.'
-    )
     return Report(
         kind='Kinematic calibration',
         title=result.robot.name,
-        summary=summary,
+        summary=f'The geometry of {result.robot.name} was fitted to {integer(result.before.count)} measurements: '
+        f'{len(estimated)} parameters of the arm were estimated together with the measurement frame and the target '
+        f'({result.identifiable} independent parameters in all). Judged on {name}, the position error falls from '
+        f'{_mm(before.rms)} to {_mm(after.rms)} mm rms.',
         verdict=_verdict(result, name, before, after),
         facts=(
             Fact(label=f'Error before, {name}', value=f'{_mm(before.rms)} mm', note=f'largest {_mm(before.max)} mm'),
@@ -69,20 +72,11 @@ def calibration_report(result: CalibrationResult) -> Report:
                 note=f'observability index O1 {number(result.observability_index)}',
             ),
         ),
-        sections=(
-            Section(title='Accuracy', items=tuple(_accuracy_items(result))),
-            Section(title='Corrections', items=tuple(_correction_items(result, estimated))),
+        sections=sections_of(
+            ('Accuracy', _accuracy_items(result, where, pair)),
+            ('Corrections', _correction_items(result, estimated)),
         ),
     )
-
-
-def _fairest(result: CalibrationResult) -> tuple[str, Accuracy, Accuracy]:
-    """Return the accuracy that says most about poses not yet seen, and what it was measured on."""
-    if result.held_out is not None:
-        return 'held-out poses', result.held_out.before, result.held_out.after
-    if result.cross_validation is not None:
-        return 'cross-validation', result.cross_validation.before, result.cross_validation.after
-    return 'the poses used', result.before, result.after
 
 
 def _verdict(result: CalibrationResult, name: str, before: Accuracy, after: Accuracy) -> Verdict:
@@ -108,15 +102,7 @@ def _verdict(result: CalibrationResult, name: str, before: Accuracy, after: Accu
     return usable((gain,), cautions)
 
 
-def _accuracy_items(result: CalibrationResult) -> Iterator[Item]:
-    pair = (result.nominal.residual, result.fit.residual)
-    where = 'poses used'
-    if result.cross_validation is not None:
-        cross = result.cross_validation
-        pair, where = (cross.residual_before, cross.residual), 'cross-validation'
-    if result.held_out is not None:
-        held = result.held_out
-        pair, where = (held.residual_before, held.residual), 'held-out poses'
+def _accuracy_items(result: CalibrationResult, where: str, pair: tuple[Array, Array]) -> Iterator[Item]:
     yield accuracy_table(result)
     yield Figure(
         name='accuracy',
@@ -127,11 +113,23 @@ def _accuracy_items(result: CalibrationResult) -> Iterator[Item]:
     )
     seen = np.isfinite(pair[0][:, 0]) & np.isfinite(pair[1][:, 0])
     first, second = 1e3 * pair[0][seen, :3], 1e3 * pair[1][seen, :3]
+    row = np.arange(1.0, len(first) + 1.0)
     yield Figure(
         name='residuals',
         caption=f'Position error along the axes, {where}',
         reading='Blue should be a thin band around zero without trend; single far points are outliers.',
-        charts=tuple(_along_axis(first[:, k], second[:, k], 'xyz'[k]) for k in range(3)),
+        charts=tuple(
+            chart(
+                f'{name} axis',
+                'measurement',
+                'error [mm]',
+                dots('measured', row, first[:, k], 'before', size=4.5),
+                dots('predicted', row, second[:, k], 'after', size=4.5),
+                note=_rms(first[:, k], second[:, k]),
+                shapes=[rule('y', 0.0)],
+            )
+            for k, name in enumerate('xyz')
+        ),
     )
     if result.outliers:
         yield Table(
@@ -141,6 +139,11 @@ def _accuracy_items(result: CalibrationResult) -> Iterator[Item]:
             reading='Measured again or checked, they may be mistakes of the measurement; they count by their weight '
             'only.',
         )
+
+
+def _rms(before: Array, after: Array) -> str:
+    first, second = (number(float(np.sqrt(np.mean(values**2)))) for values in (before, after))
+    return f'rms {first} and {second} mm'
 
 
 def accuracy_table(result: CalibrationResult) -> Table:
@@ -196,11 +199,12 @@ def _cumulative(result: CalibrationResult) -> Chart:
         trace = line(role, np.maximum(distance[keep], 1e-6), share, label)
         traces.append({**trace, 'line': {**trace['line'], 'dash': dash}})
         medians.append(float(np.median(distance)))
-    return Chart(
-        title='Share of poses with less error',
+    return chart(
+        'Share of poses with less error',
+        axis('position error [mm]', log=True),
+        axis('poses [%]', limits=(0.0, 103.0)),
+        *traces,
         note=f'median {number(medians[0])} and {number(medians[1])} mm',
-        traces=tuple(traces),
-        layout={'xaxis': axis('position error [mm]', log=True), 'yaxis': axis('poses [%]', limits=(0.0, 103.0))},
         height=340,
     )
 
@@ -208,15 +212,13 @@ def _cumulative(result: CalibrationResult) -> Chart:
 def _by_measurement(result: CalibrationResult) -> Chart:
     before, after = _distance(result.nominal.residual), _distance(result.fit.residual)
     row = np.arange(1.0, len(before) + 1.0)
-    rms = [float(np.sqrt(np.mean(values**2))) for values in (before, after)]
-    return Chart(
-        title='Each measurement',
-        note=f'rms {number(rms[0])} and {number(rms[1])} mm',
-        traces=(
-            dots('measured', row, np.maximum(before, 1e-6), 'before', size=4.5),
-            dots('predicted', row, np.maximum(after, 1e-6), 'after, poses fitted', size=4.5),
-        ),
-        layout={'xaxis': axis('measurement'), 'yaxis': axis('position error [mm]', log=True)},
+    return chart(
+        'Each measurement',
+        'measurement',
+        axis('position error [mm]', log=True),
+        dots('measured', row, np.maximum(before, 1e-6), 'before', size=4.5),
+        dots('predicted', row, np.maximum(after, 1e-6), 'after, poses fitted', size=4.5),
+        note=_rms(before, after),
         height=340,
     )
 
@@ -224,17 +226,6 @@ def _by_measurement(result: CalibrationResult) -> Chart:
 def _distance(residual: Array) -> Array:
     """Return the position error of each pose, shape (N,) [mm]."""
     return np.asarray(1e3 * np.linalg.norm(residual[:, :3], axis=1))
-
-
-def _along_axis(before: Array, after: Array, name: str) -> Chart:
-    row = np.arange(1.0, len(before) + 1.0)
-    rms = [float(np.sqrt(np.mean(values**2))) for values in (before, after)]
-    return Chart(
-        title=f'{name} axis',
-        note=f'rms {number(rms[0])} and {number(rms[1])} mm',
-        traces=(dots('measured', row, before, 'before', size=4.5), dots('predicted', row, after, 'after', size=4.5)),
-        layout={'xaxis': axis('measurement'), 'yaxis': axis('error [mm]'), 'shapes': [rule('y', 0.0)]},
-    )
 
 
 def _correction_items(result: CalibrationResult, estimated: list[ParameterEstimate]) -> Iterator[Item]:
@@ -302,19 +293,16 @@ def workspace_report(workspace: Workspace) -> Report:
     points = workspace.positions
     charts = []
     for first, second, side in ((0, 1, 'from above'), (0, 2, 'from the front'), (1, 2, 'from the side')):
-        low, high = points.min(axis=0), points.max(axis=0)
-        names = 'xyz'[first], 'xyz'[second]
+        ends = ', '.join(
+            f'{"xyz"[k]} from {number(points[:, k].min())} to {number(points[:, k].max())} m' for k in (first, second)
+        )
         charts.append(
-            Chart(
-                title=side,
-                alt=f'Positions of the tool {side}: {names[0]} from {number(low[first])} to '
-                f'{number(high[first])} m, {names[1]} from {number(low[second])} to '
-                f'{number(high[second])} m.',
-                traces=(dots('predicted', points[:, first], points[:, second], 'tool', showlegend=False),),
-                layout={
-                    'xaxis': axis(f'{names[0]} [m]'),
-                    'yaxis': axis(f'{names[1]} [m]', scaleanchor='x', constrain='domain'),
-                },
+            chart(
+                side,
+                f'{"xyz"[first]} [m]',
+                axis(f'{"xyz"[second]} [m]', scaleanchor='x', constrain='domain'),
+                dots('predicted', points[:, first], points[:, second], 'tool', showlegend=False),
+                alt=f'Positions of the tool {side}: {ends}.',
                 height=340,
             )
         )
@@ -331,5 +319,5 @@ def workspace_report(workspace: Workspace) -> Report:
         summary=f'{integer(len(points))} random configurations within the joint limits; the tool reaches {reach}.',
         verdict=None,
         facts=(Fact(label='Reach', value=reach), Fact(label='Samples', value=integer(len(points)))),
-        sections=(Section(title='Where the tool can be', items=(figure,)),),
+        sections=sections_of(('Where the tool can be', (figure,))),
     )

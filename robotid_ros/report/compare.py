@@ -9,7 +9,7 @@
 
 """Two or more results of one arm over each other: months apart, or before and after a repair."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import ndtri
@@ -21,22 +21,22 @@ from robotid_ros.report.content import (
     Column,
     Fact,
     Figure,
-    Item,
     Level,
     Report,
-    Section,
     Table,
     Verdict,
     friction_label,
+    listed,
     number,
     percent,
     quantities,
+    sections_of,
     unit,
     units_of,
     words,
 )
 from robotid_ros.report.parameters import by_link, short_name
-from robotid_ros.report.plot import Chart, axis, curve, rule
+from robotid_ros.report.plot import axis, chart, curve, rule
 from robotid_ros.report.subject import judged, parameters_of, velocity_steps
 
 _FALSE_ALARM = 0.01  # chance that any parameter of an unchanged arm is said to have moved
@@ -62,10 +62,29 @@ def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Re
                 f'{name} is not of the arm of {names[0]}: expected the joints {", ".join(first.joint_names)} and the '
                 f'same {len(first.base_names)} base parameters'
             )
-    labels, units, values, std = _table(results)
-    moved = changes(values, std)
-    limit = threshold(len(labels))
-    beyond = [int(k) for k in np.argsort(-np.abs(moved)) if abs(moved[k]) > limit]
+    # Values and deviations, shape (R, p), of the base parameters and the friction terms that all results have.
+    found = [parameters_of(result) for _, result in results]
+    labels = [name for name in found[0] if all(name in other for other in found)]
+    values, std = np.array([[each[name][:2] for name in labels] for each in found]).transpose(2, 0, 1)
+    moved, limit = changes(values, std), threshold(len(labels))
+    order = np.argsort(-np.abs(moved))
+    beyond = [k for k in order if abs(moved[k]) > limit]
+    table = Table(
+        caption='First and last',
+        columns=(*words('Parameter'), *quantities('First', 'Last', 'Change [σ]'), *words('Unit')),
+        rows=tuple(
+            (
+                labels[k],
+                *(f'{number(values[n, k], 4)} ± {number(std[n, k], 2)}' for n in (0, -1)),
+                number(moved[k], 2),
+                unit(found[0][labels[k]][2]),
+            )
+            for k in order
+        ),
+        levels=tuple('caution' if abs(moved[k]) > limit else 'good' for k in order),
+        reading='The largest change first. Amber: moved.',
+    )
+    explained = [percent(100.0 - judged(result)[1].relative_error_total) for _, result in results]
     return Report(
         kind='Comparison',
         title=first.robot,
@@ -73,32 +92,30 @@ def comparison_report(results: Sequence[tuple[str, IdentificationResult]]) -> Re
         f'when the last value differs from the first by more than {number(limit, 2)} deviations of both together, '
         f'which in one of {1.0 / _FALSE_ALARM:.0f} comparisons of an unchanged arm happens to any of its '
         f'{len(labels)} parameters.',
-        verdict=_verdict(labels, moved, beyond, results),
+        verdict=_verdict([f'{short_name(labels[k])} ({number(moved[k], 2)} σ)' for k in beyond], results),
         facts=(
             Fact(label='Moved', value=f'{len(beyond)} of {len(labels)}', note='parameters'),
-            Fact(
-                label='Largest change',
-                value=f'{number(np.abs(moved).max(), 2)} σ',
-                note=labels[int(np.abs(moved).argmax())],
-            ),
-            _explained('first', *results[0]),
-            _explained('last', *results[-1]),
+            Fact(label='Largest change', value=f'{number(abs(moved[order[0]]), 2)} σ', note=labels[order[0]]),
+            Fact(label='Torque explained, first', value=explained[0], note=names[0]),
+            Fact(label='Torque explained, last', value=explained[-1], note=names[-1]),
         ),
-        sections=(
-            Section(
-                title='Parameters', items=tuple(_parameter_items(results, labels, units, values, std, moved, limit))
-            ),
-            Section(title='Friction', items=(_friction_figure(results),)),
-            Section(title='Errors', items=(_error_table(results),)),
+        sections=sections_of(
+            ('Parameters', (_drift_figure(results, labels, values, std), table)),
+            ('Friction', (_friction_figure(results),)),
+            ('Errors', (_error_table(results),)),
         ),
     )
 
 
 def changes(values: Array, std: Array) -> Array:
     """Return (last - first) / sqrt(first variance + last variance), shape (p,), of values and deviations (R, p)."""
-    spread = np.sqrt(std[0] ** 2 + std[-1] ** 2)
+    return np.asarray(_drift(values, std)[-1])
+
+
+def _drift(values: Array, std: Array) -> Array:
+    """Return the changes against the first result, in deviations of both; all of shape (R, p)."""
     with np.errstate(divide='ignore', invalid='ignore'):
-        result = (values[-1] - values[0]) / spread
+        result = (values - values[0]) / np.hypot(std, std[0])
     return np.asarray(np.where(np.isfinite(result), result, 0.0))
 
 
@@ -110,106 +127,60 @@ def threshold(count: int) -> float:
     return float(ndtri(1.0 - 0.5 * _FALSE_ALARM / max(count, 1)))
 
 
-def _table(results: Sequence[tuple[str, IdentificationResult]]) -> tuple[list[str], list[str], Array, Array]:
-    """Return names, units, values and deviations (R, p) of the base parameters and the friction terms all have."""
-    found = [parameters_of(result) for _, result in results]
-    labels = [name for name in found[0] if all(name in other for other in found)]
-    table = np.array([[each[name][:2] for name in labels] for each in found])
-    return labels, [found[0][name][2] for name in labels], table[:, :, 0], table[:, :, 1]
-
-
-def _verdict(
-    labels: Sequence[str], moved: Array, beyond: list[int], results: Sequence[tuple[str, IdentificationResult]]
-) -> Verdict:
+def _verdict(beyond: Sequence[str], results: Sequence[tuple[str, IdentificationResult]]) -> Verdict:
     cautions = [f'{name} is not usable: {result.reason}.' for name, result in results if not result.usable]
     models = list(dict.fromkeys(friction_label(result.friction_name) for _, result in results))
     if len(models) > 1:
         cautions.append(f'The friction models differ ({"; ".join(models)}): only the terms they share are compared.')
     if beyond:
-        listed = ', '.join(f'{short_name(labels[k])} ({number(moved[k], 2)} σ)' for k in beyond[:8])
-        more = f' and {len(beyond) - 8} more' if len(beyond) > 8 else ''
-        return Verdict(
-            level='caution',
-            headline='The arm has changed',
-            reasons=(f'Moved beyond their deviations: {listed}{more}.', _CAUSES, *cautions),
-        )
+        reason = f'Moved beyond their deviations: {listed(beyond)}.'
+        return Verdict(level='caution', headline='The arm has changed', reasons=(reason, _CAUSES, *cautions))
     level: Level = 'caution' if cautions else 'good'
     reason = 'No parameter has moved further than its deviations allow.'
     return Verdict(level=level, headline='No change to be seen', reasons=(reason, *cautions))
 
 
-def _explained(which: str, name: str, result: IdentificationResult) -> Fact:
-    share = 100.0 - judged(result)[1].relative_error_total
-    return Fact(label=f'Torque explained, {which}', value=percent(share), note=name)
-
-
-def _parameter_items(
-    results: Sequence[tuple[str, IdentificationResult]],
-    labels: Sequence[str],
-    units: Sequence[str],
-    values: Array,
-    std: Array,
-    moved: Array,
-    limit: float,
-) -> Iterator[Item]:
-    first = results[0][1]
-    groups = by_link(first.base_names, first.link_names)
+def _drift_figure(
+    results: Sequence[tuple[str, IdentificationResult]], labels: Sequence[str], values: Array, std: Array
+) -> Figure:
+    first, limit = results[0][1], threshold(len(labels))
+    drift, steps = _drift(values, std), np.arange(float(len(results)))
     count = len(first.base_names)
+    groups = by_link(first.base_names, first.link_names)
     if len(labels) > count:
         groups['friction'] = list(range(count, len(labels)))
     charts = []
     for title, members in groups.items():
-        drift = (values[:, members] - values[0, members]) / np.hypot(std[:, members], std[0, members])
-        drift = np.where(np.isfinite(drift), drift, 0.0)
-        steps = np.arange(float(len(results)))
+        traces = [
+            curve(
+                n,
+                steps,
+                drift[:, k],
+                labels[k],
+                mode='lines+markers',
+                showlegend=False,
+                hovertemplate=f'{labels[k]}: %{{y:.2f}} σ<extra></extra>',
+            )
+            for n, k in enumerate(members)
+        ]
         charts.append(
-            Chart(
-                title=title,
-                note=f'{int((np.abs(moved[members]) > limit).sum())} of {len(members)} moved',
+            chart(
+                title,
+                axis(tickvals=steps.tolist(), ticktext=[name for name, _ in results], tickangle=0),
+                'change [σ]',
+                *traces,
+                note=f'{int((np.abs(drift[-1, members]) > limit).sum())} of {len(members)} moved',
                 alt=f'{title}: change of {len(members)} parameters from result to result, in deviations; the largest '
-                f'is {number(np.abs(drift).max(), 2)}.',
-                traces=tuple(
-                    curve(
-                        n,
-                        steps,
-                        drift[:, n],
-                        labels[k],
-                        mode='lines+markers',
-                        showlegend=False,
-                        hovertemplate=f'{labels[k]}: %{{y:.2f}} σ<extra></extra>',
-                    )
-                    for n, k in enumerate(members)
-                ),
-                layout={
-                    'xaxis': axis(tickvals=steps.tolist(), ticktext=[name for name, _ in results], tickangle=0),
-                    'yaxis': axis('change [σ]'),
-                    'shapes': [rule('y', limit), rule('y', -limit)],
-                },
+                f'is {number(np.abs(drift[:, members]).max(), 2)}.',
+                shapes=[rule('y', limit), rule('y', -limit)],
             )
         )
-    yield Figure(
+    return Figure(
         name='drift',
         caption='Change against the first result, by link',
         reading='In deviations of both results together. Lines that leave the dotted band have moved; point at one '
         'for its name. A steady slope over many results is wear or drift, a single step is an event.',
         charts=tuple(charts),
-    )
-    order = np.argsort(-np.abs(moved))
-    yield Table(
-        caption='First and last',
-        columns=(*words('Parameter'), *quantities('First', 'Last', 'Change [σ]'), *words('Unit')),
-        rows=tuple(
-            (
-                labels[k],
-                f'{number(values[0, k], 4)} ± {number(std[0, k], 2)}',
-                f'{number(values[-1, k], 4)} ± {number(std[-1, k], 2)}',
-                number(moved[k], 2),
-                unit(units[k]),
-            )
-            for k in order
-        ),
-        levels=tuple('caution' if abs(moved[k]) > limit else 'good' for k in order),
-        reading='The largest change first. Amber: moved.',
     )
 
 
@@ -217,22 +188,21 @@ def _friction_figure(results: Sequence[tuple[str, IdentificationResult]]) -> Fig
     first = results[0][1]
     speed = velocity_steps() * _FASTEST
     velocity = np.repeat(speed[:, None], len(first.joint_names), axis=1)
-    curves = [
-        result.friction.torque(velocity, result.friction_values, np.zeros_like(velocity), None) for _, result in results
+    torques = [
+        (name, result.friction.torque(velocity, result.friction_values, np.zeros_like(velocity), None))
+        for name, result in results
     ]
+    before, after = torques[0][1], torques[-1][1]
     charts = []
     for j, joint in enumerate(first.joint_names):
         torque, rate, _ = units_of(first.joint_types[j])
-        change = float(np.abs(curves[-1][:, j] - curves[0][:, j]).max())
         charts.append(
-            Chart(
-                title=joint,
-                note=f'changed by up to {number(change, 2)} {torque}',
-                traces=tuple(
-                    curve(k, speed, friction[:, j], name)
-                    for k, ((name, _), friction) in enumerate(zip(results, curves, strict=True))
-                ),
-                layout={'xaxis': axis(f'velocity [{rate}]'), 'yaxis': axis(f'friction [{torque}]')},
+            chart(
+                joint,
+                f'velocity [{rate}]',
+                f'friction [{torque}]',
+                *(curve(k, speed, friction[:, j], name) for k, (name, friction) in enumerate(torques)),
+                note=f'changed by up to {number(float(np.abs(after[:, j] - before[:, j]).max()), 2)} {torque}',
             )
         )
     return Figure(
@@ -244,12 +214,9 @@ def _friction_figure(results: Sequence[tuple[str, IdentificationResult]]) -> Fig
 
 
 def _error_table(results: Sequence[tuple[str, IdentificationResult]]) -> Table:
-    rows = []
-    for name, result in results:
-        on, metrics = judged(result)
-        rows.append((name, on, *(percent(match) for match in metrics.match)))
+    errors = [(name, *judged(result)) for name, result in results]
     return Table(
         caption='Match of each joint',
         columns=(*words('Result', 'On'), *(Column(name=joint) for joint in results[0][1].joint_names)),
-        rows=tuple(rows),
+        rows=tuple((name, on, *map(percent, metrics.match)) for name, on, metrics in errors),
     )

@@ -10,7 +10,7 @@
 """The contents of a report, independent of their form: tables, figures, numbers and sentences."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -19,6 +19,7 @@ from robotid_ros.report.plot import Chart
 _SUPERSCRIPT = str.maketrans('0123456789-', '⁰¹²³⁴⁵⁶⁷⁸⁹⁻')
 _MINUS = '−'
 Level: TypeAlias = Literal['good', 'caution', 'bad']
+GOOD_CONDITION, POOR_CONDITION = 30.0, 200.0  # of a column-scaled observation matrix
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -65,6 +66,11 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + ('' if text.endswith(('.', '!', '?')) else '.')
 
 
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Return the first of some names, and how many more there are: 'a, b and 3 more'."""
+    return ', '.join(names[:most]) + (f' and {len(names) - most} more' if len(names) > most else '')
+
+
 def friction_label(name: str) -> str:
     """Return a friction model's name as people say it: Coulomb + viscous + offset."""
     words = name.replace('daemi_heimann', 'Daemi-Heimann').replace('_', '+').split('+')
@@ -94,6 +100,16 @@ class Fact:
     label: str
     value: str
     note: str = ''
+
+
+def condition_level(scaled: float) -> Level:
+    """Return the traffic light of a column-scaled condition number."""
+    return 'good' if scaled <= GOOD_CONDITION else 'caution' if scaled <= POOR_CONDITION else 'bad'
+
+
+def condition_fact(scaled: float, si: float) -> Fact:
+    """Return a condition number as a fact, column-scaled and in SI units."""
+    return Fact(label='Condition number', value=number(scaled), note=f'column-scaled; {number(si)} in SI')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +169,12 @@ class Section:
 
     title: str
     items: tuple[Item, ...]
+
+
+def sections_of(*named: tuple[str, Iterable[Item]]) -> tuple[Section, ...]:
+    """Return sections, each a title with what stands under it; one without items is left out."""
+    listed = [(title, tuple(items)) for title, items in named]
+    return tuple(Section(title=title, items=items) for title, items in listed if items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

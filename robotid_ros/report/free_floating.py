@@ -24,22 +24,21 @@ from robotid_ros.report.content import (
     Fact,
     Figure,
     Item,
-    Level,
     Report,
-    Section,
     Table,
     Verdict,
+    condition_fact,
     integer,
     number,
     percent,
     quantities,
+    sections_of,
     sentence,
     unit,
     usable,
     words,
 )
-from robotid_ros.report.motion import condition_fact
-from robotid_ros.report.plot import Chart, Role, Trace, axis, band, curve, line, rule
+from robotid_ros.report.plot import Chart, Role, Trace, axis, band, chart, curve, line, rule
 
 _NAMES = ('m', 'cx', 'cy', 'cz', 'Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz')
 _UNITS = ('kg', 'm', 'm', 'm', *('kg*m^2',) * 6)
@@ -66,12 +65,6 @@ def free_floating_report(
         f'the captured target follow by least squares ({result.estimator}). The target weighs '
         f'{number(target.mass, 4)} ± {number(deviation[0], 2)} kg (1 σ).'
     )
-    sections = [
-        Section(title='Target', items=tuple(_target_items(result, truth))),
-        Section(title='Convergence', items=tuple(_history_items(result, truth))),
-    ]
-    if measurement is not None:
-        sections.append(Section(title='Base', items=(_base_figure(measurement),)))
     return Report(
         kind='Free-floating identification',
         title=result.robot_name,
@@ -87,7 +80,11 @@ def free_floating_report(
             ),
             Fact(label='Samples', value=integer(result.samples), note=f'momentum: {result.momentum_source}'),
         ),
-        sections=tuple(sections),
+        sections=sections_of(
+            ('Target', _target_items(result, truth)),
+            ('Convergence', _history_items(result, truth)),
+            ('Base', () if measurement is None else (_base_figure(measurement),)),
+        ),
     )
 
 
@@ -127,22 +124,16 @@ def _target_items(result: TargetIdentification, truth: RigidBody | None) -> Iter
 def body_table(caption: str, body: RigidBody, deviation: Array, truth: RigidBody | None = None) -> Table:
     """Return the ten parameters of a body with their deviations, shape (10,), and with the true ones where known."""
     values = _values(body)
-    heads = ['Found', 'Deviation [1 σ]', *([] if truth is None else ['True'])]
-    rows, levels = [], []
+    columns = [[number(value, 5) for value in values], [number(value, 2) for value in deviation]]
+    columns += [] if truth is None else [[number(value, 5) for value in _values(truth)]]
+    heads = ('Found', 'Deviation [1 σ]', 'True')[: len(columns)]
     sizes = np.array([values[0], *(np.linalg.norm(values[1:4]),) * 3, *(np.abs(values[4:]).max(),) * 6])
-    for k, name in enumerate(_NAMES):
-        row = [name, number(values[k], 5), number(deviation[k], 2)]
-        if truth is not None:
-            row.append(number(_values(truth)[k], 5))
-        rows.append((*row, unit(_UNITS[k])))
-        share = float(deviation[k]) / max(float(sizes[k]), 1e-300)
-        level: Level = 'good' if share < 0.05 else 'caution' if share < 0.3 else 'bad'
-        levels.append(level)
+    shares = deviation / np.maximum(sizes, 1e-300)
     return Table(
         caption=caption,
         columns=(*words('Parameter'), *quantities(*heads), *words('Unit')),
-        rows=tuple(rows),
-        levels=tuple(levels),
+        rows=tuple(zip(_NAMES, *columns, map(unit, _UNITS), strict=True)),
+        levels=tuple('good' if share < 0.05 else 'caution' if share < 0.3 else 'bad' for share in shares),
         reading='Inertia about the centre of mass, entries of the tensor itself (Ixy = −∫xy dm). Green: deviation '
         'below 5 % of the largest entry of its kind; red: above 30 %.',
     )
@@ -168,26 +159,23 @@ def _history_items(result: TargetIdentification, truth: RigidBody | None) -> Ite
         'last estimate with two deviations. Axes show the last nine tenths of the run.',
         charts=tuple(charts),
     )
-    curves: tuple[tuple[Role, str, Array], ...] = (
+    shown: tuple[tuple[Role, str, Array], ...] = (
         ('predicted', 'column-scaled', history.condition_scaled[kept]),
         ('residual', 'SI units', history.condition_si[kept]),
     )
-    traces = []
-    for role, label, condition in curves:
-        finite = np.isfinite(condition)
-        traces.append(line(role, time[finite], condition[finite], label))
-    chart = Chart(
-        title='Condition number',
+    drawn = chart(
+        'Condition number',
+        'time [s]',
+        axis('condition number', log=True),
+        *(line(role, time[np.isfinite(each)], each[np.isfinite(each)], label) for role, label, each in shown),
         note=f'ends at {number(result.condition_scaled)} and {number(result.condition_si)}',
-        traces=tuple(traces),
-        layout={'xaxis': axis('time [s]'), 'yaxis': axis('condition number', log=True)},
     )
     yield Figure(
         name='condition',
         caption='Condition number while the run went on',
         reading='It falls as the motion shows the unknowns from all sides; the column-scaled number does not depend on '
         'units, and 1 is perfect.',
-        charts=(chart,),
+        charts=(drawn,),
     )
 
 
@@ -206,11 +194,13 @@ def _history_chart(k: int, time: Array, values: Array, final: Array, deviation: 
     low, high = (float(q) for q in np.quantile(values[len(values) // 10 :], [0.02, 0.98]))
     low, high = min(low, *ends), max(high, *ends)
     margin = 0.15 * (high - low) + 1e-3 * max(abs(low), abs(high)) + 1e-12
-    return Chart(
-        title=name,
+    return chart(
+        name,
+        'time [s]',
+        axis(of, limits=(low - margin, high + margin)),
+        *traces,
         note=f'{number(last, 4)} {of}',
-        traces=tuple(traces),
-        layout={'xaxis': axis('time [s]'), 'yaxis': axis(of, limits=(low - margin, high + margin)), 'meta': 'linked'},
+        meta='linked',
     )
 
 
@@ -243,7 +233,7 @@ def trajectory_report(
         summary=f'A Fourier trajectory of {len(joint_names)} joints that repeats after {period}.',
         verdict=None,
         facts=(Fact(label='Period', value=period),),
-        sections=(Section(title='Motion', items=(figure,)),),
+        sections=sections_of(('Motion', (figure,))),
     )
 
 
@@ -252,7 +242,6 @@ def base_motion_report(name: str, measurement: FloatingMeasurement) -> Report:
 
     Where its pose was not measured, its linear and angular velocity are shown instead.
     """
-    figure = _base_figure(measurement)
     duration = f'{number(measurement.time[-1] - measurement.time[0])} s'
     return Report(
         kind='Free-floating simulation',
@@ -260,7 +249,7 @@ def base_motion_report(name: str, measurement: FloatingMeasurement) -> Report:
         summary=f'Motion of the free-floating base over {duration}.',
         verdict=None,
         facts=(Fact(label='Duration', value=duration), Fact(label='Samples', value=integer(len(measurement.time)))),
-        sections=(Section(title='Base', items=(figure,)),),
+        sections=sections_of(('Base', (_base_figure(measurement),))),
     )
 
 
@@ -289,12 +278,15 @@ def _over_time(
     title: str, of: str, time: Array, values: Array, names: Sequence[str], rules: Sequence[Trace] = ()
 ) -> Chart:
     """Return one curve for each column, in colours of its own."""
-    return Chart(
-        title=title,
+    return chart(
+        title,
+        'time [s]',
+        of,
+        *(curve(k, time, values[:, k], name) for k, name in enumerate(names)),
         note=f'up to {number(np.abs(values).max())} {of}',
-        traces=tuple(curve(k, time, values[:, k], name) for k, name in enumerate(names)),
-        layout={'xaxis': axis('time [s]'), 'yaxis': axis(of), 'shapes': rules, 'meta': 'linked'},
         height=320,
+        shapes=rules,
+        meta='linked',
     )
 
 

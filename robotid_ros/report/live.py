@@ -180,7 +180,9 @@ def status_details(node: NodeStatus) -> list[str]:
     error = _number(values, 'relative_error')
     if error is not None:
         condition = f'condition number {values.get("condition_number", "?")}'
-        lines.append(new(f'{error:.1f} % of the torque unexplained', condition, _change(values)))
+        change = _number(values, 'change')  # none where the recording is the first
+        moved = '' if change is None or not np.isfinite(change) else f'last change {values["change"]}'
+        lines.append(new(f'{error:.1f} % of the torque unexplained', condition, moved))
     if 'worst_parameter' in values:
         name = values['worst_parameter']
         asked = _number(values, 'deviation_asked')
@@ -196,12 +198,6 @@ def progress_share(values: Mapping[str, str]) -> float | None:
     if elapsed is None or duration is None or not duration > 0.0:
         return None
     return min(max(elapsed / duration, 0.0), 1.0)
-
-
-def _change(values: Mapping[str, str]) -> str:
-    """Return how far the last recording moved the estimate; nothing where it is the first."""
-    change = _number(values, 'change')
-    return '' if change is None or not np.isfinite(change) else f'last change {values["change"]}'
 
 
 def _fit_lines(fit: JointFit) -> list[str]:

@@ -12,7 +12,7 @@
 import base64
 import gzip
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -26,7 +26,7 @@ import numpy as np
 from robotid_ros import __version__
 from robotid_ros.errors import MissingDependencyError
 from robotid_ros.files import write_text
-from robotid_ros.report.content import Fact, Figure, Item, Level, Report, Table, Verdict
+from robotid_ros.report.content import Fact, Item, Level, Report, Table, Verdict
 from robotid_ros.report.plot import Chart
 
 _SHORT = 24  # characters of a row's name that fit into one line on a phone
@@ -68,31 +68,19 @@ def render_report(report: Report, *, before: str = '', data: Any = None, script:
     MissingDependencyError
         If plotly is not installed.
     """
-    sections = []
+    charts: dict[str, Chart] = {}
+    links, sections = '', []
     for k, section in enumerate(report.sections, 1):
-        items = '\n'.join(_item(item, k, number) for number, item in enumerate(section.items, 1))
+        items = '\n'.join(_item(item, f'chart-{k}-{number}', charts) for number, item in enumerate(section.items, 1))
+        links += f'<a href="#section-{k}">{escape(section.title)}</a>'
         sections.append(f'<section id="section-{k}"><h2>{escape(section.title)}</h2>\n{items}\n</section>')
-    links = ''.join(f'<a href="#section-{k + 1}">{escape(s.title)}</a>' for k, s in enumerate(report.sections))
     body = (
-        f'{head(report.kind, report.title, report.verdict, report.summary, report.facts)}'
+        f'<header>\n<p class="kind">{escape(report.kind)}</p>\n<h1>{escape(report.title)}</h1>\n'
+        f'{_verdict(report.verdict)}\n<p class="summary">{escape(report.summary)}</p>\n'
+        f'<dl class="facts">{"".join(map(_fact, report.facts))}</dl>\n</header>\n'
         f'<nav aria-label="Contents">{links}</nav>\n{before}<main>\n' + '\n'.join(sections) + '\n</main>'
     )
-    figures = {
-        _chart_name(i + 1, k + 1, c + 1): chart
-        for i, section in enumerate(report.sections)
-        for k, item in enumerate(section.items)
-        if isinstance(item, Figure)
-        for c, chart in enumerate(item.charts)
-    }
-    return html_page(f'{report.title} – {report.kind.lower()}', body, figures, data=data, script=script)
-
-
-def head(kind: str, title: str, verdict: Verdict | None, summary: str, facts: Sequence[Fact]) -> str:
-    """Return the head of a page: title, verdict, a paragraph and the most important numbers."""
-    return (
-        f'<header>\n<p class="kind">{escape(kind)}</p>\n<h1>{escape(title)}</h1>\n{_verdict(verdict)}\n'
-        f'<p class="summary">{escape(summary)}</p>\n<dl class="facts">{"".join(map(_fact, facts))}</dl>\n</header>\n'
-    )
+    return html_page(f'{report.title} – {report.kind.lower()}', body, charts, data=data, script=script)
 
 
 def html_page(title: str, body: str, charts: Mapping[str, Chart], *, data: Any = None, script: str = '') -> str:
@@ -144,10 +132,6 @@ def _plain(value: Any) -> Any:
     return packed if value.ndim == 1 else {**packed, 'shape': ','.join(map(str, value.shape))}
 
 
-def _chart_name(section: int, item: int, chart: int) -> str:
-    return f'chart-{section}-{item}-{chart}'
-
-
 def _light(level: Level) -> str:
     word, shape = _LIGHTS[level]
     return f'<svg class="light {level}" viewBox="0 0 24 24" role="img" aria-label="{word} light">{shape}</svg>'
@@ -168,23 +152,19 @@ def _fact(fact: Fact) -> str:
     return f'<div><dt>{escape(fact.label)}</dt><dd>{escape(fact.value)}</dd>{note}</div>'
 
 
-def _item(item: Item, section: int, number: int) -> str:
-    if isinstance(item, Figure):
-        return _figure(item, section, number)
+def _item(item: Item, name: str, charts: dict[str, Chart]) -> str:
+    """Return an item as HTML; its charts get names that begin with ``name``, and join the others."""
     if isinstance(item, Table):
         return _table(item)
-    return f'<p>{escape(item)}</p>'
-
-
-def _figure(figure: Figure, section: int, number: int) -> str:
-    panels = ''.join(
-        panel(chart, _chart_name(section, number, k + 1), figure.caption) for k, chart in enumerate(figure.charts)
-    )
-    wide = ' wide' if figure.wide else ''
+    if isinstance(item, str):
+        return f'<p>{escape(item)}</p>'
+    own = {f'{name}-{k}': chart for k, chart in enumerate(item.charts, 1)}
+    charts.update(own)
+    panels = ''.join(panel(chart, key, item.caption) for key, chart in own.items())
     return (
-        f'<figure><figcaption><h3>{escape(figure.caption)}</h3><p '
-        f'class="reading">{escape(figure.reading)}</p></figcaption>'
-        f'<div class="panels{wide}">{panels}</div></figure>'
+        f'<figure><figcaption><h3>{escape(item.caption)}</h3><p '
+        f'class="reading">{escape(item.reading)}</p></figcaption>'
+        f'<div class="panels{" wide" if item.wide else ""}">{panels}</div></figure>'
     )
 
 
@@ -200,27 +180,21 @@ def panel(chart: Chart, name: str, caption: str = '') -> str:
 
 
 def _table(table: Table) -> str:
+    text = ['' if column.numeric else ' class=text' for column in table.columns]
+    units = [f'<small>{escape(column.unit)}</small>' if column.unit else '' for column in table.columns]
     heads = ''.join(
-        f'<th scope="col"{"" if column.numeric else " class=text"}>{escape(column.name)}'
-        + (f'<small>{escape(column.unit)}</small>' if column.unit else '')
-        + '</th>'
-        for column in table.columns
+        f'<th scope="col"{kind}>{escape(column.name)}{unit}</th>'
+        for column, kind, unit in zip(table.columns, text, units, strict=True)
     )
-    levels: Sequence[Level | None] = table.levels or [None] * len(table.rows)
-    rows = ''.join(_row(table, row, level) for row, level in zip(table.rows, levels, strict=True))
+    rows = ''
+    for (first, *others), level in zip(table.rows, table.levels or [None] * len(table.rows), strict=True):
+        cells = ''.join(f'<td{kind}>{escape(cell)}</td>' for kind, cell in zip(text[1:], others, strict=True))
+        short = ' class="short"' if len(first) <= _SHORT else ''
+        light = '' if level is None else _light(level)
+        rows += f'<tr><th scope="row"{short}>{light}{escape(first)}</th>{cells}</tr>'
     reading = f'<p class="reading">{escape(table.reading)}</p>' if table.reading else ''
     return (
         f'<div class="table"><h3>{escape(table.caption)}</h3>{reading}'
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.caption)}">'
         f'<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div></div>'
     )
-
-
-def _row(table: Table, row: Sequence[str], level: Level | None) -> str:
-    light = '' if level is None else _light(level)
-    cells = ''.join(
-        f'<td{"" if column.numeric else " class=text"}>{escape(cell)}</td>'
-        for column, cell in zip(table.columns[1:], row[1:], strict=True)
-    )
-    short = ' class="short"' if len(row[0]) <= _SHORT else ''
-    return f'<tr><th scope="row"{short}>{light}{escape(row[0])}</th>{cells}</tr>'

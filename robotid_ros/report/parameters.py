@@ -10,24 +10,21 @@
 """Parameters with their error bars, beside the robot description and, in a simulation, the truth."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from robotid_ros.arrays import Array
-from robotid_ros.report.content import Figure, Level, Table, number, percent, quantities, unit, words
-from robotid_ros.report.plot import Chart, Trace, axis, intervals, rule
-from robotid_ros.report.subject import Subject
+from robotid_ros.model.inertia import joint_unit, split_inertial_parameters
+from robotid_ros.report.content import Figure, Item, Level, Table, number, percent, quantities, unit, words
+from robotid_ros.report.plot import Chart, Trace, axis, chart, intervals, rule, spread
+from robotid_ros.report.subject import Subject, friction_used, parameters_of
 
 NORMAL_95 = 1.96
-_GOOD_SHARE, FAIR_SHARE = 10.0, 50.0  # one deviation in percent of the value: known well, and hardly
-STRONG_CORRELATION = 0.9
+_GOOD_SHARE, _FAIR_SHARE = 10.0, 50.0  # one deviation in percent of the value: known well, and hardly
+_STRONG_CORRELATION = 0.9
+_CORRELATION_SAMPLES = 2000  # more do not change a correlation that is read as a colour
 _LEVEL_COLOURS: dict[Level, str] = {'good': '#007d5d', 'caution': '#b07a00', 'bad': '#c0391b'}
-_SHARE_TICKS: Trace = {
-    'tickvals': [0.1, 1, 10, 100, 1000],
-    'ticktext': ['0.1', '1', '10', '100', '10³'],
-    'tickangle': 0,
-}
 
 
 def short_name(name: str) -> str:
@@ -46,54 +43,68 @@ def by_link(names: Sequence[str], links: Sequence[str]) -> dict[str, list[int]]:
     return {link: members for link, members in groups.items() if members}
 
 
-def link_figure(subject: Subject) -> Figure:
-    """Return how far the data moved each base parameter, and how well they determine it, one chart per link."""
-    result, prior, truth = subject.result, subject.prior, subject.true_base
-    names, units, values, std = result.base_names, result.base_units, result.base_values, result.base_std
-    share = np.clip(relative_deviation(values, std), 1e-2, 1e4)
-    moved = _stretched((values - prior) / std)
-    charts = []
-    for link, members in by_link(names, result.link_names).items():
-        labels = [short_name(names[k]) for k in members]
-        full = [
-            f'{names[k]}<br>found {number(values[k], 4)} ± {number(std[k], 2)} {unit(units[k])}'
-            f'<br>described {number(prior[k], 4)} {unit(units[k])}'
-            for k in members
-        ]
-        levels = [share_level(share[k]) for k in members]
-        traces = [
-            _bars(moved[members], full, '#0072b2', 'x'),
-            _bars(share[members], full, [_LEVEL_COLOURS[level] for level in levels], 'x2'),
-        ]
-        if truth is not None:
-            traces.append(intervals('truth', _stretched((truth - prior) / std)[members], 'true', full))
-        open_ = sum(level == 'bad' for level in levels)
-        largest = float(np.abs((values - prior) / std)[members].max())
-        charts.append(
-            Chart(
-                title=link,
-                note=f'{len(members) - open_} of {len(members)} determined',
-                alt=f'{link}: {len(members)} base parameters; the data moved them by up to {number(largest, 2)} '
-                f'deviations from the robot description; {open_} are not determined. The table gives the numbers.',
-                traces=tuple(traces),
-                layout={
-                    'xaxis': axis('change [σ]', domain=[0.0, 0.47], **_STRETCHED_TICKS),
-                    'xaxis2': axis('σ [% of value]', domain=[0.53, 1.0], log=True, limits=(0.05, 2e3), **_SHARE_TICKS),
-                    'yaxis': axis(rows=labels, showgrid=False),
-                    'shapes': [rule('x', float(_stretched(np.array(sign * NORMAL_95)))) for sign in (-1.0, 1.0)],
-                    'bargap': 0.35,
-                },
-                height=90 + 22 * max(len(members), 3),
-            )
+def relative_deviation(values: Array, std: Array) -> Array:
+    """Return 100 std / |value| [%], infinite for a value of zero; all of shape (p,)."""
+    with np.errstate(divide='ignore', invalid='ignore'):
+        return np.nan_to_num(100.0 * std / np.abs(values), nan=np.inf, posinf=np.inf)
+
+
+def _share_level(share: float) -> Level:
+    """Return the traffic light of a relative deviation [%]."""
+    return 'good' if share <= _GOOD_SHARE else 'caution' if share <= _FAIR_SHARE else 'bad'
+
+
+def parameter_items(subject: Subject) -> Iterator[Item]:
+    """Yield what the data determine and what they do not, as sentences, figures and tables."""
+    result = subject.result
+    yield _undetermined(subject)
+    yield _link_figure(subject)
+    names, correlation = _parameter_correlation(subject)
+    # A paragraph about the pairs of parameters that the motion tells apart least.
+    first, second = np.triu_indices(len(names), 1)
+    size = np.abs(correlation[first, second])
+    pairs = '; '.join(
+        f'{short_name(names[first[k]])} and {short_name(names[second[k]])} '
+        f'({number(correlation[first[k], second[k]], 2)})'
+        for k in np.argsort(-size)[:5]
+        if size[k] > _STRONG_CORRELATION
+    )
+    if pairs:
+        yield f'Hardest to tell apart (correlation of their errors): {pairs}.'
+    yield _correlation_figure(names, correlation)
+    yield _parameter_table(subject)
+    impossible = [
+        name
+        for name, value, std in zip(result.base_names, result.base_values, result.base_std, strict=True)
+        if name.startswith('Ia') and ' ' not in name and value < -2.0 * std
+    ]
+    if impossible:
+        yield (
+            f'No rotor can have a negative inertia, as {", ".join(impossible)} here: the motion, or the torque signal, '
+            'does not tell it from other terms. The table of links below holds what a real arm can have.'
         )
-    return Figure(
-        name='parameters',
-        caption='Base parameters by link: what the data changed, and how well they know it',
-        reading='Left: found less described, in standard deviations; between the dotted lines the data do not '
-        'contradict the robot description. Right: the standard deviation in percent of the value; green is known to '
-        f'{_GOOD_SHARE:.0f} %, amber to {FAIR_SHARE:.0f} %, red is not determined. Point at a bar for the whole name.'
-        + (' Crosses: the true values.' if truth is not None else ''),
-        charts=tuple(charts),
+    yield _link_table(subject)
+
+
+def _undetermined(subject: Subject) -> str:
+    """Return a paragraph about the base parameters that the data do not determine."""
+    result = subject.result
+    share = relative_deviation(result.base_values, result.base_std)
+    open_ = {
+        link: [short_name(result.base_names[k]) for k in members if _share_level(share[k]) == 'bad']
+        for link, members in by_link(result.base_names, result.link_names).items()
+    }
+    listed = '; '.join(f'{link}: {", ".join(names)}' for link, names in open_.items() if names)
+    count, total = sum(map(len, open_.values())), len(result.base_names)
+    if not count:
+        return (
+            f'The data determine all {total} base parameters: each deviation is below {_FAIR_SHARE:.0f} % of its value.'
+        )
+    return (
+        f'The data do not determine {count} of the {total} base parameters: their deviation exceeds {_FAIR_SHARE:.0f} '
+        '% of the value. The torque of these motions hardly depends on them, so the prediction does not need them, '
+        f'but do not use them on their own. They are, by link: {listed}. A motion with more acceleration of these '
+        'links, or a heavier load on them, would determine more of them.'
     )
 
 
@@ -103,11 +114,68 @@ def _stretched(value: Array) -> Array:
     return np.asarray(np.sign(value) * np.log10(1.0 + np.abs(value)))
 
 
-_STRETCHED_TICKS: Trace = {
-    'tickvals': [float(_stretched(np.array(z))) for z in (-1e5, -1e3, -10.0, 0.0, 10.0, 1e3, 1e5)],
-    'ticktext': ['−10⁵', '−10³', '−10', '0', '10', '10³', '10⁵'],
-    'tickangle': 0,
-}
+def _link_figure(subject: Subject) -> Figure:
+    """Return how far the data moved each base parameter, and how well they determine it, one chart per link."""
+    result, prior, truth = subject.result, subject.prior, subject.true_base
+    names, values, std = result.base_names, result.base_values, result.base_std
+    share = np.clip(relative_deviation(values, std), 1e-2, 1e4)
+    deviations = (values - prior) / std
+    full = [
+        f'{name}<br>found {number(values[k], 4)} ± {number(std[k], 2)} {unit(result.base_units[k])}'
+        f'<br>described {number(prior[k], 4)} {unit(result.base_units[k])}'
+        for k, name in enumerate(names)
+    ]
+    change = axis(
+        'change [σ]',
+        domain=[0.0, 0.47],
+        tickvals=[float(_stretched(np.array(z))) for z in (-1e5, -1e3, -10.0, 0.0, 10.0, 1e3, 1e5)],
+        ticktext=['−10⁵', '−10³', '−10', '0', '10', '10³', '10⁵'],
+        tickangle=0,
+    )
+    part = axis(
+        'σ [% of value]',
+        domain=[0.53, 1.0],
+        log=True,
+        limits=(0.05, 2e3),
+        tickvals=[0.1, 1, 10, 100, 1000],
+        ticktext=['0.1', '1', '10', '100', '10³'],
+        tickangle=0,
+    )
+    charts = []
+    for link, members in by_link(names, result.link_names).items():
+        text, levels = [full[k] for k in members], [_share_level(share[k]) for k in members]
+        traces = [
+            _bars(_stretched(deviations[members]), text, '#0072b2', 'x'),
+            _bars(share[members], text, [_LEVEL_COLOURS[level] for level in levels], 'x2'),
+        ]
+        if truth is not None:
+            traces.append(intervals('truth', _stretched((truth - prior) / std)[members], 'true', text))
+        open_ = sum(level == 'bad' for level in levels)
+        largest = number(float(np.abs(deviations[members]).max()), 2)
+        charts.append(
+            chart(
+                link,
+                change,
+                axis(rows=[short_name(names[k]) for k in members], showgrid=False),
+                *traces,
+                note=f'{len(members) - open_} of {len(members)} determined',
+                alt=f'{link}: {len(members)} base parameters; the data moved them by up to {largest} '
+                f'deviations from the robot description; {open_} are not determined. The table gives the numbers.',
+                height=90 + 22 * max(len(members), 3),
+                xaxis2=part,
+                shapes=[rule('x', float(_stretched(np.array(sign * NORMAL_95)))) for sign in (-1.0, 1.0)],
+                bargap=0.35,
+            )
+        )
+    return Figure(
+        name='parameters',
+        caption='Base parameters by link: what the data changed, and how well they know it',
+        reading='Left: found less described, in standard deviations; between the dotted lines the data do not '
+        'contradict the robot description. Right: the standard deviation in percent of the value; green is known to '
+        f'{_GOOD_SHARE:.0f} %, amber to {_FAIR_SHARE:.0f} %, red is not determined. Point at a bar for the whole name.'
+        + (' Crosses: the true values.' if truth is not None else ''),
+        charts=tuple(charts),
+    )
 
 
 def _bars(x: Array, text: Sequence[str], colour: str | Sequence[str], along: str) -> Trace:
@@ -117,43 +185,90 @@ def _bars(x: Array, text: Sequence[str], colour: str | Sequence[str], along: str
         'x': x,
         'y': np.arange(len(x)),
         'xaxis': along,
-        'customdata': list(text),
+        'customdata': text,
         'hovertemplate': '%{customdata}<extra></extra>',
-        'marker': {'color': colour if isinstance(colour, str) else list(colour)},
+        'marker': {'color': colour},
     }
 
 
-def correlation_figure(names: Sequence[str], correlation: Array) -> Figure:
+def interval_chart(title: str, rows: Sequence[str], of: str, values: Array, std: Array) -> Chart:
+    """Return one chart of values with 95 % intervals, a row for each, arrays of shape (p,), in a unit as printed."""
+    half = np.where(np.isfinite(std), NORMAL_95 * std, np.nan)
+    clear = int(np.sum(np.abs(values) > half))
+    return chart(
+        title,
+        of,
+        axis(rows=rows, showgrid=False),
+        intervals('predicted', values, 'found, 95 %', rows, half),
+        note=f'{clear} of {len(rows)} differ from 0',
+        alt=f'{title}: {rows[0]} to {rows[-1]}, from {number(values.min())} to '
+        f'{number(values.max())} {of}; {clear} of {len(rows)} clearly differ from zero.',
+        height=75 + 24 * max(len(rows), 3),
+        shapes=[rule('x', 0.0)],
+    )
+
+
+def _parameter_correlation(subject: Subject) -> tuple[list[str], Array]:
+    """Return the names of p base and friction parameters, and the correlation of their errors, shape (p, p).
+
+    From the information matrix J^T W J of the training samples, J the derivative of the torque with respect to the
+    parameters and W the inverse variance of each joint's difference.
+    """
+    predictor, result, data = subject.predictor, subject.result, subject.training.dataset
+    rows = spread(len(data), _CORRELATION_SAMPLES)
+    q, dq, ddq = predictor.at_motors(data.q[rows], data.dq[rows], data.ddq[rows])
+    left = np.std(subject.training.residual, axis=0) + 1e-12
+    rigid = predictor.base.regressor(q, dq, ddq)
+    load = rigid @ result.base_values
+    n, b, k = data.n, rigid.shape[2], len(result.friction_names)
+    jacobian = np.zeros((len(rows), n, b + n * k))
+    jacobian[:, :, :b] = rigid
+    for i in range(k):  # each joint's friction depends on its own parameters, so one step moves those of all joints
+        step = np.zeros_like(result.friction_values)
+        step[:, i] = 1e-4 * np.maximum(np.abs(result.friction_values[:, i]), 1e-2)
+        ends = [result.friction.torque(dq, result.friction_values + sign * step, load, q) for sign in (1.0, -1.0)]
+        joints = np.arange(n)
+        jacobian[:, joints, b + joints * k + i] = (ends[0] - ends[1]) / (2.0 * step[:, i])
+    if predictor.model.has_coupled_drives:  # of the motors until here
+        jacobian = np.einsum('mj,Nmp->Njp', predictor.model.drives, jacobian, optimize=True)
+    jacobian /= left[:, None]
+    used = np.concatenate([np.ones(b, dtype=bool), friction_used(result).ravel()])
+    stacked = jacobian.reshape(-1, b + n * k)[:, used]
+    size = np.linalg.norm(stacked, axis=0)
+    scaled = stacked / np.where(size > 0.0, size, 1.0)
+    covariance = np.linalg.pinv(scaled.T @ scaled, rcond=1e-12, hermitian=True)
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    return [*parameters_of(result)], np.clip(covariance / np.outer(deviation, deviation), -1.0, 1.0)
+
+
+def _correlation_figure(names: Sequence[str], correlation: Array) -> Figure:
     """Return a map of how the errors of p parameters go together; the correlation has the shape (p, p)."""
-    labels = [short_name(name) for name in names]
     count = len(names)
-    strong = int((np.abs(correlation[np.triu_indices(count, 1)]) > STRONG_CORRELATION).sum())
+    strong = int((np.abs(correlation[np.triu_indices(count, 1)]) > _STRONG_CORRELATION).sum())
     rows: Trace = {
         'tickvals': list(range(count)),
-        'ticktext': labels,
+        'ticktext': [short_name(name) for name in names],
         'showgrid': False,
+        'automargin': True,
         'tickfont': {'size': 9},
         'ticks': '',
     }
-    chart = Chart(
-        title=f'{count} parameters',
-        note=f'{strong} {"pair" if strong == 1 else "pairs"} above {STRONG_CORRELATION:g}',
-        traces=(
-            {
-                'type': 'heatmap',
-                'z': correlation,
-                'customdata': [[f'{a}<br>{b}' for b in names] for a in names],
-                'hovertemplate': '%{customdata}<br>correlation %{z:.2f}<extra></extra>',
-                'zmin': -1,
-                'zmax': 1,
-                'colorscale': [[0, '#a34a00'], [0.25, '#efb98a'], [0.5, '#ffffff'], [0.75, '#8fc1e3'], [1, '#00507d']],
-                'colorbar': {'thickness': 10, 'outlinewidth': 0, 'tickvals': [-1, -0.5, 0, 0.5, 1]},
-            },
-        ),
-        layout={
-            'xaxis': axis(tickangle=-90, automargin=True, **rows),
-            'yaxis': axis(autorange='reversed', automargin=True, **rows),
-        },
+    heat: Trace = {
+        'type': 'heatmap',
+        'z': correlation,
+        'customdata': [[f'{a}<br>{b}' for b in names] for a in names],
+        'hovertemplate': '%{customdata}<br>correlation %{z:.2f}<extra></extra>',
+        'zmin': -1,
+        'zmax': 1,
+        'colorscale': [[0, '#a34a00'], [0.25, '#efb98a'], [0.5, '#ffffff'], [0.75, '#8fc1e3'], [1, '#00507d']],
+        'colorbar': {'thickness': 10, 'outlinewidth': 0, 'tickvals': [-1, -0.5, 0, 0.5, 1]},
+    }
+    drawn = chart(
+        f'{count} parameters',
+        axis(tickangle=-90, **rows),
+        axis(autorange='reversed', **rows),
+        heat,
+        note=f'{strong} {"pair" if strong == 1 else "pairs"} above {_STRONG_CORRELATION:g}',
         height=130 + 13 * count,
     )
     return Figure(
@@ -161,27 +276,12 @@ def correlation_figure(names: Sequence[str], correlation: Array) -> Figure:
         caption='Correlation of the parameters',
         reading='Dark off the diagonal: the motion tells only a combination of the two apart, so both deviations are '
         'large although their common effect is known. Another motion separates them.',
-        charts=(chart,),
+        charts=(drawn,),
         wide=True,
     )
 
 
-def interval_chart(title: str, rows: Sequence[str], of: str, values: Array, std: Array) -> Chart:
-    """Return one chart of values with 95 % intervals, a row for each, arrays of shape (p,), in a unit as printed."""
-    half = np.where(np.isfinite(std), NORMAL_95 * std, np.nan)
-    clear = int(np.sum(np.abs(values) > half))
-    return Chart(
-        title=title,
-        note=f'{clear} of {len(rows)} differ from 0',
-        alt=f'{title}: {rows[0]} to {rows[-1]}, from {number(values.min())} to '
-        f'{number(values.max())} {of}; {clear} of {len(rows)} clearly differ from zero.',
-        traces=(intervals('predicted', values, 'found, 95 %', rows, half),),
-        layout={'xaxis': axis(of), 'yaxis': axis(rows=rows, showgrid=False), 'shapes': [rule('x', 0.0)]},
-        height=75 + 24 * max(len(rows), 3),
-    )
-
-
-def parameter_table(subject: Subject) -> Table:
+def _parameter_table(subject: Subject) -> Table:
     """Return all base parameters by link, with a light for how well each is determined."""
     result, prior, truth = subject.result, subject.prior, subject.true_base
     found, std = result.base_values, result.base_std
@@ -192,30 +292,37 @@ def parameter_table(subject: Subject) -> Table:
         for k in members:
             cells = [number(prior[k], 4), number(found[k], 4), number(std[k], 2)]
             cells += [] if truth is None else [number(truth[k], 4)]
-            cells += [_share(share[k]), unit(result.base_units[k])]
-            rows.append((result.base_names[k], link, *cells))
-            levels.append(share_level(share[k]))
+            cells.append('> 1000 %' if share[k] > 1000.0 else '< 0.1 %' if share[k] < 0.1 else percent(share[k]))
+            rows.append((result.base_names[k], link, *cells, unit(result.base_units[k])))
+            levels.append(_share_level(share[k]))
     heads = ['Described', 'Found', 'Deviation [1 σ]', *([] if truth is None else ['True']), 'Relative [1 σ]']
     return Table(
         caption='Base parameters',
         columns=(*words('Parameter', 'Link'), *quantities(*heads), *words('Unit')),
         rows=tuple(rows),
         levels=tuple(levels),
-        reading=f'Green: known to {_GOOD_SHARE:.0f} % or better (1 σ). Amber: to {FAIR_SHARE:.0f} %. Red: the data '
+        reading=f'Green: known to {_GOOD_SHARE:.0f} % or better (1 σ). Amber: to {_FAIR_SHARE:.0f} %. Red: the data '
         'do not determine it; do not use it on its own.',
     )
 
 
-def relative_deviation(values: Array, std: Array) -> Array:
-    """Return 100 std / |value| [%], infinite for a value of zero; all of shape (p,)."""
-    with np.errstate(divide='ignore', invalid='ignore'):
-        return np.nan_to_num(100.0 * std / np.abs(values), nan=np.inf, posinf=np.inf)
-
-
-def share_level(share: float) -> Level:
-    """Return the traffic light of a relative deviation [%]."""
-    return 'good' if share <= _GOOD_SHARE else 'caution' if share <= FAIR_SHARE else 'bad'
-
-
-def _share(share: float) -> str:
-    return '> 1000 %' if share > 1000.0 else '< 0.1 %' if share < 0.1 else percent(share)
+def _link_table(subject: Subject) -> Table:
+    result = subject.result
+    mass, centre, inertia = split_inertial_parameters(result.inertial)
+    prior, _, _ = split_inertial_parameters(subject.model.inertial)
+    figures = np.column_stack([prior, mass, centre, np.linalg.eigvalsh(inertia)])
+    heads = ['Prior mass [kg]', 'Mass [kg]']
+    heads += [*(f'c{axis} [m]' for axis in 'xyz'), *(f'I{k} [kg·m²]' for k in (1, 2, 3))]
+    if result.has_rotor_inertia:
+        figures = np.column_stack([figures, result.rotor_inertia])
+        units = {joint_unit('kg*m^2', kind).replace('*m^2', '·m²') for kind in result.joint_types}
+        heads.append(f'Ia [{" or ".join(sorted(units))}]')
+    return Table(
+        caption='Links: physically consistent standard parameters',
+        columns=(*words('Link'), *quantities(*heads)),
+        rows=tuple((link, *map(number, row)) for link, row in zip(result.link_names, figures, strict=True)),
+        reading='One set out of many with the same torques, the one closest to the robot description that a real body '
+        'can have. c: centre of mass in the link frame; I1 to I3: principal moments about it; Ia: rotor inertia seen '
+        f'at the joint. They leave {percent(subject.consistent_error, 2)} of the torque unexplained, the base '
+        f'parameters {percent(subject.metrics.relative_error_total, 2)} ({subject.judged.title.lower()}).',
+    )

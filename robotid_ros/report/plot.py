@@ -57,6 +57,21 @@ class Chart:
     height: int = 290
 
 
+def chart(
+    title: str,
+    x: str | Trace,
+    y: str | Trace,
+    *traces: Trace,
+    note: str = '',
+    alt: str = '',
+    height: int = 290,
+    **layout: Any,
+) -> Chart:
+    """Return traces over two axes, each an axis or its name with unit, and what else plotly.js's layout may hold."""
+    axes = {key: axis(each) if isinstance(each, str) else each for key, each in (('xaxis', x), ('yaxis', y))}
+    return Chart(title=title, traces=traces, layout={**axes, **layout}, note=note, alt=alt, height=height)
+
+
 def line(role: Role, x: Array, y: Array, label: str, **more: Any) -> Trace:
     """Return a curve through points; ``x`` and ``y`` have shape (N,). Of long ones only the extremes are kept.
 

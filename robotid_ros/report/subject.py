@@ -9,7 +9,7 @@
 
 """What a report of an identification is about: model, result, and the runs it is judged by."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,10 +22,8 @@ from robotid_ros.identification.result import IdentificationResult
 from robotid_ros.identification.verdict import Metrics, torque_metrics
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.report.content import units_of
-from robotid_ros.report.plot import spread
 
-RIPPLE = ('ripple_sin', 'ripple_cos')
-_CORRELATION_SAMPLES = 2000  # more do not change a correlation that is read as a colour
+_RIPPLE = ('ripple_sin', 'ripple_cos')
 _ROUNDING = 1e-12  # of the largest parameter
 
 
@@ -38,6 +36,18 @@ class Run:
     predicted: Array
     friction: Array  # the part of it
     described: Array  # by the robot description, with or without its friction, before anything was identified
+    joint_types: tuple[str, ...]
+
+    @property
+    def residual(self) -> Array:
+        """What the model leaves of the measured torque, shape (N, n) [N m or N]."""
+        return np.asarray(self.dataset.tau - self.predicted)
+
+    @property
+    def joints(self) -> Iterator[tuple[int, str, tuple[str, str, str]]]:
+        """Number and name of each joint, and its units of torque, speed and position."""
+        for j, joint in enumerate(self.dataset.joint_names):
+            yield j, joint, units_of(self.joint_types[j])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +106,7 @@ def predicted_run(title: str, datasets: Dataset | Sequence[Dataset], predictor: 
     load = predictor.rigid_torque(ordered.q, ordered.dq, ordered.ddq)
     # A simulator's effort may hold no friction, whatever its description says: the nearer of both is what was known.
     rigid = inverse_dynamics(predictor.model, ordered.q, ordered.dq, ordered.ddq)
-    whole = rigid + described_friction(predictor.model, ordered.dq)
+    whole = inverse_dynamics(predictor.model, ordered.q, ordered.dq, ordered.ddq, friction=True)
     nearer = min((whole, rigid), key=lambda torque: float(np.sum((ordered.tau - torque) ** 2)))
     return Run(
         title=title,
@@ -104,64 +114,13 @@ def predicted_run(title: str, datasets: Dataset | Sequence[Dataset], predictor: 
         predicted=predicted,
         friction=predictor.friction_torque(ordered.dq, load),
         described=nearer,
+        joint_types=predictor.model.joint_types,
     )
-
-
-def described_torque(model: RobotModel, q: Array, dq: Array, ddq: Array) -> Array:
-    """Return the torque of the robot description, its rotors and friction included, shape (N, n) [N m or N]."""
-    return inverse_dynamics(model, q, dq, ddq) + described_friction(model, dq)
 
 
 def velocity_steps() -> Array:
     """Return 161 parts of the largest speed, -1 to 1, dense around zero, where friction bends."""
     return np.asarray(np.sinh(np.linspace(-4.0, 4.0, 161)) / np.sinh(4.0))
-
-
-def described_friction(model: RobotModel, dq: Array) -> Array:
-    """Return the friction of the robot description at some velocities, shape (N, n) [N m or N]."""
-    return model.damping * dq + model.friction * np.sign(dq)
-
-
-def parameter_correlation(subject: Subject) -> tuple[tuple[str, ...], Array]:
-    """Return the names of base and friction parameters, and the correlation of their errors.
-
-    From the information matrix J^T W J of the training samples, J the derivative of the torque with respect to the
-    parameters and W the inverse variance of each joint's difference.
-
-    Returns
-    -------
-    names : tuple of str, length p
-    correlation : ndarray, shape (p, p)
-    """
-    predictor, result, data = subject.predictor, subject.result, subject.training.dataset
-    rows = spread(len(data), _CORRELATION_SAMPLES)
-    q, dq, ddq = predictor.at_motors(data.q[rows], data.dq[rows], data.ddq[rows])
-    left = np.std(data.tau - subject.training.predicted, axis=0) + 1e-12
-    rigid = predictor.base.regressor(q, dq, ddq)
-    load = rigid @ result.base_values
-    n, b, k = data.n, rigid.shape[2], len(result.friction_names)
-    jacobian = np.zeros((len(rows), n, b + n * k))
-    jacobian[:, :, :b] = rigid
-    for i in range(k):  # each joint's friction depends on its own parameters, so one step moves those of all joints
-        step = np.zeros_like(result.friction_values)
-        step[:, i] = 1e-4 * np.maximum(np.abs(result.friction_values[:, i]), 1e-2)
-        ends = [result.friction.torque(dq, result.friction_values + sign * step, load, q) for sign in (1.0, -1.0)]
-        slope = (ends[0] - ends[1]) / (2.0 * step[:, i])
-        for j in range(n):
-            jacobian[:, j, b + j * k + i] = slope[:, j]
-    if predictor.model.has_coupled_drives:  # of the motors until here
-        jacobian = np.einsum('mj,Nmp->Njp', predictor.model.drives, jacobian, optimize=True)
-    jacobian /= left[:, None]
-    used = np.concatenate([np.ones(b, dtype=bool), friction_used(result).ravel()])
-    stacked = jacobian.reshape(-1, b + n * k)[:, used]
-    size = np.linalg.norm(stacked, axis=0)
-    scaled = stacked / np.where(size > 0.0, size, 1.0)
-    covariance = np.linalg.pinv(scaled.T @ scaled, rcond=1e-12, hermitian=True)
-    deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
-    names = [*result.base_names]
-    names += [f'{name.replace("_", " ")} {joint}' for joint in result.joint_names for name in result.friction_names]
-    names = [name for name, kept in zip(names, used, strict=True) if kept]
-    return tuple(names), np.clip(covariance / np.outer(deviation, deviation), -1.0, 1.0)
 
 
 def judged(result: IdentificationResult) -> tuple[str, Metrics]:
@@ -174,7 +133,7 @@ def friction_used(result: IdentificationResult) -> BoolArray:
     """Return which friction parameters exist, shape (n, f): ripple and spring only at the joints that have them."""
     used = np.ones(result.friction_values.shape, dtype=bool)
     for k, name in enumerate(result.friction_names):
-        if name in RIPPLE and result.ripple_frequency is not None:
+        if name in _RIPPLE and result.ripple_frequency is not None:
             used[:, k] = result.ripple_frequency != 0.0
         elif name == 'stiffness':
             used[:, k] = result.friction_values[:, k] != 0.0

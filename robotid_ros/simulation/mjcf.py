@@ -17,12 +17,12 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from robotid_ros.arrays import Array
 from robotid_ros.errors import MissingDependencyError, ModelError
 from robotid_ros.model import RobotModel
 from robotid_ros.model.inertia import split_inertial_parameters
+from robotid_ros.model.urdf_edit import spelled
 
 
 def load_mujoco(purpose: str) -> Any:
@@ -89,11 +89,6 @@ def mjcf_of(model: RobotModel, *, time_step: float, floating: bool = False) -> s
         '<flag contact="disable" limit="disable" eulerdamp="disable" island="disable"/></option>'
         f'<worldbody>{"".join(bodies)}{"</body>" * len(bodies)}</worldbody></mujoco>'
     )
-
-
-def spelled(values: ArrayLike) -> str:
-    """Return numbers as XML holds them: to the last digit, divided by spaces."""
-    return ' '.join(repr(float(value) + 0.0) for value in np.ravel(values))
 
 
 def full_inertia(tensor: Array) -> str:
