@@ -20,7 +20,6 @@ from scipy.integrate import solve_ivp
 
 from robotid_ros.arrays import Array
 from robotid_ros.data import Dataset
-from robotid_ros.friction import friction_model
 from robotid_ros.friction.presliding import sliding
 from robotid_ros.identification import IdentificationResult, TorquePredictor, identify
 from robotid_ros.model import RobotModel
@@ -63,13 +62,6 @@ def test_it_is_a_part_of_the_friction_and_forgets_what_was_before_a_run(seed: in
     np.testing.assert_allclose(z[count // 2 :], sliding(q[count // 2 :], spread, [(0, count - count // 2)]), atol=1e-15)
     scaled = sliding(7.0 * q, 7.0 * spread, [(0, count // 2), (count // 2, count)])
     np.testing.assert_allclose(scaled, z, atol=1e-9)
-
-
-def test_a_slide_takes_the_place_of_the_sign_only_where_it_is_given() -> None:
-    model = friction_model('coulomb_viscous', presliding=[0.01, 0.0])
-    dq, slide = np.array([[0.5, -0.5]]), np.array([[[0.2, 0.1, 0.0, 0.0], [np.nan] * 4]])
-    torque = model.torque(dq, np.array([[3.0, 1.0], [3.0, 1.0]]), slide=slide)
-    np.testing.assert_allclose(torque, [[0.6 + 0.5, -3.0 - 0.5]])
 
 
 def bristles(q: Array, distance: float) -> Array:

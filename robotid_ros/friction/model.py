@@ -104,8 +104,8 @@ class FrictionModel:
         1 for a joint with a spring, 0 for one without; None for one at every joint, where the model has the term.
     presliding : ndarray, shape (n,) or (), optional
         Distance over which friction builds up after a reversal [rad or m], see
-        :func:`robotid_ros.friction.presliding.sliding`; 0 for a joint without it. It is a law of recorded motion: a
-        single state has the sign of its speed. The model ``levels`` has states over multiples of it.
+        :func:`robotid_ros.friction.presliding.sliding`, of the model ``levels``, which has states over multiples of it.
+        It is a law of recorded motion: a single state has the sign of its speed.
     lag : float
         How long after the recorded motion friction turns [s], as where it acts behind a flexible gear. It is a law of
         recorded motion, too.
@@ -134,7 +134,7 @@ class FrictionModel:
         if self.spring is not None:
             object.__setattr__(self, 'spring', _positive(self.spring, 'spring', zero=True))
         if self.presliding is not None:
-            object.__setattr__(self, 'presliding', _positive(self.presliding, 'presliding', zero=True))
+            object.__setattr__(self, 'presliding', _positive(self.presliding, 'presliding', zero=False))
         _positive(self.lag, 'lag', zero=True)
         names = self.linear_names
         bounds = np.eye(len(names))
@@ -179,11 +179,6 @@ class FrictionModel:
     def smoothed(self, velocity_scale: ArrayLike | None) -> 'FrictionModel':
         """Return the model with sign(v) replaced by tanh(v / velocity_scale); None restores the sign."""
         return replace(self, velocity_scale=_array(velocity_scale))
-
-    @property
-    def needs_past(self) -> bool:
-        """Whether parameters of their own belong to what has built up since a reversal."""
-        return any(term.needs_past for term in self.terms)
 
     @property
     def needs_position(self) -> bool:
@@ -234,12 +229,7 @@ class FrictionModel:
         scale = self.velocity_scale
         slip = velocity if slip is None else slip
         sign = functions.sign(slip) if scale is None else functions.tanh(slip / scale)
-        past = None
-        slide = None if self.presliding is None else slide
-        if slide is not None and self.needs_past:
-            past = tuple(slide[..., k] for k in range(len(DISTANCES)))
-        elif slide is not None:
-            sign = np.where(np.isnan(slide[..., 0]), sign, slide[..., 0])
+        past = None if slide is None else tuple(slide[..., k] for k in range(len(DISTANCES)))
         return Motion(
             velocity=velocity,
             slip=slip,
@@ -282,8 +272,7 @@ class FrictionModel:
         position : ndarray, shape (N, n), optional
             For models with a torque ripple or a spring [rad].
         slide : ndarray, shape (N, n, d), optional
-            What has built up since the last reversal, over multiples of the presliding distance. In a model without
-            parameters for it the first takes the place of the sign of the speed, where it is not nan.
+            What has built up since the last reversal, over multiples of the presliding distance.
         slip : ndarray, shape (N, n), optional
             The velocity a lag before, of which friction has the direction; by default the velocity [rad/s].
 

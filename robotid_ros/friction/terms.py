@@ -148,9 +148,8 @@ class Term:
     shape : Shape, optional
     bends : callable, optional
         Derivatives of the columns with respect to the shape parameter.
-    needs_load, needs_position, needs_past : bool
-        Whether the columns depend on the transmitted torque, on the position, or on what has built up since the last
-        reversal.
+    needs_load, needs_position : bool
+        Whether the columns depend on the transmitted torque, or on the position.
     """
 
     parameters: tuple[Parameter, ...]
@@ -159,7 +158,6 @@ class Term:
     bends: Callable[[Motion], tuple[Any, ...]] | None = None
     needs_load: bool = False
     needs_position: bool = False
-    needs_past: bool = False
 
 
 COULOMB = Term(parameters=(Parameter(name='coulomb', quantity='force'),), columns=lambda at: (at.sign,))
@@ -298,7 +296,6 @@ LEVELS = Term(
 BUILD_UP = Term(
     parameters=tuple(Parameter(name=f'build_up_{k + 1}', quantity='force') for k in range(len(DISTANCES))),
     columns=lambda at: (at.sign,) * len(DISTANCES) if at.past is None else at.past,
-    needs_past=True,
 )
 
 # Springs, cables, counterbalances, and weights that no link of the description has: a torque over the joint's position.

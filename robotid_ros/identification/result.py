@@ -66,7 +66,7 @@ class IdentificationResult:
     velocity_scale : ndarray, shape (n,), or None
         Width of the smoothed sign [rad/s].
     presliding : ndarray, shape (n,), or None
-        Distance over which friction builds up after a reversal [rad or m]; 0 for a joint without.
+        Distance over which friction builds up after a reversal [rad or m].
     friction_lag : float
         How long after the recorded motion friction turns [s].
     ripple_frequency : ndarray, shape (n,), or None

@@ -83,7 +83,7 @@ class Samples:
         In order, without gaps or overlaps.
     slide : ndarray, shape (N, n, d), or None
         What friction has built up since the last reversal, over each of the distances of
-        :data:`robotid_ros.friction.terms.DISTANCES`; nan for joints without it.
+        :data:`robotid_ros.friction.terms.DISTANCES`.
     slip : ndarray, shape (N, n), or None
         Velocity of which friction has the direction, where it lags behind ``dq`` [rad/s].
     """
@@ -136,13 +136,12 @@ class Samples:
         To be called before samples are left out: the friction of each has its own past.
         """
         lag = 0.0 if friction is None else friction.lag
-        distance = None if friction is None or not np.any(friction.presliding) else friction.presliding
+        distance = None if friction is None else friction.presliding
         q, dq = (self._earlier(self.q, lag), self._earlier(self.dq, lag)) if lag else (self.q, None)
         slide = None
         if distance is not None:
             runs = [(run.start, run.stop) for run in self.runs]
-            slide = np.stack([sliding(q, np.maximum(k * distance, 1e-300), runs) for k in DISTANCES], axis=2)
-            slide[:, np.broadcast_to(distance, self.n) == 0.0] = np.nan
+            slide = np.stack([sliding(q, k * distance, runs) for k in DISTANCES], axis=2)
         return replace(self, slide=slide, slip=dq)
 
     def _earlier(self, values: Array, time: float) -> Array:

@@ -198,8 +198,6 @@ def predicted_torque(
     torque = np.empty_like(samples.q)
     if samples.slide is None or friction.presliding is None:
         samples = samples.sliding(friction)
-    if rest is not None and samples.slide is not None:
-        rest = replace(rest, speed=np.where(np.isnan(samples.slide[0, :, 0]), rest.speed, 0.0))
     speed = samples.dq if rest is None else rest.friction_speed(samples.dq)
     for start in range(0, len(torque), _CHUNK):
         rows = slice(start, start + _CHUNK)
