@@ -23,7 +23,7 @@ from robotid_ros.free_floating.robot import FreeFloatingRobot, momentum_in_base,
 from robotid_ros.model.robot_model import RobotModel
 from robotid_ros.model.transforms import rotation_of_quaternion
 
-_MOST_CYCLES = 5_000  # of the highest harmonic; each takes some 60 evaluations
+_MOST_CYCLES = 5_000  # of the highest harmonic; each takes some 500 evaluations
 _TOLERANCE = 1e-13  # of the pose [m, 1] and step, relative and absolute
 
 
