@@ -9,13 +9,13 @@
 
 """Measured points or poses of targets on the tool, with the joints they were taken at, and their files."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from robotid_ros.arrays import Array, BoolArray, IntArray, frozen_array, require_names
+from robotid_ros.arrays import Array, BoolArray, IntArray, freeze_fields, frozen_array, require_names
 from robotid_ros.errors import CalibrationError
 from robotid_ros.reading import refusing
 from robotid_ros.tables import read_table, write_table
@@ -74,10 +74,11 @@ class MeasuredPoints:
 
     def __post_init__(self) -> None:
         count, n = len(self.q), len(self.joint_names)
-        object.__setattr__(self, 'q', frozen_array(self.q, 'joint positions', (None, n), CalibrationError))
-        object.__setattr__(
-            self, 'position', frozen_array(self.position, 'measured positions', (count, 3), CalibrationError)
-        )
+        for name, called, shape in (
+            ('q', 'joint positions', (None, n)),
+            ('position', 'measured positions', (count, 3)),
+        ):
+            object.__setattr__(self, name, frozen_array(getattr(self, name), called, shape, CalibrationError))
         for name in ('sets', 'points'):
             labels = getattr(self, name) or ('',) * count
             if len(labels) != count:
@@ -85,14 +86,11 @@ class MeasuredPoints:
             object.__setattr__(self, name, tuple(str(label) for label in labels))
         if self.orientation is not None:
             object.__setattr__(self, 'orientation', _unit_quaternions(self.orientation, count))
-        for name, shape in (('std', (count, 3)), ('angle_std', (count,))):
+        freeze_fields(self, CalibrationError, {'std': (count, 3), 'angle_std': (count,)})
+        for name in ('std', 'angle_std'):
             value = getattr(self, name)
-            if value is None:
-                continue
-            value = frozen_array(value, name, shape, CalibrationError)
-            if (value <= 0.0).any():
+            if value is not None and (value <= 0.0).any():
                 raise CalibrationError(f'{name}: expected positive standard deviations, got {value.min():g}')
-            object.__setattr__(self, name, value)
         if self.orientation is not None and (self.std is None) != (self.angle_std is None):
             raise CalibrationError(
                 'measured poses need both standard deviations, of positions and of orientations, or neither; '
@@ -216,11 +214,16 @@ def read_points(
         if unit not in units:
             raise CalibrationError(f"{what} unit: expected one of {', '.join(units)}, got '{unit}'")
 
-    def layout(names: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
-        return _layout(names, path)
-
-    with refusing(f"points file '{path}'", CalibrationError):
-        table = read_table(path, layout, text=_LABELS, blank=('orientation',), error=CalibrationError)
+    what = f"points file '{path}'"
+    with refusing(what, CalibrationError):
+        table = read_table(
+            path,
+            lambda names: _layout(names, what),
+            what=what,
+            text=_LABELS,
+            blank=('orientation',),
+            error=CalibrationError,
+        )
         arrays = table.arrays
         joints = tuple(name.removeprefix(_JOINT) for name in table.names if name.startswith(_JOINT))
         length, angle = LENGTH_UNITS[length_unit], ANGLE_UNITS[angle_unit]
@@ -237,20 +240,16 @@ def read_points(
         )
 
 
-def _layout(names: tuple[str, ...], path: str | Path) -> dict[str, Sequence[str]]:
+def _layout(names: tuple[str, ...], what: str) -> dict[str, Sequence[str]]:
     """Return which columns form which array, after checking them."""
-    where = f"points file '{path}'"
     joints = [name for name in names if name.startswith(_JOINT)]
     if not joints:
-        raise CalibrationError(f'{where}: expected columns position/<joint>, got: {", ".join(names)}')
+        raise CalibrationError(f'{what}: expected columns position/<joint>, got: {", ".join(names)}')
     require_names([name for name in names if name not in joints], _KNOWN, 'column', 'a points file', CalibrationError)
     given = {key: group for key, group in _OPTIONAL.items() if any(name in names for name in group)}
-    layout: dict[str, Sequence[str]] = {'joints': joints, 'position': ('x', 'y', 'z'), **given}
-    for group in layout.values():
-        require_names(group, names, 'column', where, CalibrationError)
     if 'std' in given and 'axis_std' in given:
-        raise CalibrationError(f"{where}: expected either 'std' or 'std_x,std_y,std_z', got both")
-    return layout
+        raise CalibrationError(f"{what}: expected either 'std' or 'std_x,std_y,std_z', got both")
+    return {'joints': joints, 'position': ('x', 'y', 'z'), **given}
 
 
 def write_points(path: str | Path, points: MeasuredPoints) -> None:
@@ -303,14 +302,10 @@ def read_joints(path: str | Path, joint_names: Sequence[str]) -> Array:
     CalibrationError
         If the file cannot be read, a joint has no column, or a cell is not a finite number.
     """
-
-    def layout(names: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
-        wanted = [_JOINT + name for name in joint_names]
-        require_names(wanted, names, 'column', f"joints file '{path}'", CalibrationError)
-        return {'joints': wanted}
-
-    with refusing(f"joints file '{path}'", CalibrationError):
-        return read_table(path, layout, error=CalibrationError).arrays['joints']
+    what = f"joints file '{path}'"
+    with refusing(what, CalibrationError):
+        columns = [_JOINT + name for name in joint_names]
+        return read_table(path, {'joints': columns}, what=what, error=CalibrationError).arrays['joints']
 
 
 def write_joints(path: str | Path, joint_names: Sequence[str], q: Array) -> None:
