@@ -282,19 +282,15 @@ class ReferenceCheck:
         times = np.linspace(0.0, reference.duration, max(2, int(np.ceil(reference.duration * rate)) + 1))
         position, velocity, acceleration = reference.evaluate(times)
         jerk = np.gradient(acceleration, times, axis=0)
-        regressor_of = None if self.observation is None else self.observation.regressor
         for k in range(0, len(times), 4000):
             part = slice(k, k + 4000)
-            motion = Motion(
-                self.model,
-                times[part],
-                (position[part], velocity[part], acceleration[part], jerk[part]),
-                regressor_of,
-            )
-            yield (
-                times[part],
-                np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints]) - self.broken,
-            )
+            yield times[part], self._excess(position[part], velocity[part], acceleration[part], jerk[part])
+
+    def _excess(self, position: Array, velocity: Array, acceleration: Array, jerk: Array) -> Array:
+        """Return the normalised excess over every bound, shape (N, B), of a motion, shape (N, n) each."""
+        regressor_of = None if self.observation is None else self.observation.regressor
+        motion = Motion(self.model, (position, velocity, acceleration, jerk), regressor_of)
+        return np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints]) - self.broken
 
     def excess(self, reference: Reference, *, rate: float = _CHECK_RATE) -> float:
         """Return the largest normalised excess of a reference over all bounds."""
@@ -308,11 +304,7 @@ class ReferenceCheck:
         """
         position, velocity, acceleration = (np.concatenate([motion[k] for motion in motions]) for k in range(3))
         rows, count = len(motions[0][0]), len(motions)
-        regressor_of = None if self.observation is None else self.observation.regressor
-        derivatives = position, velocity, acceleration, np.zeros_like(position)
-        motion = Motion(self.model, np.zeros(rows * count), derivatives, regressor_of)
-        excess = np.hstack([constraint.evaluate(motion)[0] for constraint in self.constraints]) - self.broken
-        excess = excess.reshape(count, rows, -1)
+        excess = self._excess(position, velocity, acceleration, np.zeros_like(position)).reshape(count, rows, -1)
         added: Array = np.maximum((excess - np.maximum(excess[:, :1], 0.0)).max(axis=1), 0.0)
         return np.where(added > _ROUND_OFF, added, 0.0)
 
