@@ -118,7 +118,7 @@ class _Iterate:
         scale = self.problem.scale * np.sqrt(self.weights)[:, None]
         scale[:, 3:] *= self.ratio
         columns = self.jacobian[:, :, self.free] * scale[:, :, None]
-        return (self.residual * scale).ravel(), columns.reshape(-1, len(self.free))
+        return (self.residual * scale).ravel(), columns.reshape(scale.size, len(self.free))
 
     def cost(self, rows: Array) -> float:
         """Return the sum of squares that a step has to lower."""
