@@ -265,17 +265,13 @@ class ReferenceCheck:
 
     def peaks(self, reference: Reference, *, rate: float = _CHECK_RATE, start: float = 0.0) -> list[Peak]:
         """Return how close a reference comes to every bound, at a rate [Hz]; ``start`` is added to the times [s]."""
-        result: list[Peak] = []
-        worst: dict[int, tuple[float, float]] = {}
         bounds = [bound for constraint in self.constraints for bound in constraint.bounds]
+        worst, when = np.full(len(bounds), -np.inf), np.zeros(len(bounds))
         for times, excess in self._sampled(reference, rate):
-            for column in range(excess.shape[1]):
-                row = int(np.argmax(excess[:, column]))
-                if column not in worst or excess[row, column] > worst[column][0]:
-                    worst[column] = float(excess[row, column]), float(times[row])
-        for column, (value, time) in worst.items():
-            result.append(Peak(bound=bounds[column], excess=value, time=time + start))
-        return result
+            higher = excess.max(axis=0) > worst
+            worst[higher], when[higher] = excess.max(axis=0)[higher], times[excess.argmax(axis=0)[higher]]
+        found = zip(bounds, worst.tolist(), when.tolist(), strict=True)
+        return [Peak(bound=bound, excess=value, time=time + start) for bound, value, time in found]
 
     def _sampled(self, reference: Reference, rate: float) -> Iterator[tuple[Array, Array]]:
         """Return times, shape (N,), and the normalised excess over every bound at them, shape (N, B), in pieces."""
