@@ -30,6 +30,7 @@ _OPTIONAL = {
     'angle_std': ('std_angle',),
 }
 _LABELS = ('set', 'point')
+_ARRAYS = ('q', 'position', 'orientation', 'std', 'angle_std')
 _KNOWN = ('x', 'y', 'z', *(name for group in _OPTIONAL.values() for name in group), *_LABELS)
 
 
@@ -111,7 +112,7 @@ class MeasuredPoints:
     def select(self, index: BoolArray | IntArray) -> 'MeasuredPoints':
         """Return some measurements, by a boolean mask or indices."""
         rows = np.arange(len(self))[index]
-        arrays = {name: getattr(self, name) for name in ('q', 'position', 'orientation', 'std', 'angle_std')}
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
         return replace(
             self,
             **{name: value[rows] for name, value in arrays.items() if value is not None},
@@ -130,24 +131,20 @@ class MeasuredPoints:
         """
         first = parts[0]
         parts = tuple(part.for_joints(first.joint_names) for part in parts)
-        for name in ('std', 'angle_std'):
-            if len({getattr(part, name) is None for part in parts}) > 1:
+        arrays: dict[str, Array] = {}
+        for name in _ARRAYS:
+            values = [getattr(part, name) for part in parts]
+            if name == 'orientation' and any(value is not None for value in values):
+                values = [np.full((len(p), 4), np.nan) if v is None else v for p, v in zip(parts, values, strict=True)]
+            if all(value is not None for value in values):
+                arrays[name] = np.concatenate(values)
+            elif any(value is not None for value in values):
                 raise CalibrationError(f'{name}: expected it for all measurements or for none')
-
-        def stack(name: str) -> Array | None:
-            return None if getattr(first, name) is None else np.concatenate([getattr(part, name) for part in parts])
-
-        turned = any(part.orientation is not None for part in parts)
-        unknown = [np.full((len(p), 4), np.nan) if p.orientation is None else p.orientation for p in parts]
         return MeasuredPoints(
             joint_names=first.joint_names,
-            q=np.concatenate([part.q for part in parts]),
-            position=np.concatenate([part.position for part in parts]),
-            orientation=np.concatenate(unknown) if turned else None,
+            **arrays,
             sets=tuple(label for part in parts for label in part.sets),
             points=tuple(label for part in parts for label in part.points),
-            std=stack('std'),
-            angle_std=stack('angle_std'),
         )
 
     def for_joints(self, joints: Sequence[str]) -> 'MeasuredPoints':
